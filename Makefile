@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+# The newcomer's entry. The build itself is CMake's: see CMakeLists.txt and CMakePresets.json.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc)
+
+RELEASE = build/release
+build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) -j $(JOBS) $(2) -- --no-print-directory -s
+quietly = mkdir -p build/log; { $(1); } >build/log/make.log 2>&1 || { cat build/log/make.log; exit 1; }
+
+.PHONY: all demo test bench soak install clean help
+
+all:
+	@tools/need.sh build
+	@$(call build,release,--target vigil vigil_static)
+	@echo "Built $(RELEASE)/libvigil.so and libvigil.a. Next: make demo, make test, make help."
+
+demo:
+	@tools/need.sh build
+	@$(call quietly,$(call build,release,--target line))
+	@$(RELEASE)/example/line
+
+test:
+	@tools/need.sh test
+	@JOBS=$(JOBS) tools/test.sh
+
+bench:
+	@tools/need.sh bench
+	@$(call quietly,$(call build,bench))
+	@build/bench/bench/bench --json build/bench.json --svg build/bench.svg
+
+soak:
+	@tools/need.sh test
+	@JOBS=$(JOBS) tools/soak.sh
+
+install: all
+	@DESTDIR=$(DESTDIR) cmake --install $(RELEASE) --prefix $(PREFIX)
+	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || echo "If programs don't find libvigil.so.0, run ldconfig as root."
+
+clean:
+	rm -rf build
+
+help:
+	@echo "make            build the library, static and shared, into $(RELEASE)"
+	@echo "make demo       threads and an event loop wait in one line: watch the order they are served in"
+	@echo "make test       everything: compilers, sanitizers, simulator, aarch64, musl, fuzzing (minutes)"
+	@echo "make bench      measure against the peers; writes build/bench.json and build/bench.svg"
+	@echo "make soak       long random simulation, stress and fuzzing; SOAK_MINUTES=10"
+	@echo "make install    into PREFIX=$(PREFIX), below DESTDIR if that is set"
+	@echo "make clean      remove build/"
+	@echo
+	@echo "What a command needs and this machine lacks is installed through apt-get first, and named before."

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* bench - measures Vigil and its peers in turn. See bench.h for how it is put together. */
+#include "bench.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: bench [--json FILE] [--svg FILE] [--only ROW,...] [--rounds N] [--quick]\n"
+    "\n"
+    "  --json FILE     write the figures as JSON\n"
+    "  --svg FILE      measure and draw how cost grows with the number of waiters\n"
+    "  --only ROW,...  these rows only\n"
+    "  --rounds N      at most N rounds of each row\n"
+    "  --quick         a hundredth of the work, once: to see that it runs; the figures mean nothing\n";
+
+static struct {
+    const char *json, *svg, *only;
+    unsigned rounds;
+    bool quick;
+} options = {.rounds = ROUNDS_MAX};
+
+static bool is_there[16]; /* by contestant */
+
+_Noreturn static void refuse(const char *problem, const char *what) {
+    fprintf(stderr, "bench: %s%s\n\n%s", problem, what, usage);
+    exit(2);
+}
+
+static bool list_contains(const char *list, const char *name) {
+    size_t length = strlen(name);
+    for (const char *item = list; item != NULL; item = strchr(item, ',')) {
+        item += *item == ',';
+        if (strncmp(item, name, length) == 0 && (item[length] == ',' || item[length] == '\0')) return true;
+    }
+    return false;
+}
+
+static void check_only(void) {
+    char *list = strdup(options.only), *rest = NULL;
+    must(list != NULL);
+    for (char *name = strtok_r(list, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest)) {
+        if (row_find(name) == NULL) {
+            fprintf(stderr, "The rows are:\n");
+            for (size_t i = 0; i < row_count; i++) fprintf(stderr, "  %-27s %s\n", rows[i].name, rows[i].what);
+            refuse("no such row: ", name);
+        }
+    }
+    free(list);
+}
+
+static unsigned parse_rounds(const char *text) {
+    char *end;
+    unsigned long rounds = strtoul(text, &end, 10);
+    if (*end != '\0' || rounds < 1 || rounds > ROUNDS_MAX) refuse("--rounds is a number from 1 to 64, not ", text);
+    return (unsigned)rounds;
+}
+
+static void parse_options(char **argument) {
+    for (argument++; *argument != NULL; argument++) {
+        const char *name = *argument;
+        if (strcmp(name, "--help") == 0) {
+            fputs(usage, stdout);
+            exit(0);
+        }
+        if (strcmp(name, "--quick") == 0) {
+            options.quick = true;
+            options.rounds = 1;
+            continue;
+        }
+        const char *value = argument[1];
+        if (value == NULL) refuse("unknown option, or one without its value: ", name);
+        if (strcmp(name, "--json") == 0) options.json = value;
+        else if (strcmp(name, "--svg") == 0) options.svg = value;
+        else if (strcmp(name, "--only") == 0) options.only = value;
+        else if (strcmp(name, "--rounds") == 0) options.rounds = parse_rounds(value);
+        else refuse("unknown option: ", name);
+        argument++;
+    }
+    if (options.only != NULL) check_only();
+}
+
+static bool is_wanted(const struct job *job) {
+    bool reported = false;
+    for (size_t i = 0; i < FIGURES_MAX; i++) {
+        if (job->rows[i] == NULL) continue;
+        reported = true;
+        if (options.only == NULL || list_contains(options.only, job->rows[i])) return true;
+    }
+    return !reported && options.only == NULL && options.svg != NULL;
+}
+
+static const struct skill *skill_for(const struct contestant *contestant, const struct job *job) {
+    for (const struct skill *skill = contestant->skills; skill->job != NULL; skill++)
+        if (strcmp(skill->job, job->name) == 0) return skill;
+    return NULL;
+}
+
+static bool takes_part(size_t contestant, const struct job *job, unsigned round) {
+    const struct skill *skill = skill_for(contestants[contestant], job);
+    return is_there[contestant] && skill != NULL && round < job->rounds && round < options.rounds &&
+           !(skill->once && round > 0);
+}
+
+static size_t measurements_of(unsigned round) {
+    size_t count = 0;
+    for (size_t j = 0; j < job_count; j++)
+        for (size_t i = 0; i < contestant_count && is_wanted(&jobs[j]); i++) count += takes_part(i, &jobs[j], round);
+    return count;
+}
+
+static struct {
+    size_t done, all;
+    uint64_t start_ns;
+    bool animated;
+} progress;
+
+static void progress_show(unsigned round, const struct job *job, const char *contestant) {
+    if (!progress.animated) return;
+    fprintf(stderr, "\r\033[K%3zu %%  round %u  %s %llu  %s", 100 * progress.done / progress.all, round + 1, job->name,
+            (unsigned long long)job->n, contestant);
+    fflush(stderr);
+}
+
+static void progress_round_ends(unsigned round) {
+    if (progress.animated) {
+        fprintf(stderr, "\r\033[K");
+        return;
+    }
+    double elapsed_s = (double)(now_ns() - progress.start_ns) / 1e9;
+    fprintf(stderr, "round %u done: %zu %% in %.0f s\n", round + 1, 100 * progress.done / progress.all, elapsed_s);
+}
+
+static void measure(size_t job_index, size_t contestant, unsigned round) {
+    struct job job = jobs[job_index];
+    if (!takes_part(contestant, &job, round)) return;
+    if (options.quick && job.n > 1000) job.n = job.n < 100000 ? 1000 : job.n / 100;
+    progress_show(round, &job, contestants[contestant]->name);
+    double figures[FIGURES_MAX] = {NAN, NAN, NAN};
+    skill_for(contestants[contestant], &job)->measure(&job, figures);
+    result_add(job_index, contestant, figures);
+    progress.done++;
+}
+
+/* Everybody takes a turn at being first: whatever runs first after another job may find colder caches. */
+static void run_round(unsigned round) {
+    for (size_t j = 0; j < job_count; j++)
+        for (size_t i = 0; i < contestant_count && is_wanted(&jobs[j]); i++)
+            measure(j, (i + round) % contestant_count, round);
+}
+
+static void run(void) {
+    progress.animated = isatty(STDERR_FILENO);
+    progress.start_ns = now_ns();
+    for (unsigned round = 0; round < options.rounds; round++) progress.all += measurements_of(round);
+    for (unsigned round = 0; round < options.rounds && measurements_of(round) > 0; round++) {
+        run_round(round);
+        progress_round_ends(round);
+    }
+}
+
+/* Two busy cores are what this measures with: whoever else uses them shows in the figures. */
+static void warn_of_load(void) {
+    double load;
+    if (getloadavg(&load, 1) == 1 && load > 0.5)
+        printf("Note: other programs are busy (load %.1f); the figures of this run will be rough.\n", load);
+}
+
+static void open_contestants(void) {
+    if (contestants_missing[0] != '\0') printf("Not installed, skipped: %s\n", contestants_missing);
+    for (size_t i = 0; i < contestant_count; i++) {
+        is_there[i] = contestants[i]->open == NULL || contestants[i]->open();
+        if (!is_there[i]) printf("Not installed, skipped: %s\n", contestants[i]->name);
+    }
+}
+
+static void close_contestants(void) {
+    for (size_t i = 0; i < contestant_count; i++)
+        if (is_there[i] && contestants[i]->close != NULL) contestants[i]->close();
+}
+
+static bool written(bool success, const char *path) {
+    if (success) printf("Written: %s\n", path);
+    else fprintf(stderr, "bench: cannot write %s: %s\n", path, strerror(errno));
+    return success;
+}
+
+static int serve_pending_bytes(void) {
+    char job[32];
+    unsigned long long n;
+    if (scanf("%31s %llu", job, &n) != 2) return 1;
+    printf("%.2f\n", vigil_pending_bytes(job, n));
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--pending-bytes") == 0) /* started by ourselves */
+        return serve_pending_bytes();
+    parse_options(argv);
+    signal(SIGPIPE, SIG_IGN);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    warn_of_load();
+    open_contestants();
+    run();
+    close_contestants();
+    report_table(stdout);
+    if (!options.quick) report_targets(stdout);
+    bool success = true;
+    if (options.json != NULL) success &= written(report_json(options.json), options.json);
+    if (options.svg != NULL) success &= written(chart_svg(options.svg), options.svg);
+    return success ? 0 : 1;
+}

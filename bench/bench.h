@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench.h - how the benchmark is put together.
+ *
+ * A job is one thing to measure at one size; it yields up to FIGURES_MAX figures at once (register, notify, settle).
+ * A row is a figure with a name and a unit: what is reported. A contestant is Vigil or a peer, with the jobs it knows.
+ * In each round all contestants of a job run back to back; what is reported is the median over the rounds.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { FIGURES_MAX = 3, ROUNDS_MAX = 64 };
+
+struct job {
+    const char *name;
+    uint64_t n; /* waiters, calls or round trips */
+    unsigned rounds;
+    const char *rows[FIGURES_MAX]; /* the row that each figure is reported as; null: the chart only, or none */
+};
+
+/* Fills in the job's figures; what it leaves alone counts as not measured. */
+typedef void measure_function(const struct job *job, double figures[FIGURES_MAX]);
+
+struct skill {
+    const char *job;
+    measure_function *measure;
+    bool once; /* too slow for more than one round */
+};
+
+struct contestant {
+    const char *name;
+    const struct skill *skills; /* ends with a null name */
+    bool (*open)(void);         /* false: it is not installed. Null: always there */
+    void (*close)(void);
+};
+
+/* contestants.c: Vigil comes first. Those that were not found at configure time are in the text. */
+extern const struct contestant *const contestants[];
+extern const size_t contestant_count;
+extern const char *const contestants_missing;
+
+/* plan.c: what is measured, reported and aimed at. */
+struct row {
+    const char *name;
+    const char *unit;
+    const char *what;
+    bool higher_is_better;
+};
+
+/* The row's figure is to be at most (or at least) `factor` times that of `whose` in `whose_row`; null: of 1. */
+struct target {
+    const char *row;
+    bool at_least;
+    double factor;
+    const char *whose;
+    const char *whose_row; /* null: the same row */
+    const char *text;
+};
+
+extern const struct job jobs[];
+extern const size_t job_count;
+extern const struct row rows[];
+extern const size_t row_count;
+extern const struct target targets[];
+extern const size_t target_count;
+
+const struct row *row_find(const char *name);
+
+/* results.c: the samples of a run. */
+void result_add(size_t job, size_t contestant, const double figures[FIGURES_MAX]);
+double result_median(size_t job, size_t contestant, size_t figure);              /* NAN if not measured */
+double result_of_row(const char *row, const char *contestant_name);              /* NAN if not measured */
+double result_at(const char *job, uint64_t n, size_t figure, size_t contestant); /* NAN if not measured */
+
+/* What is left of a target: NAN if it cannot be judged in this run. */
+double target_allows(const struct target *target);
+bool target_met(const struct target *target, double allowed);
+
+/* report.c and chart.c: false with errno set if the file cannot be written. */
+void report_table(FILE *out);
+void report_targets(FILE *out);
+bool report_json(const char *path);
+bool chart_svg(const char *path);
+
+/* measure.c: what the contestants share. */
+uint64_t now_ns(void);
+/* What reading the clock twice costs by itself: to be taken off short intervals. */
+double clock_cost_ns(void);
+double per_call_ns(void (*loop)(uint64_t n), uint64_t n);
+/* Two threads play n round trips; `ping` serves. Each is called with the number of round trips it is to make. */
+double per_round_trip_ns(void (*ping)(uint64_t n), void (*pong)(uint64_t n), uint64_t n);
+/* How much more two threads get done than one, each with its own words (`who` is 0 or 1). */
+double speedup_of_two(void (*loop)(uint64_t n, unsigned who), uint64_t n);
+double median(double *values, size_t count);
+/* Prints the message and ends: a benchmark that went wrong has no figures. */
+_Noreturn void die(const char *what);
+#define must(condition) ((condition) ? (void)0 : die(#condition))
+
+/* Words of different cache lines: a ball to and a ball back, or one for each of two threads. */
+struct word {
+    _Alignas(128) uint32_t value;
+};
+
+/* coprocess.c: a child that answers a line of figures to each line. */
+struct coprocess {
+    FILE *to, *from;
+    int pid;
+};
+bool coprocess_start(struct coprocess *child, const char *const argv[]);
+bool coprocess_ask(struct coprocess *child, const char *question, char *answer, size_t size);
+void coprocess_stop(struct coprocess *child);
+/* Asks "job n" and takes the answer for the job's figures. */
+void coprocess_measure(struct coprocess *child, const struct job *job, double figures[FIGURES_MAX]);
+
+/* contestant_vigil.c: memory per pending waiter, in a process that has done nothing else. */
+double vigil_pending_bytes(const char *job, uint64_t n);
+
+#endif

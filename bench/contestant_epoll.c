@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* What one writes by hand: an eventfd each way, one side blocks in read, the other is an epoll loop. */
+#include "bench.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static int to_pong, to_ping, epoll;
+
+static bool epoll_open(void) {
+    to_pong = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    to_ping = eventfd(0, EFD_CLOEXEC);
+    epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event interest = {.events = EPOLLIN};
+    return to_pong >= 0 && to_ping >= 0 && epoll >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, to_pong, &interest) == 0;
+}
+
+static void epoll_close(void) {
+    close(epoll);
+    close(to_ping);
+    close(to_pong);
+}
+
+static void throw_ball(int fd) {
+    const uint64_t one = 1;
+    must(write(fd, &one, sizeof one) == sizeof one);
+}
+
+static void ping(uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        throw_ball(to_pong);
+        uint64_t count;
+        must(read(to_ping, &count, sizeof count) == sizeof count);
+    }
+}
+
+static void pong(uint64_t n) {
+    for (uint64_t served = 0; served < n;) {
+        struct epoll_event event;
+        if (epoll_wait(epoll, &event, 1, -1) != 1) continue;
+        uint64_t count;
+        must(read(to_pong, &count, sizeof count) == sizeof count);
+        served++;
+        throw_ball(to_ping);
+    }
+}
+
+static void pingpong_async(const struct job *job, double figures[FIGURES_MAX]) {
+    figures[0] = per_round_trip_ns(ping, pong, job->n);
+}
+
+static const struct skill skills[] = {
+    {"pingpong_async", pingpong_async, false},
+    {"pingpong_async_run", pingpong_async, false},
+    {0},
+};
+const struct contestant contestant_epoll = {
+    .name = "eventfd+epoll", .skills = skills, .open = epoll_open, .close = epoll_close};

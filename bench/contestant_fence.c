@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* No contestant but the measure of one: the least that a notify can do, a full fence and a load. */
+#include "bench.h"
+
+static struct word words[2];
+
+static void notify_loop(uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        (void)*(volatile uint32_t *)&words[0].value;
+    }
+}
+
+static void notify_nobody(const struct job *job, double figures[FIGURES_MAX]) {
+    figures[0] = per_call_ns(notify_loop, job->n);
+}
+
+/* What this machine's two processors give at best. */
+static void own_words_loop(uint64_t n, unsigned who) {
+    for (uint64_t i = 0; i < n; i++) {
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        (void)*(volatile uint32_t *)&words[who].value;
+    }
+}
+
+static void notify_parallel(const struct job *job, double figures[FIGURES_MAX]) {
+    figures[0] = speedup_of_two(own_words_loop, job->n);
+}
+
+static const struct skill skills[] = {
+    {"notify_nobody", notify_nobody, false},
+    {"notify_parallel", notify_parallel, false},
+    {0},
+};
+const struct contestant contestant_fence = {.name = "fence+load", .skills = skills};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Vigil and the peers that were found when this was configured. */
+#include "bench.h"
+
+extern const struct contestant contestant_vigil, contestant_fence, contestant_futex, contestant_glibc_cond,
+    contestant_glibc_sem, contestant_epoll, contestant_nsync, contestant_cxx, contestant_libuv, contestant_v8;
+
+const struct contestant *const contestants[] = {
+    &contestant_vigil, &contestant_fence, &contestant_futex, &contestant_glibc_cond, &contestant_glibc_sem,
+#ifdef BENCH_HAVE_NSYNC
+    &contestant_nsync,
+#endif
+#ifdef BENCH_HAVE_CXX20
+    &contestant_cxx,
+#endif
+    &contestant_epoll,
+#ifdef BENCH_HAVE_LIBUV
+    &contestant_libuv,
+#endif
+    &contestant_v8,
+};
+const size_t contestant_count = sizeof contestants / sizeof *contestants;
+const char *const contestants_missing = BENCH_MISSING;

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+# Every row of the benchmark runs, and what it writes can be read. How fast anything is does not matter here.
+
+cmake_minimum_required(VERSION 3.22)
+
+file(MAKE_DIRECTORY ${OUT})
+execute_process(COMMAND ${BENCH} --quick --json ${OUT}/bench.json --svg ${OUT}/bench.svg COMMAND_ERROR_IS_FATAL ANY)
+
+file(READ ${OUT}/bench.json json)
+string(JSON count LENGTH "${json}")
+if(count LESS 15)
+    message(FATAL_ERROR "only ${count} rows in bench.json")
+endif()
+math(EXPR last "${count} - 1")
+foreach(i RANGE ${last})
+    string(JSON name GET "${json}" ${i} name)
+    string(JSON unit GET "${json}" ${i} unit)
+    string(JSON better GET "${json}" ${i} better)
+    string(JSON ours TYPE "${json}" ${i} vigil)
+    string(JSON peers TYPE "${json}" ${i} peers)
+    if(NOT name OR NOT unit OR NOT better MATCHES "^(lower|higher)$"
+       OR NOT ours STREQUAL NUMBER OR NOT peers STREQUAL OBJECT)
+        message(FATAL_ERROR "row ${i} of bench.json is not as it should be")
+    endif()
+endforeach()
+
+file(READ ${OUT}/bench.svg svg)
+if(NOT svg MATCHES "^<svg .*</svg>\n$")
+    message(FATAL_ERROR "bench.svg is not whole")
+endif()
+file(REMOVE_RECURSE ${OUT})
+message("${count} rows")

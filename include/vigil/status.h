@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vigil/status.h - what every call answers.
+ *
+ * A call answers an int (or an int64_t where it also counts). Zero and the small positive numbers are
+ * outcomes: something that a correct program expects. Negative numbers are errors: the call changed
+ * nothing, and the text of vigil_strerror() says what to do.
+ *
+ * The first three outcomes have the numbers that WebAssembly's memory.atomic.wait gives them.
+ */
+#ifndef VIGIL_STATUS_H
+#define VIGIL_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define VIGIL_API __attribute__((visibility("default")))
+#else
+#define VIGIL_API
+#endif
+
+/* X(name, number, "name-as-text", "what it means and what to do about it") */
+#define VIGIL_STATUS_MAP(X)                                                                                       \
+    X(OK, 0, "ok", "done; for a wait: notified")                                                                  \
+    X(NOT_EQUAL, 1, "not-equal", "the word held another value than the expected one")                             \
+    X(TIMED_OUT, 2, "timed-out", "the deadline passed first")                                                     \
+    X(PENDING, 3, "pending", "started; the callback will be called exactly once")                                 \
+    X(CANCELLED, 4, "cancelled", "ended by vigil_forget or by the end of its agent")                              \
+    X(ENULL, -1, "null-pointer", "an address or pointer that is needed was null")                                 \
+    X(EMISALIGNED, -2, "misaligned", "the address is not a multiple of the word's size; align the word")          \
+    X(ECOUNT, -3, "negative-count", "a count was negative; pass VIGIL_ALL to notify everybody")                   \
+    X(EMAYNOTBLOCK, -4, "may-not-block",                                                                          \
+      "this thread runs an agent that may not block; use the asynchronous form")                                  \
+    X(EINUSE, -5, "in-use", "the operation is pending already; wait for its callback or cancel it first")         \
+    X(EIDLE, -6, "idle", "the operation is not pending")                                                          \
+    X(ETOOLATE, -7, "too-late", "the operation's outcome is decided; its callback will be called")                \
+    X(EWRONGTHREAD, -8, "wrong-thread", "only the agent's own thread may do this; use vigil_agent_post")          \
+    X(EREENTRANT, -9, "reentrant", "not from inside one of this agent's own callbacks")                           \
+    X(EFORKED, -10, "forked", "the agent belongs to the parent process; destroy it and create a new one")         \
+    X(ECLOSING, -11, "closing", "the agent is being destroyed and starts nothing new")                            \
+    X(ENOMEM, -12, "out-of-memory", "no memory for this")                                                         \
+    X(ELIMIT, -13, "limit-reached", "every place for waiters or agents is taken; end some of them first")         \
+    X(ERANGE, -14, "out-of-range", "an index, offset or length reaches outside the memory it is for")             \
+    X(ETYPE, -15, "wrong-type", "the view's element type does not allow this operation")                          \
+    X(EINVAL, -16, "invalid", "an argument has a value that means nothing here")                                  \
+    X(ESYSTEM, -17, "system", "the operating system refused; errno says why")
+
+enum vigil_status {
+#define X(name, number, text, meaning) VIGIL_##name = number,
+    VIGIL_STATUS_MAP(X)
+#undef X
+};
+
+/* The status's name as a short text, "timed-out" say; "unknown" for a number that is no status. */
+VIGIL_API const char *vigil_status_name(int status);
+
+/* A sentence that says what the status means and, for an error, what to do. Never null. */
+VIGIL_API const char *vigil_strerror(int status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

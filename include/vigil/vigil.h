@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vigil/vigil.h - all of Vigil. Each header below also stands on its own.
+ */
+#ifndef VIGIL_VIGIL_H
+#define VIGIL_VIGIL_H
+
+#include "version.h"
+#include "status.h"
+#include "wait.h"
+#include "agent.h"
+#include "memory.h"
+#include "atomics.h"
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vigil/wait.h - wait on a word of memory, and notify those who wait.
+ *
+ * Each address has one line of waiters. Threads that block and event loops that must not block stand in
+ * that one line, first come, first served:
+ *
+ *     static uint32_t word;                                  any aligned 32- or 64-bit integer will do
+ *
+ *     a thread                 vigil_wait32(&word, 0, VIGIL_FOREVER);
+ *     an event loop            vigil_wait32_async(agent, &op, &word, 0, VIGIL_FOREVER, on_notified);
+ *     somebody else            __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST); vigil_notify(&word, 1);
+ *
+ * What holds:
+ *
+ * - Comparing the word and joining the line are one step as far as vigil_notify is concerned: whoever
+ *   changes the word and then notifies cannot miss a waiter that still saw the old value.
+ * - A wait ends by a notification (VIGIL_OK), by its deadline (VIGIL_TIMED_OUT) or because the memory is
+ *   forgotten or the agent ends (VIGIL_CANCELLED): never spuriously, never two of them. The number
+ *   that vigil_notify answers is exactly the number of waits that answer VIGIL_OK because of it.
+ * - A deadline is on the monotonic clock and never early. One that passes after the notification
+ *   changes nothing: the wait answers VIGIL_OK.
+ * - Everything a thread wrote before vigil_notify is visible to those it woke.
+ * - The line belongs to the address alone: 32- and 64-bit waiters on one address share it.
+ *
+ * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel. No call of the library may be
+ * made from a signal handler, unless the handler runs while its thread sleeps in a wait.
+ */
+#ifndef VIGIL_WAIT_H
+#define VIGIL_WAIT_H
+
+#include <stdint.h>
+
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* As a timeout: never. As a count: everybody. */
+#define VIGIL_FOREVER INT64_MAX
+#define VIGIL_ALL INT64_MAX
+
+/*
+ * vigil_wait32, vigil_wait64 - block this thread until it is notified.
+ *
+ * If the word at `address` is not `expected`: VIGIL_NOT_EQUAL, at once, whatever the timeout. Otherwise
+ * the thread joins the end of the address's line and sleeps until it is notified (VIGIL_OK), `timeout_ns`
+ * nanoseconds have passed (VIGIL_TIMED_OUT; zero and less: at once, without joining) or the memory is
+ * forgotten (VIGIL_CANCELLED). The word is read sequentially consistent.
+ *
+ * Errors, checked in this order and before the word is read: VIGIL_ENULL, VIGIL_EMISALIGNED (4 or 8 bytes),
+ * VIGIL_EMAYNOTBLOCK. Then VIGIL_ELIMIT and VIGIL_ENOMEM, when there is no place to wait.
+ */
+VIGIL_API int vigil_wait32(const volatile void *address, uint32_t expected, int64_t timeout_ns);
+VIGIL_API int vigil_wait64(const volatile void *address, uint64_t expected, int64_t timeout_ns);
+
+/*
+ * vigil_notify - take the first `count` waiters out of the line and wake them, oldest first.
+ *
+ * Answers how many there were, or VIGIL_ENULL, VIGIL_EMISALIGNED (4 bytes) or VIGIL_ECOUNT. With nobody in
+ * line it costs a fence and a load. An asynchronous waiter's callback runs on its own agent's loop, never
+ * inside this call. Callable from any thread, and from callbacks. Taking a very long line out keeps others from
+ * joining it, and a few other lines, for some nanoseconds a waiter.
+ */
+VIGIL_API int64_t vigil_notify(const volatile void *address, int64_t count);
+
+/*
+ * vigil_waiters - how many stand in line right now. To look at, in demonstrations, tests and debuggers: by the time it
+ * answers it may be different.
+ */
+VIGIL_API int64_t vigil_waiters(const volatile void *address);
+
+/*
+ * vigil_forget - the memory [address, address + length) is about to be freed or reused.
+ *
+ * Takes every waiter out of every line in it and ends their waits with VIGIL_CANCELLED. Answers how many
+ * there were. Nobody may start a new wait there meanwhile.
+ */
+VIGIL_API int64_t vigil_forget(const volatile void *address, uint64_t length);
+
+/*
+ * vigil_op - one asynchronous operation. It is yours: embed it where you like and zero it before its
+ * first use. From a start that answers VIGIL_PENDING until its callback begins, or until vigil_cancel
+ * answers VIGIL_OK, it belongs to the library and must stay where it is. After that it is yours again;
+ * the callback may start it anew, or free it. Callbacks return: they must not leave by longjmp, an exception or the end
+ * of their thread.
+ */
+typedef struct vigil_op vigil_op;
+typedef void vigil_callback(vigil_op *op, int status);
+struct vigil_agent;
+
+struct vigil_op {
+    void *data; /* yours, never touched */
+
+    /* The library's. */
+    vigil_callback *callback;
+    struct vigil_agent *agent;
+    uint64_t address;
+    uint64_t deadline_ns;
+    struct vigil_op *timer_next;
+    struct vigil_op **timer_link;
+    uint32_t slot;
+    uint32_t flags;
+};
+
+/*
+ * vigil_wait32_async, vigil_wait64_async - the same wait without blocking. To be called on the agent's
+ * own thread.
+ *
+ * Answers at once: VIGIL_NOT_EQUAL; VIGIL_TIMED_OUT for a timeout of zero or less, without having joined;
+ * or VIGIL_PENDING, and then `callback(op, status)` is called exactly once, from the agent's dispatch,
+ * with VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_CANCELLED. On any other answer the callback is never called.
+ *
+ * Errors: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EFORKED, VIGIL_EWRONGTHREAD, VIGIL_ECLOSING, VIGIL_EINUSE (the operation
+ * is pending already), VIGIL_ELIMIT, VIGIL_ENOMEM.
+ */
+VIGIL_API int vigil_wait32_async(struct vigil_agent *agent, vigil_op *op, const volatile void *address,
+                                 uint32_t expected, int64_t timeout_ns, vigil_callback *callback);
+VIGIL_API int vigil_wait64_async(struct vigil_agent *agent, vigil_op *op, const volatile void *address,
+                                 uint64_t expected, int64_t timeout_ns, vigil_callback *callback);
+
+/*
+ * vigil_cancel - take a pending operation out of its line. To be called on its agent's thread.
+ *
+ * VIGIL_OK: it was still in line; it is gone from there, its callback will not be called, and `op` is yours
+ * again. VIGIL_ETOOLATE: it has been notified (or forgotten) already, and its callback will be called:
+ * a notification is never lost by cancelling. VIGIL_EIDLE: it was not pending.
+ */
+VIGIL_API int vigil_cancel(vigil_op *op);
+
+/*
+ * vigil_ref, vigil_unref - whether this pending operation keeps vigil_agent_run going. Each operation does
+ * when it is started; an unref lasts until the operation ends. Agent's thread; VIGIL_EIDLE if not pending.
+ */
+VIGIL_API int vigil_ref(vigil_op *op);
+VIGIL_API int vigil_unref(vigil_op *op);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "check.h"
+
+/* Rounds in which one dispatch follows up on what its own callbacks caused, before it lets the loop look elsewhere. */
+#define ROUNDS 16
+
+bool agent_forked(const vigil_agent *agent) {
+    return agent->generation != agent->lot->generation;
+}
+
+int agent_check(const vigil_agent *agent) {
+    if (!agent) return VIGIL_ENULL;
+    if (agent_forked(agent)) return VIGIL_EFORKED;
+    return prim_load_relaxed(&agent->thread) == prim_self() ? VIGIL_OK : VIGIL_EWRONGTHREAD;
+}
+
+/* Beginning. */
+
+int agent_new(vigil_agent **result, unsigned flags) {
+    if (!result) return VIGIL_ENULL;
+    if (flags & ~VIGIL_AGENT_MAY_NOT_BLOCK) return VIGIL_EINVAL;
+    struct lot *lot = lot_private();
+    vigil_agent *agent = lot ? calloc(1, sizeof *agent) : NULL;
+    if (!agent) return VIGIL_ENOMEM;
+    if (!prim_bell_open(&agent->seat.bell)) {
+        free(agent);
+        return VIGIL_ESYSTEM;
+    }
+    agent->seat.number = seat_register(lot, &agent->seat);
+    if (!agent->seat.number) {
+        prim_bell_close(&agent->seat.bell);
+        free(agent);
+        return VIGIL_ELIMIT;
+    }
+    agent->lot = lot;
+    agent->generation = lot->generation;
+    agent->flags = flags;
+    agent->alarm_ns = PRIM_NEVER;
+    *result = agent;
+    return VIGIL_OK;
+}
+
+void agent_adopt(vigil_agent *agent) {
+    prim_store_relaxed(&agent->thread, prim_self());
+    if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block++;
+}
+
+int vigil_agent_create(vigil_agent **agent, unsigned flags) {
+    int error = agent_new(agent, flags);
+    if (!error) agent_adopt(*agent);
+    return error;
+}
+
+/* Callbacks. Each may fork, and the child must not go on with the parent's mail: so after each, agent_forked is asked.
+ */
+
+static void complete(vigil_agent *agent, vigil_op *op, int status) {
+    agent_end(agent, op);
+    op->callback(op, status);
+}
+
+static void deliver(vigil_agent *agent, uint32_t index) {
+    struct slot *slot = &agent->lot->slots[index];
+    if (slot->state == SLOT_POSTED) {
+        vigil_function *function = (vigil_function *)(uintptr_t)slot->owner;
+        void *argument = (void *)(uintptr_t)slot->argument;
+        slot_release(agent->lot, index);
+        function(agent, argument);
+    } else {
+        complete(agent, (vigil_op *)(uintptr_t)slot->owner, (int)slot->state);
+    }
+}
+
+static int64_t deliver_mail(vigil_agent *agent) {
+    if (agent_forked(agent)) return 0;
+    int64_t delivered = 0;
+    for (uint32_t index = seat_collect(agent->lot, &agent->seat), next; index && !agent_forked(agent);
+         index = next, delivered++) {
+        next = agent->lot->slots[index].next;
+        deliver(agent, index);
+    }
+    return delivered;
+}
+
+/* The next one's slot is on its way from memory while this one is dealt with. */
+static void prefetch_next(vigil_agent *agent) {
+    vigil_op *next = timers_first(&agent->timers);
+    if (next) lot_leave_soon(agent->lot, next->slot);
+}
+
+static int64_t expire(vigil_agent *agent) {
+    if (timers_next(&agent->timers) == PRIM_NEVER) return 0;
+    int64_t expired = 0;
+    uint64_t now_ns = prim_now_ns();
+    for (vigil_op *op;
+         !agent_forked(agent) && (op = timers_due(&agent->timers, now_ns + (BUG(early_deadline) ? 1 : 0)));) {
+        prefetch_next(agent);
+        if (!lot_leave(agent->lot, op->slot, op->address)) continue; /* notified before: that is in the mail */
+        complete(agent, op, VIGIL_TIMED_OUT);
+        expired++;
+    }
+    return expired;
+}
+
+/* One round: what has arrived, then what has expired. The agent is awake. */
+static int64_t serve(vigil_agent *agent) {
+    int64_t served = deliver_mail(agent);
+    return agent_forked(agent) ? served : served + expire(agent);
+}
+
+static void set_alarm(vigil_agent *agent, uint64_t alarm_ns) {
+    prim_bell_alarm(&agent->seat.bell, alarm_ns);
+    agent->alarm_ns = alarm_ns;
+}
+
+/* An alarm that is too early does no harm, and most deadlines never come: so it is only ever set to an earlier time. */
+void agent_set_alarm(vigil_agent *agent) {
+    if (!agent->alarmed || agent->dispatching) return;
+    uint64_t next_ns = timers_next(&agent->timers);
+    if (next_ns < agent->alarm_ns) set_alarm(agent, next_ns);
+}
+
+static int begin_dispatch(vigil_agent *agent) {
+    int error = agent_check(agent);
+    if (error) return error;
+    if (agent->dispatching) return VIGIL_EREENTRANT;
+    agent->dispatching = true;
+    seat_attend(&agent->seat);
+    return VIGIL_OK;
+}
+
+static void end_dispatch(vigil_agent *agent) {
+    agent->dispatching = false;
+    /* One that has gone off must be set anew, or the descriptor would stay readable. */
+    if (agent->alarm_ns != PRIM_NEVER && prim_now_ns() >= agent->alarm_ns)
+        set_alarm(agent, timers_next(&agent->timers));
+    else agent_set_alarm(agent);
+}
+
+/* In the child of a fork that one of its callbacks made: nothing of the agent may be used any more. */
+static int abandon_dispatch(vigil_agent *agent) {
+    agent->dispatching = false;
+    return VIGIL_EFORKED;
+}
+
+int64_t vigil_agent_dispatch(vigil_agent *agent) {
+    int error = begin_dispatch(agent);
+    if (error) return error;
+    int64_t served = 0;
+    bool resting = false;
+    for (int round = 0; round < ROUNDS && !resting; round++) {
+        served += serve(agent);
+        if (agent_forked(agent)) return abandon_dispatch(agent);
+        resting = seat_rest(&agent->seat);
+    }
+    if (!resting) seat_rest_rung(&agent->seat);
+    end_dispatch(agent);
+    return served;
+}
+
+int vigil_agent_fd(vigil_agent *agent) {
+    int error = agent_check(agent);
+    if (error) return error;
+    int fd = prim_bell_fd(&agent->seat.bell);
+    if (fd < 0) return VIGIL_ESYSTEM;
+    agent->alarmed = true;
+    agent_set_alarm(agent);
+    return fd;
+}
+
+/* Running without a loop of the caller's. */
+
+static bool spin_for_mail(vigil_agent *agent) {
+    for (unsigned turns = spin_budget(); turns; turns--) {
+        if (seat_has_mail(&agent->seat)) {
+            spin_learn(true);
+            return true;
+        }
+        prim_pause();
+    }
+    spin_learn(false);
+    return false;
+}
+
+static void sleep_until(vigil_agent *agent, uint64_t until_ns) {
+    if (spin_for_mail(agent) || !seat_rest(&agent->seat)) return;
+    prim_bell_wait(&agent->seat.bell, until_ns);
+    seat_attend(&agent->seat);
+}
+
+static bool keeps_going(vigil_agent *agent) {
+    return agent->references || agent->pending_referenced || seat_has_mail(&agent->seat);
+}
+
+static int run(vigil_agent *agent, uint64_t deadline_ns) {
+    for (;;) {
+        serve(agent);
+        if (agent_forked(agent)) return abandon_dispatch(agent);
+        if (agent->stopping) return VIGIL_OK;
+        if (!keeps_going(agent)) return VIGIL_OK;
+        if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) return VIGIL_TIMED_OUT;
+        if (seat_has_mail(&agent->seat)) continue;
+        uint64_t next_ns = timers_next(&agent->timers);
+        sleep_until(agent, next_ns < deadline_ns ? next_ns : deadline_ns);
+    }
+}
+
+int vigil_agent_run_until(vigil_agent *agent, int64_t deadline_ns) {
+    int error = begin_dispatch(agent);
+    if (error) return error;
+    int status = run(agent, deadline_ns == INT64_MAX ? PRIM_NEVER : deadline_ns < 0 ? 0 : (uint64_t)deadline_ns);
+    if (status == VIGIL_EFORKED) return status;
+    agent->stopping = false;
+    if (!seat_rest(&agent->seat)) seat_rest_rung(&agent->seat);
+    end_dispatch(agent);
+    return status;
+}
+
+int vigil_agent_run(vigil_agent *agent) {
+    return vigil_agent_run_until(agent, INT64_MAX);
+}
+
+int vigil_agent_post(vigil_agent *agent, vigil_function *function, void *argument) {
+    if (!agent || !function) return VIGIL_ENULL;
+    if (agent_forked(agent)) return VIGIL_EFORKED;
+    if (prim_load_relaxed(&agent->thread) == prim_self() && agent->closing) return VIGIL_ECLOSING;
+    struct lot *lot = agent->lot;
+    uint32_t index = slot_acquire(lot);
+    if (!index) return VIGIL_ELIMIT;
+    struct slot *slot = &lot->slots[index];
+    slot->owner = (uint64_t)(uintptr_t)function;
+    slot->argument = (uint64_t)(uintptr_t)argument;
+    slot->state = SLOT_POSTED;
+    if (seat_push(lot, &agent->seat, index, index)) prim_bell_ring(&agent->seat.bell);
+    return VIGIL_OK;
+}
+
+static void stop(vigil_agent *agent, void *argument) {
+    (void)argument;
+    agent->stopping = true;
+}
+
+int vigil_agent_stop(vigil_agent *agent) {
+    return vigil_agent_post(agent, stop, NULL);
+}
+
+int vigil_agent_ref(vigil_agent *agent) {
+    int error = agent_check(agent);
+    if (!error) agent->references++;
+    return error;
+}
+
+int vigil_agent_unref(vigil_agent *agent) {
+    int error = agent_check(agent);
+    if (error) return error;
+    if (!agent->references) return VIGIL_EINVAL;
+    agent->references--;
+    return VIGIL_OK;
+}
+
+int64_t vigil_now_ns(void) {
+    return (int64_t)prim_now_ns();
+}
+
+/* End. */
+
+/* Our slots are found by looking at all: an operation need not pay for being found. */
+static void cancel_pending(vigil_agent *agent) {
+    struct lot *lot = agent->lot;
+    for (uint32_t index = 1; agent->pending && !agent_forked(agent) && index < slot_bound(lot); index++) {
+        struct slot *slot = &lot->slots[index];
+        if (prim_load_relaxed(&slot->seat) != agent->seat.number) continue;
+        vigil_op *op = (vigil_op *)(uintptr_t)slot->owner;
+        if (lot_leave(lot, index, op->address)) complete(agent, op, VIGIL_CANCELLED);
+    }
+}
+
+int agent_close(vigil_agent *agent) {
+    int error = begin_dispatch(agent);
+    if (error) return error;
+    agent->closing = true;
+    do {
+        deliver_mail(agent);
+        cancel_pending(agent); /* those not in line any more are in the mail, or will be in a moment */
+    } while (agent->pending && !agent_forked(agent));
+    deliver_mail(agent); /* and what has been posted meanwhile */
+    if (agent_forked(agent)) return abandon_dispatch(agent);
+    if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block--;
+    return VIGIL_OK;
+}
+
+static void discard_mail(vigil_agent *agent) {
+    for (uint32_t index = seat_collect(agent->lot, &agent->seat), next; index; index = next) {
+        next = agent->lot->slots[index].next;
+        slot_release(agent->lot, index);
+    }
+}
+
+void agent_free(vigil_agent *agent) {
+    if (!agent_forked(agent)) {
+        seat_attend(&agent->seat);
+        seat_await_ring(&agent->seat);
+        discard_mail(agent);
+        seat_unregister(agent->lot, agent->seat.number);
+    }
+    prim_bell_close(&agent->seat.bell);
+    free(agent);
+}
+
+int vigil_agent_destroy(vigil_agent *agent) {
+    if (!agent) return VIGIL_ENULL;
+    if (agent->dispatching && agent->thread == prim_self()) return VIGIL_EREENTRANT;
+    if (!agent_forked(agent)) {
+        int error = agent_close(agent);
+        if (error) return error; /* forked in a callback: the child may destroy it when that has returned */
+    }
+    agent_free(agent);
+    return VIGIL_OK;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * agent.h - inside an agent.
+ *
+ * Everything here belongs to the agent's thread, except the seat's mail and bell (seat.h). An operation is only ever
+ * touched on that thread too: a notifier knows nothing but its slot. So there is no race between a callback, a deadline
+ * and a cancel; each of them races with notifiers alone, and lot_leave decides that.
+ */
+#ifndef VIGIL_AGENT_INSIDE_H
+#define VIGIL_AGENT_INSIDE_H
+
+#include "lot/seat.h"
+#include "timers.h"
+#include "vigil/agent.h"
+
+/* vigil_op.flags */
+#define OP_PENDING    1u
+#define OP_REFERENCED 2u /* counted in the agent's pending_referenced */
+
+struct vigil_agent {
+    struct seat seat;
+    uint8_t padding[64 - sizeof(struct seat)]; /* others write to the seat, only we to the rest */
+
+    struct lot *lot;
+    struct prim_thread *thread; /* whose it is; null until a worker's thread has taken it over */
+    uint32_t generation;        /* the lot's when it was created; another one: we are a fork's child */
+    unsigned flags;
+    bool dispatching, closing, stopping;
+    bool alarmed; /* the descriptor is in use, and alarm_ns is what it is set to */
+    uint64_t alarm_ns;
+    uint64_t pending; /* operations, and how many of them keep vigil_agent_run going */
+    uint64_t pending_referenced;
+    uint64_t references; /* the agent's own, which do so too */
+    struct timers timers;
+};
+
+/* Whether we are the child of a fork, and the agent is the parent's. */
+bool agent_forked(const vigil_agent *agent);
+
+/* VIGIL_OK if the agent may be used by the calling thread, else which error. */
+int agent_check(const vigil_agent *agent);
+
+/* An agent that no thread has taken over yet, and the taking over. */
+int agent_new(vigil_agent **agent, unsigned flags);
+void agent_adopt(vigil_agent *agent);
+
+/* The end, in two steps: on the agent's thread, and then on any, once nobody posts any more. What was posted in between
+ * is dropped. The agent stays awake in between, so that nobody rings. */
+int agent_close(vigil_agent *agent);
+void agent_free(vigil_agent *agent);
+
+/* Begin and end an operation's being pending. */
+void agent_begin(vigil_agent *agent, vigil_op *op);
+void agent_end(vigil_agent *agent, vigil_op *op);
+
+/* An earlier deadline than before may have come: set the descriptor's alarm. */
+void agent_set_alarm(vigil_agent *agent);
+
+#endif

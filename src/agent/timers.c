@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "timers.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "prim.h"
+
+static unsigned lowest_bit(uint64_t bits) {
+    return (unsigned)__builtin_ctzll(bits);
+}
+
+static unsigned digit(uint64_t time_ns, unsigned level) {
+    return (time_ns >> (level * TIMER_DIGIT_BITS)) & (TIMER_PLACES - 1);
+}
+
+static unsigned level_of(const struct timers *timers, uint64_t deadline_ns) {
+    uint64_t difference = deadline_ns ^ timers->last_ns;
+    return difference ? (63 - (unsigned)__builtin_clzll(difference)) / TIMER_DIGIT_BITS : 0;
+}
+
+static void deal(struct timers *timers, vigil_op *op) {
+    assert(op->deadline_ns >= timers->last_ns);
+    unsigned level = level_of(timers, op->deadline_ns), at = digit(op->deadline_ns, level);
+    struct timer_place *place = &timers->place[level][at];
+    if (!place->first || op->deadline_ns < place->least_ns) place->least_ns = op->deadline_ns;
+    op->timer_next = place->first;
+    op->timer_link = &place->first;
+    if (place->first) place->first->timer_link = &op->timer_next;
+    place->first = op;
+    timers->places[level] |= UINT64_C(1) << at;
+    timers->levels |= 1u << level;
+}
+
+void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns) {
+    if (!timers->levels) timers->last_ns = now_ns;
+    deal(timers, op);
+}
+
+static void clear_place(struct timers *timers, unsigned level, unsigned at) {
+    timers->place[level][at].first = NULL;
+    timers->places[level] &= ~(UINT64_C(1) << at);
+    if (!timers->places[level]) timers->levels &= ~(1u << level);
+}
+
+void timers_remove(struct timers *timers, vigil_op *op) {
+    *op->timer_link = op->timer_next;
+    if (op->timer_next) op->timer_next->timer_link = op->timer_link;
+    /* Its place follows from its deadline: last_ns changes only in digits below those that others are placed by. */
+    unsigned level = level_of(timers, op->deadline_ns), at = digit(op->deadline_ns, level);
+    if (!timers->place[level][at].first) clear_place(timers, level, at);
+    op->timer_link = NULL;
+}
+
+static const struct timer_place *first_place(const struct timers *timers) {
+    unsigned level = lowest_bit(timers->levels);
+    return &timers->place[level][lowest_bit(timers->places[level])];
+}
+
+uint64_t timers_next(const struct timers *timers) {
+    return timers->levels ? first_place(timers)->least_ns : PRIM_NEVER;
+}
+
+vigil_op *timers_first(const struct timers *timers) {
+    return timers->levels ? first_place(timers)->first : NULL;
+}
+
+static uint64_t place_begins(const struct timers *timers, unsigned level, unsigned at) {
+    unsigned shift = level * TIMER_DIGIT_BITS;
+    uint64_t digits_above =
+        level + 1 < TIMER_LEVELS ? timers->last_ns >> (shift + TIMER_DIGIT_BITS) << (shift + TIMER_DIGIT_BITS) : 0;
+    return digits_above | (uint64_t)at << shift;
+}
+
+vigil_op *timers_due(struct timers *timers, uint64_t now_ns) {
+    while (timers_next(timers) <= now_ns) {
+        unsigned level = lowest_bit(timers->levels), at = lowest_bit(timers->places[level]);
+        vigil_op *op = timers->place[level][at].first;
+        if (level == 0) {
+            timers_remove(timers, op);
+            return op;
+        }
+        timers->last_ns = place_begins(timers, level, at);
+        clear_place(timers, level, at);
+        for (vigil_op *next; op; op = next) {
+            next = op->timer_next;
+            deal(timers, op);
+        }
+    }
+    return NULL;
+}

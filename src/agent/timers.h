@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timers.h - the deadlines of one agent's operations. Used by the agent's thread only.
+ *
+ * A radix heap: `last_ns` is a time that no deadline lies before. A deadline's level is the highest digit, in base 64,
+ * in which it differs from last_ns; its place there is that digit. So everything in a lower level is earlier than
+ * everything in a higher one, lower places are earlier than higher ones, and all of level 0's places hold a single
+ * nanosecond each. To get at the earliest, the lowest place is dealt out over the levels below it, last_ns moving up to
+ * where that place begins.
+ *
+ * Adding and removing cost a handful of instructions; a deadline is dealt out at most once per level, typically three
+ * or four times in its life. A removed one is gone at once. The links are in the operations: nothing is allocated.
+ */
+#ifndef VIGIL_TIMERS_H
+#define VIGIL_TIMERS_H
+
+#include <stdint.h>
+
+#include "vigil/wait.h"
+
+#define TIMER_DIGIT_BITS 6
+#define TIMER_PLACES     64
+#define TIMER_LEVELS     11 /* 64 bits in digits of 6 */
+
+struct timer_place {
+    vigil_op *first;
+    uint64_t least_ns; /* no deadline here is earlier; exact unless that one was removed */
+};
+
+struct timers {
+    uint64_t last_ns;
+    uint32_t levels;               /* bit n: level n has any */
+    uint64_t places[TIMER_LEVELS]; /* bit n: place n has any */
+    struct timer_place place[TIMER_LEVELS][TIMER_PLACES];
+};
+
+/* Add an operation by its deadline_ns, which must be after now_ns. */
+void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns);
+void timers_remove(struct timers *timers, vigil_op *op);
+/* No deadline passes before this; PRIM_NEVER if there are none. */
+uint64_t timers_next(const struct timers *timers);
+/* One of the earliest; null: there are none. */
+vigil_op *timers_first(const struct timers *timers);
+/* Remove and answer the earliest whose deadline has passed; null: none has. */
+vigil_op *timers_due(struct timers *timers, uint64_t now_ns);
+
+#endif

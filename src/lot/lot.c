@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* The lines: see lot.h for who may touch what, and why no wake-up is lost. */
+#include "lot.h"
+
+#include <assert.h>
+
+#include "seat.h"
+#include "word_lock.h"
+
+/*
+ * The sixteen 32-bit words of a cache line of the caller's have sixteen neighbouring buckets, two cache lines of ours;
+ * those are scattered by Fibonacci hashing. So a sweep over an array of words is a sweep over buckets too, and buckets
+ * that share a cache line belong to words that share one anyway.
+ */
+static uint32_t bucket_number(uint64_t key) {
+    const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t scattered = (uint32_t)((key >> 6) * golden >> (64 - PRIM_BUCKET_BITS));
+    uint32_t neighbour = (uint32_t)(key >> 2) & 15;
+    return (scattered ^ neighbour) & ((1u << PRIM_BUCKET_BITS) - 1);
+}
+
+bool lot_occupied(const struct lot *lot, uint64_t key) {
+    return prim_load_relaxed(&lot->buckets[bucket_number(key)].word) != 0;
+}
+
+static struct bucket *bucket_lock(struct lot *lot, uint64_t key) {
+    struct bucket *bucket = &lot->buckets[bucket_number(key)];
+    word_lock(&bucket->word);
+    return bucket;
+}
+
+static void bucket_unlock(struct bucket *bucket, int64_t joined) {
+    word_unlock(&bucket->word, (int32_t)joined);
+}
+
+/* Lines, under the bucket's lock. */
+
+/* Where the key's line hangs: the place that holds its head, or where a new line's head is to go. */
+static uint32_t *line_of(struct lot *lot, struct bucket *bucket, uint64_t key) {
+    uint32_t *line = &bucket->line;
+    while (*line && lot->slots[*line].key != key && !BUG(wrong_line)) line = &lot->slots[*line].next_line;
+    return line;
+}
+
+static void line_append(struct lot *lot, uint32_t *line, uint32_t index, uint64_t key) {
+    struct slot *slots = lot->slots, *slot = &slots[index];
+    prim_store_relaxed(&slot->key, key);
+    slot->next = 0;
+    if (*line) {
+        struct slot *head = &slots[*line];
+        slot->prev = head->tail;
+        slots[head->tail].next = index;
+        head->tail = index;
+    } else {
+        slot->prev = 0;
+        slot->tail = index;
+        slot->next_line = 0;
+        *line = index;
+    }
+}
+
+static void line_remove(struct lot *lot, uint32_t *line, uint32_t index) {
+    struct slot *slots = lot->slots, *slot = &slots[index];
+    if (*line != index) {
+        slots[slot->prev].next = slot->next;
+        if (slot->next) slots[slot->next].prev = slot->prev;
+        else slots[*line].tail = slot->prev;
+    } else if (slot->next) { /* the next one becomes the line's header */
+        struct slot *head = &slots[slot->next];
+        head->prev = 0;
+        head->tail = slot->tail;
+        head->next_line = slot->next_line;
+        *line = slot->next;
+    } else {
+        *line = slot->next_line;
+    }
+    prim_store_relaxed(&slot->key, 0);
+}
+
+bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
+    uint64_t key = key_of(word->address);
+    struct bucket *bucket = bucket_lock(lot, key);                /* W1 */
+    bool equal = BUG(compare_before_lock) || !word_differs(word); /* W2 */
+    if (equal) line_append(lot, line_of(lot, bucket, key), index, key);
+    bucket_unlock(bucket, equal ? 1 : 0);
+    return equal;
+}
+
+void lot_leave_soon(struct lot *lot, uint32_t index) {
+    struct slot *slot = &lot->slots[index];
+    __builtin_prefetch(slot, 1);
+    __builtin_prefetch(slot - 1, 1); /* who came one after the other mostly lie side by side: see slot.c */
+    __builtin_prefetch(slot + 1, 1);
+}
+
+bool lot_leave(struct lot *lot, uint32_t index, uint64_t key) {
+    struct slot *slot = &lot->slots[index];
+    struct bucket *bucket = bucket_lock(lot, key);
+    bool in_line = slot->key != 0;
+    assert(!in_line || slot->key == key);
+    if (in_line) line_remove(lot, line_of(lot, bucket, key), index);
+    bucket_unlock(bucket, in_line ? -1 : 0);
+    return in_line;
+}
+
+/*
+ * Whom to wake once the bucket is unlocked, in line order: threads, linked by their slots' `next`, which is the taker's
+ * until it stores their `state`; and seats to ring, linked by next_rung, which is the taker's until it has rung, each
+ * to be rung when so many threads have been woken as came before it.
+ */
+struct wakes {
+    uint32_t threads, last_thread, thread_count;
+    struct seat *seats, *last_seat;
+    uint32_t mail_seat, newest, oldest, threads_before; /* mail for one seat, not yet pushed */
+};
+
+static void push_mail(struct lot *lot, struct wakes *wakes) {
+    if (!wakes->mail_seat) return;
+    struct seat *seat = lot->seats[wakes->mail_seat];
+    if (seat_push(lot, seat, wakes->newest, wakes->oldest)) {
+        seat->next_rung = NULL;
+        seat->threads_before = wakes->threads_before;
+        if (wakes->seats) wakes->last_seat->next_rung = seat;
+        else wakes->seats = seat;
+        wakes->last_seat = seat;
+    }
+    wakes->mail_seat = 0;
+}
+
+static void add_thread(struct lot *lot, struct wakes *wakes, uint32_t index) {
+    lot->slots[index].next = 0;
+    if (wakes->threads) lot->slots[wakes->last_thread].next = index;
+    else wakes->threads = index;
+    wakes->last_thread = index;
+    wakes->thread_count++;
+}
+
+static void add_mail(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
+    struct slot *slot = &lot->slots[index];
+    if (wakes->mail_seat != slot->seat) {
+        push_mail(lot, wakes);
+        wakes->mail_seat = slot->seat;
+        wakes->threads_before = wakes->thread_count;
+        wakes->oldest = index;
+    } else {
+        slot->next = wakes->newest;
+    }
+    wakes->newest = index;
+    slot->state = outcome;
+}
+
+static void wake_thread(struct slot *slot, uint32_t outcome) {
+    if (BUG(wake_before_state)) prim_wake(&slot->state);
+    /* Pairs with the waiter's acquire load: it sees all we did before. From here on the slot is the waiter's. */
+    uint32_t before = BUG(release_forgotten) ? prim_exchange_relaxed(&slot->state, outcome)
+                                             : prim_exchange_acq_rel(&slot->state, outcome);
+    if (before == SLOT_ASLEEP && !BUG(wake_before_state)) prim_wake(&slot->state);
+}
+
+static struct seat *ring(struct seat *seat, uint32_t threads_woken) {
+    while (seat && seat->threads_before <= threads_woken) {
+        struct seat *next = seat->next_rung;
+        prim_bell_ring(&seat->bell); /* from here on the seat is its agent's */
+        seat = next;
+    }
+    return seat;
+}
+
+static void wake_all(struct lot *lot, struct wakes *wakes, uint32_t outcome) {
+    uint32_t woken = 0;
+    struct seat *seats = ring(wakes->seats, woken);
+    for (uint32_t index = wakes->threads, next; index; index = next) {
+        next = lot->slots[index].next;
+        wake_thread(&lot->slots[index], outcome);
+        seats = ring(seats, ++woken);
+    }
+}
+
+static int64_t line_take(struct lot *lot, uint32_t *line, int64_t most, uint32_t outcome, struct wakes *wakes) {
+    int64_t taken = 0;
+    uint64_t key = lot->slots[*line].key;
+    for (; taken < most && *line && lot->slots[*line].key == key; taken++) {
+        uint32_t index = BUG(lifo) ? lot->slots[*line].tail : *line;
+        line_remove(lot, line, index);
+        if (lot->slots[index].seat) add_mail(lot, wakes, index, outcome);
+        else add_thread(lot, wakes, index);
+    }
+    return taken;
+}
+
+int64_t lot_take(struct lot *lot, uint64_t key, int64_t most, uint32_t outcome) {
+    struct wakes wakes = {0};
+    struct bucket *bucket = bucket_lock(lot, key);
+    uint32_t *line = line_of(lot, bucket, key);
+    int64_t taken = *line ? line_take(lot, line, most, outcome, &wakes) : 0;
+    push_mail(lot, &wakes);
+    bucket_unlock(bucket, -taken);
+    wake_all(lot, &wakes, outcome);
+    return taken;
+}
+
+int64_t lot_count(struct lot *lot, uint64_t key) {
+    int64_t count = 0;
+    struct bucket *bucket = bucket_lock(lot, key);
+    for (uint32_t index = *line_of(lot, bucket, key); index; index = lot->slots[index].next) count++;
+    bucket_unlock(bucket, 0);
+    return count;
+}

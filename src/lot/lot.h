@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lot.h - the lines.
+ *
+ * A lot is a table of lines: buckets, found by a hash of the key, and slots, one for each waiter. A key is an
+ * address. The lot holds no pointers, only slot numbers (0 is none), so that the same code can serve a lot in memory
+ * that several processes map at different addresses.
+ *
+ *     bucket          one line of waiters per key                    each waiter a slot
+ *     +------+  line  +------+ next  +------+ next  +------+
+ *     | word |------->| head |------>|      |------>| tail |         key A, first come ... last come
+ *     +------+        +------+<------+------+<------+------+
+ *                         | next_line        prev
+ *                         v
+ *                     +------+
+ *                     | head |                                       key B, which hashes to the same bucket
+ *                     +------+
+ *
+ * WHO MAY TOUCH WHAT
+ *
+ * The bucket's word is its lock and its count of waiters at once: bit 0 LOCKED, bit 1 SLEEPERS (somebody may sleep
+ * until it is unlocked; never without LOCKED), above them the number of slots in the bucket's lines. It changes only by
+ * CAS. The word is zero exactly when nobody is in line and nobody is inside: that is all a notifier needs to look at.
+ *
+ * The lock guards the bucket's `line` and, of every slot in its lines: key, next, prev, tail, next_line. A slot is in
+ * line from lot_join until, under the lock, exactly one of lot_leave (its own waiter: deadline, cancel) or lot_take
+ * (anyone: notification, forget) takes it out and so decides its fate. `key` is zero outside of a line: that is how the
+ * other side learns, under the lock, that it came too late.
+ *
+ * Outside of a line a slot belongs to whoever took it out: to its waiter again, or, from lot_take on, to the taker
+ * until it passes the slot on: a thread's slot by the store to `state`, an agent's by the push into its seat's mail.
+ * Neither may be touched by the taker afterwards.
+ *
+ * NO WAKE-UP IS LOST
+ *
+ *     waiter                                      notifier
+ *     W0  store lot->buckets, once (seq_cst)      N1  store the new value   (the caller's, any order)
+ *     W1  CAS bucket word: lock   (seq_cst)       N2  fence                 (seq_cst)
+ *     W2  load the user's word    (seq_cst)       N3  load bucket word      (relaxed; none yet: as if zero)
+ *     W3  still the expected one: join
+ *
+ * If N3 reads a word older than W1 wrote, or finds no buckets, from before W0, then N2 precedes W1 in the single order
+ * S of all seq_cst operations; W1 precedes W2 in S; so W2 sees what N1 stored before the fence, and the waiter answers
+ * not-equal instead of joining. Otherwise N3 sees the lock or the count, and the notifier takes the lock and finds the
+ * waiter in line, or finds that it left.
+ *
+ * This order also says when "first come" is: the order in which the waiters took the bucket's lock.
+ */
+#ifndef VIGIL_LOT_H
+#define VIGIL_LOT_H
+
+#include "prim.h"
+
+struct bucket {
+    uint32_t word;
+    uint32_t line; /* head of the first line */
+};
+
+struct slot {
+    uint64_t key;      /* stored under the lock; scans read it without, as a hint. */
+    uint64_t owner;    /* an agent's: the vigil_op, or the function that was posted */
+    uint64_t argument; /* of a posted function */
+    uint32_t state;    /* enum slot_state or the outcome; a sleeping thread's futex */
+    uint32_t seat;     /* whose mail it goes to; 0: a thread sleeps on `state` */
+    uint32_t next, prev;
+    uint32_t tail, next_line; /* in a line's head only */
+    uint32_t padding[4];
+};
+
+/* Until its fate is known: */
+enum slot_state {
+    SLOT_WAITING = 0x100, /* the thread is awake and looks at `state` */
+    SLOT_ASLEEP,          /* the thread sleeps on `state` and must be woken */
+    SLOT_POSTED,          /* not a waiter: a function on its way to an agent */
+};
+
+/* Slots are claimed by the chunk: see slot.c. Chunk 0 is not used, because slot 0 is none. */
+#define SLOT_CHUNK 64u
+struct chunk {
+    uint64_t free;
+    uint32_t next; /* in the queue of those with free slots */
+    uint32_t padding;
+};
+
+struct seat;
+
+struct lot {
+    struct bucket *buckets; /* stored last, when the lot is ready: W0 */
+    struct slot *slots;
+    struct chunk *chunks;
+    struct seat **seats;
+    uint32_t chunk_limit;
+    uint32_t generation; /* how many forks ago this process began */
+
+    /* Where slots and seats come from: under the gate, which is a bucket word that never counts anybody. */
+    _Alignas(64) uint32_t gate;
+    uint32_t chunks_used;
+    uint32_t first_chunk, last_chunk; /* the queue of those with free slots */
+    uint32_t seats_used;
+};
+
+/* The process's own lot, for any address; null when there is no memory for it. */
+struct lot *lot_private(void);
+/* The same if it has been made; null: nobody has waited yet. */
+struct lot *lot_private_if_used(void);
+
+/* A word of the caller's and the value it must have for the wait to begin. */
+struct word {
+    const volatile void *address;
+    uint64_t expected;
+    bool wide; /* 64 bits */
+};
+
+static inline bool word_differs(const struct word *word) {
+    return word->wide ? prim_load_seq_cst((const volatile uint64_t *)word->address) != word->expected
+                      : prim_load_seq_cst((const volatile uint32_t *)word->address) != (uint32_t)word->expected;
+}
+
+static inline uint64_t key_of(const volatile void *address) {
+    return (uint64_t)(uintptr_t)address;
+}
+
+/* Compare and join the end of the line in one step: false if the word differs. The slot must be filled in. */
+bool lot_join(struct lot *lot, uint32_t slot, const struct word *word);
+
+/* Take one's own slot out of the line: false if somebody else has done so before, and its outcome is on its way. */
+bool lot_leave(struct lot *lot, uint32_t slot, uint64_t key);
+
+/* lot_leave will be called soon: have the memory that it needs on its way. */
+void lot_leave_soon(struct lot *lot, uint32_t slot);
+
+/* Take the first `most` out of the line, oldest first, and pass `outcome` on to them: how many. */
+int64_t lot_take(struct lot *lot, uint64_t key, int64_t most, uint32_t outcome);
+
+/* How many are in line. */
+int64_t lot_count(struct lot *lot, uint64_t key);
+
+/* Whether anybody may be in line for the key: N3 above. */
+bool lot_occupied(const struct lot *lot, uint64_t key);
+
+/* A slot for a waiter or a post; zero when every slot is taken. Any thread may release it. */
+uint32_t slot_acquire(struct lot *lot);
+void slot_release(struct lot *lot, uint32_t slot);
+void slot_release_all(struct lot *lot, struct prim_thread *thread); /* the thread ends */
+/* All slots that may ever have been used are below this. */
+uint32_t slot_bound(struct lot *lot);
+
+/* A seat gets a number by which slots name it. Zero when all are taken. */
+uint32_t seat_register(struct lot *lot, struct seat *seat);
+void seat_unregister(struct lot *lot, uint32_t number);
+
+/* Spinning before a sleep, as long as it has paid for this thread lately. */
+unsigned spin_budget(void);
+void spin_learn(bool paid);
+
+#endif

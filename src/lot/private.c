@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* The process's own lot: made at first use, emptied in the child of a fork. */
+#include "lot.h"
+#include "seat.h"
+#include "word_lock.h"
+
+#define MEBIBYTE ((size_t)1 << 20)
+
+static struct lot lot;
+
+/* One mapping holds it all: buckets, seats, chunks, and last and largest the slots. */
+struct layout {
+    size_t seats, chunks, slots, bytes; /* offsets */
+};
+
+static struct layout layout_of(uint32_t chunk_limit) {
+    struct layout at;
+    at.seats = sizeof(struct bucket) << PRIM_BUCKET_BITS;
+    at.chunks = at.seats + sizeof(struct seat *) * PRIM_SEAT_LIMIT;
+    at.slots = at.chunks + sizeof(struct chunk) * chunk_limit;
+    at.bytes = at.slots + sizeof(struct slot) * SLOT_CHUNK * chunk_limit;
+    return at;
+}
+
+static void at_thread_exit(struct prim_thread *thread) {
+    slot_release_all(&lot, thread);
+}
+
+static void number_from_one(void) {
+    lot.chunks_used = lot.seats_used = 1; /* 0 is none */
+}
+
+/*
+ * The child's only thread is the one that forked. The lines it inherited are those of threads that do not exist here,
+ * and any lock may have been held by one of them: so all of it begins anew. Its agents find out by their generation.
+ */
+static void in_child(void) {
+    if (!lot.buckets) return;
+    prim_map_clear(lot.buckets, layout_of(lot.chunk_limit).bytes);
+    lot.gate = lot.first_chunk = 0;
+    number_from_one();
+    lot.generation++;
+    struct prim_thread *self = prim_self();
+    self->chunk_free = 0;
+    self->spare_slot = self->may_not_block = 0;
+}
+
+/* Address space may be limited: then fewer waiters must do. Large pages, but not for the first few thousand. */
+static char *map(void) {
+    for (lot.chunk_limit = PRIM_CHUNK_LIMIT; lot.chunk_limit >= PRIM_CHUNK_LEAST; lot.chunk_limit /= 2) {
+        struct layout at = layout_of(lot.chunk_limit);
+        char *mapping = prim_map(at.bytes, at.slots + 2 * MEBIBYTE);
+        if (mapping) return mapping;
+    }
+    return NULL;
+}
+
+static void initialise(void) {
+    char *mapping = map();
+    if (!mapping) return;
+    struct layout at = layout_of(lot.chunk_limit);
+    if (!prim_start(at_thread_exit, in_child)) {
+        prim_unmap(mapping, at.bytes);
+        return;
+    }
+    lot.seats = (struct seat **)(void *)(mapping + at.seats);
+    lot.chunks = (struct chunk *)(void *)(mapping + at.chunks);
+    lot.slots = (struct slot *)(void *)(mapping + at.slots);
+    number_from_one();
+    prim_store_seq_cst(&lot.buckets, (struct bucket *)(void *)mapping); /* W0 */
+}
+
+struct lot *lot_private_if_used(void) {
+    return prim_load_acquire(&lot.buckets) ? &lot : NULL;
+}
+
+struct lot *lot_private(void) {
+    if (!prim_load_acquire(&lot.buckets)) prim_once(initialise);
+    return lot_private_if_used();
+}
+
+uint32_t seat_register(struct lot *in, struct seat *seat) {
+    word_lock(&in->gate);
+    uint32_t number = 1;
+    while (number < in->seats_used && in->seats[number]) number++;
+    bool found = number < PRIM_SEAT_LIMIT;
+    if (found) {
+        in->seats[number] = seat;
+        if (number == in->seats_used) in->seats_used++;
+    }
+    word_unlock(&in->gate, 0);
+    return found ? number : 0;
+}
+
+void seat_unregister(struct lot *in, uint32_t number) {
+    word_lock(&in->gate);
+    in->seats[number] = NULL;
+    word_unlock(&in->gate, 0);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "seat.h"
+
+#include <assert.h>
+
+bool seat_push(struct lot *lot, struct seat *seat, uint32_t newest, uint32_t oldest) {
+    uint32_t seen = prim_load_relaxed(&seat->mail), pushed;
+    bool ring;
+    do {
+        ring = !(seen & MAIL_FLAGS) || BUG(double_ring);
+        lot->slots[oldest].next = seen / MAIL_SLOT;
+        pushed = newest * MAIL_SLOT | (seen & MAIL_FLAGS) | (ring ? MAIL_RUNG : 0);
+        if (BUG(lost_mail)) {
+            prim_store_release(&seat->mail, pushed);
+            break;
+        }
+    } while (!prim_cas_acq_rel(&seat->mail, &seen, pushed)); /* hands the slots and what they say to seat_collect */
+    return ring;
+}
+
+static void take_ring(struct seat *seat) {
+    if (BUG(bell_lost)) {
+        prim_fetch_and_acq_rel(&seat->mail, ~MAIL_RUNG);
+        prim_bell_take(&seat->bell);
+    } else if (prim_bell_take(&seat->bell)) {
+        prim_fetch_and_acq_rel(&seat->mail, ~MAIL_RUNG);
+    }
+}
+
+void seat_attend(struct seat *seat) {
+    uint32_t seen = prim_fetch_or_acq_rel(&seat->mail, MAIL_AWAKE);
+    if (seen & MAIL_RUNG) take_ring(seat);
+}
+
+bool seat_has_mail(struct seat *seat) {
+    return prim_load_relaxed(&seat->mail) / MAIL_SLOT != 0;
+}
+
+uint32_t seat_collect(struct lot *lot, struct seat *seat) {
+    uint32_t seen = prim_load_relaxed(&seat->mail);
+    assert(seen & MAIL_AWAKE);
+    if (seen / MAIL_SLOT == 0) return 0;
+    /* While AWAKE is set nobody sets RUNG, and only we clear it: the flags are still what we saw. */
+    uint32_t newest = prim_exchange_acq_rel(&seat->mail, seen & MAIL_FLAGS) / MAIL_SLOT, oldest_first = 0;
+    if (BUG(mail_not_turned)) return newest;
+    while (newest) {
+        uint32_t older = lot->slots[newest].next;
+        lot->slots[newest].next = oldest_first;
+        oldest_first = newest;
+        newest = older;
+    }
+    return oldest_first;
+}
+
+bool seat_rest(struct seat *seat) {
+    uint32_t rung = prim_load_relaxed(&seat->mail) & MAIL_RUNG;
+    uint32_t no_mail = MAIL_AWAKE | rung;
+    if (BUG(sleep_without_check)) {
+        prim_fetch_and_acq_rel(&seat->mail, ~MAIL_AWAKE);
+        return true;
+    }
+    return prim_cas_acq_rel(&seat->mail, &no_mail, rung);
+}
+
+void seat_rest_rung(struct seat *seat) {
+    bool rung = prim_load_relaxed(&seat->mail) & MAIL_RUNG;
+    if (!rung) prim_fetch_or_acq_rel(&seat->mail, MAIL_RUNG);
+    prim_fetch_and_acq_rel(&seat->mail, ~MAIL_AWAKE);
+    if (!rung) prim_bell_ring(&seat->bell);
+}
+
+void seat_await_ring(struct seat *seat) {
+    while (prim_load_acquire(&seat->mail) & MAIL_RUNG) {
+        prim_bell_wait(&seat->bell, PRIM_NEVER);
+        take_ring(seat);
+    }
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * seat.h - where an agent's mail arrives.
+ *
+ * The mail is a stack of slots, the newest on top, linked by their `next`. Any thread pushes; the agent takes all of it
+ * at once and turns it round, so that it reads it in the order of arrival. Pushes to one line's waiters happen under
+ * the bucket's lock and so in line order.
+ *
+ * One word holds the top and two flags that say whether a push must ring the agent's bell:
+ *
+ *     AWAKE   The agent is looking after its mail and will look again before it rests. Set and cleared by the agent
+ *             only; cleared in one step with finding that there is no mail.
+ *     RUNG    Somebody has taken it on himself to ring, and the agent has not taken that ring yet. Set by a push that
+ *             finds both flags clear; cleared by the agent only, after it has taken the ring.
+ *
+ * A push rings if it finds both flags clear. So there is one ring for each rest, never two without the agent's taking
+ * one in between, and no mail without somebody awake, a ring there, or a ring on its way:
+ *
+ *     rest    CAS from (AWAKE, no mail) to (resting, no mail). A push before it makes it fail; a push after it rings.
+ *     take    The ring first, then clear RUNG. The other way round a second ring could be taken together with the
+ *             first, and RUNG would stay set with nobody ringing.
+ *
+ * From setting RUNG until it rings, the pusher may use the seat (next_rung, threads_before, bell), and nobody else
+ * does: the next pusher to find RUNG clear comes after the agent cleared it, which comes after it took this ring. The
+ * agent's end waits for a ring that is due.
+ */
+#ifndef VIGIL_SEAT_H
+#define VIGIL_SEAT_H
+
+#include "lot.h"
+
+#define MAIL_AWAKE 1u
+#define MAIL_RUNG  2u
+#define MAIL_FLAGS 3u
+#define MAIL_SLOT  4u /* slot numbers stand above the flags */
+
+struct seat {
+    uint32_t mail;
+    uint32_t number;
+    struct seat *next_rung;  /* in the list of those to ring, of whoever set RUNG */
+    uint32_t threads_before; /* where in that list's order: see lot.c */
+    struct prim_bell bell;
+};
+
+/*
+ * Push the slots from `newest` down to `oldest`, which are linked that way by `next`. True: the caller must ring the
+ * seat's bell, once it holds no lock.
+ */
+bool seat_push(struct lot *lot, struct seat *seat, uint32_t newest, uint32_t oldest);
+
+/* The agent's side, on its thread only. */
+void seat_attend(struct seat *seat);                       /* be awake; take the ring if it is there */
+uint32_t seat_collect(struct lot *lot, struct seat *seat); /* all mail, oldest first, linked by `next`; 0: none */
+bool seat_has_mail(struct seat *seat);
+bool seat_rest(struct seat *seat);       /* false: there is mail, stay awake */
+void seat_rest_rung(struct seat *seat);  /* rest all the same, and see to it that the bell is rung */
+void seat_await_ring(struct seat *seat); /* until a ring that is on its way has arrived, and take it */
+
+#endif

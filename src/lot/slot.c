@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where slots come from.
+ *
+ * Slots lie in chunks of 64. A chunk's `free` has a bit for each slot that is free and that no thread has claimed. A
+ * thread claims all free slots of one chunk at once and then uses them up in order, with no atomics: so waiters that
+ * come one after the other lie side by side, whatever the order in which slots became free. Any thread may release a
+ * slot; each keeps one spare for its next wait, the others' bits go back to their chunks.
+ *
+ * A chunk stands in the lot's queue of chunks exactly when some bit of its `free` is set: whoever changes it from zero
+ * puts it there; whoever takes it from there changes it to zero.
+ */
+#include "lot.h"
+#include "word_lock.h"
+
+static uint32_t new_chunk(struct lot *lot) {
+    uint32_t number = lot->chunks_used;
+    if (number == lot->chunk_limit) return 0;
+    prim_store_relaxed(&lot->chunks_used, number + 1);
+    prim_store_relaxed(&lot->chunks[number].free, UINT64_MAX);
+    return number;
+}
+
+static uint32_t dequeue_chunk(struct lot *lot) {
+    word_lock(&lot->gate);
+    uint32_t number = lot->first_chunk;
+    if (number) lot->first_chunk = lot->chunks[number].next;
+    else number = new_chunk(lot);
+    word_unlock(&lot->gate, 0);
+    return number;
+}
+
+static void enqueue_chunk(struct lot *lot, uint32_t number) {
+    word_lock(&lot->gate);
+    lot->chunks[number].next = 0;
+    if (lot->first_chunk) lot->chunks[lot->last_chunk].next = number;
+    else lot->first_chunk = number;
+    lot->last_chunk = number;
+    word_unlock(&lot->gate, 0);
+}
+
+/* Pairs with the exchange in slot_acquire: whoever claims these slots sees them as we left them. */
+static void give_back(struct lot *lot, uint32_t chunk, uint64_t bits) {
+    if (!bits) return;
+    uint64_t before = prim_fetch_or_acq_rel(&lot->chunks[chunk].free, bits);
+    if (!before) enqueue_chunk(lot, chunk);
+}
+
+static void give_back_slot(struct lot *lot, uint32_t index) {
+    give_back(lot, index / SLOT_CHUNK, UINT64_C(1) << index % SLOT_CHUNK);
+}
+
+uint32_t slot_acquire(struct lot *lot) {
+    struct prim_thread *self = prim_self();
+    uint32_t spare = self->spare_slot;
+    self->spare_slot = 0;
+    if (spare) return spare;
+    if (!self->chunk_free) {
+        self->chunk = dequeue_chunk(lot);
+        if (!self->chunk) return 0;
+        self->chunk_free = prim_exchange_acq_rel(&lot->chunks[self->chunk].free, 0);
+        prim_keep_self();
+    }
+    uint32_t lowest = (uint32_t)__builtin_ctzll(self->chunk_free);
+    self->chunk_free &= self->chunk_free - 1;
+    return self->chunk * SLOT_CHUNK + lowest;
+}
+
+void slot_release(struct lot *lot, uint32_t index) {
+    struct prim_thread *self = prim_self();
+    prim_store_relaxed(&lot->slots[index].seat, 0);
+    if (self->spare_slot) {
+        give_back_slot(lot, index);
+    } else {
+        self->spare_slot = index;
+        prim_keep_self();
+    }
+}
+
+void slot_release_all(struct lot *lot, struct prim_thread *self) {
+    if (self->spare_slot) give_back_slot(lot, self->spare_slot);
+    give_back(lot, self->chunk, self->chunk_free);
+    self->spare_slot = 0;
+    self->chunk_free = 0;
+}
+
+uint32_t slot_bound(struct lot *lot) {
+    return prim_load_relaxed(&lot->chunks_used) * SLOT_CHUNK;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* The blocking half of wait.h, and notify and forget. */
+#include "vigil/wait.h"
+
+#include "check.h"
+#include "lot.h"
+
+#define WORD_BYTES sizeof(uint32_t)
+
+/* How a thread's slot changes: WAITING -> ASLEEP by the thread itself; either -> the outcome by whoever took it out of
+ * line. */
+static bool decided(struct slot *slot) {
+    return prim_load_acquire(&slot->state) < SLOT_WAITING;
+}
+
+static bool spin_until_decided(struct slot *slot) {
+    for (unsigned turns = spin_budget(); turns; turns--) {
+        if (decided(slot)) {
+            spin_learn(true);
+            return true;
+        }
+        prim_pause();
+    }
+    spin_learn(false);
+    return decided(slot);
+}
+
+/* Until the slot's fate is known, or the deadline: false. */
+static bool sleep_until_decided(struct slot *slot, uint64_t deadline_ns) {
+    uint32_t waiting = SLOT_WAITING;
+    if (BUG(early_deadline) && deadline_ns != PRIM_NEVER) deadline_ns--;
+    prim_cas_acquire(&slot->state, &waiting, SLOT_ASLEEP); /* fails when decided, or asleep before */
+    while (!decided(slot)) {
+        if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) return false;
+        prim_park(&slot->state, SLOT_ASLEEP, deadline_ns);
+        if (BUG(spurious_return) && !decided(slot)) slot->state = VIGIL_OK;
+    }
+    return true;
+}
+
+static int wait_in_line(struct lot *lot, uint32_t index, const struct word *word, uint64_t deadline_ns) {
+    struct slot *slot = &lot->slots[index];
+    prim_store_relaxed(&slot->state, SLOT_WAITING);
+    if (!lot_join(lot, index, word)) return VIGIL_NOT_EQUAL;
+    if (!spin_until_decided(slot) && !sleep_until_decided(slot, deadline_ns)) {
+        if (lot_leave(lot, index, key_of(word->address))) return VIGIL_TIMED_OUT;
+        /* Too late: somebody took us out before, and is about to say so. */
+        sleep_until_decided(slot, PRIM_NEVER);
+        if (BUG(timeout_counted)) return VIGIL_TIMED_OUT;
+    }
+    return (int)slot->state;
+}
+
+static int block(const struct word *word, int64_t timeout_ns) {
+    int error = check_word(word);
+    if (error) return error;
+    if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
+    if (word_differs(word)) return VIGIL_NOT_EQUAL;
+    if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
+    uint64_t deadline_ns = deadline_after(timeout_ns);
+    struct lot *lot = lot_private();
+    if (!lot) return VIGIL_ENOMEM;
+    uint32_t slot = slot_acquire(lot);
+    if (!slot) return VIGIL_ELIMIT;
+    int status = wait_in_line(lot, slot, word, deadline_ns);
+    slot_release(lot, slot);
+    return status;
+}
+
+int vigil_wait32(const volatile void *address, uint32_t expected, int64_t timeout_ns) {
+    return block(&(struct word){address, expected, false}, timeout_ns);
+}
+
+int vigil_wait64(const volatile void *address, uint64_t expected, int64_t timeout_ns) {
+    return block(&(struct word){address, expected, true}, timeout_ns);
+}
+
+int64_t vigil_notify(const volatile void *address, int64_t count) {
+    int error = check_address(address, WORD_BYTES);
+    if (error) return error;
+    if (count < 0) return VIGIL_ECOUNT;
+    if (count == 0) return 0;
+    if (!BUG(missing_fence)) prim_fence_seq_cst(); /* N2 */
+    struct lot *lot = lot_private_if_used();
+    uint64_t key = key_of(address);
+    if (!lot || !lot_occupied(lot, key)) return 0; /* N3 */
+    int64_t taken = lot_take(lot, key, count, VIGIL_OK);
+    return BUG(counted_twice) && lot_occupied(lot, key) ? taken + 1 : taken; /* who stays will be counted again */
+}
+
+int64_t vigil_waiters(const volatile void *address) {
+    int error = check_address(address, WORD_BYTES);
+    if (error) return error;
+    struct lot *lot = lot_private_if_used();
+    return lot ? lot_count(lot, key_of(address)) : 0;
+}
+
+/* In a small range every word is looked up, in a large one every slot is looked at. From the first word to the last
+ * one. */
+
+static int64_t forget_words(struct lot *lot, uint64_t first, uint64_t last) {
+    int64_t forgotten = 0;
+    uint64_t words = (last - first) / WORD_BYTES + (BUG(forget_misses) ? 0 : 1);
+    for (uint64_t i = 0; i < words; i++) {
+        uint64_t key = first + i * WORD_BYTES;
+        if (lot_occupied(lot, key)) forgotten += lot_take(lot, key, VIGIL_ALL, VIGIL_CANCELLED);
+    }
+    return forgotten;
+}
+
+static int64_t forget_slots(struct lot *lot, uint64_t first, uint64_t last) {
+    int64_t forgotten = 0;
+    for (uint32_t index = 1; index < slot_bound(lot); index++) {
+        uint64_t key = prim_load_relaxed(&lot->slots[index].key);
+        if (key && key >= first && key <= last) forgotten += lot_take(lot, key, VIGIL_ALL, VIGIL_CANCELLED);
+    }
+    return forgotten;
+}
+
+int64_t vigil_forget(const volatile void *address, uint64_t length) {
+    if (!address) return VIGIL_ENULL;
+    if (length == 0) return 0;
+    uint64_t begin = key_of(address), last_byte = begin + (length - 1);
+    if (last_byte < begin) return VIGIL_ERANGE;
+    prim_fence_seq_cst(); /* whoever joined before we were called is seen */
+    struct lot *lot = lot_private_if_used();
+    uint64_t last = last_byte - last_byte % WORD_BYTES, past = begin % WORD_BYTES;
+    if (!lot || (past && last < begin)) return 0; /* nobody, or no word begins in there */
+    uint64_t first = past ? begin - past + WORD_BYTES : begin;
+    return (last - first) / WORD_BYTES < slot_bound(lot) ? forget_words(lot, first, last)
+                                                         : forget_slots(lot, first, last);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+#include "buffer.h"
+#include "vigil/wait.h"
+
+/* Even an empty buffer has a mapping, so that its data has an address like any other's. */
+static size_t mapping_bytes(uint64_t max_length) {
+    return max_length > 0 ? (size_t)max_length : 1;
+}
+
+int vigil_buffer_create(vigil_buffer **buffer, uint64_t length, uint64_t max_length) {
+    if (buffer == NULL) return VIGIL_ENULL;
+    if (length > max_length) return VIGIL_ERANGE;
+    if (max_length > PTRDIFF_MAX) return VIGIL_ENOMEM; /* no object of C is larger */
+
+    vigil_buffer *made = malloc(sizeof *made);
+    if (made == NULL) return VIGIL_ENOMEM;
+    size_t bytes = mapping_bytes(max_length);
+    unsigned char *data = prim_map(bytes, bytes);
+    if (data == NULL) {
+        free(made);
+        return VIGIL_ENOMEM;
+    }
+    *made = (vigil_buffer){.data = data, .length = length, .max_length = max_length, .growable = length < max_length};
+    *buffer = made;
+    return VIGIL_OK;
+}
+
+int64_t vigil_buffer_destroy(vigil_buffer *buffer) {
+    if (buffer == NULL) return VIGIL_ENULL;
+    int64_t cancelled = vigil_forget(buffer->data, prim_load_seq_cst(&buffer->length));
+    prim_unmap(buffer->data, mapping_bytes(buffer->max_length));
+    free(buffer);
+    return cancelled;
+}
+
+/* The whole mapping reads and writes from the start, zeroed: to grow is to say so. */
+int vigil_buffer_grow(vigil_buffer *buffer, uint64_t new_length) {
+    if (buffer == NULL) return VIGIL_ENULL;
+    if (new_length > buffer->max_length) return VIGIL_ERANGE;
+
+    uint64_t length = prim_load_seq_cst(&buffer->length);
+    while (length < new_length) {
+        if (prim_cas_seq_cst(&buffer->length, &length, new_length)) return VIGIL_OK;
+    }
+    return length == new_length ? VIGIL_OK : VIGIL_EINVAL;
+}
+
+uint64_t vigil_buffer_length(vigil_buffer *buffer) {
+    return buffer == NULL ? 0 : prim_load_seq_cst(&buffer->length);
+}
+
+uint64_t vigil_buffer_max_length(vigil_buffer *buffer) {
+    return buffer == NULL ? 0 : buffer->max_length;
+}
+
+bool vigil_buffer_growable(vigil_buffer *buffer) {
+    return buffer != NULL && buffer->growable;
+}
+
+void *vigil_buffer_data(vigil_buffer *buffer) {
+    return buffer == NULL ? NULL : buffer->data;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* prim.h on Linux: futexes, eventfd, timerfd and epoll, with glibc or musl. */
+#define _GNU_SOURCE
+#include "prim.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000u
+
+static struct timespec timespec_of(uint64_t ns) {
+    return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+}
+
+uint64_t prim_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+unsigned prim_processors(void) {
+    int errno_before = errno;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    errno = errno_before;
+    return processors > 1 ? (unsigned)processors : 1;
+}
+
+/* Park and wake. Our callers loop, so every early return is as good as any other. */
+
+void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
+    struct timespec deadline = timespec_of(deadline_ns);
+    const struct timespec *until = deadline_ns == PRIM_NEVER ? NULL : &deadline;
+    int errno_before = errno;
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, until, NULL, FUTEX_BITSET_MATCH_ANY);
+    errno = errno_before;
+}
+
+void prim_wake(uint32_t *word) {
+    int errno_before = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = errno_before;
+}
+
+/* Memory. */
+
+/*
+ * Unlocked before it can be touched: a program that has locked all its future memory (mlockall) would otherwise get
+ * every page of it at once.
+ */
+void *prim_map(size_t bytes, size_t many_from) {
+    void *mapping = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED) return NULL;
+    int errno_before = errno;
+    munlock(mapping, bytes);
+    if (mprotect(mapping, bytes, PROT_READ | PROT_WRITE) != 0) {
+        int why = errno;
+        munmap(mapping, bytes);
+        errno = why;
+        return NULL;
+    }
+    if (many_from < bytes) madvise((char *)mapping + many_from, bytes - many_from, MADV_HUGEPAGE);
+    errno = errno_before;
+    return mapping;
+}
+
+void prim_unmap(void *mapping, size_t bytes) {
+    munmap(mapping, bytes);
+}
+
+void prim_map_clear(void *mapping, size_t bytes) {
+    madvise(mapping, bytes, MADV_DONTNEED); /* private anonymous pages read as zero afterwards */
+}
+
+/* Bells. By bare system calls: libc's functions would end a thread that has been cancelled in the middle of them. */
+
+static void close_fd(int fd) {
+    syscall(SYS_close, fd);
+}
+
+bool prim_bell_open(struct prim_bell *bell) {
+    bell->poll_fd = bell->alarm_fd = -1;
+    bell->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return bell->event_fd >= 0;
+}
+
+void prim_bell_close(struct prim_bell *bell) {
+    if (bell->poll_fd >= 0) {
+        close_fd(bell->poll_fd);
+        close_fd(bell->alarm_fd);
+    }
+    close_fd(bell->event_fd);
+}
+
+void prim_bell_ring(struct prim_bell *bell) {
+    int errno_before = errno;
+    uint64_t one = 1;
+    long written = syscall(SYS_write, bell->event_fd, &one, sizeof one);
+    assert(written == sizeof one); /* the counter holds at most one ring */
+    (void)written;
+    errno = errno_before;
+}
+
+bool prim_bell_take(struct prim_bell *bell) {
+    int errno_before = errno;
+    uint64_t rings;
+    bool taken = syscall(SYS_read, bell->event_fd, &rings, sizeof rings) == sizeof rings;
+    errno = errno_before;
+    return taken;
+}
+
+void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns) {
+    int errno_before = errno;
+    struct pollfd ring = {.fd = bell->event_fd, .events = POLLIN};
+    uint64_t now_ns = prim_now_ns();
+    struct timespec left = timespec_of(deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+    syscall(SYS_ppoll, &ring, 1, deadline_ns == PRIM_NEVER ? NULL : &left, NULL, 0);
+    errno = errno_before;
+}
+
+static bool watch(int poll_fd, int fd) {
+    struct epoll_event readable = {.events = EPOLLIN};
+    return epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &readable) == 0;
+}
+
+int prim_bell_fd(struct prim_bell *bell) {
+    if (bell->poll_fd >= 0) return bell->poll_fd;
+    int poll_fd = epoll_create1(EPOLL_CLOEXEC);
+    int alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (poll_fd < 0 || alarm_fd < 0 || !watch(poll_fd, bell->event_fd) || !watch(poll_fd, alarm_fd)) {
+        int why = errno;
+        if (poll_fd >= 0) close_fd(poll_fd);
+        if (alarm_fd >= 0) close_fd(alarm_fd);
+        errno = why;
+        return -1;
+    }
+    bell->alarm_fd = alarm_fd;
+    return bell->poll_fd = poll_fd;
+}
+
+void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns) {
+    int errno_before = errno;
+    struct itimerspec alarm = {0}; /* zero disarms, and makes an alarm that has gone off unread again */
+    if (deadline_ns != PRIM_NEVER) alarm.it_value = timespec_of(deadline_ns);
+    int failed = timerfd_settime(bell->alarm_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
+    assert(!failed);
+    (void)failed;
+    errno = errno_before;
+}
+
+/* Threads. */
+
+static _Thread_local struct prim_thread self __attribute__((tls_model("initial-exec")));
+static pthread_key_t exit_key;
+static void (*thread_at_exit)(struct prim_thread *);
+
+struct prim_thread *prim_self(void) {
+    return &self;
+}
+
+static void on_thread_exit(void *thread) {
+    struct prim_thread *ending = thread;
+    ending->exit_hooked = false;
+    thread_at_exit(ending);
+}
+
+bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void)) {
+    thread_at_exit = at_exit;
+    if (pthread_key_create(&exit_key, on_thread_exit) != 0) return false;
+    if (pthread_atfork(NULL, NULL, in_child) == 0) return true;
+    pthread_key_delete(exit_key);
+    return false;
+}
+
+void prim_keep_self(void) {
+    if (!self.exit_hooked) self.exit_hooked = pthread_setspecific(exit_key, &self) == 0;
+}
+
+void prim_once(void (*initialise)(void)) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, initialise);
+}
+
+struct prim_handle {
+    pthread_t thread;
+    void (*main)(void *);
+    void *argument;
+};
+
+static void *thread_main(void *start) {
+    struct prim_handle *handle = start;
+    handle->main(handle->argument);
+    return NULL;
+}
+
+bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument) {
+    struct prim_handle *new = malloc(sizeof *new);
+    if (!new) return false;
+    new->main = main;
+    new->argument = argument;
+    int failed = pthread_create(&new->thread, NULL, thread_main, new);
+    if (failed) {
+        free(new);
+        errno = failed;
+        return false;
+    }
+    *handle = new;
+    return true;
+}
+
+void prim_thread_join(struct prim_handle *handle) {
+    pthread_join(handle->thread, NULL);
+    free(handle);
+}

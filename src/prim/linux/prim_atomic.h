@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* The atomics of prim.h by the compiler's builtins, on x86-64 and aarch64. */
+#ifndef VIGIL_PRIM_ATOMIC_H
+#define VIGIL_PRIM_ATOMIC_H
+
+#include <stdbool.h>
+
+#define prim_load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define prim_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define prim_load_seq_cst(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
+
+#define prim_store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define prim_store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define prim_store_seq_cst(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
+
+#define prim_exchange_relaxed(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELAXED)
+#define prim_exchange_acq_rel(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
+
+#define prim_fetch_or_acq_rel(p, v)  __atomic_fetch_or((p), (v), __ATOMIC_ACQ_REL)
+#define prim_fetch_and_acq_rel(p, v) __atomic_fetch_and((p), (v), __ATOMIC_ACQ_REL)
+
+#define PRIM_CAS(p, e, v, order)  __atomic_compare_exchange_n((p), (e), (v), false, (order), __ATOMIC_RELAXED)
+#define prim_cas_acquire(p, e, v) PRIM_CAS(p, e, v, __ATOMIC_ACQUIRE)
+#define prim_cas_release(p, e, v) PRIM_CAS(p, e, v, __ATOMIC_RELEASE)
+#define prim_cas_acq_rel(p, e, v) PRIM_CAS(p, e, v, __ATOMIC_ACQ_REL)
+#define prim_cas_seq_cst(p, e, v) PRIM_CAS(p, e, v, __ATOMIC_SEQ_CST)
+
+#define prim_fence_seq_cst() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+
+static inline void prim_pause(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" ::: "memory");
+#else
+    __asm__ __volatile__("" ::: "memory");
+#endif
+}
+
+#endif

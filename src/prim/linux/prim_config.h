@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef VIGIL_PRIM_CONFIG_H
+#define VIGIL_PRIM_CONFIG_H
+
+/* The lot's size. All of it is address space; only what waiters touch becomes memory. */
+#define PRIM_BUCKET_BITS 20         /* 2^20 buckets of 8 bytes */
+#define PRIM_CHUNK_LIMIT (1u << 20) /* 64 million waiters of 64 bytes, in chunks of 64 */
+#define PRIM_CHUNK_LEAST (1u << 6)
+#define PRIM_SEAT_LIMIT  (1u << 16) /* agents */
+
+/* Turns of prim_pause before a thread sleeps: at most, and at least (so that it notices when spinning pays again). */
+#define PRIM_SPIN_MOST  1000u
+#define PRIM_SPIN_LEAST 100u
+/* And before it sleeps until a bucket is unlocked: mostly, these are locked for some ten instructions. */
+#define PRIM_SPIN_LOCK 100u
+
+/* Planted bugs exist in the simulator only: see prim/sim/prim_config.h. */
+#define BUG(name) 0
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prim.h - everything the library needs from the operating system and the processor, and nothing else.
+ *
+ * The build chooses an implementation by include path: prim/linux for use, prim/sim for the simulator. Each
+ * brings "prim_atomic.h" (the atomics, order in the name), "prim_config.h" (sizes and constants) and an
+ * implementation of the functions below.
+ *
+ * The atomics, on any naturally aligned 32- or 64-bit integer or pointer:
+ *
+ *     prim_load_relaxed(p)  prim_load_acquire(p)  prim_load_seq_cst(p)
+ *     prim_store_relaxed(p, v)  prim_store_release(p, v)  prim_store_seq_cst(p, v)
+ *     prim_exchange_relaxed(p, v)  prim_exchange_acq_rel(p, v)                        answer the old value
+ *     prim_fetch_or_acq_rel(p, v)  prim_fetch_and_acq_rel(p, v)                       answer the old value
+ *     prim_cas_acquire(p, &expected, v)  prim_cas_release(p, &expected, v)
+ *     prim_cas_acq_rel(p, &expected, v)  prim_cas_seq_cst(p, &expected, v)            strong; on failure
+ *                                                 answer false and put the value found (relaxed) in expected
+ *     prim_fence_seq_cst()
+ *     prim_pause()                                one turn of a spin: tell the processor
+ */
+#ifndef VIGIL_PRIM_H
+#define VIGIL_PRIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "prim_atomic.h"
+#include "prim_config.h"
+
+/* No function here is a cancellation point of the thread's, and none but those that say so changes errno. */
+
+#define PRIM_NEVER UINT64_MAX /* as a deadline */
+
+/* The monotonic clock. */
+uint64_t prim_now_ns(void);
+
+/* How many processors the machine has: with one, spinning is pointless. */
+unsigned prim_processors(void);
+
+/*
+ * Sleep while *word == expected, until prim_wake(word) or the deadline (absolute, PRIM_NEVER for none).
+ * Comparing and falling asleep are one step for prim_wake. May return at any time for no reason.
+ */
+void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns);
+
+/* Wake one sleeper on the word. The word need not hold anything meaningful any more. */
+void prim_wake(uint32_t *word);
+
+/*
+ * Zeroed memory, of which only what is touched costs anything. `many_from`: from this offset on, expect dense
+ * use (large pages are welcome). Null, and errno, when there is none.
+ */
+void *prim_map(size_t bytes, size_t many_from);
+void prim_unmap(void *mapping, size_t bytes);
+/* Make the mapping all zero again and give its pages back. Only when no other thread exists (after fork). */
+void prim_map_clear(void *mapping, size_t bytes);
+
+/*
+ * A bell: how a notifier on any thread gets the attention of one event loop. A ring stays until it is taken;
+ * the library never rings a bell twice without its being taken in between.
+ */
+struct prim_bell {
+    int event_fd; /* carries the ring */
+    int poll_fd;  /* an epoll of the ring and the alarm, made when first asked for; else -1 */
+    int alarm_fd; /* timer behind poll_fd */
+};
+bool prim_bell_open(struct prim_bell *bell); /* false: errno says why */
+void prim_bell_close(struct prim_bell *bell);
+void prim_bell_ring(struct prim_bell *bell);
+/* Take the ring if it is there: true if it was. */
+bool prim_bell_take(struct prim_bell *bell);
+/* Sleep until the ring is there (it is not taken) or until the deadline; may return early for no reason. */
+void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns);
+/* The descriptor to poll, readable when the ring is there or the alarm has gone off; -1, and errno, if none is to be
+ * had. */
+int prim_bell_fd(struct prim_bell *bell);
+/* Set the alarm (PRIM_NEVER: none). Only once prim_bell_fd has answered a descriptor. */
+void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns);
+
+/*
+ * What each thread carries with it. Zero at first; the fields belong to the modules named.
+ */
+struct prim_thread {
+    uint64_t chunk_free;    /* lot/slot: free slots of its chunk that this thread has claimed */
+    uint32_t chunk;         /* lot/slot */
+    uint32_t spare_slot;    /* lot/slot: one more */
+    uint32_t spin_caution;  /* lot/spin: by how much to shorten the spins, having spun in vain */
+    uint32_t may_not_block; /* agent: how many agents of this thread may not block */
+    bool exit_hooked;       /* prim */
+};
+struct prim_thread *prim_self(void);
+
+/*
+ * Called once by the library before any of it is used, and so before any slot exists: `at_exit(thread)` is to
+ * run when a thread that has called prim_keep_self ends, `in_child` in the child after each fork. False: not to be had.
+ */
+bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void));
+void prim_keep_self(void);
+
+/* Run the one initialisation there is once, whatever threads call this at the same time; the others wait for it. */
+void prim_once(void (*initialise)(void));
+
+/* A thread of our own, for workers. False: errno says why. */
+struct prim_handle;
+bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument);
+void prim_thread_join(struct prim_handle *handle);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* engine.h - what the simulator's own files share. */
+#ifndef VIGIL_SIM_ENGINE_H
+#define VIGIL_SIM_ENGINE_H
+
+#include "prim.h"
+#include "sim.h"
+
+#define SIM_FIBERS 10u
+#define SIM_LOCATIONS 256u
+#define SIM_STEP_LIMIT 4000u /* more than any scenario needs: beyond it somebody runs in circles */
+
+/* ---- memory.c: which values a load may read ---- */
+
+struct sim_view {
+    int16_t seen[SIM_LOCATIONS]; /* for each location the time stamp of the oldest message that may still be read */
+    int16_t heard[SIM_FIBERS];   /* for each fiber how far its doings are known to have happened before: see race.c */
+};
+
+/* What one fiber knows of memory. */
+struct sim_knowledge {
+    struct sim_view now;      /* what its loads may not read behind */
+    struct sim_view upcoming; /* what an acquiring fence would add: the views of messages it read relaxed */
+    struct sim_view fenced;   /* what its last releasing fence covered: a relaxed store publishes this much */
+};
+
+void sim_memory_reset(void);
+void sim_view_join(struct sim_view *view, const struct sim_view *other);
+/* The current fiber has passed its view on: what it does from now on is not covered by that. */
+void sim_view_passed_on(void);
+/* The newest value, read by the kernel on behalf of the current fiber. */
+uint32_t sim_memory_peek32(const uint32_t *word);
+
+/* ---- fiber.c: who runs ---- */
+
+/* What an operation touches, to know whether two of them can be exchanged without anybody noticing. */
+struct sim_footprint {
+    const volatile void *place;
+    bool writes;
+    bool fence;
+    bool seq_cst;
+};
+
+enum sim_state { SIM_READY, SIM_PARKED, SIM_AT_BELL, SIM_POLLING, SIM_JOINING, SIM_UNTIL, SIM_ENDED };
+
+struct sim_fiber {
+    const char *name;
+    void (*main)(void *);
+    void *argument;
+    char *stack;
+    void *stack_pointer;
+
+    enum sim_state state;
+    uint64_t deadline_ns;          /* of the sleep */
+    const volatile void *sleep_on; /* word, bell or fiber */
+    bool (*ready)(void *);         /* SIM_UNTIL */
+    void *ready_argument;
+    const struct sim_site *site; /* of its last access to memory */
+
+    bool asleep; /* exhaustive: whatever it would do now, some other execution does; until somebody interferes */
+    struct sim_footprint pending;
+
+    struct sim_knowledge knows;
+    struct prim_thread self;
+    bool keeps_self;
+};
+
+extern struct sim_fiber *sim_current; /* null outside of an execution: then operations are plain */
+extern uint64_t sim_now_ns;
+
+enum sim_outcome { SIM_PASSED, SIM_FAILED, SIM_PRUNED };
+
+/* Runs one execution with the choices of choose.c. */
+enum sim_outcome sim_execute(const struct sim_scenario *scenario);
+extern char sim_reason[400];
+
+/* The point before an operation of the current fiber. False if there is no simulation: just do it. */
+bool sim_point(struct sim_footprint footprint, const struct sim_site *site);
+/* The current fiber sleeps: until it is made ready, or what its state says is there. */
+void sim_sleep(enum sim_state state, const volatile void *on, uint64_t deadline_ns);
+unsigned sim_fiber_count(void);
+unsigned sim_fiber_index(const struct sim_fiber *fiber);
+const char *sim_fiber_name(unsigned index);
+bool sim_on_own_stack(const volatile void *place);
+struct sim_fiber *sim_fiber_new(const char *name, void (*main)(void *), void *argument);
+void sim_wake_parked(const volatile void *word);
+extern FILE *sim_trace_file; /* null: no trace */
+void sim_trace(const struct sim_site *site, const volatile void *place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Forget which places fibers share: another scenario. */
+void sim_sharing_forget(void);
+/* Whether the last executions have shown that more is shared than was known before. */
+bool sim_sharing_grew(void);
+
+/* ---- prim.c ---- */
+bool sim_bell_rung(const volatile void *bell);
+bool sim_bell_readable(const volatile void *bell);
+uint64_t sim_bell_alarm(const volatile void *bell);
+void sim_thread_exit(struct sim_fiber *fiber);
+void sim_prim_reset(void);
+/* Why the execution did not leave a clean house; null if it did. */
+const char *sim_prim_leak(void);
+
+/* ---- race.c ---- */
+void sim_race_reset(void);
+void sim_race_atomic(const volatile void *place, size_t size, bool writes, const void *code);
+
+/* ---- heap.c ---- */
+void sim_heap_reset(void);
+bool sim_heap_freed(const volatile void *place);
+size_t sim_heap_in_use(void);
+
+/* ---- choose.c ---- */
+/* One of `options`, of which only those in the mask `allowed` are of interest; all but the first of them deviate. */
+unsigned sim_choose(unsigned options, unsigned allowed, enum sim_deviation kind);
+/* Whether equivalent executions are to be left out. */
+bool sim_exhaustive(void);
+
+#endif

@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fiber.c - the fibers of one execution, who runs next, and the clock.
+ *
+ * A fiber runs until it reaches a point (sim_point), sleeps, pauses or ends. There, in its own context, the next one is
+ * chosen and switched to directly. The clock is one more actor: it moves to the next deadline when nobody can run,
+ * and before that as if it preempted somebody.
+ *
+ * Exhaustive exploration leaves out what makes no difference. When a fiber is preempted before its operation and
+ * nothing that conflicts with the operation happens until it goes on, then the same would have come of preempting it
+ * one operation later, which is no more of a deviation. So a preempted fiber is `asleep` until somebody does something that
+ * conflicts, and an execution in which only sleepers could go on is dropped. And nobody is preempted before an
+ * operation on a place where no other fiber was ever seen to do anything that conflicts.
+ */
+#define _GNU_SOURCE
+#include "engine.h"
+
+#include <assert.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+
+#define STACK_BYTES (128u << 10)
+#define GUARD_BYTES (64u << 10) /* a page, whatever its size */
+#define START_NS 1000u
+
+struct sim_fiber *sim_current;
+uint64_t sim_now_ns;
+FILE *sim_trace_file;
+char sim_reason[400];
+
+static struct sim_fiber fibers[SIM_FIBERS];
+static unsigned fiber_count;
+static unsigned steps;
+static uint64_t executions;
+static enum sim_outcome outcome;
+static void *main_stack_pointer;
+static jmp_buf main_escape; /* for failures outside of fibers */
+static bool executing;
+
+static uint64_t moments[8];
+static unsigned moment_count;
+static struct {
+    const volatile void *place;
+    size_t size;
+    const char *name;
+} names[32];
+static unsigned name_count;
+
+/* ---- Switching stacks ---- */
+
+/* Saves this context's callee-saved registers on its stack and goes on where `load` was saved. */
+void sim_switch(void **save, void *load);
+
+#if defined(__x86_64__)
+__asm__(".text\n"
+        ".globl sim_switch\n"
+        ".type sim_switch, @function\n"
+        "sim_switch:\n"
+        "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n    pushq %r13\n    pushq %r14\n    pushq %r15\n"
+        "    movq %rsp, (%rdi)\n"
+        "    movq %rsi, %rsp\n"
+        "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
+        "    ret\n"
+        ".size sim_switch, . - sim_switch\n");
+#define FRAME_WORDS 8 /* six registers, the return address, and a word for the alignment that a call leaves */
+#define FRAME_RETURN 6
+#elif defined(__aarch64__)
+__asm__(".text\n"
+        ".globl sim_switch\n"
+        ".type sim_switch, %function\n"
+        "sim_switch:\n"
+        "    sub sp, sp, #160\n"
+        "    stp x19, x20, [sp, #0]\n    stp x21, x22, [sp, #16]\n    stp x23, x24, [sp, #32]\n"
+        "    stp x25, x26, [sp, #48]\n    stp x27, x28, [sp, #64]\n    stp x29, x30, [sp, #80]\n"
+        "    stp d8, d9, [sp, #96]\n    stp d10, d11, [sp, #112]\n    stp d12, d13, [sp, #128]\n"
+        "    stp d14, d15, [sp, #144]\n"
+        "    mov x9, sp\n"
+        "    str x9, [x0]\n"
+        "    mov sp, x1\n"
+        "    ldp x19, x20, [sp, #0]\n    ldp x21, x22, [sp, #16]\n    ldp x23, x24, [sp, #32]\n"
+        "    ldp x25, x26, [sp, #48]\n    ldp x27, x28, [sp, #64]\n    ldp x29, x30, [sp, #80]\n"
+        "    ldp d8, d9, [sp, #96]\n    ldp d10, d11, [sp, #112]\n    ldp d12, d13, [sp, #128]\n"
+        "    ldp d14, d15, [sp, #144]\n"
+        "    add sp, sp, #160\n"
+        "    ret\n"
+        ".size sim_switch, . - sim_switch\n");
+#define FRAME_WORDS 20
+#define FRAME_RETURN 11
+#else
+#error "the simulator knows how to switch stacks on x86-64 and aarch64 only"
+#endif
+
+static void switch_to(struct sim_fiber *next) {
+    struct sim_fiber *self = sim_current;
+    if (next != self) {
+        sim_current = next;
+        sim_switch(&self->stack_pointer, next->stack_pointer);
+    }
+}
+
+static _Noreturn void leave_execution(enum sim_outcome why) {
+    void *abandoned;
+    outcome = why;
+    if (!sim_current) {
+        longjmp(main_escape, 1);
+    }
+    sim_current = NULL;
+    sim_switch(&abandoned, main_stack_pointer);
+    abort();
+}
+
+/* ---- Failures ---- */
+
+_Noreturn void sim_fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sim_reason, sizeof sim_reason, format, arguments);
+    va_end(arguments);
+    if (!executing) {
+        fprintf(stderr, "simulator: %s\n", sim_reason);
+        abort();
+    }
+    leave_execution(SIM_FAILED);
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* What assert calls when it fails. */
+void __assert_fail(const char *assertion, const char *file, unsigned line, const char *function) {
+    sim_fail("%s:%u: %s: assertion failed: %s", base_name(file), line, function, assertion);
+}
+
+static void on_fault(int number) {
+    if (!sim_current) {
+        signal(number, SIG_DFL);
+        return;
+    }
+    sim_fail("signal %d (%s) in %s", number, strsignal(number), sim_current->name);
+}
+
+/* A fiber that uses the processor for two ticks without reaching a point will never reach one. */
+static void on_tick(int number) {
+    static unsigned steps_before;
+    static uint64_t executions_before;
+    (void)number;
+    if (sim_current && steps == steps_before && executions == executions_before) {
+        sim_fail("%s runs in circles without any atomic access", sim_current->name);
+    }
+    steps_before = steps;
+    executions_before = executions;
+}
+
+static void catch_faults(void) {
+    static char signal_stack[64 << 10];
+    stack_t stack = {.ss_sp = signal_stack, .ss_size = sizeof signal_stack};
+    sigaltstack(&stack, NULL);
+    /* Fibers are left for good from inside the handler, so the signal must not stay blocked. */
+    struct sigaction fault = {.sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER};
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++) {
+        sigaction(faults[i], &fault, NULL);
+    }
+    struct sigaction tick = {.sa_handler = on_tick, .sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART};
+    sigaction(SIGVTALRM, &tick, NULL);
+    setitimer(ITIMER_VIRTUAL, &(struct itimerval){{1, 0}, {1, 0}}, NULL);
+}
+
+/* ---- The trace ---- */
+
+void sim_name(const volatile void *place, size_t size, const char *name) {
+    sim_check(name_count < sizeof names / sizeof *names, "too many names");
+    names[name_count].place = place;
+    names[name_count].size = size;
+    names[name_count++].name = name;
+}
+
+static const char *name_of(const volatile void *place) {
+    for (unsigned i = 0; place && i < name_count; i++) {
+        if ((uintptr_t)place - (uintptr_t)names[i].place < names[i].size) {
+            return names[i].name;
+        }
+    }
+    return NULL;
+}
+
+void sim_trace(const struct sim_site *site, const volatile void *place, const char *format, ...) {
+    if (!sim_trace_file) {
+        return;
+    }
+    char what[160];
+    const char *name = name_of(place);
+    snprintf(what, sizeof what, "%s%s%s%s", site->expression, name ? " (" : "", name ? name : "", name ? ")" : "");
+    fprintf(sim_trace_file, "%5u %8llu  %-12s %-16s %-34s ", steps, (unsigned long long)sim_now_ns, sim_current->name,
+            site->operation, what);
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vfprintf(sim_trace_file, format, arguments);
+    va_end(arguments);
+    fprintf(sim_trace_file, "%*s %s:%d\n", length < 24 ? 24 - length : 1, "", base_name(site->file), site->line);
+}
+
+static void trace_event(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void trace_event(const char *format, ...) {
+    if (sim_trace_file) {
+        va_list arguments;
+        va_start(arguments, format);
+        fprintf(sim_trace_file, "               -- ");
+        vfprintf(sim_trace_file, format, arguments);
+        fprintf(sim_trace_file, "\n");
+        va_end(arguments);
+    }
+}
+
+/* ---- The clock ---- */
+
+void sim_moment(uint64_t time_ns) {
+    sim_check(moment_count < sizeof moments / sizeof *moments, "too many moments");
+    moments[moment_count++] = time_ns;
+}
+
+static uint64_t deadline_of(const struct sim_fiber *fiber) {
+    if (fiber->state == SIM_READY || fiber->state == SIM_ENDED) {
+        return PRIM_NEVER;
+    }
+    uint64_t alarm = fiber->state == SIM_POLLING ? sim_bell_alarm(fiber->sleep_on) : PRIM_NEVER;
+    return alarm < fiber->deadline_ns ? alarm : fiber->deadline_ns;
+}
+
+static void take_earlier(uint64_t *next, uint64_t time_ns) {
+    if (time_ns > sim_now_ns && time_ns < *next) {
+        *next = time_ns;
+    }
+}
+
+static uint64_t next_deadline(void) {
+    uint64_t next = PRIM_NEVER;
+    for (unsigned i = 0; i < fiber_count; i++) {
+        take_earlier(&next, deadline_of(&fibers[i]));
+    }
+    for (unsigned i = 0; i < moment_count; i++) {
+        take_earlier(&next, moments[i]);
+    }
+    return next;
+}
+
+static void wake_sleepers(void) {
+    for (unsigned i = 0; i < fiber_count; i++) {
+        fibers[i].asleep = false;
+    }
+}
+
+static void advance_clock(uint64_t time_ns) {
+    sim_now_ns = time_ns;
+    wake_sleepers();
+    trace_event("time passes: %llu", (unsigned long long)time_ns);
+}
+
+/* ---- Who runs next ---- */
+
+static bool can_run(const struct sim_fiber *fiber) {
+    switch (fiber->state) {
+    case SIM_READY: return true;
+    case SIM_ENDED: return false;
+    case SIM_PARKED: break;
+    case SIM_AT_BELL: if (sim_bell_rung(fiber->sleep_on)) return true; break;
+    case SIM_POLLING: if (sim_bell_readable(fiber->sleep_on)) return true; break;
+    case SIM_JOINING: return ((const struct sim_fiber *)fiber->sleep_on)->state == SIM_ENDED;
+    case SIM_UNTIL: return fiber->ready(fiber->ready_argument);
+    }
+    return fiber->deadline_ns <= sim_now_ns;
+}
+
+struct candidates {
+    struct sim_fiber *fiber[SIM_FIBERS];
+    unsigned count;
+    unsigned allowed; /* a bit for each that is not asleep */
+};
+
+static void add_candidate(struct candidates *candidates, struct sim_fiber *fiber) {
+    if (can_run(fiber)) {
+        candidates->allowed |= fiber->asleep ? 0 : 1u << candidates->count;
+        candidates->fiber[candidates->count++] = fiber;
+    }
+}
+
+/* Everybody else who can run, in turn, after this fiber. */
+static void add_others(struct candidates *candidates) {
+    unsigned self = sim_fiber_index(sim_current);
+    for (unsigned i = 1; i < fiber_count; i++) {
+        add_candidate(candidates, &fibers[(self + i) % fiber_count]);
+    }
+}
+
+static struct sim_fiber *choose_fiber(const struct candidates *candidates, enum sim_deviation kind) {
+    if (!candidates->allowed) {
+        leave_execution(SIM_PRUNED);
+    }
+    unsigned option = candidates->count > 1 ? sim_choose(candidates->count, candidates->allowed, kind) : 0;
+    struct sim_fiber *next = candidates->fiber[option];
+    if (next != sim_current) {
+        trace_event("%s goes on", next->name);
+    }
+    return next;
+}
+
+static _Noreturn void fail_deadlock(void) {
+    static const char *const doing[] = {"ready", "parked", "at its bell", "polling", "joining", "waiting", "ended"};
+    char text[sizeof sim_reason - 60] = "";
+    size_t length = 0;
+    for (unsigned i = 0; i < fiber_count && length < sizeof text; i++) {
+        const struct sim_fiber *fiber = &fibers[i];
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s %s", i ? "; " : "", fiber->name,
+                                   doing[fiber->state]);
+        if (fiber->site && fiber->state != SIM_ENDED && length < sizeof text) {
+            length += (size_t)snprintf(text + length, sizeof text - length, " after %s:%d", base_name(fiber->site->file),
+                                       fiber->site->line);
+        }
+    }
+    sim_fail("nobody can go on, and no deadline is pending: %s", text);
+}
+
+static bool all_ended(void) {
+    for (unsigned i = 0; i < fiber_count; i++) {
+        if (fibers[i].state != SIM_ENDED) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The next fiber when this one need not go on (but may, if it can): whose turn it is. */
+static struct sim_fiber *choose_anybody(void) {
+    for (;;) {
+        struct candidates candidates = {.count = 0};
+        add_candidate(&candidates, sim_current);
+        add_others(&candidates);
+        if (candidates.count > 0) {
+            return choose_fiber(&candidates, SIM_TURN);
+        }
+        if (all_ended()) {
+            leave_execution(SIM_PASSED);
+        }
+        uint64_t deadline_ns = next_deadline();
+        if (deadline_ns == PRIM_NEVER) {
+            fail_deadlock();
+        }
+        advance_clock(deadline_ns);
+    }
+}
+
+/* The clock may move first; true if it did. */
+static bool clock_intervenes(void) {
+    uint64_t deadline_ns = next_deadline();
+    if (deadline_ns == PRIM_NEVER || !sim_choose(2, 3, SIM_PREEMPTION)) {
+        return false;
+    }
+    advance_clock(deadline_ns);
+    return true;
+}
+
+static void count_step(void) {
+    if (++steps > SIM_STEP_LIMIT) {
+        sim_fail("more than %u steps: somebody runs in circles", SIM_STEP_LIMIT);
+    }
+}
+
+static bool conflict(const struct sim_footprint *a, const struct sim_footprint *b) {
+    if ((a->fence && (b->fence || b->seq_cst)) || (b->fence && a->seq_cst)) {
+        return true;
+    }
+    return a->place && a->place == b->place && (a->writes || b->writes);
+}
+
+static void wake_conflicting_sleepers(const struct sim_footprint *footprint) {
+    for (unsigned i = 0; i < fiber_count; i++) {
+        if (fibers[i].asleep && conflict(&fibers[i].pending, footprint)) {
+            fibers[i].asleep = false;
+        }
+    }
+}
+
+/* Which fibers were ever seen to read or write a place, and to write it; by hash of the place. */
+static struct sharing {
+    const volatile void *place;
+    uint16_t users, writers;
+} sharing[2048];
+static unsigned sharing_count;
+static bool sharing_grew;
+
+void sim_sharing_forget(void) {
+    memset(sharing, 0, sizeof sharing);
+    sharing_count = 0;
+    sharing_grew = false;
+}
+
+bool sim_sharing_grew(void) {
+    bool grew = sharing_grew;
+    sharing_grew = false;
+    return grew;
+}
+
+static struct sharing *sharing_of(const volatile void *place) {
+    const unsigned size = sizeof sharing / sizeof *sharing;
+    unsigned hash = (unsigned)(((uintptr_t)place >> 2) * 0x9E3779B1u) % size;
+    while (sharing[hash].place && sharing[hash].place != place) {
+        hash = (hash + 1) % size;
+    }
+    if (!sharing[hash].place) {
+        sim_check(++sharing_count < size / 2, "too many places");
+        sharing[hash].place = place;
+    }
+    return &sharing[hash];
+}
+
+/* Notes this use of the place. Whether any other fiber's use of it may conflict. */
+static bool shared(const struct sim_footprint *footprint) {
+    if (!footprint->place) {
+        return true;
+    }
+    struct sharing *known = sharing_of(footprint->place);
+    uint16_t self = (uint16_t)(1u << sim_fiber_index(sim_current));
+    uint16_t users = known->users | self, writers = known->writers | (footprint->writes ? self : 0);
+    sharing_grew |= users != known->users || writers != known->writers;
+    known->users = users;
+    known->writers = writers;
+    return (footprint->writes ? users : writers) & ~self;
+}
+
+bool sim_point(struct sim_footprint footprint, const struct sim_site *site) {
+    struct sim_fiber *self = sim_current;
+    if (!self) {
+        return false;
+    }
+    count_step();
+    self->site = *site->expression ? site : self->site;
+    self->pending = footprint;
+    if (clock_intervenes()) {
+        switch_to(choose_anybody());
+    } else {
+        struct candidates candidates = {.count = 0};
+        add_candidate(&candidates, self);
+        add_others(&candidates);
+        if (sim_exhaustive() && !shared(&footprint)) {
+            candidates.allowed &= 1;
+        }
+        struct sim_fiber *next = choose_fiber(&candidates, SIM_PREEMPTION);
+        self->asleep = next != self && sim_exhaustive();
+        switch_to(next);
+    }
+    wake_conflicting_sleepers(&footprint);
+    return true;
+}
+
+void sim_pause(const struct sim_site *site) {
+    if (!sim_current) {
+        return;
+    }
+    count_step();
+    sim_trace(site, NULL, "%s", "");
+    struct candidates candidates = {.count = 0};
+    add_others(&candidates);
+    if (candidates.count > 0) {
+        switch_to(choose_fiber(&candidates, SIM_PREEMPTION));
+    }
+}
+
+void sim_sleep(enum sim_state state, const volatile void *on, uint64_t deadline_ns) {
+    struct sim_fiber *self = sim_current;
+    self->state = state;
+    self->sleep_on = on;
+    self->deadline_ns = deadline_ns;
+    switch_to(choose_anybody());
+    self->state = SIM_READY;
+}
+
+void sim_until(bool (*ready)(void *), void *argument) {
+    sim_current->ready = ready;
+    sim_current->ready_argument = argument;
+    sim_sleep(SIM_UNTIL, NULL, PRIM_NEVER);
+}
+
+void sim_wake_parked(const volatile void *word) {
+    for (unsigned i = 0; i < fiber_count; i++) {
+        if (fibers[i].state == SIM_PARKED && fibers[i].sleep_on == word && fibers[i].deadline_ns > sim_now_ns) {
+            fibers[i].state = SIM_READY;
+            return;
+        }
+    }
+}
+
+unsigned sim_fiber_count(void) {
+    return fiber_count;
+}
+
+unsigned sim_fiber_index(const struct sim_fiber *fiber) {
+    return (unsigned)(fiber - fibers);
+}
+
+const char *sim_fiber_name(unsigned index) {
+    return fibers[index].name;
+}
+
+bool sim_on_own_stack(const volatile void *place) {
+    return (uintptr_t)place - (uintptr_t)sim_current->stack < GUARD_BYTES + STACK_BYTES;
+}
+
+/* ---- The life of a fiber, and of an execution ---- */
+
+static void fiber_main(void) {
+    struct sim_fiber *self = sim_current;
+    self->main(self->argument);
+    sim_thread_exit(self);
+    self->state = SIM_ENDED;
+    switch_to(choose_anybody());
+    abort();
+}
+
+static char *new_stack(void) {
+    char *stack = mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED || mprotect(stack, GUARD_BYTES, PROT_NONE) != 0) {
+        perror("simulator: stack");
+        exit(2);
+    }
+    return stack;
+}
+
+struct sim_fiber *sim_fiber_new(const char *name, void (*main)(void *), void *argument) {
+    sim_check(fiber_count < SIM_FIBERS, "more than %u fibers", SIM_FIBERS);
+    struct sim_fiber *fiber = &fibers[fiber_count++];
+    char *stack = fiber->stack ? fiber->stack : new_stack();
+    *fiber = (struct sim_fiber){.name = name, .main = main, .argument = argument, .stack = stack};
+    if (sim_current) { /* whoever starts a thread passes on what it knows */
+        fiber->knows.now = fiber->knows.upcoming = fiber->knows.fenced = sim_current->knows.now;
+        sim_view_passed_on();
+    }
+    fiber->knows.now.heard[sim_fiber_index(fiber)] = 1;
+    void **frame = (void **)(void *)(stack + GUARD_BYTES + STACK_BYTES) - FRAME_WORDS;
+    memset(frame, 0, FRAME_WORDS * sizeof *frame);
+    void (*entry)(void) = fiber_main;
+    memcpy(&frame[FRAME_RETURN], &entry, sizeof entry);
+    fiber->stack_pointer = frame;
+    return fiber;
+}
+
+void sim_go(const char *name, void (*main)(void *), void *argument) {
+    sim_fiber_new(name, main, argument);
+}
+
+static void run_fibers(void) {
+    if (fiber_count == 0) {
+        return;
+    }
+    struct candidates candidates = {.count = 0};
+    for (unsigned i = 0; i < fiber_count; i++) {
+        add_candidate(&candidates, &fibers[i]);
+    }
+    sim_current = choose_fiber(&candidates, SIM_TURN);
+    sim_switch(&main_stack_pointer, sim_current->stack_pointer);
+}
+
+static void check_house(void) {
+    const char *leak = sim_prim_leak();
+    sim_check(!leak, "%s", leak);
+    sim_check(sim_heap_in_use() == 0, "%zu blocks of memory were not freed", sim_heap_in_use());
+}
+
+enum sim_outcome sim_execute(const struct sim_scenario *scenario) {
+    static bool catching;
+    if (!catching) {
+        catch_faults();
+        catching = true;
+    }
+    executions++;
+    sim_memory_reset();
+    sim_heap_reset();
+    sim_race_reset();
+    sim_prim_reset();
+    fiber_count = steps = moment_count = name_count = 0;
+    sim_now_ns = START_NS;
+    outcome = SIM_PASSED;
+    executing = true;
+    if (setjmp(main_escape) == 0) {
+        scenario->setup();
+        run_fibers();
+        if (outcome == SIM_PASSED) {
+            if (scenario->finish) {
+                scenario->finish();
+            }
+            check_house();
+        }
+    }
+    executing = false;
+    return outcome;
+}

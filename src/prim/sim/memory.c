@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * memory.c - memory as C11 promises it, no better: what a load may read.
+ *
+ * A view machine. Each location keeps its last messages: a value, a time stamp, and the view that a reader who
+ * acquires it gets. Each fiber has a view: per location the oldest message that it may still read. Then
+ *
+ *   a load        reads any message not older than the fiber's view, and raises the view to it;
+ *   acquire       joins the message's view to the fiber's;
+ *   release       gives the message the fiber's view; a relaxed store gives it what was there at the last fence;
+ *   an update     reads the newest message, and its own message carries on that one's view (release sequence);
+ *   a fence       joins the global view to the fiber's and the other way round, as an acquire and release as well;
+ *   seq_cst       an access reads nothing older than the global view has, and puts its own message into it.
+ *
+ * What it cannot do: delay a store past a later one of another fiber to the same location, read from the future, or
+ * read further back than HISTORY messages. Plain accesses are none of its business: race.c sees to it that they are
+ * ordered by atomic ones. Where memory turns out to have been written plainly, the location starts anew with what is
+ * there.
+ *
+ * Real memory always holds the newest value.
+ */
+#include "engine.h"
+
+#include <string.h>
+
+#define HISTORY 8
+#define TABLE 1024u /* a power of two, well above SIM_LOCATIONS */
+#define CALLER __builtin_return_address(0)
+
+struct message {
+    uint64_t value;
+    struct sim_view view;
+};
+
+struct location {
+    volatile void *place;
+    size_t size;
+    int16_t oldest, newest; /* time stamps */
+    struct message history[HISTORY];
+};
+
+static struct location locations[SIM_LOCATIONS];
+static unsigned location_count;
+static uint16_t table[TABLE]; /* by hash of the address: index into locations, plus one */
+static struct sim_view global; /* of fences and seq_cst accesses */
+
+void sim_memory_reset(void) {
+    memset(table, 0, sizeof table);
+    memset(&global, 0, sizeof global);
+    location_count = 0;
+}
+
+static void join(int16_t *clock, const int16_t *other, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        clock[i] = clock[i] > other[i] ? clock[i] : other[i];
+    }
+}
+
+void sim_view_join(struct sim_view *view, const struct sim_view *other) {
+    join(view->seen, other->seen, location_count);
+    join(view->heard, other->heard, SIM_FIBERS);
+}
+
+void sim_view_passed_on(void) {
+    sim_current->knows.now.heard[sim_fiber_index(sim_current)]++;
+}
+
+static uint64_t real_read(const volatile void *place, size_t size) {
+    return size == 4 ? *(const volatile uint32_t *)place : *(const volatile uint64_t *)place;
+}
+
+static void real_write(volatile void *place, size_t size, uint64_t value) {
+    if (size == 4) {
+        *(volatile uint32_t *)place = (uint32_t)value;
+    } else {
+        *(volatile uint64_t *)place = value;
+    }
+}
+
+static struct message *message_at(struct location *location, int stamp) {
+    return &location->history[stamp % HISTORY];
+}
+
+static struct message *append(struct location *location, uint64_t value) {
+    location->newest++;
+    if (location->newest - location->oldest >= HISTORY) {
+        location->oldest++;
+    }
+    struct message *message = message_at(location, location->newest);
+    message->value = value;
+    return message;
+}
+
+/* The location's history begins here, with what memory holds. */
+static void begin(struct location *location, size_t size) {
+    location->size = size;
+    struct message *message = append(location, real_read(location->place, size));
+    memset(&message->view, 0, sizeof message->view);
+    location->oldest = location->newest;
+}
+
+static struct location *create(const volatile void *place, size_t size) {
+    sim_check(location_count < SIM_LOCATIONS, "more than %u atomic locations", SIM_LOCATIONS);
+    struct location *location = &locations[location_count];
+    location->place = (volatile void *)(uintptr_t)place;
+    location->oldest = location->newest = -1;
+    begin(location, size);
+    /* Nobody has seen anything of it: zero, the initial message, in all views. */
+    global.seen[location_count] = 0;
+    location_count++;
+    return location;
+}
+
+/* Null if nobody has written there yet and it is not to be created: then there is but one value. */
+static struct location *find(const volatile void *place, size_t size, bool to_be_created) {
+    sim_check(place && (uintptr_t)place % size == 0, "atomic access to %p", (const void *)(uintptr_t)place);
+    sim_check(!sim_heap_freed(place), "atomic access to freed memory");
+    unsigned hash = (unsigned)(((uintptr_t)place >> 2) * 0x9E3779B1u) % TABLE;
+    while (table[hash] && locations[table[hash] - 1].place != place) {
+        hash = (hash + 1) % TABLE;
+    }
+    if (!table[hash] && !to_be_created) {
+        return NULL;
+    }
+    if (!table[hash]) {
+        create(place, size);
+        table[hash] = (uint16_t)location_count;
+    }
+    struct location *location = &locations[table[hash] - 1];
+    bool plainly_written = message_at(location, location->newest)->value != real_read(place, size);
+    if (location->size != size || plainly_written) {
+        begin(location, size);
+    }
+    return location;
+}
+
+static bool acquires(enum sim_order order) {
+    return order == SIM_ACQUIRE || order == SIM_ACQ_REL || order == SIM_SEQ_CST;
+}
+
+static bool releases(enum sim_order order) {
+    return order == SIM_RELEASE || order == SIM_ACQ_REL || order == SIM_SEQ_CST;
+}
+
+static void raise(struct sim_view *view, unsigned index, int stamp) {
+    if (view->seen[index] < stamp) {
+        view->seen[index] = (int16_t)stamp;
+    }
+}
+
+/* The current fiber reads this message. */
+static void observe(struct location *location, int stamp, enum sim_order order) {
+    unsigned index = (unsigned)(location - locations);
+    struct sim_knowledge *knows = &sim_current->knows;
+    const struct sim_view *view = &message_at(location, stamp)->view;
+    raise(&knows->now, index, stamp);
+    sim_view_join(&knows->upcoming, view);
+    if (acquires(order)) {
+        sim_view_join(&knows->now, view);
+    }
+    if (order == SIM_SEQ_CST) {
+        raise(&global, index, stamp);
+    }
+}
+
+/* The current fiber writes; `continues`: as an update of the message that was the newest. */
+static void publish(struct location *location, uint64_t value, enum sim_order order, bool continues) {
+    unsigned index = (unsigned)(location - locations);
+    struct sim_knowledge *knows = &sim_current->knows;
+    const struct message *before = message_at(location, location->newest);
+    struct message *message = append(location, value);
+    raise(&knows->now, index, location->newest);
+    message->view = releases(order) ? knows->now : knows->fenced;
+    raise(&message->view, index, location->newest);
+    if (continues) {
+        sim_view_join(&message->view, &before->view);
+    }
+    if (order == SIM_SEQ_CST) {
+        raise(&global, index, location->newest);
+    }
+    if (releases(order)) {
+        sim_view_passed_on();
+    }
+    real_write(location->place, location->size, value);
+}
+
+static int oldest_visible(const struct location *location, enum sim_order order) {
+    unsigned index = (unsigned)(location - locations);
+    int oldest = sim_current->knows.now.seen[index];
+    if (order == SIM_SEQ_CST && oldest < global.seen[index]) {
+        oldest = global.seen[index];
+    }
+    return oldest > location->oldest ? oldest : location->oldest;
+}
+
+/*
+ * Chooses the message to read: the newest by default. Older ones with the value of the next newer one are left out,
+ * and so are those with the value `except`, if it is given.
+ */
+static int choose_message(struct location *location, enum sim_order order, const uint64_t *except) {
+    int stamps[HISTORY] = {location->newest};
+    unsigned options = 1;
+    uint64_t last = message_at(location, location->newest)->value;
+    for (int stamp = location->newest - 1; stamp >= oldest_visible(location, order); stamp--) {
+        uint64_t value = message_at(location, stamp)->value;
+        if (value != last && !(except && value == *except)) {
+            stamps[options++] = stamp;
+        }
+        last = value;
+    }
+    return stamps[options > 1 ? sim_choose(options, (1u << options) - 1, SIM_STALE) : 0];
+}
+
+static const char *age(const struct location *location, int stamp) {
+    return stamp == location->newest ? "" : "   (an old value)";
+}
+
+uint64_t sim_load(const volatile void *place, size_t size, enum sim_order order, const struct sim_site *site) {
+    struct sim_footprint footprint = {.place = place, .seq_cst = order == SIM_SEQ_CST};
+    if (!sim_point(footprint, site)) {
+        return real_read(place, size);
+    }
+    struct location *location = find(place, size, false);
+    int stamp = location ? choose_message(location, order, NULL) : 0;
+    uint64_t value = location ? message_at(location, stamp)->value : real_read(place, size);
+    sim_trace(site, place, "= %#llx%s", (unsigned long long)value, location ? age(location, stamp) : "");
+    if (location) {
+        observe(location, stamp, order);
+    }
+    sim_race_atomic(place, size, false, CALLER);
+    return value;
+}
+
+void sim_store(volatile void *place, size_t size, uint64_t value, enum sim_order order, const struct sim_site *site) {
+    value = size == 4 ? (uint32_t)value : value;
+    struct sim_footprint footprint = {.place = place, .writes = true, .seq_cst = order == SIM_SEQ_CST};
+    if (!sim_point(footprint, site)) {
+        real_write(place, size, value);
+        return;
+    }
+    sim_trace(site, place, ":= %#llx", (unsigned long long)value);
+    struct location *location = find(place, size, true);
+    sim_race_atomic(place, size, true, CALLER);
+    publish(location, value, order, false);
+}
+
+static uint64_t changed(uint64_t old, enum sim_change change, uint64_t operand) {
+    switch (change) {
+    case SIM_ADD: return old + operand;
+    case SIM_SUB: return old - operand;
+    case SIM_OR: return old | operand;
+    case SIM_AND: return old & operand;
+    case SIM_EXCHANGE: break;
+    }
+    return operand;
+}
+
+uint64_t sim_update(volatile void *place, size_t size, enum sim_change change, uint64_t operand, enum sim_order order,
+                    const struct sim_site *site) {
+    struct sim_footprint footprint = {.place = place, .writes = true, .seq_cst = order == SIM_SEQ_CST};
+    bool simulated = sim_point(footprint, site);
+    uint64_t old = real_read(place, size);
+    uint64_t value = changed(old, change, operand);
+    value = size == 4 ? (uint32_t)value : value;
+    if (simulated) {
+        sim_trace(site, place, "%#llx -> %#llx", (unsigned long long)old, (unsigned long long)value);
+        struct location *location = find(place, size, true);
+        observe(location, location->newest, order);
+        sim_race_atomic(place, size, true, CALLER);
+        publish(location, value, order, true);
+    } else {
+        real_write(place, size, value);
+    }
+    return old;
+}
+
+bool sim_cas(volatile void *place, size_t size, void *expected, uint64_t value, enum sim_order order,
+             const struct sim_site *site) {
+    value = size == 4 ? (uint32_t)value : value;
+    uint64_t wanted = real_read(expected, size);
+    struct sim_footprint footprint = {.place = place, .writes = true, .seq_cst = order == SIM_SEQ_CST};
+    bool simulated = sim_point(footprint, site);
+    uint64_t found = real_read(place, size);
+    if (!simulated) {
+        real_write(found == wanted ? place : expected, size, found == wanted ? value : found);
+        return found == wanted;
+    }
+    /* It succeeds on the newest value only, but a failure may have seen an old one. */
+    struct location *location = find(place, size, true);
+    int stamp = choose_message(location, SIM_RELAXED, &wanted);
+    found = message_at(location, stamp)->value;
+    bool success = found == wanted;
+    if (success) {
+        sim_trace(site, place, "%#llx -> %#llx", (unsigned long long)found, (unsigned long long)value);
+        observe(location, stamp, order);
+        sim_race_atomic(place, size, true, CALLER);
+        publish(location, value, order, true);
+    } else {
+        sim_trace(site, place, "= %#llx, not %#llx%s", (unsigned long long)found, (unsigned long long)wanted,
+                  age(location, stamp));
+        observe(location, stamp, SIM_RELAXED);
+        sim_race_atomic(place, size, false, CALLER);
+        real_write(expected, size, found);
+    }
+    return success;
+}
+
+void sim_fence_seq_cst(const struct sim_site *site) {
+    if (!sim_point((struct sim_footprint){.fence = true}, site)) {
+        return;
+    }
+    sim_trace(site, NULL, "%s", "");
+    struct sim_knowledge *knows = &sim_current->knows;
+    sim_view_join(&knows->now, &knows->upcoming);
+    /* A fence alone orders nothing that is plain: `heard` stays out of the global view. */
+    join(knows->now.seen, global.seen, location_count);
+    join(global.seen, knows->now.seen, location_count);
+    knows->upcoming = knows->fenced = knows->now;
+    sim_view_passed_on();
+}
+
+uint32_t sim_memory_peek32(const uint32_t *word) {
+    struct location *location = find(word, sizeof *word, true);
+    observe(location, location->newest, SIM_RELAXED);
+    return *word;
+}

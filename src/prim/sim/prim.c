@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* prim.c - prim.h in the simulator: sleeping, bells, threads, and the time that passes only when we say so. */
+#include "engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+unsigned sim_bug;
+
+static void (*exit_hook)(struct prim_thread *);
+static void (*reset_hook)(void);
+static struct prim_thread main_thread; /* for calls outside of fibers */
+
+uint64_t prim_now_ns(void) {
+    return sim_now_ns;
+}
+
+unsigned prim_processors(void) {
+    return 2;
+}
+
+/* ---- Sleeping on a word ---- */
+
+void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
+    static const struct sim_site site = {"park", "", __FILE__, __LINE__};
+    sim_check(sim_current, "park outside of fibers");
+    sim_point((struct sim_footprint){.place = word, .writes = true}, &site);
+    uint32_t value = sim_memory_peek32(word);
+    bool sleeps = value == expected && deadline_ns > sim_now_ns;
+    bool spurious = sleeps && sim_choose(2, 3, SIM_SPURIOUS);
+    sim_trace(&site, word, "= %#x, %s", value, !sleeps ? "stays awake" : spurious ? "wakes for no reason" : "sleeps");
+    if (sleeps && !spurious) {
+        sim_sleep(SIM_PARKED, word, deadline_ns);
+    }
+}
+
+void prim_wake(uint32_t *word) {
+    static const struct sim_site site = {"wake", "", __FILE__, __LINE__};
+    if (sim_point((struct sim_footprint){.place = word, .writes = true}, &site)) {
+        sim_trace(&site, word, "%s", "");
+        sim_wake_parked(word);
+    }
+}
+
+/* ---- Memory ---- */
+
+/* Not on the simulated heap: the library's lot outlives the execution in which it is made. */
+void *prim_map(size_t bytes, size_t many_from) {
+    (void)many_from;
+    struct sim_fiber *self = sim_current;
+    sim_current = NULL;
+    void *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    sim_current = self;
+    return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+void prim_unmap(void *mapping, size_t bytes) {
+    (void)bytes;
+    free(mapping);
+}
+
+void prim_map_clear(void *mapping, size_t bytes) {
+    memset(mapping, 0, bytes);
+}
+
+/* ---- Bells ---- */
+
+#define BELLS 8
+#define FIRST_FD 1000
+
+static struct bell {
+    bool open;
+    bool rung;
+    bool has_fd;
+    uint64_t alarm_ns;
+    struct sim_view view; /* what the ringer knew */
+} bells[BELLS];
+
+static struct bell *bell_of(int fd) {
+    sim_check(fd >= FIRST_FD && fd < FIRST_FD + BELLS && bells[fd - FIRST_FD].open, "no open bell: %d", fd);
+    return &bells[fd - FIRST_FD];
+}
+
+bool prim_bell_open(struct prim_bell *bell) {
+    for (int i = 0; i < BELLS; i++) {
+        if (!bells[i].open) {
+            bells[i] = (struct bell){.open = true, .alarm_ns = PRIM_NEVER};
+            *bell = (struct prim_bell){.event_fd = FIRST_FD + i, .poll_fd = -1, .alarm_fd = -1};
+            return true;
+        }
+    }
+    return false;
+}
+
+void prim_bell_close(struct prim_bell *bell) {
+    bell_of(bell->event_fd)->open = false;
+}
+
+void prim_bell_ring(struct prim_bell *bell) {
+    static const struct sim_site site = {"ring", "", __FILE__, __LINE__};
+    struct bell *self = bell_of(bell->event_fd);
+    bool simulated = sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
+    self = bell_of(bell->event_fd); /* it may have been closed meanwhile */
+    sim_check(!self->rung, "a bell is rung again before the first ring was taken");
+    self->rung = true;
+    if (simulated) {
+        sim_trace(&site, NULL, "bell %d", bell->event_fd - FIRST_FD);
+        sim_view_join(&self->view, &sim_current->knows.now);
+        sim_view_passed_on();
+    }
+}
+
+bool prim_bell_take(struct prim_bell *bell) {
+    static const struct sim_site site = {"take the ring", "", __FILE__, __LINE__};
+    struct bell *self = bell_of(bell->event_fd);
+    bool simulated = sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
+    bool rung = self->rung;
+    self->rung = false;
+    if (simulated) {
+        sim_trace(&site, NULL, "bell %d: %s", bell->event_fd - FIRST_FD, rung ? "taken" : "none");
+        if (rung) {
+            sim_view_join(&sim_current->knows.now, &self->view);
+        }
+    }
+    return rung;
+}
+
+void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns) {
+    static const struct sim_site site = {"wait for a ring", "", __FILE__, __LINE__};
+    struct bell *self = bell_of(bell->event_fd);
+    sim_check(sim_current, "bell_wait outside of fibers");
+    sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
+    bool sleeps = !self->rung && deadline_ns > sim_now_ns;
+    bool spurious = sleeps && sim_choose(2, 3, SIM_SPURIOUS);
+    sim_trace(&site, NULL, "bell %d: %s", bell->event_fd - FIRST_FD,
+              !sleeps ? "stays awake" : spurious ? "wakes for no reason" : "sleeps");
+    if (sleeps && !spurious) {
+        sim_sleep(SIM_AT_BELL, self, deadline_ns);
+    }
+}
+
+int prim_bell_fd(struct prim_bell *bell) {
+    bell_of(bell->event_fd)->has_fd = true;
+    bell->poll_fd = bell->event_fd;
+    return bell->poll_fd;
+}
+
+void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns) {
+    struct bell *self = bell_of(bell->event_fd);
+    sim_check(self->has_fd, "an alarm is set, but nobody asked for the descriptor");
+    self->alarm_ns = deadline_ns;
+}
+
+bool sim_poll(int fd, uint64_t deadline_ns) {
+    static const struct sim_site site = {"poll", "", __FILE__, __LINE__};
+    struct bell *self = bell_of(fd);
+    sim_check(self->has_fd, "poll of a bell that has no descriptor");
+    sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
+    bool sleeps = !sim_bell_readable(self) && deadline_ns > sim_now_ns;
+    sim_trace(&site, NULL, "bell %d: %s", fd - FIRST_FD, sleeps ? "sleeps" : "stays awake");
+    if (sleeps) {
+        sim_sleep(SIM_POLLING, self, deadline_ns);
+    }
+    return sim_bell_readable(self);
+}
+
+bool sim_bell_rung(const volatile void *bell) {
+    return ((const volatile struct bell *)bell)->rung;
+}
+
+uint64_t sim_bell_alarm(const volatile void *bell) {
+    return ((const volatile struct bell *)bell)->alarm_ns;
+}
+
+bool sim_bell_readable(const volatile void *bell) {
+    return sim_bell_rung(bell) || sim_bell_alarm(bell) <= sim_now_ns;
+}
+
+/* ---- Threads ---- */
+
+struct prim_thread *prim_self(void) {
+    return sim_current ? &sim_current->self : &main_thread;
+}
+
+bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void)) {
+    exit_hook = at_exit;
+    reset_hook = in_child;
+    return true;
+}
+
+void prim_keep_self(void) {
+    if (sim_current) {
+        sim_current->keeps_self = true;
+    }
+}
+
+void sim_thread_exit(struct sim_fiber *fiber) {
+    if (fiber->keeps_self) {
+        exit_hook(&fiber->self);
+    }
+}
+
+/* The initialisation is not part of what is simulated: it happens in one step, in the first execution only. */
+void prim_once(void (*initialise)(void)) {
+    static void (*done)(void);
+    sim_check(!done || done == initialise, "a second thing to be done once");
+    if (!done) {
+        struct sim_fiber *self = sim_current;
+        sim_current = NULL;
+        initialise();
+        sim_current = self;
+        done = initialise;
+    }
+}
+
+/* A prim_handle is the thread's fiber. */
+bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument) {
+    sim_check(sim_current, "a thread is started outside of fibers");
+    *handle = (struct prim_handle *)(void *)sim_fiber_new("worker", main, argument);
+    return true;
+}
+
+void prim_thread_join(struct prim_handle *handle) {
+    struct sim_fiber *fiber = (struct sim_fiber *)(void *)handle;
+    if (fiber->state != SIM_ENDED) {
+        sim_sleep(SIM_JOINING, fiber, PRIM_NEVER);
+    }
+    sim_view_join(&sim_current->knows.now, &fiber->knows.now);
+}
+
+/* ---- Between executions ---- */
+
+void sim_prim_reset(void) {
+    memset(&main_thread, 0, sizeof main_thread);
+    memset(bells, 0, sizeof bells);
+    if (reset_hook) {
+        reset_hook();
+    }
+}
+
+const char *sim_prim_leak(void) {
+    for (int i = 0; i < BELLS; i++) {
+        if (bells[i].open) {
+            return "a bell was not closed";
+        }
+    }
+    return NULL;
+}

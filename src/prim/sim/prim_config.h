@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Sizes for the simulator: so small that everything that can collide does. */
+#ifndef VIGIL_PRIM_CONFIG_H
+#define VIGIL_PRIM_CONFIG_H
+
+#include "bugs.h"
+
+#define PRIM_BUCKET_BITS 1
+#define PRIM_CHUNK_LIMIT 16u
+#define PRIM_CHUNK_LEAST 16u
+#define PRIM_SEAT_LIMIT 8u
+
+/* One turn of spinning shows what spinning can do; more would only repeat it. */
+#define PRIM_SPIN_MOST 1u
+#define PRIM_SPIN_LEAST 0u
+#define PRIM_SPIN_LOCK 1u
+
+#define BUG(name) (sim_bug == BUG_##name)
+
+#endif

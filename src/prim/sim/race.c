@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * race.c - plain accesses: each must be ordered, by what is acquired and released, against every other access to the
+ * same place of which one is a write. And nobody may touch what was freed.
+ *
+ * The compiler tells us of plain accesses: the library is compiled with the thread sanitizer's instrumentation and
+ * linked with the few functions of it below, in place of its own library.
+ *
+ * Who has heard of whom is part of the views in memory.c: `heard` is a vector clock. Here stands, for each place, when
+ * each fiber last did what to it.
+ */
+#include "engine.h"
+
+#include <string.h>
+
+#define PLACES 16384u /* a power of two */
+
+enum access { PLAIN_READ, PLAIN_WRITE, ATOMIC_READ, ATOMIC_WRITE, ACCESSES };
+
+static const char *const access_name[] = {"plain read", "plain write", "atomic read", "atomic write"};
+
+/* Which earlier accesses a new one must come after. */
+static const bool conflicts[ACCESSES][ACCESSES] = {
+    [PLAIN_READ] = {[PLAIN_WRITE] = true, [ATOMIC_WRITE] = true},
+    [PLAIN_WRITE] = {[PLAIN_READ] = true, [PLAIN_WRITE] = true, [ATOMIC_READ] = true, [ATOMIC_WRITE] = true},
+    [ATOMIC_READ] = {[PLAIN_WRITE] = true},
+    [ATOMIC_WRITE] = {[PLAIN_READ] = true, [PLAIN_WRITE] = true},
+};
+
+static struct place {
+    uintptr_t address;
+    uint64_t execution;
+    int16_t when[ACCESSES][SIM_FIBERS]; /* the fiber's clock; 0: never */
+    const void *where[ACCESSES][SIM_FIBERS];
+} places[PLACES];
+static uint64_t execution = 1;
+static unsigned place_count;
+
+void sim_race_reset(void) {
+    execution++;
+    place_count = 0;
+}
+
+static struct place *place_at(uintptr_t address) {
+    unsigned hash = (unsigned)((address >> 2) * 0x9E3779B1u + address) % PLACES;
+    while (places[hash].execution == execution && places[hash].address != address) {
+        hash = (hash + 1) % PLACES;
+    }
+    struct place *place = &places[hash];
+    if (place->execution != execution) {
+        sim_check(++place_count < PLACES / 2, "too many places");
+        place->execution = execution;
+        place->address = address;
+        memset(place->when, 0, sizeof place->when);
+    }
+    return place;
+}
+
+extern const char __executable_start;
+
+static unsigned long offset_of(const void *code) {
+    return (unsigned long)((uintptr_t)code - (uintptr_t)&__executable_start);
+}
+
+static void check(const struct place *place, enum access now, const void *code) {
+    for (unsigned before = 0; before < ACCESSES; before++) {
+        for (unsigned fiber = 0; conflicts[now][before] && fiber < sim_fiber_count(); fiber++) {
+            if (place->when[before][fiber] > sim_current->knows.now.heard[fiber]) {
+                sim_fail("a race: %s by %s has nothing that orders it after %s by %s; addr2line -i -e sim_test %#lx %#lx",
+                         access_name[now], sim_current->name, access_name[before], sim_fiber_name(fiber),
+                         offset_of(code) - 1, offset_of(place->where[before][fiber]) - 1);
+            }
+        }
+    }
+}
+
+static void note(uintptr_t address, enum access access, const void *code) {
+    struct place *place = place_at(address);
+    unsigned self = sim_fiber_index(sim_current);
+    int16_t clock = sim_current->knows.now.heard[self];
+    if (place->when[access][self] == clock) {
+        return; /* nothing was acquired or released since we last did this here */
+    }
+    check(place, access, code);
+    place->when[access][self] = clock;
+    place->where[access][self] = code;
+}
+
+void sim_race_atomic(const volatile void *place, size_t size, bool writes, const void *code) {
+    for (size_t i = 0; i < size; i += 4) {
+        note((uintptr_t)place + i, writes ? ATOMIC_WRITE : ATOMIC_READ, code);
+    }
+}
+
+/* What is shorter than a word, or begins within one, has a place of its own. */
+static void plain(const volatile void *start, size_t size, bool writes, const void *code) {
+    uintptr_t address = (uintptr_t)start;
+    if (!sim_current || sim_on_own_stack(start)) {
+        return;
+    }
+    if (sim_heap_freed(start)) {
+        sim_fail("access to freed memory by %s; addr2line -i -e sim_test %#lx", sim_current->name, offset_of(code) - 1);
+    }
+    for (size_t i = 0; i < size; i += 4) {
+        note(address + i, writes ? PLAIN_WRITE : PLAIN_READ, code);
+    }
+}
+
+/* ---- What the compiler's instrumentation calls ---- */
+
+#define INSTRUMENTATION(size)                                                                                     \
+    void __tsan_read##size(void *place);                                                                          \
+    void __tsan_read##size(void *place) {                                                                         \
+        plain(place, size, false, __builtin_return_address(0));                                                   \
+    }                                                                                                             \
+    void __tsan_write##size(void *place);                                                                         \
+    void __tsan_write##size(void *place) {                                                                        \
+        plain(place, size, true, __builtin_return_address(0));                                                    \
+    }
+INSTRUMENTATION(1)
+INSTRUMENTATION(2)
+INSTRUMENTATION(4)
+INSTRUMENTATION(8)
+INSTRUMENTATION(16)
+
+void __tsan_read_range(void *place, unsigned long size);
+void __tsan_read_range(void *place, unsigned long size) {
+    plain(place, size, false, __builtin_return_address(0));
+}
+
+void __tsan_write_range(void *place, unsigned long size);
+void __tsan_write_range(void *place, unsigned long size) {
+    plain(place, size, true, __builtin_return_address(0));
+}
+
+void __tsan_init(void);
+void __tsan_init(void) {
+}
+
+void __tsan_func_entry(void *caller);
+void __tsan_func_entry(void *caller) {
+    (void)caller;
+}
+
+void __tsan_func_exit(void);
+void __tsan_func_exit(void) {
+}

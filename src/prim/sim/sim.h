@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim.h - the deterministic simulator, as the tests see it.
+ *
+ * The library's real code runs on fibers of one thread. Every atomic access, park, wake and ring is a point at which
+ * the simulator chooses: who goes on, whether time passes first, which of the values still visible a load reads,
+ * whether a sleep ends for no reason. An execution is the list of these choices, so any of them can be run again.
+ *
+ * A deviation is a choice against the simplest one: after a fiber that cannot go on, another one than whose turn it is;
+ * to take the processor from a fiber that could go on (or to let the clock move meanwhile); to read an old value; to
+ * end a sleep spuriously. Exhaustive exploration runs the execution without deviations, then every one with one, with
+ * two ... so the first failure found is a simplest one.
+ *
+ * Memory is not sequentially consistent: see memory.c.
+ */
+#ifndef VIGIL_SIM_H
+#define VIGIL_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "bugs.h"
+
+/* A little program to run again and again. `setup` starts its fibers; `finish` checks what they left behind. */
+struct sim_scenario {
+    const char *name;
+    const char *about;
+    void (*setup)(void);
+    void (*finish)(void);
+};
+
+/* ---- For scenarios ---- */
+
+/* A new fiber, from setup or from another fiber. */
+void sim_go(const char *name, void (*main)(void *), void *argument);
+
+/* Ends this execution as a failure. */
+_Noreturn void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define sim_check(condition, ...) ((condition) ? (void)0 : sim_fail(__VA_ARGS__))
+
+/* What to call these bytes in a trace. To be called in setup. */
+void sim_name(const volatile void *place, size_t size, const char *name);
+
+/* Blocks this fiber until `ready(argument)`. For the order of a scenario's own events. */
+void sim_until(bool (*ready)(void *), void *argument);
+
+/* poll() on a descriptor of prim_bell_fd: true when it is readable, false when the deadline came first. */
+bool sim_poll(int fd, uint64_t deadline_ns);
+
+/* A moment at which the clock may stop, though nobody has told it of a deadline then. To be called in setup. */
+void sim_moment(uint64_t time_ns);
+
+/* ---- For test programs ---- */
+
+enum sim_deviation { SIM_TURN, SIM_PREEMPTION, SIM_STALE, SIM_SPURIOUS, SIM_DEVIATIONS };
+
+struct sim_search {
+    unsigned limit[SIM_DEVIATIONS]; /* of each kind of deviation in one execution */
+    unsigned deviations;        /* of all kinds together */
+    uint64_t executions;        /* go on to one more deviation only if about this many executions will do it */
+    uint64_t random_runs;       /* after that */
+    uint64_t seed;
+    double seconds; /* stop anyway after this time; 0: never */
+};
+
+struct sim_report {
+    bool failed;
+    char reason[400];
+    char replay[400];      /* the failing execution's choices */
+    uint64_t seed;         /* of the failing random run, 0 if it was not one */
+    int deviations;        /* explored completely up to this number; -1: not even none */
+    unsigned points;       /* choices in the last execution */
+    uint64_t executions;
+    uint64_t random_runs;
+};
+
+/* Runs the scenario's executions until one fails or the search is over. `report` of what was found. */
+void sim_explore(const struct sim_scenario *scenario, const struct sim_search *search, struct sim_report *report);
+
+/* Runs one execution and writes every step down in `trace`, unless that is null. False when `replay` cannot be read. */
+bool sim_replay(const struct sim_scenario *scenario, const char *replay, FILE *trace, struct sim_report *report);
+
+/* The same for a random run. */
+void sim_replay_random(const struct sim_scenario *scenario, uint64_t seed, FILE *trace, struct sim_report *report);
+
+#endif

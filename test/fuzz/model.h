@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * model.h - what the library must answer, by the plainest means: one list of all who wait, in the order in which they came;
+ * for each agent one list of what it has yet to be told. Every function changes the model and says what is right; model_begins
+ * is told of a callback, and checks that it may happen now.
+ */
+#ifndef VIGIL_FUZZ_MODEL_H
+#define VIGIL_FUZZ_MODEL_H
+
+#include "fuzz_prim.h"
+#include "vigil/vigil.h"
+
+#define AGENTS 4 /* one more than there are seats */
+#define OPS 12
+#define NO_AGENT (-1)
+#define FOREVER_NS UINT64_MAX
+
+/* Somebody who waits, or may: an operation or a thread. */
+struct waiter {
+    enum { IDLE, IN_LINE, DECIDED, LOST } place; /* LOST: pending when the process forked */
+    int agent;                                  /* NO_AGENT: a thread */
+    uint64_t address, deadline_ns, came;        /* `came`: how many had come to any line before */
+    int outcome;                                /* DECIDED */
+    bool referenced;
+};
+
+/* What an agent has yet to be told: of a waiter's outcome or, if that is null, to call a function. */
+struct letter {
+    struct waiter *waiter;
+    uint64_t post;   /* its number; STOP: the library's own */
+    uint64_t sent;   /* letters of one vigil_forget share a number, and different lines' may come in any order */
+    uint64_t address;
+};
+#define STOP 0
+
+struct model_agent {
+    vigil_agent *real; /* null: there is none */
+    unsigned thread, flags;
+    bool forked, dispatching, closing, stopping, has_fd;
+    uint64_t references; /* vigil_agent_ref's */
+    size_t letters;
+    struct letter mail[512];
+};
+
+extern struct model {
+    struct waiter *line[OPS + FUZZ_THREADS];
+    size_t waiting;
+    uint64_t came, sent, posted;
+    struct model_agent agents[AGENTS];
+    struct waiter ops[OPS], threads[FUZZ_THREADS];
+    uint64_t moved_ns; /* until here somebody other than the library's sleeps has moved the clock */
+} model;
+
+void model_reset(void);
+void model_fork(void);
+
+void model_join(struct waiter *waiter, int agent, uint64_t address, uint64_t deadline_ns);
+void model_leave(struct waiter *waiter); /* whoever is in line */
+int64_t model_notify(uint64_t address, int64_t count);
+int64_t model_forget(uint64_t from, uint64_t length);
+int64_t model_waiters(uint64_t address);
+void model_post(int agent, uint64_t number);
+
+/* A callback begins: is it its turn, and is that its outcome? */
+void model_begins(struct waiter *waiter, int status);
+void model_post_begins(int agent, uint64_t number);
+/* The library has `left` letters for the agent. Stops are not seen when they are read; all that is missing must be these. */
+uint64_t model_stops_read(int agent, size_t left);
+
+/* Whether anything keeps vigil_agent_run going; whether a deadline until then has not been served. */
+bool model_referenced(int agent);
+bool model_overdue(int agent, uint64_t until_ns, uint64_t came_before);
+bool model_pending(int agent);
+bool model_may_not_block(unsigned thread);
+uint64_t model_seats(void);
+
+#endif

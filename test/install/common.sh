@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2034
+# Sourced by the tests here: the installed tree, a scratch folder, and how a careful stranger compiles.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+stage=$1
+libdir=$(dirname "$(find "$stage" -name libvigil.so)")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+warnings="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror"
+CC=${CC:-cc}
+CXX=${CXX:-g++}
+fail() {
+    echo "$*" >&2
+    exit 1
+}

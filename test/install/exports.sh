@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The shared library has its soname, exports every function the headers declare, and nothing else.
+. "$(dirname "$0")/common.sh"
+objdump -p "$libdir/libvigil.so" | grep -q 'SONAME *libvigil\.so\.0$' || fail "the soname is not libvigil.so.0"
+
+nm -D --defined-only "$libdir/libvigil.so" | awk '$2 != "A" { sub("@.*", "", $3); print $3 }' | sort >"$scratch/exported"
+# What follows VIGIL_API up to the parenthesis ends in the function's name.
+cat "$stage"/include/vigil/*.h | tr '\n' ' ' | grep -o 'VIGIL_API [^(;]*(' | grep -o 'vigil_[a-z0-9_]*(' | tr -d '(' |
+    sort >"$scratch/declared"
+[ -s "$scratch/declared" ] || fail "no declarations found"
+diff "$scratch/declared" "$scratch/exported" || fail "declared (<) and exported (>) differ"

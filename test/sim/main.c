@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim_test - the library under the simulator.
+ *
+ * Without arguments it explores every scenario. With --bugs it switches the planted bugs on, one after the other, and
+ * every one must be caught.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scenario.h"
+
+static const struct sim_scenario *const lists[] = {blocking_scenarios, asynchronous_scenarios, agent_scenarios};
+#define LISTS (sizeof lists / sizeof *lists)
+
+static const struct {
+    const char *name, *text;
+} bugs[SIM_BUG_COUNT] = {
+    {"none", ""},
+#define X(name, text) {#name, text},
+    SIM_BUGS(X)
+#undef X
+};
+
+static struct {
+    const char *scenario;
+    const char *replay;
+    uint64_t random_seed;
+    bool list, all_bugs;
+    struct sim_search search;
+} options = {
+    .search = {.limit = {9, 9, 2, 1}, .deviations = 6, .executions = 100000, .random_runs = 20000, .seed = 1},
+};
+
+static const struct sim_scenario *next_scenario(const struct sim_scenario *last) {
+    static size_t list;
+    if (!last) {
+        list = 0;
+        return lists[0];
+    }
+    last++;
+    while (!last->name && ++list < LISTS) {
+        last = lists[list];
+    }
+    return last->name ? last : NULL;
+}
+
+#define EACH_SCENARIO(s) (const struct sim_scenario *s = next_scenario(NULL); s; s = next_scenario(s))
+
+static void progress(const char *what, const char *name) {
+    if (isatty(STDOUT_FILENO)) {
+        printf("\r\033[K%s%s%s", what, *name ? " " : "", name);
+        fflush(stdout);
+    }
+}
+
+/* ---- Exploring ---- */
+
+static void show_failure(const struct sim_scenario *scenario, const struct sim_report *report) {
+    struct sim_report again;
+    printf("FAILED %s (%s)\n", scenario->name, scenario->about);
+    if (report->replay[0] || !report->seed) {
+        sim_replay(scenario, report->replay, stdout, &again);
+    } else {
+        sim_replay_random(scenario, report->seed, stdout, &again);
+    }
+    printf("       %s\n", report->reason);
+    printf("       to see it again: sim_test --scenario %s", scenario->name);
+    if (sim_bug) {
+        printf(" --bug %s", bugs[sim_bug].name);
+    }
+    if (report->seed) {
+        printf(" --random %llu --runs 1\n", (unsigned long long)report->seed);
+    } else {
+        printf(" --replay '%s'\n", report->replay);
+    }
+    if (!again.failed || strcmp(again.reason, report->reason) != 0) {
+        printf("       but it did not fail like this a second time: something is not deterministic\n");
+    }
+}
+
+static bool explore(const struct sim_scenario *scenario) {
+    struct sim_report report;
+    progress(scenario->name, "");
+    sim_explore(scenario, &options.search, &report);
+    progress("", "");
+    if (report.failed) {
+        show_failure(scenario, &report);
+        return false;
+    }
+    printf("ok     %-28s all %8llu executions up to %d deviations, %llu random ones\n", scenario->name,
+           (unsigned long long)report.executions, report.deviations, (unsigned long long)report.random_runs);
+    fflush(stdout);
+    return true;
+}
+
+/* ---- Planted bugs ---- */
+
+/* Little effort on all scenarios first: most bugs show up somewhere quickly. */
+static const struct sim_search efforts[] = {
+    {.limit = {9, 2, 1, 1}, .deviations = 1, .executions = 3000, .random_runs = 200, .seed = 1},
+    {.limit = {9, 3, 1, 1}, .deviations = 3, .executions = 30000, .random_runs = 5000, .seed = 1},
+};
+
+static bool catch_bug(unsigned bug) {
+    struct sim_report report;
+    sim_bug = bug;
+    for (unsigned effort = 0; effort < sizeof efforts / sizeof *efforts; effort++) {
+        for EACH_SCENARIO(scenario) {
+            progress(bugs[bug].name, scenario->name);
+            sim_explore(scenario, &efforts[effort], &report);
+            if (report.failed) {
+                progress("", "");
+                printf("caught %-20s by %-28s %4u choices: %.90s\n", bugs[bug].name, scenario->name, report.points,
+                       report.reason);
+                fflush(stdout);
+                return true;
+            }
+        }
+    }
+    progress("", "");
+    printf("FAILED %-20s survives: %s\n", bugs[bug].name, bugs[bug].text);
+    return false;
+}
+
+/* ---- The command line ---- */
+
+static void list_everything(void) {
+    for EACH_SCENARIO(scenario) {
+        printf("%-28s %s\n", scenario->name, scenario->about);
+    }
+    printf("\nplanted bugs:\n");
+    for (unsigned i = 1; i < SIM_BUG_COUNT; i++) {
+        printf("%-28s %s\n", bugs[i].name, bugs[i].text);
+    }
+}
+
+static void usage(void) {
+    fprintf(stderr, "usage: sim_test [--list] [--bugs] [--scenario NAME] [--bug NAME] [--replay CHOICES]\n"
+                    "                [--random SEED --runs N] [--preemptions N] [--stale N] [--seconds N]\n");
+    exit(2);
+}
+
+static unsigned find_bug(const char *name) {
+    for (unsigned i = 1; i < SIM_BUG_COUNT; i++) {
+        if (strcmp(bugs[i].name, name) == 0) {
+            return i;
+        }
+    }
+    fprintf(stderr, "sim_test: there is no bug %s\n", name);
+    exit(2);
+}
+
+static bool flag(const char *argument) {
+    if (strcmp(argument, "--list") == 0) {
+        options.list = true;
+    } else if (strcmp(argument, "--bugs") == 0) {
+        options.all_bugs = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void option(const char *argument, const char *value) {
+    struct sim_search *search = &options.search;
+    if (strcmp(argument, "--scenario") == 0) {
+        options.scenario = value;
+    } else if (strcmp(argument, "--bug") == 0) {
+        sim_bug = find_bug(value);
+    } else if (strcmp(argument, "--replay") == 0) {
+        options.replay = value;
+    } else if (strcmp(argument, "--random") == 0) {
+        search->seed = options.random_seed = strtoull(value, NULL, 10);
+        search->executions = 0; /* nothing but random runs */
+    } else if (strcmp(argument, "--runs") == 0) {
+        search->random_runs = strtoull(value, NULL, 10);
+    } else if (strcmp(argument, "--preemptions") == 0) {
+        search->limit[SIM_PREEMPTION] = search->deviations = (unsigned)strtoul(value, NULL, 10);
+        search->executions = UINT64_MAX / 8;
+    } else if (strcmp(argument, "--stale") == 0) {
+        search->limit[SIM_STALE] = (unsigned)strtoul(value, NULL, 10);
+    } else if (strcmp(argument, "--seconds") == 0) {
+        search->seconds = strtod(value, NULL);
+        search->random_runs = UINT64_MAX;
+    } else {
+        usage();
+    }
+}
+
+static void read_options(int count, char **arguments) {
+    for (int i = 1; i < count; i++) {
+        if (flag(arguments[i])) {
+            continue;
+        }
+        if (i + 1 == count) {
+            usage();
+        }
+        option(arguments[i], arguments[i + 1]);
+        i++;
+    }
+}
+
+/* One execution, aloud: true if it passes. */
+static bool replay(const struct sim_scenario *scenario) {
+    struct sim_report report;
+    if (!sim_replay(scenario, options.replay, stdout, &report)) {
+        fprintf(stderr, "sim_test: the choices to replay look like 12:1,40:2\n");
+        exit(2);
+    }
+    printf("%s %s %s\n", report.failed ? "FAILED" : "ok    ", scenario->name, report.reason);
+    return !report.failed;
+}
+
+int main(int count, char **arguments) {
+    unsigned passed = 0, failed = 0;
+    read_options(count, arguments);
+    if (options.list) {
+        list_everything();
+        return 0;
+    }
+    if (options.replay && !options.scenario) {
+        usage();
+    }
+    for (unsigned i = 1; options.all_bugs && i < SIM_BUG_COUNT; i++) {
+        *(catch_bug(i) ? &passed : &failed) += 1;
+    }
+    for EACH_SCENARIO(scenario) {
+        if (!options.all_bugs && (!options.scenario || strcmp(options.scenario, scenario->name) == 0)) {
+            *((options.replay ? replay(scenario) : explore(scenario)) ? &passed : &failed) += 1;
+        }
+    }
+    printf("%u passed, %u failed\n", passed, failed);
+    return failed || !passed ? 1 : 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scenario.h - what the scenarios share: the words they wait on, and the books that must balance in the end.
+ *
+ * Whatever a scenario does, it does through the functions here, which check each answer as far as it can be checked on
+ * the spot and enter it into `books`. Its `finish` is, or ends in, balance(): as many waits ended as began, and as many
+ * of them by notification as the notifiers were told.
+ */
+#ifndef VIGIL_TEST_SCENARIO_H
+#define VIGIL_TEST_SCENARIO_H
+
+#include "prim.h"
+#include "sim.h"
+#include "vigil/agent.h"
+#include "vigil/wait.h"
+
+/* In the simulator's lot, words[0] and words[2] are in one bucket, words[1] is in the other. */
+extern uint32_t words[16];
+
+extern struct books {
+    int64_t begun;                      /* waits that joined a line */
+    int64_t ended[VIGIL_CANCELLED + 1]; /* by outcome; NOT_EQUAL did not begin */
+    int64_t taken_back;                 /* cancelled by their own agent */
+    int64_t notified, forgotten;        /* what those calls answered, in total */
+    int64_t asked;                      /* what notifiers asked for, before they did */
+    int64_t posted, ran;
+} books;
+
+void begin(void);   /* every setup calls this first */
+void balance(void); /* every finish calls this last */
+
+/* ---- Blocking ---- */
+
+/* Waits while the word is 0. `place` in line, counted from 1, if the scenario sees to that; else 0. */
+int wait_at(uint32_t *word, int64_t timeout_ns, int64_t place);
+int wait_while_zero(uint32_t *word, int64_t timeout_ns);
+int64_t notify(uint32_t *word, int64_t count);
+void change_and_notify(uint32_t *word, int64_t count);
+void forget(const void *memory, uint64_t length);
+
+/* Sleeps until so many have stood in all lines together. */
+void await_in_line(uintptr_t count);
+/* The same, and to have heard of it from them: what they did before is seen. */
+void hear_of_in_line(uintptr_t count);
+
+/* ---- Asynchronous ---- */
+
+struct request {
+    vigil_op op;
+    uint32_t *word;
+    int64_t due_ns;
+    int64_t place;
+    bool pending;
+    int status; /* of its end */
+    void (*then)(struct request *request);
+};
+
+extern struct request requests[8];
+
+/* Answers what vigil_wait32_async does; `then`, if any, is called in the end. */
+int start(vigil_agent *agent, struct request *request, uint32_t *word, int64_t timeout_ns);
+void cancel(struct request *request);
+
+vigil_agent *new_agent(void);
+void run(vigil_agent *agent);
+void destroy(vigil_agent *agent);
+void post(vigil_agent *agent, vigil_function *function, void *argument);
+
+/* ---- The lists of scenarios, one per file, each ended by one without a name ---- */
+
+extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[];
+
+#endif

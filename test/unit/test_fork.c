@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+/* Across fork: the child starts clean, the parent notices nothing. */
+#include "support.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint64_t storage[64];
+static uint32_t *const word = (uint32_t *)storage;
+static vigil_agent *agent; /* the parent's */
+
+static int set_up(void **state) {
+    (void)state;
+    memset(storage, 0, sizeof storage);
+    return vigil_agent_create(&agent, 0) != VIGIL_OK;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    return vigil_agent_destroy(agent) != VIGIL_OK || vigil_forget(storage, sizeof storage) != 0;
+}
+
+/* In the child: cmocka's own assertions would run on into the parent's tests. */
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "in the child: %s:%d: %s\n", __FILE__, __LINE__, #condition);                              \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+static pid_t fork_here(void) {
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) alarm(60); /* a child that hangs is a child that failed */
+    return child;
+}
+
+static void child_succeeds(pid_t child) {
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended));
+    assert_int_equal(WEXITSTATUS(ended), 0);
+}
+
+static void run_in_child(void (*checks)(void)) {
+    pid_t child = fork_here();
+    if (child == 0) {
+        checks();
+        _exit(0);
+    }
+    child_succeeds(child);
+}
+
+/* Waiting works, on the very words that the parent's threads wait on. */
+
+static void *notify_once(void *address) {
+    while (vigil_notify(address, 1) == 0) sched_yield();
+    return NULL;
+}
+
+static void wait_and_notify(uint32_t *at) {
+    pthread_t notifier;
+    CHECK(pthread_create(&notifier, NULL, notify_once, at) == 0);
+    CHECK(vigil_wait32(at, 0, VIGIL_FOREVER) == VIGIL_OK);
+    CHECK(pthread_join(notifier, NULL) == 0);
+    CHECK(vigil_notify(at, VIGIL_ALL) == 0);
+}
+
+static void agents_work(uint32_t *at) {
+    vigil_agent *own;
+    struct noted notified = {0}, late = {0}, pending = {0};
+    CHECK(vigil_agent_create(&own, 0) == VIGIL_OK);
+    struct pollfd seat = {.fd = vigil_agent_fd(own), .events = POLLIN};
+    CHECK(seat.fd >= 0);
+    CHECK(noted_start(own, &notified, at, VIGIL_FOREVER) == VIGIL_PENDING);
+    CHECK(noted_start(own, &late, at, MILLISECOND) == VIGIL_PENDING);
+    CHECK(vigil_notify(at, 1) == 1);
+    CHECK(poll(&seat, 1, -1) == 1);
+    CHECK(vigil_agent_run(own) == VIGIL_OK);
+    CHECK(notified.status == VIGIL_OK && late.status == VIGIL_TIMED_OUT);
+    CHECK(noted_start(own, &pending, at, VIGIL_FOREVER) == VIGIL_PENDING);
+    CHECK(vigil_agent_destroy(own) == VIGIL_OK);
+    CHECK(pending.calls == 1 && pending.status == VIGIL_CANCELLED);
+}
+
+static void count(vigil_agent *on, void *counter) {
+    (void)on;
+    ++*(int *)counter;
+}
+
+static void workers_work(void) {
+    vigil_worker *worker;
+    int counter = 0;
+    CHECK(vigil_worker_start(&worker, count, &counter) == VIGIL_OK);
+    CHECK(vigil_agent_post(vigil_worker_agent(worker), count, &counter) == VIGIL_OK);
+    CHECK(vigil_worker_stop(worker) == VIGIL_OK);
+    CHECK(vigil_worker_join(worker) == VIGIL_OK);
+    CHECK(counter == 2);
+}
+
+static void all_works(void) {
+    CHECK(vigil_wait32(word, 0, MILLISECOND) == VIGIL_TIMED_OUT);
+    agents_work(word);
+    if (UNDER_TSAN) return; /* which cannot follow the threads of a child whose parent had some */
+    wait_and_notify(word);
+    workers_work();
+}
+
+static void lines_are_empty_and_all_works(void) {
+    CHECK(vigil_notify(word, VIGIL_ALL) == 0);
+    CHECK(vigil_forget(storage, sizeof storage) == 0);
+    CHECK(vigil_forget(storage, UINT64_C(1) << 40) == 0);
+    all_works();
+}
+
+static void a_child_of_an_idle_process(void **state) {
+    (void)state;
+    run_in_child(lines_are_empty_and_all_works);
+}
+
+static void a_child_while_threads_and_agents_wait(void **state) {
+    (void)state;
+    enum { SLEEPERS = 6 };
+    struct sleeper sleepers[SLEEPERS];
+    struct noted noted[3] = {{.calls = 0}};
+    for (int i = 0; i < SLEEPERS; i++) {
+        sleeper_start(&sleepers[i], word, i % 2);
+        if (i < 3) noted_start(agent, &noted[i], word, i ? 3600 * SECOND : VIGIL_FOREVER);
+    }
+    run_in_child(lines_are_empty_and_all_works);
+    assert_int_equal(in_line(word), SLEEPERS + 3); /* the parent notices nothing */
+    assert_int_equal(vigil_notify(word, VIGIL_ALL), SLEEPERS + 3);
+    assert_int_equal(vigil_agent_dispatch(agent), 3);
+    for (int i = 0; i < SLEEPERS; i++) assert_int_equal(sleeper_join(&sleepers[i]), VIGIL_OK);
+}
+
+/* Threads that hold locks of ours at the moment of the fork, now and then. */
+
+static uint32_t stop;
+
+static void *keep_busy(void *unused) {
+    (void)unused;
+    vigil_agent *mine;
+    if (vigil_agent_create(&mine, 0) != VIGIL_OK) abort();
+    while (!LOAD(stop)) {
+        struct noted noted[3] = {{.calls = 0}};
+        for (int i = 0; i < 3; i++) noted_start(mine, &noted[i], word + i % 2, MICROSECOND * (1 + i));
+        vigil_notify(word, 1);
+        vigil_wait32(word, 0, 1);
+        for (int i = 0; i < 3; i++) vigil_cancel(&noted[i].op);
+        vigil_agent_run(mine); /* those notified */
+    }
+    if (vigil_agent_destroy(mine) != VIGIL_OK) abort();
+    return NULL;
+}
+
+static void children_while_threads_are_busy(void **state) {
+    (void)state;
+    enum { BUSY = 3 };
+    pthread_t threads[BUSY];
+    STORE(stop, 0);
+    for (int i = 0; i < BUSY; i++) assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, NULL), 0);
+    for (int i = 0; i < 50; i++) run_in_child(lines_are_empty_and_all_works);
+    STORE(stop, 1);
+    for (int i = 0; i < BUSY; i++) pthread_join(threads[i], NULL);
+}
+
+static void children_of_children(void) {
+    all_works();
+    int ended;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        lines_are_empty_and_all_works();
+        _exit(0);
+    }
+    CHECK(waitpid(child, &ended, 0) == child);
+    CHECK(WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+    all_works();
+}
+
+static void a_childs_child(void **state) {
+    (void)state;
+    run_in_child(children_of_children);
+}
+
+/* The parent's agents, seen from the child. */
+
+static struct noted pending;
+
+static void the_agent_is_dead(void) {
+    struct noted noted = {0};
+    CHECK(noted_start(agent, &noted, word, VIGIL_FOREVER) == VIGIL_EFORKED);
+    CHECK(noted_start(agent, &noted, word, 0) == VIGIL_EFORKED);
+    CHECK(vigil_wait64_async(agent, &noted.op, word, 0, VIGIL_FOREVER, note) == VIGIL_EFORKED);
+    CHECK(vigil_cancel(&pending.op) == VIGIL_EFORKED);
+    CHECK(vigil_ref(&pending.op) == VIGIL_EFORKED);
+    CHECK(vigil_unref(&pending.op) == VIGIL_EFORKED);
+    CHECK(vigil_agent_fd(agent) == VIGIL_EFORKED);
+    CHECK(vigil_agent_dispatch(agent) == VIGIL_EFORKED);
+    CHECK(vigil_agent_run(agent) == VIGIL_EFORKED);
+    CHECK(vigil_agent_run_until(agent, 0) == VIGIL_EFORKED);
+    CHECK(vigil_agent_stop(agent) == VIGIL_EFORKED);
+    CHECK(vigil_agent_post(agent, count, NULL) == VIGIL_EFORKED);
+    CHECK(vigil_agent_ref(agent) == VIGIL_EFORKED);
+    CHECK(vigil_agent_unref(agent) == VIGIL_EFORKED);
+    CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
+    CHECK(pending.calls == 0); /* destroy calls nobody */
+    memset(&pending, 0, sizeof pending);
+    vigil_agent *own;
+    CHECK(vigil_agent_create(&own, 0) == VIGIL_OK);
+    CHECK(noted_start(own, &pending, word, VIGIL_FOREVER) == VIGIL_PENDING);
+    CHECK(vigil_notify(word, 1) == 1);
+    CHECK(vigil_agent_dispatch(own) == 1 && pending.calls == 1);
+    CHECK(vigil_agent_destroy(own) == VIGIL_OK);
+}
+
+static void the_parents_agent_is_dead_in_the_child_only(void **state) {
+    (void)state;
+    memset(&pending, 0, sizeof pending);
+    struct pollfd seat = {.fd = vigil_agent_fd(agent), .events = POLLIN};
+    assert_int_equal(noted_start(agent, &pending, word, 3600 * SECOND), VIGIL_PENDING);
+    run_in_child(the_agent_is_dead);
+    assert_int_equal(poll(&seat, 1, 0), 0);
+    assert_int_equal(vigil_notify(word, 1), 1);
+    assert_int_equal(poll(&seat, 1, 0), 1);
+    assert_int_equal(vigil_agent_dispatch(agent), 1);
+    assert_int_equal(pending.calls, 1);
+}
+
+/* Mail that the parent has not read when it forks is the parent's alone. */
+
+static int counted;
+
+static void the_mail_is_not_the_childs(void) {
+    CHECK(vigil_agent_dispatch(agent) == VIGIL_EFORKED);
+    CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
+    CHECK(counted == 0 && pending.calls == 0);
+    all_works();
+}
+
+static void mail_on_its_way(void **state) {
+    (void)state;
+    memset(&pending, 0, sizeof pending);
+    counted = 0;
+    noted_pending(agent, &pending, word);
+    assert_int_equal(vigil_notify(word, 1), 1);
+    assert_int_equal(vigil_agent_post(agent, count, &counted), VIGIL_OK);
+    run_in_child(the_mail_is_not_the_childs);
+    assert_int_equal(vigil_agent_dispatch(agent), 2);
+    assert_int_equal(counted + (int)pending.calls, 2);
+}
+
+static void the_child_may_block(void) {
+    CHECK(vigil_wait32(word, 0, 1) == VIGIL_TIMED_OUT);
+    CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
+    CHECK(vigil_wait32(word, 0, 1) == VIGIL_TIMED_OUT);
+    vigil_agent *own;
+    CHECK(vigil_agent_create(&own, VIGIL_AGENT_MAY_NOT_BLOCK) == VIGIL_OK);
+    CHECK(vigil_wait32(word, 0, 1) == VIGIL_EMAYNOTBLOCK);
+    CHECK(vigil_agent_destroy(own) == VIGIL_OK);
+    CHECK(vigil_wait32(word, 0, 1) == VIGIL_TIMED_OUT);
+}
+
+static void may_not_block_is_not_inherited(void **state) {
+    (void)state;
+    end_agent(agent);
+    agent = new_agent(VIGIL_AGENT_MAY_NOT_BLOCK);
+    run_in_child(the_child_may_block);
+    assert_int_equal(vigil_wait32(word, 0, 1), VIGIL_EMAYNOTBLOCK);
+}
+
+/* Workers. */
+
+static vigil_worker *worker;
+
+static void the_worker_is_dead(void) {
+    CHECK(vigil_agent_post(vigil_worker_agent(worker), count, NULL) == VIGIL_EFORKED);
+    CHECK(vigil_worker_stop(worker) == VIGIL_EFORKED);
+    CHECK(vigil_worker_join(worker) == VIGIL_OK);
+    all_works();
+}
+
+static void the_parents_worker_is_dead_in_the_child_only(void **state) {
+    (void)state;
+    int counter = 0;
+    assert_int_equal(vigil_worker_start(&worker, count, &counter), VIGIL_OK);
+    run_in_child(the_worker_is_dead);
+    assert_int_equal(vigil_agent_post(vigil_worker_agent(worker), count, &counter), VIGIL_OK);
+    assert_int_equal(vigil_worker_stop(worker), VIGIL_OK);
+    assert_int_equal(vigil_worker_join(worker), VIGIL_OK);
+    assert_int_equal(counter, 2);
+}
+
+/* Fork inside callbacks: the child goes on after the call that called back. */
+
+static pid_t forked; /* 0 in the child */
+static int destroyed_inside;
+
+static void fork_inside(vigil_op *op, int status) {
+    note(op, status);
+    forked = fork_here();
+    if (forked == 0) destroyed_inside = vigil_agent_destroy(agent);
+}
+
+static void fork_posted(vigil_agent *on, void *unused) {
+    (void)on, (void)unused;
+    forked = fork_here();
+}
+
+enum way { BY_DISPATCH, BY_RUN, BY_DESTROY };
+
+static int64_t serve(enum way way) {
+    if (way == BY_DISPATCH) return vigil_agent_dispatch(agent);
+    return way == BY_RUN ? vigil_agent_run_until(agent, 0) : vigil_agent_destroy(agent);
+}
+
+static void child_after_callback(int64_t answer, const struct noted *others, int count_of_others) {
+    CHECK(answer == VIGIL_EFORKED);
+    CHECK(destroyed_inside == VIGIL_EREENTRANT);
+    for (int i = 0; i < count_of_others; i++) CHECK(others[i].calls == 0);
+    CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
+    all_works();
+    _exit(0);
+}
+
+/* Others are pending and others are in the mail behind the one whose callback forks: they are the parent's. */
+static void fork_while(enum way way, int64_t timeout_ns) {
+    static struct noted forker, others[6];
+    memset(&forker, 0, sizeof forker);
+    memset(others, 0, sizeof others);
+    destroyed_inside = VIGIL_EREENTRANT;
+    assert_int_equal(vigil_wait32_async(agent, &forker.op, word, 0, timeout_ns, fork_inside), VIGIL_PENDING);
+    for (int i = 0; i < 3; i++) noted_pending(agent, &others[i], word);
+    for (int i = 3; i < 6; i++) noted_start(agent, &others[i], word + 1, i % 2 ? 3600 * SECOND : VIGIL_FOREVER);
+    if (timeout_ns == VIGIL_FOREVER) assert_int_equal(vigil_notify(word, way == BY_DESTROY ? 2 : 4), way == BY_DESTROY ? 2 : 4);
+    forked = -1;
+    int64_t answer = 0;
+    while (forker.calls == 0) answer = serve(way);
+    bool first = timeout_ns != VIGIL_FOREVER - 1; /* destroy may cancel in any order */
+    if (forked == 0) child_after_callback(answer, others, first ? 6 : 0);
+    child_succeeds(forked);
+    if (way == BY_DESTROY) agent = new_agent(0);
+    assert_int_equal(forker.calls, 1);
+    for (int i = 0; i < 6 && way != BY_DESTROY; i++) {
+        if (others[i].calls == 0) assert_int_equal(vigil_cancel(&others[i].op), VIGIL_OK);
+        else assert_int_equal(others[i].status, VIGIL_OK);
+    }
+    for (int i = 0; i < 6 && way == BY_DESTROY; i++) {
+        assert_int_equal(others[i].calls, 1);
+        assert_int_equal(others[i].status, i == 0 && timeout_ns == VIGIL_FOREVER ? VIGIL_OK : VIGIL_CANCELLED);
+    }
+}
+
+static void fork_in_a_notified_callback(void **state) {
+    (void)state;
+    fork_while(BY_DISPATCH, VIGIL_FOREVER);
+    fork_while(BY_RUN, VIGIL_FOREVER);
+}
+
+static void fork_in_a_deadlines_callback(void **state) {
+    (void)state;
+    fork_while(BY_DISPATCH, MICROSECOND);
+    fork_while(BY_RUN, MICROSECOND);
+}
+
+static void fork_in_a_callback_of_destroy(void **state) {
+    (void)state;
+    fork_while(BY_DESTROY, VIGIL_FOREVER);    /* it and the first of the others have been notified */
+    fork_while(BY_DESTROY, VIGIL_FOREVER - 1); /* nobody has */
+}
+
+static void fork_in_a_posted_function(void **state) {
+    (void)state;
+    for (int way = BY_DISPATCH; way <= BY_RUN; way++) {
+        counted = 0;
+        forked = -1;
+        destroyed_inside = VIGIL_EREENTRANT;
+        assert_int_equal(vigil_agent_post(agent, fork_posted, NULL), VIGIL_OK);
+        assert_int_equal(vigil_agent_post(agent, count, &counted), VIGIL_OK);
+        int64_t answer = serve((enum way)way);
+        if (forked == 0) child_after_callback(counted ? VIGIL_OK : answer, NULL, 0);
+        child_succeeds(forked);
+        assert_int_equal(counted, 1);
+    }
+}
+
+/* A thread other than the agent's forks while that agent's thread is inside run. */
+
+static void destroy_the_workers_agent(void) {
+    CHECK(vigil_agent_destroy(vigil_worker_agent(worker)) == VIGIL_OK);
+    all_works();
+}
+
+static void anothers_agent_may_be_destroyed_in_the_child(void **state) {
+    (void)state;
+    assert_int_equal(vigil_worker_start(&worker, NULL, NULL), VIGIL_OK);
+    run_in_child(destroy_the_workers_agent);
+    assert_int_equal(vigil_worker_stop(worker), VIGIL_OK);
+    assert_int_equal(vigil_worker_join(worker), VIGIL_OK);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_child_of_an_idle_process),
+        TEST(a_child_while_threads_and_agents_wait),
+        TEST(children_while_threads_are_busy),
+        TEST(a_childs_child),
+        TEST(the_parents_agent_is_dead_in_the_child_only),
+        TEST(mail_on_its_way),
+        TEST(may_not_block_is_not_inherited),
+        TEST(the_parents_worker_is_dead_in_the_child_only),
+        TEST(fork_in_a_notified_callback),
+        TEST(fork_in_a_deadlines_callback),
+        TEST(fork_in_a_callback_of_destroy),
+        TEST(fork_in_a_posted_function),
+        TEST(anothers_agent_may_be_destroyed_in_the_child),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

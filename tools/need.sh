@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# need.sh build|test|bench - see to it that the programs and libraries for this are there.
+#
+# What is missing is named and installed through apt-get, as root or by sudo. When nothing is missing, nothing is
+# done and no privilege is needed. When it cannot be installed: what is required ends the command with the list of
+# packages; what is optional is left out, and whoever would use it reports that it was skipped.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+target=$1
+
+has() { command -v "$1" >/dev/null; }
+has_header() { echo "#include <$1>" | gcc -E - >/dev/null 2>&1; }
+has_clang_runtime() { echo 'int main(void){return 0;}' | clang -fsanitize=address -x c - -o /dev/null 2>/dev/null; }
+has_arm_libc() { echo '#include <stdio.h>' | aarch64-linux-gnu-gcc -E - >/dev/null 2>&1; }
+
+# need KIND PACKAGE REASON CHECK...: remember the package if the check fails.
+need() {
+    local kind=$1 package=$2 reason=$3
+    shift 3
+    "$@" 2>/dev/null && return
+    missing[$kind]+=" $package"
+    reasons+="  $(printf '%-24s' "$package") $reason"$'\n'
+}
+
+look() {
+    declare -gA missing=([required]="" [optional]="")
+    reasons=""
+    need required gcc "the compiler" has gcc
+    need required libc6-dev "the C library's headers" has_header stdio.h
+    need required cmake "the build" has cmake
+    case $target in
+    test)
+        need required g++ "checks that the headers are C++ as well" has g++
+        need required pkg-config "checks that an installed Vigil is found by it" has pkg-config
+        need required libcmocka-dev "the unit tests" has_header cmocka.h
+        need optional clang "the second compiler, and the fuzzer" has clang
+        need optional libclang-rt-14-dev "clang's sanitizers and fuzzer" has_clang_runtime
+        need optional gcc-aarch64-linux-gnu "the tests on aarch64" has aarch64-linux-gnu-gcc
+        need optional libc6-dev-arm64-cross "the tests on aarch64" has_arm_libc
+        need optional qemu-user "runs the tests on aarch64" has qemu-aarch64
+        need optional musl-tools "the tests with musl" has musl-gcc
+        ;;
+    bench)
+        need optional g++ "a peer: C++20 atomic wait" has g++
+        need optional libuv1-dev "a peer: libuv" has_header uv.h
+        need optional libnsync-dev "a peer: nsync" has_header nsync.h
+        ;;
+    esac
+}
+
+sudo=""
+[ "$(id -u)" = 0 ] || sudo=sudo
+
+apt() {
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends -o DPkg::Lock::Timeout=120 "$@" \
+        >>"$log" 2>&1 </dev/null
+}
+
+look
+packages="${missing[required]}${missing[optional]}"
+[ -n "$packages" ] || exit 0
+
+echo "Vigil: missing for this:"
+printf '%s' "$reasons"
+if has apt-get && has ${sudo:-true} && $sudo true; then
+    mkdir -p build
+    log=build/apt.log
+    echo "Installing through ${sudo:+$sudo }apt-get (details in $log) ..."
+    apt update
+    # One unknown package would spoil the rest: if all together fail, each on its own.
+    # shellcheck disable=SC2086
+    apt install $packages || for package in $packages; do apt install "$package"; done
+    look
+else
+    echo "Cannot install it: no apt-get, or neither root nor sudo."
+fi
+
+if [ -n "${missing[required]}" ]; then
+    [ -z "${log:-}" ] || tail -n 5 "$log"
+    echo "Cannot go on. Please install:${missing[required]}"
+    exit 1
+fi
+[ -z "${missing[optional]}" ] || echo "Going on without:${missing[optional]}"
