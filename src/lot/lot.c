@@ -117,7 +117,7 @@ struct wakes {
 static void push_mail(struct lot *lot, struct wakes *wakes) {
     if (!wakes->mail_seat) return;
     struct seat *seat = lot->seats[wakes->mail_seat];
-    if (seat_push(lot, seat, wakes->newest, wakes->oldest)) {
+    if (seat_push(lot, seat, wakes->oldest, wakes->newest)) {
         seat->next_rung = NULL;
         seat->threads_before = wakes->threads_before;
         if (wakes->seats) wakes->last_seat->next_rung = seat;
@@ -143,7 +143,7 @@ static void add_mail(struct lot *lot, struct wakes *wakes, uint32_t index, uint3
         wakes->threads_before = wakes->thread_count;
         wakes->oldest = index;
     } else {
-        slot->next = wakes->newest;
+        lot->slots[wakes->newest].next = index;
     }
     wakes->newest = index;
     slot->state = outcome;

@@ -3,13 +3,15 @@
 
 #include <assert.h>
 
-bool seat_push(struct lot *lot, struct seat *seat, uint32_t newest, uint32_t oldest) {
+bool seat_push(struct lot *lot, struct seat *seat, uint32_t oldest, uint32_t newest) {
+    struct slot *chain = &lot->slots[oldest];
+    chain->tail = newest;
     uint32_t seen = prim_load_relaxed(&seat->mail), pushed;
     bool ring;
     do {
         ring = !(seen & MAIL_FLAGS) || BUG(double_ring);
-        lot->slots[oldest].next = seen / MAIL_SLOT;
-        pushed = newest * MAIL_SLOT | (seen & MAIL_FLAGS) | (ring ? MAIL_RUNG : 0);
+        chain->prev = seen / MAIL_SLOT;
+        pushed = oldest * MAIL_SLOT | (seen & MAIL_FLAGS) | (ring ? MAIL_RUNG : 0);
         if (BUG(lost_mail)) {
             prim_store_release(&seat->mail, pushed);
             break;
@@ -41,15 +43,13 @@ uint32_t seat_collect(struct lot *lot, struct seat *seat) {
     assert(seen & MAIL_AWAKE);
     if (seen / MAIL_SLOT == 0) return 0;
     /* While AWAKE is set nobody sets RUNG, and only we clear it: the flags are still what we saw. */
-    uint32_t newest = prim_exchange_acq_rel(&seat->mail, seen & MAIL_FLAGS) / MAIL_SLOT, oldest_first = 0;
-    if (BUG(mail_not_turned)) return newest;
-    while (newest) {
-        uint32_t older = lot->slots[newest].next;
-        lot->slots[newest].next = oldest_first;
-        oldest_first = newest;
-        newest = older;
+    uint32_t chain = prim_exchange_acq_rel(&seat->mail, seen & MAIL_FLAGS) / MAIL_SLOT, first = 0;
+    for (uint32_t older; chain; chain = older) {
+        older = lot->slots[chain].prev;
+        lot->slots[lot->slots[chain].tail].next = BUG(mail_not_turned) ? older : first;
+        if (!first || !BUG(mail_not_turned)) first = chain;
     }
-    return oldest_first;
+    return first;
 }
 
 bool seat_rest(struct seat *seat) {

@@ -2,9 +2,10 @@
 /*
  * seat.h - where an agent's mail arrives.
  *
- * The mail is a stack of slots, the newest on top, linked by their `next`. Any thread pushes; the agent takes all of it
- * at once and turns it round, so that it reads it in the order of arrival. Pushes to one line's waiters happen under
- * the bucket's lock and so in line order.
+ * The mail is a stack of chains of slots. A chain is linked by `next`, oldest first, and named by its oldest slot, whose
+ * `tail` is the newest and whose `prev` is the chain below it in the stack. Any thread pushes a chain; the agent takes
+ * the whole stack at once and joins the chains so that it reads them in the order of arrival. Pushes to one line's
+ * waiters happen under the bucket's lock and so in line order.
  *
  * One word holds the top and two flags that say whether a push must ring the agent's bell:
  *
@@ -42,11 +43,8 @@ struct seat {
     struct prim_bell bell;
 };
 
-/*
- * Push the slots from `newest` down to `oldest`, which are linked that way by `next`. True: the caller must ring the
- * seat's bell, once it holds no lock.
- */
-bool seat_push(struct lot *lot, struct seat *seat, uint32_t newest, uint32_t oldest);
+/* Push the chain from `oldest` to `newest`. True: the caller must ring the seat's bell, once it holds no lock. */
+bool seat_push(struct lot *lot, struct seat *seat, uint32_t oldest, uint32_t newest);
 
 /* The agent's side, on its thread only. */
 void seat_attend(struct seat *seat);                       /* be awake; take the ring if it is there */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long to spin before a sleep. A thread begins hopeful, at PRIM_SPIN_MOST; each spin in vain takes an eighth of
- * what is left above PRIM_SPIN_LEAST, each that paid gives an eighth of the caution back.
+ * How long to spin before a sleep. A thread begins hopeful, at PRIM_SPIN_MOST. Each spin in vain takes an eighth of what
+ * is left above PRIM_SPIN_LEAST, and each that paid halves the caution; now and then a full spin finds out whether it
+ * would pay again.
  */
 #include "lot.h"
 
-#define RANGE (PRIM_SPIN_MOST - PRIM_SPIN_LEAST)
+#define RANGE       (PRIM_SPIN_MOST - PRIM_SPIN_LEAST)
+#define PROBE_EVERY 64
 
 static bool alone(void) {
     static uint32_t processors; /* asked once: which thread asks makes no difference */
@@ -15,11 +17,13 @@ static bool alone(void) {
 }
 
 unsigned spin_budget(void) {
-    return alone() ? 0 : PRIM_SPIN_MOST - prim_self()->spin_caution;
+    struct prim_thread *self = prim_self();
+    if (alone()) return 0;
+    return ++self->spins % PROBE_EVERY ? PRIM_SPIN_MOST - self->spin_caution : PRIM_SPIN_MOST;
 }
 
 void spin_learn(bool paid) {
     struct prim_thread *self = prim_self();
-    if (paid) self->spin_caution -= (self->spin_caution + 7) / 8;
+    if (paid) self->spin_caution /= 2;
     else self->spin_caution += (RANGE - self->spin_caution + 7) / 8;
 }

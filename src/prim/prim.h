@@ -86,6 +86,7 @@ struct prim_thread {
     uint32_t chunk;         /* lot/slot */
     uint32_t spare_slot;    /* lot/slot: one more */
     uint32_t spin_caution;  /* lot/spin: by how much to shorten the spins, having spun in vain */
+    uint32_t spins;         /* lot/spin: how many so far */
     uint32_t may_not_block; /* agent: how many agents of this thread may not block */
     bool exit_hooked;       /* prim */
 };

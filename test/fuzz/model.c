@@ -75,6 +75,7 @@ void model_post(int agent, uint64_t number) {
 
 static void remove_letter(struct model_agent *agent, size_t at) {
     agent->letters--;
+    agent->served++;
     memmove(&agent->mail[at], &agent->mail[at + 1], (agent->letters - at) * sizeof agent->mail[0]);
 }
 
@@ -125,6 +126,7 @@ void model_begins(struct waiter *waiter, int status) {
         CHECK(status == (agent->closing ? VIGIL_CANCELLED : VIGIL_TIMED_OUT), "%s in line", vigil_status_name(status));
         if (!agent->closing) check_deadline(waiter);
         model_leave(waiter);
+        agent->served++;
     }
 }
 
@@ -133,11 +135,9 @@ void model_post_begins(int agent, uint64_t number) {
     read_letter(&model.agents[agent], NULL, number);
 }
 
-uint64_t model_stops_read(int agent, size_t left) {
-    uint64_t stops = 0;
-    for (; model.agents[agent].letters > left; stops++) read_stop(&model.agents[agent]);
+void model_read_stops(int agent, size_t left) {
+    while (model.agents[agent].letters > left) read_stop(&model.agents[agent]);
     CHECK(model.agents[agent].letters == left, "%zu letters left", left);
-    return stops;
 }
 
 static bool pending(const struct waiter *op, int agent) {
@@ -187,7 +187,7 @@ void model_fork(void) {
         if (model.ops[i].place != IDLE) model.ops[i].place = LOST;
     }
     for (int i = 0; i < AGENTS; i++) {
-        model.agents[i].forked = true;
+        model.agents[i].forked = model.agents[i].real != NULL;
         model.agents[i].letters = 0;
     }
 }

@@ -37,6 +37,7 @@ struct model_agent {
     vigil_agent *real; /* null: there is none */
     unsigned thread, flags;
     bool forked, dispatching, closing, stopping, has_fd;
+    int64_t served;      /* callbacks since its dispatch began */
     uint64_t references; /* vigil_agent_ref's */
     size_t letters;
     struct letter mail[512];
@@ -48,7 +49,7 @@ extern struct model {
     uint64_t came, sent, posted;
     struct model_agent agents[AGENTS];
     struct waiter ops[OPS], threads[FUZZ_THREADS];
-    uint64_t moved_ns; /* until here somebody other than the library's sleeps has moved the clock */
+    uint64_t moved_ns; /* the time of the latest action: what was due before may well be late */
 } model;
 
 void model_reset(void);
@@ -65,7 +66,7 @@ void model_post(int agent, uint64_t number);
 void model_begins(struct waiter *waiter, int status);
 void model_post_begins(int agent, uint64_t number);
 /* The library has `left` letters for the agent. Stops are not seen when they are read; all that is missing must be these. */
-uint64_t model_stops_read(int agent, size_t left);
+void model_read_stops(int agent, size_t left);
 
 /* Whether anything keeps vigil_agent_run going; whether a deadline until then has not been served. */
 bool model_referenced(int agent);

@@ -254,8 +254,8 @@ FIBER(loop_until) {
     bool began = start(agent, &requests[0], &words[0], VIGIL_FOREVER) == VIGIL_PENDING;
     int status = vigil_agent_run_until(agent, 1500);
     if (began && requests[0].pending) {
-        sim_check(status == VIGIL_TIMED_OUT && vigil_now_ns() >= 1500, "run_until: %s at %d",
-                  vigil_status_name(status), (int)vigil_now_ns());
+        sim_check(status == VIGIL_TIMED_OUT && vigil_now_ns() >= 1500, "run_until: %s at %d", vigil_status_name(status),
+                  (int)vigil_now_ns());
     } else {
         sim_check(status == VIGIL_OK, "run_until: %s", vigil_status_name(status));
     }

@@ -57,6 +57,21 @@ static void notify_two(void) {
     go("notifier", notifier_two);
 }
 
+/* ---- The very first wait of the process ---- */
+
+static void first_use(void) {
+    begin_before_first_use();
+    go("waiter", waiter);
+    go("notifier", notifier_one);
+}
+
+static void first_use_twice(void) {
+    begin_before_first_use();
+    go("waiter 1", waiter);
+    go("waiter 2", waiter);
+    go("notifier", notifier_all);
+}
+
 /* ---- First come, first served ---- */
 
 FIBER(in_place) { /* the argument: the place in line */
@@ -208,19 +223,33 @@ static void lines_and_a_timeout(void) {
     go("notifier", notifier_all);
 }
 
-FIBER(wide_waiter) {
-    (void)argument;
-    int status = vigil_wait64(words, 0, VIGIL_FOREVER);
+FIBER(wide_waiter) { /* the argument: its word */
+    int status = vigil_wait64(argument, 0, VIGIL_FOREVER);
     if (status != VIGIL_NOT_EQUAL) {
         books.begun++;
         books.ended[status]++;
     }
 }
 
+static uint64_t wide_word;
+
+FIBER(wide_notifier) {
+    (void)argument;
+    prim_store_relaxed(&wide_word, UINT64_C(1) << 32);
+    books.notified += vigil_notify(&wide_word, VIGIL_ALL);
+}
+
+static void wide(void) {
+    begin();
+    wide_word = 0;
+    sim_go("waiter", wide_waiter, &wide_word);
+    go("notifier", wide_notifier);
+}
+
 static void both_widths(void) {
     begin();
     go("narrow", waiter);
-    go("wide", wide_waiter);
+    sim_go("wide", wide_waiter, words);
     go("notifier", notifier_all);
 }
 
@@ -343,6 +372,8 @@ const struct sim_scenario blocking_scenarios[] = {
     {"two_waiters", "two waits against notify of all", two_waiters, balance},
     {"two_waiters_two_notifiers", "two waits against two times notify of one", two_waiters_two_notifiers, balance},
     {"notify_two", "two waits against notify of two", notify_two, balance},
+    {"first_use", "the first wait ever against notify", first_use, balance},
+    {"first_use_twice", "the first two waits ever against notify of all", first_use_twice, balance},
     {"in_turn", "two in line are served one by one", in_turn, balance},
     {"two_then_one", "three in line, served two and one", two_then_one, balance},
     {"timeout_only", "nobody notifies", timeout_only, must_have_timed_out},
@@ -353,6 +384,7 @@ const struct sim_scenario blocking_scenarios[] = {
     {"two_words_one_bucket", "two lines in one bucket, each with its notifier", two_words_one_bucket, balance},
     {"lines_are_apart", "two lines in one bucket, notified one after the other", lines_are_apart, balance},
     {"lines_and_a_timeout", "a deadline in one line of a bucket, notify in the other", lines_and_a_timeout, balance},
+    {"wide", "a 64-bit wait against a change of its upper half", wide, balance},
     {"both_widths", "32- and 64-bit waits on one address", both_widths, balance},
     {"forget_two_words", "forget two lines", forget_two_words, balance},
     {"forget_and_notify", "forget against notify", forget_and_notify, balance},

@@ -16,14 +16,13 @@
 static const struct sim_scenario *const lists[] = {blocking_scenarios, asynchronous_scenarios, agent_scenarios};
 #define LISTS (sizeof lists / sizeof *lists)
 
-static const struct {
+struct bug {
     const char *name, *text;
-} bugs[SIM_BUG_COUNT] = {
-    {"none", ""},
-#define X(name, text) {#name, text},
-    SIM_BUGS(X)
-#undef X
 };
+
+#define X(name, text) {#name, text},
+static const struct bug bugs[SIM_BUG_COUNT] = {{"none", ""}, SIM_BUGS(X)};
+#undef X
 
 static struct {
     const char *scenario;
@@ -35,6 +34,7 @@ static struct {
     .search = {.limit = {9, 9, 2, 1}, .deviations = 6, .executions = 100000, .random_runs = 20000, .seed = 1},
 };
 
+/* The first one for null, null after the last. */
 static const struct sim_scenario *next_scenario(const struct sim_scenario *last) {
     static size_t list;
     if (!last) {
@@ -47,8 +47,6 @@ static const struct sim_scenario *next_scenario(const struct sim_scenario *last)
     }
     return last->name ? last : NULL;
 }
-
-#define EACH_SCENARIO(s) (const struct sim_scenario *s = next_scenario(NULL); s; s = next_scenario(s))
 
 static void progress(const char *what, const char *name) {
     if (isatty(STDOUT_FILENO)) {
@@ -109,7 +107,7 @@ static bool catch_bug(unsigned bug) {
     struct sim_report report;
     sim_bug = bug;
     for (unsigned effort = 0; effort < sizeof efforts / sizeof *efforts; effort++) {
-        for EACH_SCENARIO(scenario) {
+        for (const struct sim_scenario *scenario = next_scenario(NULL); scenario; scenario = next_scenario(scenario)) {
             progress(bugs[bug].name, scenario->name);
             sim_explore(scenario, &efforts[effort], &report);
             if (report.failed) {
@@ -129,7 +127,7 @@ static bool catch_bug(unsigned bug) {
 /* ---- The command line ---- */
 
 static void list_everything(void) {
-    for EACH_SCENARIO(scenario) {
+    for (const struct sim_scenario *scenario = next_scenario(NULL); scenario; scenario = next_scenario(scenario)) {
         printf("%-28s %s\n", scenario->name, scenario->about);
     }
     printf("\nplanted bugs:\n");
@@ -228,7 +226,7 @@ int main(int count, char **arguments) {
     for (unsigned i = 1; options.all_bugs && i < SIM_BUG_COUNT; i++) {
         *(catch_bug(i) ? &passed : &failed) += 1;
     }
-    for EACH_SCENARIO(scenario) {
+    for (const struct sim_scenario *scenario = next_scenario(NULL); scenario; scenario = next_scenario(scenario)) {
         if (!options.all_bugs && (!options.scenario || strcmp(options.scenario, scenario->name) == 0)) {
             *((options.replay ? replay(scenario) : explore(scenario)) ? &passed : &failed) += 1;
         }

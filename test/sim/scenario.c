@@ -13,25 +13,35 @@ static uint32_t message; /* every notifier writes it first, everyone who is noti
 static struct lot *lot;
 static int64_t most_in_line;
 
-void begin(void) {
+void begin_before_first_use(void) {
+    if (!lot) {
+        lot = lot_private(); /* this is where the library keeps it */
+    }
+    memset(lot, 0, sizeof *lot);
+    sim_new_process();
     memset(words, 0, sizeof words);
     memset(&books, 0, sizeof books);
     memset(requests, 0, sizeof requests);
     message = 0;
     most_in_line = 0;
-    lot = lot_private();
     static const char *const names[] = {"words[0]", "words[1]", "words[2]", "words[3]"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         sim_name(&words[i], sizeof words[i], names[i]);
     }
     sim_name(&message, sizeof message, "message");
+    sim_name(lot, sizeof *lot, "lot");
+}
+
+void begin(void) {
+    begin_before_first_use();
+    lot_private();
     sim_name(&lot->buckets[0], sizeof lot->buckets[0], "bucket 0");
     sim_name(&lot->buckets[1], sizeof lot->buckets[1], "bucket 1");
     sim_name(lot->slots, lot->chunk_limit * SLOT_CHUNK * sizeof *lot->slots, "slot");
 }
 
 static int64_t in_line(void) {
-    return lot->buckets[0].word / 4 + lot->buckets[1].word / 4;
+    return lot->buckets ? lot->buckets[0].word / 4 + lot->buckets[1].word / 4 : 0;
 }
 
 void balance(void) {

@@ -26,7 +26,9 @@ extern struct books {
     int64_t posted, ran;
 } books;
 
-void begin(void);   /* every setup calls this first */
+/* Every setup calls one of these first: with the lot there already, or to be made by whoever needs it first. */
+void begin(void);
+void begin_before_first_use(void);
 void balance(void); /* every finish calls this last */
 
 /* ---- Blocking ---- */

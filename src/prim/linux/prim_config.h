@@ -8,9 +8,9 @@
 #define PRIM_CHUNK_LEAST (1u << 6)
 #define PRIM_SEAT_LIMIT  (1u << 16) /* agents */
 
-/* Turns of prim_pause before a thread sleeps: at most, and at least (so that it notices when spinning pays again). */
+/* Turns of prim_pause before a thread sleeps: at most, and at least. */
 #define PRIM_SPIN_MOST  1000u
-#define PRIM_SPIN_LEAST 100u
+#define PRIM_SPIN_LEAST 20u
 /* And before it sleeps until a bucket is unlocked: mostly, these are locked for some ten instructions. */
 #define PRIM_SPIN_LOCK 100u
 

@@ -9,23 +9,23 @@
 #define VIGIL_SIM_BUGS_H
 
 /* X(name, "what goes wrong") */
-#define SIM_BUGS(X)                                                                                               \
-    X(compare_before_lock, "wait compares the word before it is announced in the line")                           \
-    X(missing_fence, "notify reads the count of waiters without a fence before it")                               \
-    X(lifo, "the youngest waiter is served first")                                                                \
-    X(counted_twice, "a notified waiter stays in line and is counted again")                                      \
-    X(timeout_counted, "a waiter that timed out is counted as notified")                                          \
-    X(cancel_loses, "cancel succeeds on a waiter that was notified already")                                      \
-    X(spurious_return, "a wake-up without a reason ends the wait")                                                \
-    X(early_deadline, "a deadline fires a nanosecond early")                                                      \
-    X(wrong_line, "two addresses of one bucket share a line")                                                     \
-    X(lost_mail, "two that drop mail at once lose one of the letters")                                            \
-    X(sleep_without_check, "an agent falls asleep without looking into its mailbox again")                        \
-    X(double_ring, "a bell is rung that has not been answered yet")                                               \
-    X(release_forgotten, "a woken thread does not see what its notifier wrote")                                   \
-    X(forget_misses, "forget leaves a waiter in line")                                                            \
-    X(bell_lost, "an agent takes the ring after it emptied its mailbox")                                          \
-    X(mail_not_turned, "an agent reads its mail newest first")                                                    \
+#define SIM_BUGS(X)                                                                                                    \
+    X(compare_before_lock, "wait compares the word before it is announced in the line")                                \
+    X(missing_fence, "notify reads the count of waiters without a fence before it")                                    \
+    X(lifo, "the youngest waiter is served first")                                                                     \
+    X(counted_twice, "a notified waiter stays in line and is counted again")                                           \
+    X(timeout_counted, "a waiter that timed out is counted as notified")                                               \
+    X(cancel_loses, "cancel succeeds on a waiter that was notified already")                                           \
+    X(spurious_return, "a wake-up without a reason ends the wait")                                                     \
+    X(early_deadline, "a deadline fires a nanosecond early")                                                           \
+    X(wrong_line, "two addresses of one bucket share a line")                                                          \
+    X(lost_mail, "two that drop mail at once lose one of the letters")                                                 \
+    X(sleep_without_check, "an agent falls asleep without looking into its mailbox again")                             \
+    X(double_ring, "a bell is rung that has not been answered yet")                                                    \
+    X(release_forgotten, "a woken thread does not see what its notifier wrote")                                        \
+    X(forget_misses, "forget leaves a waiter in line")                                                                 \
+    X(bell_lost, "an agent takes the ring after it emptied its mailbox")                                               \
+    X(mail_not_turned, "an agent reads its mail newest first")                                                         \
     X(wake_before_state, "a thread is woken before its slot says why")
 
 extern unsigned sim_bug; /* the one that is switched on */
@@ -35,7 +35,7 @@ enum sim_bug_number {
 #define X(name, text) BUG_##name,
     SIM_BUGS(X)
 #undef X
-    SIM_BUG_COUNT
+        SIM_BUG_COUNT
 };
 
 #endif

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #define DECISIONS 8192u
-#define SCRIPT 256u
+#define SCRIPT    256u
 
 struct decision {
     unsigned number; /* of the choice */

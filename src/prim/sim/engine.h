@@ -6,8 +6,8 @@
 #include "prim.h"
 #include "sim.h"
 
-#define SIM_FIBERS 10u
-#define SIM_LOCATIONS 256u
+#define SIM_FIBERS     10u
+#define SIM_LOCATIONS  256u
 #define SIM_STEP_LIMIT 4000u /* more than any scenario needs: beyond it somebody runs in circles */
 
 /* ---- memory.c: which values a load may read ---- */

@@ -26,7 +26,7 @@
 
 #define STACK_BYTES (128u << 10)
 #define GUARD_BYTES (64u << 10) /* a page, whatever its size */
-#define START_NS 1000u
+#define START_NS    1000u
 
 struct sim_fiber *sim_current;
 uint64_t sim_now_ns;
@@ -67,7 +67,7 @@ __asm__(".text\n"
         "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
         "    ret\n"
         ".size sim_switch, . - sim_switch\n");
-#define FRAME_WORDS 8 /* six registers, the return address, and a word for the alignment that a call leaves */
+#define FRAME_WORDS  8 /* six registers, the return address, and a word for the alignment that a call leaves */
 #define FRAME_RETURN 6
 #elif defined(__aarch64__)
 __asm__(".text\n"
@@ -89,7 +89,7 @@ __asm__(".text\n"
         "    add sp, sp, #160\n"
         "    ret\n"
         ".size sim_switch, . - sim_switch\n");
-#define FRAME_WORDS 20
+#define FRAME_WORDS  20
 #define FRAME_RETURN 11
 #else
 #error "the simulator knows how to switch stacks on x86-64 and aarch64 only"
@@ -270,8 +270,12 @@ static bool can_run(const struct sim_fiber *fiber) {
     case SIM_READY: return true;
     case SIM_ENDED: return false;
     case SIM_PARKED: break;
-    case SIM_AT_BELL: if (sim_bell_rung(fiber->sleep_on)) return true; break;
-    case SIM_POLLING: if (sim_bell_readable(fiber->sleep_on)) return true; break;
+    case SIM_AT_BELL:
+        if (sim_bell_rung(fiber->sleep_on)) return true;
+        break;
+    case SIM_POLLING:
+        if (sim_bell_readable(fiber->sleep_on)) return true;
+        break;
     case SIM_JOINING: return ((const struct sim_fiber *)fiber->sleep_on)->state == SIM_ENDED;
     case SIM_UNTIL: return fiber->ready(fiber->ready_argument);
     }
@@ -320,8 +324,8 @@ static _Noreturn void fail_deadlock(void) {
         length += (size_t)snprintf(text + length, sizeof text - length, "%s%s %s", i ? "; " : "", fiber->name,
                                    doing[fiber->state]);
         if (fiber->site && fiber->state != SIM_ENDED && length < sizeof text) {
-            length += (size_t)snprintf(text + length, sizeof text - length, " after %s:%d", base_name(fiber->site->file),
-                                       fiber->site->line);
+            length += (size_t)snprintf(text + length, sizeof text - length, " after %s:%d",
+                                       base_name(fiber->site->file), fiber->site->line);
         }
     }
     sim_fail("nobody can go on, and no deadline is pending: %s", text);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define ARENA_BYTES (1u << 20)
-#define GRAIN 64u
+#define GRAIN       64u
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);

@@ -24,8 +24,8 @@
 #include <string.h>
 
 #define HISTORY 8
-#define TABLE 1024u /* a power of two, well above SIM_LOCATIONS */
-#define CALLER __builtin_return_address(0)
+#define TABLE   1024u /* a power of two, well above SIM_LOCATIONS */
+#define CALLER  __builtin_return_address(0)
 
 struct message {
     uint64_t value;
@@ -41,7 +41,7 @@ struct location {
 
 static struct location locations[SIM_LOCATIONS];
 static unsigned location_count;
-static uint16_t table[TABLE]; /* by hash of the address: index into locations, plus one */
+static uint16_t table[TABLE];  /* by hash of the address: index into locations, plus one */
 static struct sim_view global; /* of fences and seq_cst accesses */
 
 void sim_memory_reset(void) {
@@ -246,8 +246,6 @@ void sim_store(volatile void *place, size_t size, uint64_t value, enum sim_order
 
 static uint64_t changed(uint64_t old, enum sim_change change, uint64_t operand) {
     switch (change) {
-    case SIM_ADD: return old + operand;
-    case SIM_SUB: return old - operand;
     case SIM_OR: return old | operand;
     case SIM_AND: return old & operand;
     case SIM_EXCHANGE: break;

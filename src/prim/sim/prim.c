@@ -2,13 +2,11 @@
 /* prim.c - prim.h in the simulator: sleeping, bells, threads, and the time that passes only when we say so. */
 #include "engine.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 unsigned sim_bug;
 
 static void (*exit_hook)(struct prim_thread *);
-static void (*reset_hook)(void);
 static struct prim_thread main_thread; /* for calls outside of fibers */
 
 uint64_t prim_now_ns(void) {
@@ -21,16 +19,27 @@ unsigned prim_processors(void) {
 
 /* ---- Sleeping on a word ---- */
 
+/* Sleeps in this state; but not if the deadline has passed, and perhaps, for no reason, not at all. */
+static void fall_asleep(enum sim_state state, const volatile void *on, uint64_t deadline_ns,
+                        const struct sim_site *site) {
+    if (deadline_ns <= sim_now_ns) {
+        sim_trace(site, NULL, "the deadline has passed");
+    } else if (sim_choose(2, 3, SIM_SPURIOUS)) {
+        sim_trace(site, NULL, "wakes for no reason");
+    } else {
+        sim_trace(site, NULL, "sleeps");
+        sim_sleep(state, on, deadline_ns);
+    }
+}
+
 void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
     static const struct sim_site site = {"park", "", __FILE__, __LINE__};
     sim_check(sim_current, "park outside of fibers");
     sim_point((struct sim_footprint){.place = word, .writes = true}, &site);
     uint32_t value = sim_memory_peek32(word);
-    bool sleeps = value == expected && deadline_ns > sim_now_ns;
-    bool spurious = sleeps && sim_choose(2, 3, SIM_SPURIOUS);
-    sim_trace(&site, word, "= %#x, %s", value, !sleeps ? "stays awake" : spurious ? "wakes for no reason" : "sleeps");
-    if (sleeps && !spurious) {
-        sim_sleep(SIM_PARKED, word, deadline_ns);
+    sim_trace(&site, word, "= %#x", value);
+    if (value == expected) {
+        fall_asleep(SIM_PARKED, word, deadline_ns, &site);
     }
 }
 
@@ -44,19 +53,21 @@ void prim_wake(uint32_t *word) {
 
 /* ---- Memory ---- */
 
-/* Not on the simulated heap: the library's lot outlives the execution in which it is made. */
+static _Alignas(4096) char mappings[256 << 10];
+static size_t mapped;
+
 void *prim_map(size_t bytes, size_t many_from) {
     (void)many_from;
-    struct sim_fiber *self = sim_current;
-    sim_current = NULL;
-    void *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-    sim_current = self;
-    return memory ? memset(memory, 0, bytes) : NULL;
+    bytes = (bytes + 63) / 64 * 64;
+    sim_check(bytes <= sizeof mappings - mapped, "no room for a mapping of %zu bytes", bytes);
+    void *mapping = mappings + mapped;
+    mapped += bytes;
+    return memset(mapping, 0, bytes);
 }
 
 void prim_unmap(void *mapping, size_t bytes) {
+    (void)mapping;
     (void)bytes;
-    free(mapping);
 }
 
 void prim_map_clear(void *mapping, size_t bytes) {
@@ -65,7 +76,7 @@ void prim_map_clear(void *mapping, size_t bytes) {
 
 /* ---- Bells ---- */
 
-#define BELLS 8
+#define BELLS    8
 #define FIRST_FD 1000
 
 static struct bell {
@@ -130,12 +141,9 @@ void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns) {
     struct bell *self = bell_of(bell->event_fd);
     sim_check(sim_current, "bell_wait outside of fibers");
     sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
-    bool sleeps = !self->rung && deadline_ns > sim_now_ns;
-    bool spurious = sleeps && sim_choose(2, 3, SIM_SPURIOUS);
-    sim_trace(&site, NULL, "bell %d: %s", bell->event_fd - FIRST_FD,
-              !sleeps ? "stays awake" : spurious ? "wakes for no reason" : "sleeps");
-    if (sleeps && !spurious) {
-        sim_sleep(SIM_AT_BELL, self, deadline_ns);
+    sim_trace(&site, NULL, "bell %d%s", bell->event_fd - FIRST_FD, self->rung ? ": rung" : "");
+    if (!self->rung) {
+        fall_asleep(SIM_AT_BELL, self, deadline_ns, &site);
     }
 }
 
@@ -183,8 +191,8 @@ struct prim_thread *prim_self(void) {
 }
 
 bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void)) {
+    (void)in_child; /* there is no fork here */
     exit_hook = at_exit;
-    reset_hook = in_child;
     return true;
 }
 
@@ -200,17 +208,36 @@ void sim_thread_exit(struct sim_fiber *fiber) {
     }
 }
 
-/* The initialisation is not part of what is simulated: it happens in one step, in the first execution only. */
+static struct {
+    bool begun, done;
+    struct sim_view view; /* what whoever did it knows, and everyone gets to know */
+} once;
+
+static bool once_is_done(void *unused) {
+    (void)unused;
+    return once.done;
+}
+
 void prim_once(void (*initialise)(void)) {
-    static void (*done)(void);
-    sim_check(!done || done == initialise, "a second thing to be done once");
-    if (!done) {
-        struct sim_fiber *self = sim_current;
-        sim_current = NULL;
+    if (!once.begun) {
+        once.begun = true;
         initialise();
-        sim_current = self;
-        done = initialise;
+        once.done = true;
+        if (sim_current) {
+            once.view = sim_current->knows.now;
+            sim_view_passed_on();
+        }
+    } else if (!once.done) {
+        sim_until(once_is_done, NULL);
     }
+    if (sim_current) {
+        sim_view_join(&sim_current->knows.now, &once.view);
+    }
+}
+
+void sim_new_process(void) {
+    memset(&once, 0, sizeof once);
+    mapped = 0;
 }
 
 /* A prim_handle is the thread's fiber. */
@@ -233,9 +260,6 @@ void prim_thread_join(struct prim_handle *handle) {
 void sim_prim_reset(void) {
     memset(&main_thread, 0, sizeof main_thread);
     memset(bells, 0, sizeof bells);
-    if (reset_hook) {
-        reset_hook();
-    }
 }
 
 const char *sim_prim_leak(void) {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum sim_order { SIM_RELAXED, SIM_ACQUIRE, SIM_RELEASE, SIM_ACQ_REL, SIM_SEQ_CST };
-enum sim_change { SIM_EXCHANGE, SIM_ADD, SIM_SUB, SIM_OR, SIM_AND };
+enum sim_change { SIM_EXCHANGE, SIM_OR, SIM_AND };
 
 /* Where in the source an access stands, for the trace. */
 struct sim_site {
@@ -31,39 +31,36 @@ void sim_pause(const struct sim_site *site);
 /* The type of *p without its qualifiers: what the comma operator yields. */
 #define SIM_TYPE(p) __typeof__(((void)0, *(p)))
 /* Does `call`, in which `sim_site` is this place in the source. As a statement expression its value may be left unused. */
-#define SIM_AT(operation, expression, call)                                                                       \
-    __extension__({                                                                                               \
-        static const struct sim_site sim_site = {operation, expression, __FILE__, __LINE__};                      \
-        call;                                                                                                     \
+#define SIM_AT(operation, expression, call)                                                                            \
+    __extension__({                                                                                                    \
+        static const struct sim_site sim_site = {operation, expression, __FILE__, __LINE__};                           \
+        call;                                                                                                          \
     })
 
-#define SIM_LOAD(p, order, text)                                                                                  \
-    SIM_AT(text, #p, (SIM_TYPE(p))(uintptr_t)sim_load((p), sizeof *(p), order, &sim_site))
-#define prim_load_relaxed(p) SIM_LOAD(p, SIM_RELAXED, "load relaxed")
-#define prim_load_acquire(p) SIM_LOAD(p, SIM_ACQUIRE, "load acquire")
-#define prim_load_seq_cst(p) SIM_LOAD(p, SIM_SEQ_CST, "load seq_cst")
+#define SIM_LOAD(p, order, text) SIM_AT(text, #p, (SIM_TYPE(p))(uintptr_t)sim_load((p), sizeof *(p), order, &sim_site))
+#define prim_load_relaxed(p)     SIM_LOAD(p, SIM_RELAXED, "load relaxed")
+#define prim_load_acquire(p)     SIM_LOAD(p, SIM_ACQUIRE, "load acquire")
+#define prim_load_seq_cst(p)     SIM_LOAD(p, SIM_SEQ_CST, "load seq_cst")
 
 #define SIM_STORE(p, v, order, text) SIM_AT(text, #p, sim_store((p), sizeof *(p), SIM_BITS(v), order, &sim_site))
-#define prim_store_relaxed(p, v) SIM_STORE(p, v, SIM_RELAXED, "store relaxed")
-#define prim_store_release(p, v) SIM_STORE(p, v, SIM_RELEASE, "store release")
-#define prim_store_seq_cst(p, v) SIM_STORE(p, v, SIM_SEQ_CST, "store seq_cst")
+#define prim_store_relaxed(p, v)     SIM_STORE(p, v, SIM_RELAXED, "store relaxed")
+#define prim_store_release(p, v)     SIM_STORE(p, v, SIM_RELEASE, "store release")
+#define prim_store_seq_cst(p, v)     SIM_STORE(p, v, SIM_SEQ_CST, "store seq_cst")
 
-#define SIM_UPDATE(p, change, v, order, text)                                                                     \
+#define SIM_UPDATE(p, change, v, order, text)                                                                          \
     SIM_AT(text, #p, (SIM_TYPE(p))(uintptr_t)sim_update((p), sizeof *(p), change, SIM_BITS(v), order, &sim_site))
-#define prim_exchange_acq_rel(p, v) SIM_UPDATE(p, SIM_EXCHANGE, v, SIM_ACQ_REL, "exchange acq_rel")
-#define prim_exchange_relaxed(p, v) SIM_UPDATE(p, SIM_EXCHANGE, v, SIM_RELAXED, "exchange relaxed")
-#define prim_fetch_add_seq_cst(p, v) SIM_UPDATE(p, SIM_ADD, v, SIM_SEQ_CST, "add seq_cst")
-#define prim_fetch_sub_release(p, v) SIM_UPDATE(p, SIM_SUB, v, SIM_RELEASE, "sub release")
-#define prim_fetch_or_acq_rel(p, v) SIM_UPDATE(p, SIM_OR, v, SIM_ACQ_REL, "or acq_rel")
+#define prim_exchange_acq_rel(p, v)  SIM_UPDATE(p, SIM_EXCHANGE, v, SIM_ACQ_REL, "exchange acq_rel")
+#define prim_exchange_relaxed(p, v)  SIM_UPDATE(p, SIM_EXCHANGE, v, SIM_RELAXED, "exchange relaxed")
+#define prim_fetch_or_acq_rel(p, v)  SIM_UPDATE(p, SIM_OR, v, SIM_ACQ_REL, "or acq_rel")
 #define prim_fetch_and_acq_rel(p, v) SIM_UPDATE(p, SIM_AND, v, SIM_ACQ_REL, "and acq_rel")
 
 #define SIM_CAS(p, e, v, order, text) SIM_AT(text, #p, sim_cas((p), sizeof *(p), (e), SIM_BITS(v), order, &sim_site))
-#define prim_cas_acquire(p, e, v) SIM_CAS(p, e, v, SIM_ACQUIRE, "cas acquire")
-#define prim_cas_release(p, e, v) SIM_CAS(p, e, v, SIM_RELEASE, "cas release")
-#define prim_cas_acq_rel(p, e, v) SIM_CAS(p, e, v, SIM_ACQ_REL, "cas acq_rel")
-#define prim_cas_seq_cst(p, e, v) SIM_CAS(p, e, v, SIM_SEQ_CST, "cas seq_cst")
+#define prim_cas_acquire(p, e, v)     SIM_CAS(p, e, v, SIM_ACQUIRE, "cas acquire")
+#define prim_cas_release(p, e, v)     SIM_CAS(p, e, v, SIM_RELEASE, "cas release")
+#define prim_cas_acq_rel(p, e, v)     SIM_CAS(p, e, v, SIM_ACQ_REL, "cas acq_rel")
+#define prim_cas_seq_cst(p, e, v)     SIM_CAS(p, e, v, SIM_SEQ_CST, "cas seq_cst")
 
 #define prim_fence_seq_cst() SIM_AT("fence seq_cst", "", sim_fence_seq_cst(&sim_site))
-#define prim_pause() SIM_AT("pause", "", sim_pause(&sim_site))
+#define prim_pause()         SIM_AT("pause", "", sim_pause(&sim_site))
 
 #endif

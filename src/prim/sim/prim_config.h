@@ -8,12 +8,12 @@
 #define PRIM_BUCKET_BITS 1
 #define PRIM_CHUNK_LIMIT 16u
 #define PRIM_CHUNK_LEAST 16u
-#define PRIM_SEAT_LIMIT 8u
+#define PRIM_SEAT_LIMIT  8u
 
 /* One turn of spinning shows what spinning can do; more would only repeat it. */
-#define PRIM_SPIN_MOST 1u
+#define PRIM_SPIN_MOST  1u
 #define PRIM_SPIN_LEAST 0u
-#define PRIM_SPIN_LOCK 1u
+#define PRIM_SPIN_LOCK  1u
 
 #define BUG(name) (sim_bug == BUG_##name)
 

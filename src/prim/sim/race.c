@@ -56,19 +56,19 @@ static struct place *place_at(uintptr_t address) {
     return place;
 }
 
-extern const char __executable_start;
-
-static unsigned long offset_of(const void *code) {
-    return (unsigned long)((uintptr_t)code - (uintptr_t)&__executable_start);
+/* For addr2line: the call itself, not where it returns to. */
+static unsigned long call_before(const void *code) {
+    return (unsigned long)(uintptr_t)code - 1;
 }
 
 static void check(const struct place *place, enum access now, const void *code) {
     for (unsigned before = 0; before < ACCESSES; before++) {
         for (unsigned fiber = 0; conflicts[now][before] && fiber < sim_fiber_count(); fiber++) {
             if (place->when[before][fiber] > sim_current->knows.now.heard[fiber]) {
-                sim_fail("a race: %s by %s has nothing that orders it after %s by %s; addr2line -i -e sim_test %#lx %#lx",
-                         access_name[now], sim_current->name, access_name[before], sim_fiber_name(fiber),
-                         offset_of(code) - 1, offset_of(place->where[before][fiber]) - 1);
+                sim_fail(
+                    "a race: %s by %s has nothing that orders it after %s by %s; addr2line -i -e sim_test %#lx %#lx",
+                    access_name[now], sim_current->name, access_name[before], sim_fiber_name(fiber), call_before(code),
+                    call_before(place->where[before][fiber]));
             }
         }
     }
@@ -99,7 +99,7 @@ static void plain(const volatile void *start, size_t size, bool writes, const vo
         return;
     }
     if (sim_heap_freed(start)) {
-        sim_fail("access to freed memory by %s; addr2line -i -e sim_test %#lx", sim_current->name, offset_of(code) - 1);
+        sim_fail("access to freed memory by %s; addr2line -i -e sim_test %#lx", sim_current->name, call_before(code));
     }
     for (size_t i = 0; i < size; i += 4) {
         note(address + i, writes ? PLAIN_WRITE : PLAIN_READ, code);
@@ -108,14 +108,14 @@ static void plain(const volatile void *start, size_t size, bool writes, const vo
 
 /* ---- What the compiler's instrumentation calls ---- */
 
-#define INSTRUMENTATION(size)                                                                                     \
-    void __tsan_read##size(void *place);                                                                          \
-    void __tsan_read##size(void *place) {                                                                         \
-        plain(place, size, false, __builtin_return_address(0));                                                   \
-    }                                                                                                             \
-    void __tsan_write##size(void *place);                                                                         \
-    void __tsan_write##size(void *place) {                                                                        \
-        plain(place, size, true, __builtin_return_address(0));                                                    \
+#define INSTRUMENTATION(size)                                                                                          \
+    void __tsan_read##size(void *place);                                                                               \
+    void __tsan_read##size(void *place) {                                                                              \
+        plain(place, size, false, __builtin_return_address(0));                                                        \
+    }                                                                                                                  \
+    void __tsan_write##size(void *place);                                                                              \
+    void __tsan_write##size(void *place) {                                                                             \
+        plain(place, size, true, __builtin_return_address(0));                                                         \
     }
 INSTRUMENTATION(1)
 INSTRUMENTATION(2)

@@ -52,15 +52,18 @@ bool sim_poll(int fd, uint64_t deadline_ns);
 /* A moment at which the clock may stop, though nobody has told it of a deadline then. To be called in setup. */
 void sim_moment(uint64_t time_ns);
 
+/* As if the process had just begun: prim_once does its work again, mappings are gone. To be called in setup. */
+void sim_new_process(void);
+
 /* ---- For test programs ---- */
 
 enum sim_deviation { SIM_TURN, SIM_PREEMPTION, SIM_STALE, SIM_SPURIOUS, SIM_DEVIATIONS };
 
 struct sim_search {
     unsigned limit[SIM_DEVIATIONS]; /* of each kind of deviation in one execution */
-    unsigned deviations;        /* of all kinds together */
-    uint64_t executions;        /* go on to one more deviation only if about this many executions will do it */
-    uint64_t random_runs;       /* after that */
+    unsigned deviations;            /* of all kinds together */
+    uint64_t executions;            /* go on to one more deviation only if about this many executions will do it */
+    uint64_t random_runs;           /* after that */
     uint64_t seed;
     double seconds; /* stop anyway after this time; 0: never */
 };
@@ -68,10 +71,10 @@ struct sim_search {
 struct sim_report {
     bool failed;
     char reason[400];
-    char replay[400];      /* the failing execution's choices */
-    uint64_t seed;         /* of the failing random run, 0 if it was not one */
-    int deviations;        /* explored completely up to this number; -1: not even none */
-    unsigned points;       /* choices in the last execution */
+    char replay[400]; /* the failing execution's choices */
+    uint64_t seed;    /* of the failing random run, 0 if it was not one */
+    int deviations;   /* explored completely up to this number; -1: not even none */
+    unsigned points;  /* choices in the last execution */
     uint64_t executions;
     uint64_t random_runs;
 };
