@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The native processor with musl in place of glibc. musl-gcc sees musl's headers only, and the kernel's are not
-# among them: they are the C library's business nowhere, so lend it the system's.
+# The native processor with musl in place of glibc. musl-gcc sees musl's headers only; the kernel's are not
+# among them, so it is lent the system's.
 set(CMAKE_C_COMPILER musl-gcc)
 set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
 set(kernel ${CMAKE_BINARY_DIR}/kernel-headers)

@@ -20,9 +20,10 @@
  * destroy, one after the other and under no lock; they may start, cancel, notify and post as they like.
  *
  * After fork the child's copy of an agent is dead: every call on it answers VIGIL_EFORKED, except destroy, which
- * gives its memory and descriptors back and calls nobody. Its operations are of no more use there either: zero one before using
- * it with another agent. The same goes for workers: join frees them. A callback may fork; in the child, the dispatch or run
- * that called it answers VIGIL_EFORKED when it returns. The parent notices nothing. (By fork, that is, not by a bare clone.)
+ * gives its memory and descriptors back and calls nobody. Its operations are of no more use there either: zero one
+ * before using it with another agent. The same goes for workers: join frees them. A callback may fork; in the child,
+ * the dispatch or run that called it answers VIGIL_EFORKED when it returns. The parent notices nothing. (By fork, that
+ * is, not by a bare clone.)
  */
 #ifndef VIGIL_AGENT_H
 #define VIGIL_AGENT_H
@@ -38,7 +39,8 @@ extern "C" {
 
 typedef struct vigil_agent vigil_agent;
 
-/* Blocking calls on the agent's thread are refused with VIGIL_EMAYNOTBLOCK as long as the agent exists. */
+/* Blocking waits on the agent's thread are refused with VIGIL_EMAYNOTBLOCK as long as the agent exists; vigil_agent_run
+ * is not. */
 #define VIGIL_AGENT_MAY_NOT_BLOCK 1u
 
 /* VIGIL_OK, VIGIL_ENULL, VIGIL_EINVAL (unknown flags), VIGIL_ENOMEM, VIGIL_ELIMIT, VIGIL_ESYSTEM (no descriptor). */
@@ -52,14 +54,15 @@ VIGIL_API int vigil_agent_create(vigil_agent **agent, unsigned flags);
 VIGIL_API int vigil_agent_destroy(vigil_agent *agent);
 
 /*
- * The descriptor to poll for reading. Readable means: call vigil_agent_dispatch. Don't read it or close it. The
- * same number every time. VIGIL_ESYSTEM when no descriptor is to be had.
+ * The descriptor to poll for reading. Readable means: call vigil_agent_dispatch, which may find nothing to do (a
+ * deadline that was cancelled, say). Don't read it or close it. The same number every time. VIGIL_ESYSTEM when no
+ * descriptor is to be had.
  */
 VIGIL_API int vigil_agent_fd(vigil_agent *agent);
 
 /*
- * Runs the callbacks that are due and answers how many, or an error. Never blocks. A callback that makes more
- * work does not keep it here for ever: the descriptor stays readable instead.
+ * Runs the callbacks and posted functions that are due and answers how many, or an error. Never blocks. A callback that
+ * makes more work does not keep it here for ever: the descriptor stays readable instead.
  */
 VIGIL_API int64_t vigil_agent_dispatch(vigil_agent *agent);
 
@@ -72,8 +75,8 @@ VIGIL_API int vigil_agent_run(vigil_agent *agent);
 VIGIL_API int vigil_agent_run_until(vigil_agent *agent, int64_t deadline_ns);
 
 /*
- * Makes the current or, if none is running, the next vigil_agent_run return, after what was posted before. It is a post like any
- * other, with the same errors. Any thread.
+ * Makes the current or, if none is running, the next vigil_agent_run return, after what was posted before. It is a post
+ * like any other, with the same errors. Any thread.
  */
 VIGIL_API int vigil_agent_stop(vigil_agent *agent);
 
@@ -84,7 +87,8 @@ VIGIL_API int vigil_agent_stop(vigil_agent *agent);
 typedef void vigil_function(vigil_agent *agent, void *argument);
 VIGIL_API int vigil_agent_post(vigil_agent *agent, vigil_function *function, void *argument);
 
-/* Keeps vigil_agent_run going without any pending operation, to serve posts, say. Counted; VIGIL_EINVAL for one unref too many. */
+/* Keeps vigil_agent_run going without any pending operation, to serve posts, say. Counted; VIGIL_EINVAL for one unref
+ * too many. */
 VIGIL_API int vigil_agent_ref(vigil_agent *agent);
 VIGIL_API int vigil_agent_unref(vigil_agent *agent);
 
@@ -92,8 +96,8 @@ VIGIL_API int vigil_agent_unref(vigil_agent *agent);
 VIGIL_API int64_t vigil_now_ns(void);
 
 /*
- * A worker: a thread with an agent of its own, which it serves until it is stopped. `main` is the first function posted to it
- * (it may be null). It may block.
+ * A worker: a thread with an agent of its own, which it serves until it is stopped. `main` is the first function posted
+ * to it (it may be null). It may block.
  *
  *     vigil_worker *worker;
  *     vigil_worker_start(&worker, NULL, NULL);

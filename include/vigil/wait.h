@@ -23,8 +23,8 @@
  * - Everything a thread wrote before vigil_notify is visible to those it woke.
  * - The line belongs to the address alone: 32- and 64-bit waiters on one address share it.
  *
- * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel. No call of the library may be
- * made from a signal handler, unless the handler runs while its thread sleeps in a wait.
+ * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel. No call of the library
+ * may be made from a signal handler, unless the handler runs while its thread sleeps in a wait.
  */
 #ifndef VIGIL_WAIT_H
 #define VIGIL_WAIT_H
@@ -39,7 +39,7 @@ extern "C" {
 
 /* As a timeout: never. As a count: everybody. */
 #define VIGIL_FOREVER INT64_MAX
-#define VIGIL_ALL INT64_MAX
+#define VIGIL_ALL     INT64_MAX
 
 /*
  * vigil_wait32, vigil_wait64 - block this thread until it is notified.
@@ -75,7 +75,8 @@ VIGIL_API int64_t vigil_waiters(const volatile void *address);
  * vigil_forget - the memory [address, address + length) is about to be freed or reused.
  *
  * Takes every waiter out of every line in it and ends their waits with VIGIL_CANCELLED. Answers how many
- * there were. Nobody may start a new wait there meanwhile.
+ * there were, or VIGIL_ENULL, or VIGIL_ERANGE for a range beyond the end of the address space. Nobody may start a new
+ * wait there meanwhile.
  */
 VIGIL_API int64_t vigil_forget(const volatile void *address, uint64_t length);
 
@@ -112,8 +113,8 @@ struct vigil_op {
  * or VIGIL_PENDING, and then `callback(op, status)` is called exactly once, from the agent's dispatch,
  * with VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_CANCELLED. On any other answer the callback is never called.
  *
- * Errors: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EFORKED, VIGIL_EWRONGTHREAD, VIGIL_ECLOSING, VIGIL_EINUSE (the operation
- * is pending already), VIGIL_ELIMIT, VIGIL_ENOMEM.
+ * Errors: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EFORKED, VIGIL_EWRONGTHREAD, VIGIL_ECLOSING, VIGIL_EINUSE (the
+ * operation is pending already), VIGIL_ELIMIT, VIGIL_ENOMEM.
  */
 VIGIL_API int vigil_wait32_async(struct vigil_agent *agent, vigil_op *op, const volatile void *address,
                                  uint32_t expected, int64_t timeout_ns, vigil_callback *callback);

@@ -199,11 +199,12 @@ static bool keeps_going(vigil_agent *agent) {
 
 static int run(vigil_agent *agent, uint64_t deadline_ns) {
     for (;;) {
+        bool last = deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns; /* asked before what is due by then */
         serve(agent);
         if (agent_forked(agent)) return abandon_dispatch(agent);
         if (agent->stopping) return VIGIL_OK;
         if (!keeps_going(agent)) return VIGIL_OK;
-        if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) return VIGIL_TIMED_OUT;
+        if (last) return VIGIL_TIMED_OUT;
         if (seat_has_mail(&agent->seat)) continue;
         uint64_t next_ns = timers_next(&agent->timers);
         sleep_until(agent, next_ns < deadline_ns ? next_ns : deadline_ns);
@@ -314,7 +315,7 @@ void agent_free(vigil_agent *agent) {
 
 int vigil_agent_destroy(vigil_agent *agent) {
     if (!agent) return VIGIL_ENULL;
-    if (agent->dispatching && agent->thread == prim_self()) return VIGIL_EREENTRANT;
+    if (prim_load_relaxed(&agent->thread) == prim_self() && agent->dispatching) return VIGIL_EREENTRANT;
     if (!agent_forked(agent)) {
         int error = agent_close(agent);
         if (error) return error; /* forked in a callback: the child may destroy it when that has returned */

@@ -7,6 +7,8 @@
 #include "seat.h"
 #include "word_lock.h"
 
+#define BUCKETS (1u << PRIM_BUCKET_BITS)
+
 /*
  * The sixteen 32-bit words of a cache line of the caller's have sixteen neighbouring buckets, two cache lines of ours;
  * those are scattered by Fibonacci hashing. So a sweep over an array of words is a sweep over buckets too, and buckets
@@ -16,7 +18,7 @@ static uint32_t bucket_number(uint64_t key) {
     const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
     uint32_t scattered = (uint32_t)((key >> 6) * golden >> (64 - PRIM_BUCKET_BITS));
     uint32_t neighbour = (uint32_t)(key >> 2) & 15;
-    return (scattered ^ neighbour) & ((1u << PRIM_BUCKET_BITS) - 1);
+    return (scattered ^ neighbour) & (BUCKETS - 1);
 }
 
 bool lot_occupied(const struct lot *lot, uint64_t key) {
@@ -196,6 +198,30 @@ int64_t lot_take(struct lot *lot, uint64_t key, int64_t most, uint32_t outcome) 
     push_mail(lot, &wakes);
     bucket_unlock(bucket, -taken);
     wake_all(lot, &wakes, outcome);
+    return taken;
+}
+
+static int64_t bucket_take(struct lot *lot, struct bucket *bucket, uint64_t first, uint64_t last, uint32_t outcome) {
+    struct wakes wakes = {0};
+    int64_t taken = 0;
+    word_lock(&bucket->word);
+    for (uint32_t *line = &bucket->line; *line;) {
+        uint64_t key = lot->slots[*line].key;
+        if (key >= first && key <= last) taken += line_take(lot, line, INT64_MAX, outcome, &wakes);
+        else line = &lot->slots[*line].next_line;
+    }
+    push_mail(lot, &wakes);
+    bucket_unlock(bucket, -taken);
+    wake_all(lot, &wakes, outcome);
+    return taken;
+}
+
+int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t outcome) {
+    int64_t taken = 0;
+    for (uint32_t number = 0; number < BUCKETS; number++) {
+        struct bucket *bucket = &lot->buckets[number];
+        if (prim_load_relaxed(&bucket->word)) taken += bucket_take(lot, bucket, first, last, outcome); /* N3 */
+    }
     return taken;
 }
 

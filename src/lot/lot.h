@@ -57,7 +57,7 @@ struct bucket {
 };
 
 struct slot {
-    uint64_t key;      /* stored under the lock; scans read it without, as a hint. */
+    uint64_t key;      /* under the lock; zero outside of a line */
     uint64_t owner;    /* an agent's: the vigil_op, or the function that was posted */
     uint64_t argument; /* of a posted function */
     uint32_t state;    /* enum slot_state or the outcome; a sleeping thread's futex */
@@ -75,7 +75,7 @@ enum slot_state {
 };
 
 /* Slots are claimed by the chunk: see slot.c. Chunk 0 is not used, because slot 0 is none. */
-#define SLOT_CHUNK 64u
+#define SLOT_CHUNK PRIM_SLOT_CHUNK
 struct chunk {
     uint64_t free;
     uint32_t next; /* in the queue of those with free slots */
@@ -131,6 +131,9 @@ void lot_leave_soon(struct lot *lot, uint32_t slot);
 
 /* Take the first `most` out of the line, oldest first, and pass `outcome` on to them: how many. */
 int64_t lot_take(struct lot *lot, uint64_t key, int64_t most, uint32_t outcome);
+
+/* Take everybody out of all the lines from the first key to the last one: how many. Looks at every bucket. */
+int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t outcome);
 
 /* How many are in line. */
 int64_t lot_count(struct lot *lot, uint64_t key);

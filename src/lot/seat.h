@@ -2,10 +2,10 @@
 /*
  * seat.h - where an agent's mail arrives.
  *
- * The mail is a stack of chains of slots. A chain is linked by `next`, oldest first, and named by its oldest slot, whose
- * `tail` is the newest and whose `prev` is the chain below it in the stack. Any thread pushes a chain; the agent takes
- * the whole stack at once and joins the chains so that it reads them in the order of arrival. Pushes to one line's
- * waiters happen under the bucket's lock and so in line order.
+ * The mail is a stack of chains of slots. A chain is linked by `next`, oldest first, and named by its oldest slot,
+ * whose `tail` is the newest and whose `prev` is the chain below it in the stack. Any thread pushes a chain; the agent
+ * takes the whole stack at once and joins the chains so that it reads them in the order of arrival. Pushes to one
+ * line's waiters happen under the bucket's lock and so in line order.
  *
  * One word holds the top and two flags that say whether a push must ring the agent's bell:
  *

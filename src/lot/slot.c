@@ -2,10 +2,10 @@
 /*
  * Where slots come from.
  *
- * Slots lie in chunks of 64. A chunk's `free` has a bit for each slot that is free and that no thread has claimed. A
- * thread claims all free slots of one chunk at once and then uses them up in order, with no atomics: so waiters that
- * come one after the other lie side by side, whatever the order in which slots became free. Any thread may release a
- * slot; each keeps one spare for its next wait, the others' bits go back to their chunks.
+ * Slots lie in chunks of up to 64. A chunk's `free` has a bit for each slot that is free and that no thread has
+ * claimed. A thread claims all free slots of one chunk at once and then uses them up in order, with no atomics: so
+ * waiters that come one after the other lie side by side, whatever the order in which slots became free. Any thread may
+ * release a slot; each keeps one spare for its next wait, the others' bits go back to their chunks.
  *
  * A chunk stands in the lot's queue of chunks exactly when some bit of its `free` is set: whoever changes it from zero
  * puts it there; whoever takes it from there changes it to zero.
@@ -17,7 +17,7 @@ static uint32_t new_chunk(struct lot *lot) {
     uint32_t number = lot->chunks_used;
     if (number == lot->chunk_limit) return 0;
     prim_store_relaxed(&lot->chunks_used, number + 1);
-    prim_store_relaxed(&lot->chunks[number].free, UINT64_MAX);
+    prim_store_relaxed(&lot->chunks[number].free, UINT64_MAX >> (64 - SLOT_CHUNK));
     return number;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long to spin before a sleep. A thread begins hopeful, at PRIM_SPIN_MOST. Each spin in vain takes an eighth of what
- * is left above PRIM_SPIN_LEAST, and each that paid halves the caution; now and then a full spin finds out whether it
- * would pay again.
+ * How long to spin before a sleep. A thread begins hopeful, at PRIM_SPIN_MOST. Each spin in vain takes an eighth of
+ * what is left above PRIM_SPIN_LEAST, and each that paid halves the caution; now and then a full spin finds out whether
+ * it would pay again.
  */
 #include "lot.h"
 

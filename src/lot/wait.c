@@ -7,6 +7,9 @@
 
 #define WORD_BYTES sizeof(uint32_t)
 
+/* A range of more words is not looked up word by word: all buckets are looked at instead. */
+#define LOOK_UP_AT_MOST (1u << PRIM_BUCKET_BITS)
+
 /* How a thread's slot changes: WAITING -> ASLEEP by the thread itself; either -> the outcome by whoever took it out of
  * line. */
 static bool decided(struct slot *slot) {
@@ -33,7 +36,7 @@ static bool sleep_until_decided(struct slot *slot, uint64_t deadline_ns) {
     while (!decided(slot)) {
         if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) return false;
         prim_park(&slot->state, SLOT_ASLEEP, deadline_ns);
-        if (BUG(spurious_return) && !decided(slot)) slot->state = VIGIL_OK;
+        if (BUG(spurious_return) && !decided(slot)) prim_store_relaxed(&slot->state, VIGIL_OK);
     }
     return true;
 }
@@ -95,24 +98,11 @@ int64_t vigil_waiters(const volatile void *address) {
     return lot ? lot_count(lot, key_of(address)) : 0;
 }
 
-/* In a small range every word is looked up, in a large one every slot is looked at. From the first word to the last
- * one. */
-
-static int64_t forget_words(struct lot *lot, uint64_t first, uint64_t last) {
+static int64_t forget_words(struct lot *lot, uint64_t first, uint64_t words) {
     int64_t forgotten = 0;
-    uint64_t words = (last - first) / WORD_BYTES + (BUG(forget_misses) ? 0 : 1);
-    for (uint64_t i = 0; i < words; i++) {
+    for (uint64_t i = BUG(forget_misses) ? 1 : 0; i < words; i++) {
         uint64_t key = first + i * WORD_BYTES;
         if (lot_occupied(lot, key)) forgotten += lot_take(lot, key, VIGIL_ALL, VIGIL_CANCELLED);
-    }
-    return forgotten;
-}
-
-static int64_t forget_slots(struct lot *lot, uint64_t first, uint64_t last) {
-    int64_t forgotten = 0;
-    for (uint32_t index = 1; index < slot_bound(lot); index++) {
-        uint64_t key = prim_load_relaxed(&lot->slots[index].key);
-        if (key && key >= first && key <= last) forgotten += lot_take(lot, key, VIGIL_ALL, VIGIL_CANCELLED);
     }
     return forgotten;
 }
@@ -122,11 +112,12 @@ int64_t vigil_forget(const volatile void *address, uint64_t length) {
     if (length == 0) return 0;
     uint64_t begin = key_of(address), last_byte = begin + (length - 1);
     if (last_byte < begin) return VIGIL_ERANGE;
-    prim_fence_seq_cst(); /* whoever joined before we were called is seen */
+    prim_fence_seq_cst(); /* as N2 */
     struct lot *lot = lot_private_if_used();
     uint64_t last = last_byte - last_byte % WORD_BYTES, past = begin % WORD_BYTES;
     if (!lot || (past && last < begin)) return 0; /* nobody, or no word begins in there */
     uint64_t first = past ? begin - past + WORD_BYTES : begin;
-    return (last - first) / WORD_BYTES < slot_bound(lot) ? forget_words(lot, first, last)
-                                                         : forget_slots(lot, first, last);
+    uint64_t words = (last - first) / WORD_BYTES + 1;
+    return words <= LOOK_UP_AT_MOST ? forget_words(lot, first, words)
+                                    : lot_take_range(lot, first, last, VIGIL_CANCELLED);
 }

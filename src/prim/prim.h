@@ -58,12 +58,14 @@ void prim_map_clear(void *mapping, size_t bytes);
 
 /*
  * A bell: how a notifier on any thread gets the attention of one event loop. A ring stays until it is taken;
- * the library never rings a bell twice without its being taken in between.
+ * the library never rings a bell twice without its being taken in between. What was done before a ring is visible after
+ * taking it, and the bell is not touched any more once it can be taken.
  */
 struct prim_bell {
     int event_fd; /* carries the ring */
     int poll_fd;  /* an epoll of the ring and the alarm, made when first asked for; else -1 */
     int alarm_fd; /* timer behind poll_fd */
+    uint32_t rings;
 };
 bool prim_bell_open(struct prim_bell *bell); /* false: errno says why */
 void prim_bell_close(struct prim_bell *bell);

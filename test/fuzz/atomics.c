@@ -11,8 +11,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MOST_BYTES 64
-#define VIEWS 4
-#define OPS 8
+#define VIEWS      4
+#define OPS        8
+#define UNTOUCHED  0x7E577E577E57
 
 static const uint8_t *input, *input_end;
 
@@ -44,8 +45,10 @@ static uint8_t byte(void) {
 }
 
 static int64_t some_value(void) {
-    static const int64_t values[] = {0, 1, -1, 127, 128, 255, 256, -129, INT16_MIN, UINT16_MAX, INT32_MAX, UINT32_MAX,
-                                     INT64_MIN, INT64_MAX, 0x0123456789ABCDEF, 0x55AA};
+    static const int64_t values[] = {0,         1,          -1,        127,       128,
+                                     255,       256,        -129,      INT16_MIN, UINT16_MAX,
+                                     INT32_MAX, UINT32_MAX, INT64_MIN, INT64_MAX, 0x0123456789ABCDEF,
+                                     0x55AA};
     uint8_t choice = byte();
     return choice < 128 ? values[choice % 16] : (int64_t)choice * 0x0101010101;
 }
@@ -115,35 +118,64 @@ static int element_error(int v, uint64_t index) {
     return !model.views[v].type ? VIGIL_ETYPE : index >= elements(v) ? VIGIL_ERANGE : VIGIL_OK;
 }
 
-static void operate(int v, uint64_t index, int operation) {
-    int type = model.views[v].type, expected = element_error(v, index);
-    uint64_t at = expected ? 0 : model.views[v].offset + index * size_of(type), before = expected ? 0 : get(at, type);
-    int64_t operand = some_value(), old = 42, after = 0;
-    int status = 0;
+/* Where the element is, and what is in it; zero if it may not be touched. */
+static uint64_t place(int v, uint64_t index, int error) {
+    return error ? 0 : model.views[v].offset + index * size_of(model.views[v].type);
+}
+
+static uint64_t value(int v, uint64_t index, int error) {
+    return error ? 0 : get(place(v, index, error), model.views[v].type);
+}
+
+static void load(int v, uint64_t index) {
+    int error = element_error(v, index);
+    int64_t loaded = UNTOUCHED;
+    check_answer(vigil_atomics_load(views[v], index, &loaded), error);
+    check_answer(loaded, error ? UNTOUCHED : extended(value(v, index, error), model.views[v].type));
+    check_answer(vigil_atomics_load(views[v], index, NULL), VIGIL_ENULL);
+}
+
+static void store(int v, uint64_t index) {
+    int error = element_error(v, index);
+    int64_t stored = some_value();
+    check_answer(vigil_atomics_store(views[v], index, stored), error);
+    if (!error) put(place(v, index, error), model.views[v].type, stored);
+}
+
+static uint64_t modified(uint64_t before, int operation, uint64_t operand) {
     switch (operation) {
-        case 0: status = vigil_atomics_load(views[v], index, &old), after = (int64_t)before; break;
-        case 1: status = vigil_atomics_store(views[v], index, operand), after = operand; break;
-        case 2: status = vigil_atomics_add(views[v], index, operand, &old), after = (int64_t)(before + (uint64_t)operand); break;
-        case 3: status = vigil_atomics_sub(views[v], index, operand, &old), after = (int64_t)(before - (uint64_t)operand); break;
-        case 4: status = vigil_atomics_and(views[v], index, operand, &old), after = (int64_t)before & operand; break;
-        case 5: status = vigil_atomics_or(views[v], index, operand, &old), after = (int64_t)before | operand; break;
-        case 6: status = vigil_atomics_xor(views[v], index, operand, &old), after = (int64_t)before ^ operand; break;
-        case 7: status = vigil_atomics_exchange(views[v], index, operand, &old), after = operand; break;
+    case 0: return before + operand;
+    case 1: return before - operand;
+    case 2: return before & operand;
+    case 3: return before | operand;
+    case 4: return before ^ operand;
+    default: return operand;
     }
-    check_answer(status, expected);
-    if (!expected) put(at, type, after);
-    check_answer(old, expected || operation == 1 ? 42 : extended(before, type));
+}
+
+static void modify(int v, uint64_t index, int operation) {
+    static int (*const functions[])(vigil_view, uint64_t, int64_t,
+                                    int64_t *) = {vigil_atomics_add, vigil_atomics_sub, vigil_atomics_and,
+                                                  vigil_atomics_or,  vigil_atomics_xor, vigil_atomics_exchange};
+    int type = model.views[v].type, error = element_error(v, index);
+    uint64_t before = value(v, index, error);
+    int64_t operand = some_value(), old = UNTOUCHED;
+    check_answer(functions[operation](views[v], index, operand, byte() % 4 ? &old : NULL), error);
+    if (error) CHECK(old == UNTOUCHED, "an error touches the result");
+    else put(place(v, index, error), type, (int64_t)modified(before, operation, (uint64_t)operand));
+    CHECK(old == UNTOUCHED || old == extended(before, type), "the old value is wrong");
 }
 
 static void compare_exchange(int v, uint64_t index) {
-    int type = model.views[v].type, expected = element_error(v, index);
-    uint64_t at = expected ? 0 : model.views[v].offset + index * size_of(type), before = expected ? 0 : get(at, type);
-    int64_t replacement = some_value(), old = 42, compared = byte() % 2 ? (int64_t)before | INT64_MIN : some_value();
-    bool found = expected == VIGIL_OK;
-    if (found && low_bits(compared, type) != before) expected = VIGIL_NOT_EQUAL;
+    int type = model.views[v].type, error = element_error(v, index);
+    uint64_t before = value(v, index, error);
+    int64_t replacement = some_value(), compared = byte() % 2 ? extended(before, VIGIL_I64) : some_value();
+    int64_t old = UNTOUCHED;
+    bool equal = !error && low_bits(compared, type) == before;
+    int expected = error ? error : equal ? VIGIL_OK : VIGIL_NOT_EQUAL;
     check_answer(vigil_atomics_compare_exchange(views[v], index, compared, replacement, &old), expected);
-    if (expected == VIGIL_OK) put(at, type, replacement);
-    check_answer(old, found ? extended(before, type) : 42);
+    check_answer(old, error ? UNTOUCHED : extended(before, type));
+    if (equal) put(place(v, index, error), type, replacement);
 }
 
 /* Waiting: what the views check, and that both sides find the same line. */
@@ -165,13 +197,13 @@ static int wait_error(int v, uint64_t index) {
 }
 
 static void wait_async(int v, uint64_t index, int op) {
-    int type = model.views[v].type, expected = wait_error(v, index);
-    uint64_t at = expected ? 0 : model.views[v].offset + index * size_of(type), value = expected ? 0 : get(at, type);
-    int64_t compared = byte() % 2 ? extended(value, VIGIL_I64) : some_value();
-    if (!expected && model.waiting_at[op]) expected = VIGIL_EINUSE;
-    if (!expected) expected = low_bits(compared, type) == value ? VIGIL_PENDING : VIGIL_NOT_EQUAL;
+    int type = model.views[v].type, error = wait_error(v, index);
+    uint64_t now = value(v, index, error);
+    int64_t compared = byte() % 2 ? (int64_t)now : some_value();
+    if (!error && model.waiting_at[op]) error = VIGIL_EINUSE;
+    int expected = error ? error : low_bits(compared, type) == now ? VIGIL_PENDING : VIGIL_NOT_EQUAL;
     check_answer(vigil_atomics_wait_async(agent, &ops[op], views[v], index, compared, VIGIL_FOREVER, on_op), expected);
-    if (expected == VIGIL_PENDING) model.waiting_at[op] = at + 1;
+    if (expected == VIGIL_PENDING) model.waiting_at[op] = place(v, index, error) + 1;
 }
 
 static void wait_not_at_all(int v, uint64_t index) {
@@ -181,13 +213,16 @@ static void wait_not_at_all(int v, uint64_t index) {
 }
 
 static void notify(int v, uint64_t index) {
-    int expected = wait_error(v, index);
-    uint64_t at = expected ? 0 : model.views[v].offset + index * size_of(model.views[v].type);
-    check_answer(vigil_atomics_notify(views[v], index, VIGIL_ALL), expected ? expected : waiting(at, 1));
-    for (int i = 0; i < OPS && !expected; i++) {
-        if (model.waiting_at[i] == at + 1) model.waiting_at[i] = 0;
+    int error = wait_error(v, index);
+    uint64_t at = place(v, index, error);
+    check_answer(vigil_atomics_notify(views[v], index, VIGIL_ALL), error ? error : waiting(at, 1));
+    int64_t woken = 0;
+    for (int i = 0; i < OPS && !error; i++) {
+        if (model.waiting_at[i] != at + 1) continue;
+        model.waiting_at[i] = 0;
+        woken++;
     }
-    if (!expected) CHECK(vigil_agent_dispatch(agent) >= 0, "dispatch");
+    check_answer(vigil_agent_dispatch(agent), woken);
 }
 
 static void check_everything(void) {
@@ -204,14 +239,17 @@ static void act(void) {
     int v = which % VIEWS;
     uint64_t index = which == 255 ? UINT64_MAX : which == 254 ? UINT64_MAX / 2 + 1 : which / VIEWS % 24;
     switch (action % 16) {
-        case 0: case 1: make_view(v); break;
-        case 2: grow(); break;
-        case 3: compare_exchange(v, index); break;
-        case 4: wait_async(v, index, action / 16 % OPS); break;
-        case 5: wait_not_at_all(v, index); break;
-        case 6: notify(v, index); break;
-        case 7: check_answer(vigil_atomics_load(views[v], index, NULL), VIGIL_ENULL); break;
-        default: operate(v, index, action % 16 - 8); break;
+    case 0:
+    case 1: make_view(v); break;
+    case 2: grow(); break;
+    case 3: compare_exchange(v, index); break;
+    case 4: wait_async(v, index, action / 16 % OPS); break;
+    case 5: wait_not_at_all(v, index); break;
+    case 6: notify(v, index); break;
+    case 7: load(v, index); break;
+    case 8:
+    case 9: store(v, index); break;
+    default: modify(v, index, action % 16 - 10); break;
     }
     check_everything();
 }

@@ -2,8 +2,8 @@
 /*
  * line.c - any sequence of calls, by three threads and their agents, against the model; every answer is compared.
  *
- * The input is read as a list of actions. A callback takes its actions from the same list, and so do the threads that get
- * their turn when another one sleeps: see fuzz_prim.h. At its end everything is destroyed, and nothing may be left over.
+ * The input is read as a list of actions. A callback takes its actions from the same list, and so do the threads that
+ * get their turn when another one sleeps: see fuzz_prim.h. At its end everything is destroyed, and nothing may be left.
  */
 #include <string.h>
 
@@ -13,13 +13,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define RESCUER (FUZZ_THREADS - 1) /* wakes those who would sleep for ever; the threads below it take turns */
-#define SLOTS ((PRIM_CHUNK_LIMIT - 1) * SLOT_CHUNK)
-#define POSTS 24 /* for one agent, so that the slots suffice until `flood` takes them all */
+#define SLOTS   ((PRIM_CHUNK_LIMIT - 1) * SLOT_CHUNK)
+#define POSTS   24 /* for one agent, so that the slots suffice until `flood` takes them all */
 
 static const uint8_t *input, *input_end;
 static vigil_op ops[OPS];
-static int running[FUZZ_THREADS];       /* the agent in whose vigil_agent_run the thread is, innermost */
-static bool quiet;                      /* callbacks do nothing */
+static int running[FUZZ_THREADS]; /* the agent in whose vigil_agent_run the thread is, innermost */
+static bool quiet;                /* callbacks do nothing */
 static _Alignas(64) unsigned char arena[128];
 
 static void act(void);
@@ -40,16 +40,17 @@ static void *some_address(void) {
     uint8_t choice = byte();
     unsigned char *address = &arena[offsets[choice % 8]];
     switch (choice / 8) {
-        case 1: return NULL;
-        case 2: return address + 1;
-        case 3: return address + 2;
-        default: return address;
+    case 1: return NULL;
+    case 2: return address + 1;
+    case 3: return address + 2;
+    default: return address;
     }
 }
 
 static int64_t some_timeout_ns(void) {
-    static const int64_t timeouts_ns[] = {INT64_MIN, -1, 0, 1, 2, 3, 63, 64, 65, 4095, 4097, 1 << 18, 1000000000,
-                                          INT64_MAX - 1, VIGIL_FOREVER, VIGIL_FOREVER};
+    static const int64_t timeouts_ns[] = {
+        INT64_MIN,     -1,           0, 1, 2, 3, 63, 64, 65, 4095, 4097, 1 << 18, 1000000000, INT64_MAX - 1,
+        VIGIL_FOREVER, VIGIL_FOREVER};
     return timeouts_ns[byte() % 16];
 }
 
@@ -73,8 +74,8 @@ static uint64_t value_at(const void *address, bool wide) {
 }
 
 static void check_answer(int64_t answer, int64_t expected) {
-    CHECK(answer == expected, "answer %lld (%s) instead of %lld (%s)", (long long)answer, vigil_status_name((int)answer),
-          (long long)expected, vigil_status_name((int)expected));
+    CHECK(answer == expected, "answer %lld (%s) instead of %lld (%s)", (long long)answer,
+          vigil_status_name((int)answer), (long long)expected, vigil_status_name((int)expected));
 }
 
 /* Agents. */
@@ -90,11 +91,8 @@ static int dispatch_error(int agent) {
     return error ? error : model.agents[agent].dispatching ? VIGIL_EREENTRANT : VIGIL_OK;
 }
 
-static size_t mail_left(int agent) {
-    size_t left = 0;
-    vigil_agent *real = model.agents[agent].real;
-    for (uint32_t slot = real->seat.mail / MAIL_SLOT; slot; slot = real->lot->slots[slot].next) left++;
-    return left;
+static bool has_mail(int agent) {
+    return seat_has_mail(&model.agents[agent].real->seat);
 }
 
 /* At rest, an agent with mail has been rung for, and its descriptor's alarm is early enough. */
@@ -131,8 +129,10 @@ static void on_post(vigil_agent *agent, void *number) {
 static void create(int agent, unsigned flags) {
     struct model_agent *is = &model.agents[agent];
     if (is->real) return;
-    int expected = flags > 1 ? VIGIL_EINVAL : fuzz_no_descriptors ? VIGIL_ESYSTEM
-                   : model_seats() == PRIM_SEAT_LIMIT - 1 ? VIGIL_ELIMIT : VIGIL_OK;
+    int expected = flags > 1                              ? VIGIL_EINVAL
+                   : fuzz_no_descriptors                  ? VIGIL_ESYSTEM
+                   : model_seats() == PRIM_SEAT_LIMIT - 1 ? VIGIL_ELIMIT
+                                                          : VIGIL_OK;
     fuzz_trace("create agent %d, flags %u", agent, flags);
     vigil_agent *real = NULL;
     check_answer(vigil_agent_create(&real, flags), expected);
@@ -156,7 +156,8 @@ static void destroy(int agent) {
     }
     check_answer(status, expected);
     if (expected != VIGIL_OK) return;
-    if (!is->forked) model_read_stops(agent, 0);
+    if (!is->forked && model_stop_is_next(agent, UINT64_MAX)) model_read_stop(agent);
+    CHECK(is->letters == 0, "mail has been lost with its agent");
     CHECK(!model_pending(agent), "operations have survived their agent");
     for (int i = 0; i < OPS; i++) {
         if (model.ops[i].place != LOST || model.ops[i].agent != agent) continue;
@@ -177,9 +178,10 @@ static struct beginning begin(int agent) {
     return (struct beginning){fuzz_now_ns, model.came, model.sent};
 }
 
-static void end(int agent, struct beginning began) {
+static void end(int agent, struct beginning began, bool stop_read) {
     struct model_agent *is = &model.agents[agent];
-    model_read_stops(agent, mail_left(agent));
+    if (model_stop_is_next(agent, stop_read ? UINT64_MAX : began.sent)) model_read_stop(agent);
+    CHECK(has_mail(agent) == (is->letters > 0), "agent %d: %zu letters should be left", agent, is->letters);
     CHECK(!model_overdue(agent, began.now_ns, began.came), "agent %d: a deadline has not been served", agent);
     CHECK(!is->letters || is->mail[0].sent > began.sent, "agent %d: mail has not been served", agent);
     is->dispatching = false;
@@ -201,7 +203,7 @@ static void dispatch(int agent) {
         is->dispatching = false;
         check_answer(answer, VIGIL_EFORKED);
     } else {
-        end(agent, began);
+        end(agent, began, answer > is->served);
         check_answer(answer, is->served);
     }
 }
@@ -232,7 +234,8 @@ static void run(int agent, int64_t until_ns) {
         is->dispatching = false;
         check_answer(status, VIGIL_EFORKED);
     } else {
-        end(agent, began);
+        /* With mail left, only a stop explains VIGIL_OK; after it, run does not look again. */
+        end(agent, began, !has_mail(agent) || (status == VIGIL_OK && !is->stopping));
         check_answer(status, expected_of_run(agent, until_ns));
         is->stopping = false;
     }
@@ -259,7 +262,7 @@ static void post(int agent) {
 }
 
 static void stop(int agent) {
-    if (!may_post(agent)) return;
+    if (!may_post(agent) || model_has_stop(agent)) return;
     int expected = post_error(agent);
     fuzz_trace("stop agent %d", agent);
     check_answer(vigil_agent_stop(model.agents[agent].real), expected);
@@ -370,8 +373,8 @@ static void forget(void) {
     static const uint64_t lengths[] = {0, 1, 4, 5, 8, 12, 64, 128, 4096, 1 << 20};
     uint64_t to_end = UINT64_MAX - key(address) + 1, length = lengths[byte() % 10];
     switch (byte() % 16) {
-        case 0: length = to_end; break;
-        case 1: length = to_end + 1; break;
+    case 0: length = to_end; break;
+    case 1: length = to_end + 1; break;
     }
     int expected = !address ? VIGIL_ENULL : length > to_end ? VIGIL_ERANGE : VIGIL_OK;
     fuzz_trace("forget word %d, %llu", (int)((unsigned char *)address - arena), (unsigned long long)length);
@@ -437,7 +440,7 @@ static uint64_t slots_used(bool with_stops) {
     return used;
 }
 
-/* Until there are no more slots, except some that other threads may hold ready for themselves: a chunk and a spare each. */
+/* Until there are no more slots, except those that other threads hold ready: a chunk and a spare each at most. */
 static void flood(int agent) {
     struct model_agent *is = &model.agents[agent];
     if (dispatch_error(agent)) return;
@@ -449,7 +452,8 @@ static void flood(int agent) {
     CHECK(slots_used(true) + (SLOT_CHUNK + 1) * (FUZZ_THREADS - 1) >= SLOTS, "the limit is reached too early");
     check_answer(vigil_agent_stop(is->real), VIGIL_ELIMIT);
     uint32_t value = (uint32_t)value_at(arena, false);
-    if (model.ops[0].place == IDLE) check_answer(vigil_wait32_async(is->real, &ops[0], arena, value, 1, on_op), VIGIL_ELIMIT);
+    int in_use = model.ops[0].place == IDLE ? VIGIL_ELIMIT : VIGIL_EINUSE;
+    check_answer(vigil_wait32_async(is->real, &ops[0], arena, value, 1, on_op), in_use);
     check_answer(vigil_wait32(arena, value, 1), model_may_not_block(fuzz_thread) ? VIGIL_EMAYNOTBLOCK : VIGIL_ELIMIT);
     bool was_quiet = quiet;
     quiet = true;
@@ -491,44 +495,70 @@ static int some_agent(uint8_t which) {
     return agent;
 }
 
+static void act_rarely(uint8_t which) {
+    switch (which % 16) {
+    case 0:
+    case 1:
+    case 2:
+    case 3: misuse(); break;
+    case 4:
+    case 5:
+    case 6:
+    case 7: flood(which / 16 % AGENTS); break;
+    case 8: fork_process(); break;
+    default: end_thread(which / 16 % FUZZ_THREADS); break;
+    }
+}
+
 static void act(void) {
     uint8_t action = byte(), which = byte();
     int agent = some_agent(which), op = which / AGENTS % OPS;
     bool flag = which >= 128;
     model.moved_ns = fuzz_now_ns;
     switch (action % 32) {
-        case 0: case 1: case 2: case 3: case 4: case 5: wait_async(agent, op); break;
-        case 6: case 7: case 8: case 9: notify_some(); break;
-        case 10: case 11: wait_blocking(); break;
-        case 12: case 13: cancel(op); break;
-        case 14: case 15: dispatch(agent); break;
-        case 16: run(agent, INT64_MAX); break;
-        case 17: run(agent, which % 16 == 15 ? -1 : (int64_t)(fuzz_now_ns + which)); break;
-        case 18: case 19: post(agent); break;
-        case 20: stop(agent); break;
-        case 21: forget(); break;
-        case 22: refer(op, flag); break;
-        case 23: refer_agent(agent, flag); break;
-        case 24: case 25: create(which % AGENTS, which / AGENTS % 8 == 0 ? 2 : which / AGENTS % 2); break;
-        case 26: if (flag) destroy(agent); break;
-        case 27: ask_fd(agent); break;
-        case 28: store(); break;
-        case 29: advance(); break;
-        case 30:
-            fuzz_early_returns = which % 4;
-            fuzz_no_descriptors = which / 4 % 8 == 0;
-            break;
-        case 31:
-            switch (which % 4) {
-                case 0: misuse(); break;
-                case 1: flood(which / 4 % AGENTS); break;
-                case 2: end_thread(which / 4 % FUZZ_THREADS); break;
-                case 3: if (which >= 192) fork_process(); break;
-            }
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+    case 5: wait_async(agent, op); break;
+    case 6:
+    case 7:
+    case 8:
+    case 9: notify_some(); break;
+    case 10:
+    case 11: wait_blocking(); break;
+    case 12:
+    case 13: cancel(op); break;
+    case 14:
+    case 15: dispatch(agent); break;
+    case 16: run(agent, INT64_MAX); break;
+    case 17: run(agent, which % 16 == 15 ? -1 : (int64_t)(fuzz_now_ns + which)); break;
+    case 18:
+    case 19: post(agent); break;
+    case 20: stop(agent); break;
+    case 21: forget(); break;
+    case 22: refer(op, flag); break;
+    case 23: refer_agent(agent, flag); break;
+    case 24:
+    case 25: create(which % AGENTS, which / AGENTS % 8 == 0 ? 2 : which / AGENTS % 2); break;
+    case 26:
+        if (flag) destroy(agent);
+        break;
+    case 27: ask_fd(agent); break;
+    case 28: store(); break;
+    case 29: advance(); break;
+    case 30:
+        fuzz_early_returns = which % 4;
+        fuzz_no_descriptors = which / 4 % 8 == 0;
+        break;
+    case 31: act_rarely(which); break;
     }
     model.moved_ns = fuzz_now_ns;
     for (int i = 0; i < AGENTS; i++) check_rest(i);
-    for (uint64_t i = 0; i < sizeof arena; i += 4) check_answer(vigil_waiters(&arena[i]), model_waiters(key(&arena[i])));
+    for (unsigned char *word = arena; word < arena + sizeof arena; word += 4) {
+        check_answer(vigil_waiters(word), model_waiters(key(word)));
+    }
 }
 
 /* Asleep in a blocking wait or in its innermost vigil_agent_run. */
@@ -574,7 +604,7 @@ static void begin_input(void) {
 
 static void check_nothing_left(void) {
     const struct lot *lot = lot_private();
-    for (int i = 0; i < 1 << PRIM_BUCKET_BITS; i++) CHECK(!lot->buckets[i].word && !lot->buckets[i].line, "a line is left over");
+    for (int i = 0; i < 1 << PRIM_BUCKET_BITS; i++) CHECK(!lot->buckets[i].word, "a waiter is left over");
     for (uint32_t i = 1; i < lot->chunks_used; i++) CHECK(lot->chunks[i].free == UINT64_MAX, "a slot is left over");
     for (uint32_t i = 1; i < lot->seats_used; i++) CHECK(!lot->seats[i], "a seat is left over");
 }

@@ -12,8 +12,12 @@ void model_reset(void) {
 /* The line. */
 
 void model_join(struct waiter *waiter, int agent, uint64_t address, uint64_t deadline_ns) {
-    *waiter = (struct waiter){.place = IN_LINE, .agent = agent, .address = address, .deadline_ns = deadline_ns,
-                              .came = model.came++, .referenced = agent != NO_AGENT};
+    *waiter = (struct waiter){.place = IN_LINE,
+                              .agent = agent,
+                              .address = address,
+                              .deadline_ns = deadline_ns,
+                              .came = model.came++,
+                              .referenced = agent != NO_AGENT};
     model.line[model.waiting++] = waiter;
 }
 
@@ -79,15 +83,31 @@ static void remove_letter(struct model_agent *agent, size_t at) {
     memmove(&agent->mail[at], &agent->mail[at + 1], (agent->letters - at) * sizeof agent->mail[0]);
 }
 
-static void read_stop(struct model_agent *agent) {
-    CHECK(agent->letters && !agent->mail[0].waiter && agent->mail[0].post == STOP, "mail has been lost");
-    remove_letter(agent, 0);
-    agent->stopping = true;
+static bool is_stop(const struct letter *letter) {
+    return !letter->waiter && letter->post == STOP;
+}
+
+bool model_has_stop(int agent) {
+    const struct model_agent *is = &model.agents[agent];
+    size_t at = 0;
+    while (at < is->letters && !is_stop(&is->mail[at])) at++;
+    return at < is->letters;
+}
+
+bool model_stop_is_next(int agent, uint64_t sent_until) {
+    const struct model_agent *is = &model.agents[agent];
+    return is->letters && is_stop(&is->mail[0]) && is->mail[0].sent <= sent_until;
+}
+
+void model_read_stop(int agent) {
+    remove_letter(&model.agents[agent], 0);
+    model.agents[agent].stopping = true;
 }
 
 /* All before this one must have been read, except that other lines' of the same vigil_forget may follow. */
-static void read_letter(struct model_agent *agent, const struct waiter *waiter, uint64_t post) {
-    while (agent->letters && !agent->mail[0].waiter && agent->mail[0].post == STOP) read_stop(agent);
+static void read_letter(int number, const struct waiter *waiter, uint64_t post) {
+    struct model_agent *agent = &model.agents[number];
+    if (model_stop_is_next(number, UINT64_MAX)) model_read_stop(number);
     size_t at = 0;
     while (at < agent->letters && (agent->mail[at].waiter != waiter || agent->mail[at].post != post)) at++;
     CHECK(at < agent->letters, "a callback is called that is not due");
@@ -110,7 +130,8 @@ static void check_deadline(const struct waiter *waiter) {
     CHECK(fuzz_now_ns == waiter->deadline_ns || fuzz_now_ns <= model.moved_ns, "a deadline fires late");
     for (size_t i = 0; i < model.waiting; i++) {
         const struct waiter *other = model.line[i];
-        CHECK(other->agent != waiter->agent || other->deadline_ns >= waiter->deadline_ns, "a later deadline fires first");
+        bool overtaken = other->agent == waiter->agent && other->deadline_ns < waiter->deadline_ns;
+        CHECK(!overtaken, "a later deadline fires first");
     }
 }
 
@@ -118,12 +139,12 @@ void model_begins(struct waiter *waiter, int status) {
     check_place(waiter->agent);
     struct model_agent *agent = &model.agents[waiter->agent];
     if (waiter->place == DECIDED) {
-        CHECK(status == waiter->outcome, "%s instead of %s", vigil_status_name(status), vigil_status_name(waiter->outcome));
-        read_letter(agent, waiter, 0);
+        CHECK(status == waiter->outcome, "a callback with %d instead of %d", status, waiter->outcome);
+        read_letter(waiter->agent, waiter, 0);
         waiter->place = IDLE;
     } else {
         CHECK(waiter->place == IN_LINE, "a callback for nothing");
-        CHECK(status == (agent->closing ? VIGIL_CANCELLED : VIGIL_TIMED_OUT), "%s in line", vigil_status_name(status));
+        CHECK(status == (agent->closing ? VIGIL_CANCELLED : VIGIL_TIMED_OUT), "a callback with %d in line", status);
         if (!agent->closing) check_deadline(waiter);
         model_leave(waiter);
         agent->served++;
@@ -132,12 +153,7 @@ void model_begins(struct waiter *waiter, int status) {
 
 void model_post_begins(int agent, uint64_t number) {
     check_place(agent);
-    read_letter(&model.agents[agent], NULL, number);
-}
-
-void model_read_stops(int agent, size_t left) {
-    while (model.agents[agent].letters > left) read_stop(&model.agents[agent]);
-    CHECK(model.agents[agent].letters == left, "%zu letters left", left);
+    read_letter(agent, NULL, number);
 }
 
 static bool pending(const struct waiter *op, int agent) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.h - what the library must answer, by the plainest means: one list of all who wait, in the order in which they came;
- * for each agent one list of what it has yet to be told. Every function changes the model and says what is right; model_begins
- * is told of a callback, and checks that it may happen now.
+ * model.h - what the library must answer, by the plainest means: one list of all who wait, in the order in which they
+ * came, and for each agent one list of what it has yet to be told. Most functions change the model and say what is
+ * right; model_begins is told of a callback, and checks that it may happen now.
  */
 #ifndef VIGIL_FUZZ_MODEL_H
 #define VIGIL_FUZZ_MODEL_H
@@ -10,25 +10,25 @@
 #include "fuzz_prim.h"
 #include "vigil/vigil.h"
 
-#define AGENTS 4 /* one more than there are seats */
-#define OPS 12
-#define NO_AGENT (-1)
+#define AGENTS     4 /* one more than there are seats */
+#define OPS        12
+#define NO_AGENT   (-1)
 #define FOREVER_NS UINT64_MAX
 
 /* Somebody who waits, or may: an operation or a thread. */
 struct waiter {
     enum { IDLE, IN_LINE, DECIDED, LOST } place; /* LOST: pending when the process forked */
-    int agent;                                  /* NO_AGENT: a thread */
-    uint64_t address, deadline_ns, came;        /* `came`: how many had come to any line before */
-    int outcome;                                /* DECIDED */
+    int agent;                                   /* NO_AGENT: a thread */
+    uint64_t address, deadline_ns, came;         /* `came`: how many had come to any line before */
+    int outcome;                                 /* DECIDED */
     bool referenced;
 };
 
 /* What an agent has yet to be told: of a waiter's outcome or, if that is null, to call a function. */
 struct letter {
     struct waiter *waiter;
-    uint64_t post;   /* its number; STOP: the library's own */
-    uint64_t sent;   /* letters of one vigil_forget share a number, and different lines' may come in any order */
+    uint64_t post; /* its number; STOP: the library's own */
+    uint64_t sent; /* letters of one vigil_forget share a number, and different lines' may come in any order */
     uint64_t address;
 };
 #define STOP 0
@@ -65,8 +65,10 @@ void model_post(int agent, uint64_t number);
 /* A callback begins: is it its turn, and is that its outcome? */
 void model_begins(struct waiter *waiter, int status);
 void model_post_begins(int agent, uint64_t number);
-/* The library has `left` letters for the agent. Stops are not seen when they are read; all that is missing must be these. */
-void model_read_stops(int agent, size_t left);
+/* Stops are not seen when they are read: there is one in the mail at most, and who infers that it was read says so. */
+bool model_has_stop(int agent);
+bool model_stop_is_next(int agent, uint64_t sent_until);
+void model_read_stop(int agent);
 
 /* Whether anything keeps vigil_agent_run going; whether a deadline until then has not been served. */
 bool model_referenced(int agent);

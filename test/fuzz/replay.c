@@ -17,7 +17,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define INPUT_BYTES 1024
-#define HANG_S 20 /* no input takes more than milliseconds */
+#define HANG_S      20 /* no input takes more than milliseconds */
 
 static uint8_t input[INPUT_BYTES];
 static size_t input_bytes;
@@ -71,7 +71,7 @@ static int run_file(const char *name) {
 }
 
 static unsigned bug_number(const char *name) {
-#define X(bug, text) \
+#define X(bug, text)                                                                                                   \
     if (strcmp(name, #bug) == 0) return BUG_##bug;
     SIM_BUGS(X)
 #undef X

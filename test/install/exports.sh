@@ -4,7 +4,8 @@
 . "$(dirname "$0")/common.sh"
 objdump -p "$libdir/libvigil.so" | grep -q 'SONAME *libvigil\.so\.0$' || fail "the soname is not libvigil.so.0"
 
-nm -D --defined-only "$libdir/libvigil.so" | awk '$2 != "A" { sub("@.*", "", $3); print $3 }' | sort >"$scratch/exported"
+nm -D --defined-only "$libdir/libvigil.so" | awk '$2 != "A" { sub("@.*", "", $3); print $3 }' |
+    sort >"$scratch/exported"
 # What follows VIGIL_API up to the parenthesis ends in the function's name.
 cat "$stage"/include/vigil/*.h | tr '\n' ' ' | grep -o 'VIGIL_API [^(;]*(' | grep -o 'vigil_[a-z0-9_]*(' | tr -d '(' |
     sort >"$scratch/declared"

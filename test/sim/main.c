@@ -138,7 +138,8 @@ static void list_everything(void) {
 
 static void usage(void) {
     fprintf(stderr, "usage: sim_test [--list] [--bugs] [--scenario NAME] [--bug NAME] [--replay CHOICES]\n"
-                    "                [--random SEED --runs N] [--preemptions N] [--stale N] [--seconds N]\n");
+                    "                [--random SEED --runs N] [--preemptions N] [--stale N] [--seconds N]\n"
+                    "--seconds is for each scenario; what the exhaustive part leaves of it goes to random runs\n");
     exit(2);
 }
 
@@ -177,7 +178,9 @@ static void option(const char *argument, const char *value) {
     } else if (strcmp(argument, "--runs") == 0) {
         search->random_runs = strtoull(value, NULL, 10);
     } else if (strcmp(argument, "--preemptions") == 0) {
-        search->limit[SIM_PREEMPTION] = search->deviations = (unsigned)strtoul(value, NULL, 10);
+        /* All of them, however long it takes. */
+        search->limit[SIM_TURN] = search->limit[SIM_PREEMPTION] = (unsigned)strtoul(value, NULL, 10);
+        search->deviations = 2 * search->limit[SIM_PREEMPTION];
         search->executions = UINT64_MAX / 8;
     } else if (strcmp(argument, "--stale") == 0) {
         search->limit[SIM_STALE] = (unsigned)strtoul(value, NULL, 10);

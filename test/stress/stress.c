@@ -7,8 +7,8 @@
  * Rounds of four kinds take turns, each with a seed of its own; the last line says how many rounds passed and failed.
  *
  *     storm    threads and agents wait, time out and cancel on a handful of words; others notify and forget. In the end
- *              the sum of what notify answered is the number of waits that answered ok, the sum of what forget answered is
- *              the number of those cancelled, and nobody is left.
+ *              the sum of what notify answered is the number of waits that answered ok, the sum of what forget answered
+ *              is the number of those cancelled, and nobody is left.
  *     fall     the same without forget; in the end the agents are destroyed with their operations pending.
  *     ring     a token goes round threads and agents by notification alone, carrying a plain payload.
  *     relay    the word is changed and notified once, as a lock or a channel would: a lost wake-up hangs.
@@ -344,7 +344,7 @@ static void let_run(int64_t duration_ns) {
 static void check_tally(const struct tally *sum, bool with_forget) {
     FAIL_UNLESS(sum->ok == sum->notified, "%" PRId64 " ok, %" PRId64 " notified", sum->ok, sum->notified);
     FAIL_UNLESS(sum->started == sum->ok + sum->timed_out + sum->cancelled + sum->withdrawn,
-                "%" PRId64 " started, %" PRId64 " ok, %" PRId64 " timed out, %" PRId64 " cancelled, %" PRId64 " withdrawn",
+                "%" PRId64 " started, %" PRId64 " ok, %" PRId64 " late, %" PRId64 " cancelled, %" PRId64 " withdrawn",
                 sum->started, sum->ok, sum->timed_out, sum->cancelled, sum->withdrawn);
     if (with_forget) {
         FAIL_UNLESS(sum->cancelled == sum->forgotten, "%" PRId64 " cancelled, %" PRId64 " forgotten", sum->cancelled,

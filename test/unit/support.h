@@ -151,7 +151,8 @@ static inline void note(vigil_op *op, int status) {
     __atomic_add_fetch(&noted->calls, 1, __ATOMIC_RELEASE);
 }
 
-static inline int noted_start(vigil_agent *agent, struct noted *noted, const volatile void *address, int64_t timeout_ns) {
+static inline int noted_start(vigil_agent *agent, struct noted *noted, const volatile void *address,
+                              int64_t timeout_ns) {
     return vigil_wait32_async(agent, &noted->op, address, 0, timeout_ns, note);
 }
 

@@ -727,7 +727,7 @@ static void callbacks_of_destroy_cannot_start_anything(void **state) {
 
 static struct noted *next_victim;
 
-static void notify_or_cancel_next(vigil_op *op, int status) {
+static void notify_and_cancel(vigil_op *op, int status) {
     note(op, status);
     answers_inside[0] = vigil_notify(word + 1, 1);
     answers_inside[1] = vigil_cancel(&next_victim->op);
@@ -739,7 +739,7 @@ static void callbacks_of_destroy_may_notify_and_cancel(void **state) {
     vigil_agent *other = new_agent(0);
     struct noted first = {0}, second = {0}, third = {0};
     next_victim = &third;
-    assert_int_equal(vigil_wait32_async(other, &first.op, word, 0, VIGIL_FOREVER, notify_or_cancel_next), VIGIL_PENDING);
+    assert_int_equal(vigil_wait32_async(other, &first.op, word, 0, VIGIL_FOREVER, notify_and_cancel), VIGIL_PENDING);
     noted_pending(other, &second, word + 1);
     noted_pending(other, &third, word + 2);
     assert_int_equal(vigil_notify(word, 1), 1);
@@ -765,7 +765,8 @@ static void callbacks_of_destroy_may_free_their_operations(void **state) {
     freed = 0;
     for (int i = 0; i < 10; i++) {
         vigil_op *op = calloc(1, sizeof *op);
-        assert_int_equal(vigil_wait32_async(other, op, word, 0, i % 2 ? SECOND : VIGIL_FOREVER, free_own), VIGIL_PENDING);
+        int64_t timeout_ns = i % 2 ? SECOND : VIGIL_FOREVER;
+        assert_int_equal(vigil_wait32_async(other, op, word, 0, timeout_ns, free_own), VIGIL_PENDING);
     }
     end_agent(other);
     assert_int_equal(freed, 10);

@@ -497,7 +497,8 @@ static void a_callback_frees_its_operation(void **state) {
     (void)state;
     for (int i = 0; i < 10; i++) {
         vigil_op *op = calloc(1, sizeof *op);
-        assert_int_equal(vigil_wait32_async(agent, op, word, 0, i % 2 ? SECOND : VIGIL_FOREVER, free_own), VIGIL_PENDING);
+        int64_t timeout_ns = i % 2 ? SECOND : VIGIL_FOREVER;
+        assert_int_equal(vigil_wait32_async(agent, op, word, 0, timeout_ns, free_own), VIGIL_PENDING);
     }
     assert_int_equal(vigil_notify(word, VIGIL_ALL), 10);
     assert_int_equal(dispatch(), 10);

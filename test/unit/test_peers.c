@@ -140,7 +140,7 @@ static void a_blocking_wait_behind_ones_own_asynchronous_one(void **state) {
     assert_int_equal(noted.status, VIGIL_OK);
 }
 
-/* parking_lot#515, RustPython#6963: the child of a fork found the queues of threads that it did not have, and crashed. */
+/* parking_lot#515, RustPython#6963: a fork's child found the queues of threads that it did not have, and crashed. */
 static void no_stale_queues_after_fork(void **state) {
     (void)state;
     struct sleeper sleepers[3];
@@ -217,7 +217,7 @@ static void *answer_each(void *rounds) {
     return NULL;
 }
 
-/* llvm#109290, llvm#77659: atomic wait lost wake-ups; Moddable XS compares before it takes the lock and can lose them too. */
+/* llvm#109290, llvm#77659: atomic wait lost wake-ups; so can Moddable XS, which compares before it takes the lock. */
 static void no_wake_is_lost_between_two(void **state) {
     (void)state;
     const uint32_t rounds = 30000;
@@ -323,7 +323,7 @@ static void memory_is_bounded_by_those_who_wait(void **state) {
     free(words);
 }
 
-/* node#44729, node#61941, deno#15358, bun#34911: does a pending asynchronous wait keep the loop alive? Users want to choose. */
+/* node#44729, node#61941, deno#15358, bun#34911: does a pending wait keep the loop alive? Users want to choose. */
 static void whether_a_pending_wait_keeps_the_loop_alive(void **state) {
     (void)state;
     struct noted keeps = {0}, does_not = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hard places: first uses, cancelled threads, forks inside callbacks, exhausted keys and address space, the top of memory.
+ * Hard places: first uses, cancelled threads, forks inside callbacks, no keys and little address space left, the top of
+ * memory.
  *
  * Each test runs alone, in a child that has never used the library before; one that hangs is killed by its alarm.
  */
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -17,7 +19,7 @@
 
 #include "agent/agent.h"
 
-#define MEBIBYTE ((size_t)1 << 20)
+#define MEBIBYTE      ((size_t)1 << 20)
 #define NOT_PERMITTED 77 /* a child's exit status */
 
 /* The child of a process with threads may end its workers: the thread sanitizer would rather it did not. */
@@ -57,10 +59,17 @@ struct scenario {
     void (*checks)(void);
 };
 
+/* cmocka catches these, and would run on into the next test. */
+static void let_crashes_kill(void) {
+    const int crashes[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS};
+    for (size_t i = 0; i < COUNT_OF(crashes); i++) signal(crashes[i], SIG_DFL);
+}
+
 static void alone(void **state) {
     const struct scenario *scenario = *state;
     pid_t child = fork_here();
     if (child == 0) {
+        let_crashes_kill();
         scenario->checks();
         _exit(0);
     }
@@ -102,8 +111,9 @@ static void destroy_value(void *value) {
 
 static void *wait_with_every_key_in_use(void *unused) {
     for (size_t i = 0; i < key_count; i++) CHECK(pthread_setspecific(keys[i], &keys[i]) == 0);
-    CHECK(vigil_wait32(word, 0, MILLISECOND) == VIGIL_ENOMEM);
+    int status = vigil_wait32(word, 0, 1);
     for (size_t i = 0; i < key_count; i++) CHECK(pthread_getspecific(keys[i]) == &keys[i]);
+    CHECK(status == VIGIL_ENOMEM);
     return unused;
 }
 
@@ -155,11 +165,11 @@ static bool may_lock_all_memory(void) {
 
 static void locking_all_memory_does_not_fill_the_lot(void) {
     if (UNDER_ASAN || UNDER_TSAN) _exit(NOT_PERMITTED); /* they have mlockall do nothing */
-    limit_address_space(512 * MEBIBYTE);                /* so that failing does not take all the memory there is */
+    limit_address_space(512 * MEBIBYTE);                /* the lot takes half of it: so much it would fill */
     if (!may_lock_all_memory()) _exit(NOT_PERMITTED);
     size_t before = resident_bytes();
     CHECK(vigil_wait32(word, 0, 1) == VIGIL_TIMED_OUT);
-    CHECK(resident_bytes() < before + 16 * MEBIBYTE);
+    CHECK(resident_bytes() < before + 64 * MEBIBYTE); /* under qemu, its own memory is among it */
 }
 
 /* Notifying. */
@@ -230,7 +240,7 @@ static struct slot *slot_of_the_thread_in_line(void) {
     return NULL;
 }
 
-/* The agent's bell is made to block the notifier that rings it. So where it blocks, it must not have woken the thread yet. */
+/* The agent's bell is made to block the notifier that rings it: by then, it must not have woken the thread yet. */
 static void an_agent_is_rung_before_the_thread_behind_it_is_woken(void) {
     vigil_agent *agent = create(0);
     int bell = agent->seat.bell.event_fd;
@@ -393,6 +403,7 @@ static void a_dead_agent_outlives_the_callback_that_forked(void) {
     CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
 }
 
+/* musl's pthread_join waits for the thread that is not there; glibc's knows. */
 static void a_forks_child_joins_a_worker_without_its_thread(void) {
     vigil_worker *worker;
     unsigned counter = 0;

@@ -64,7 +64,8 @@ static void what_was_posted_before_stop_runs(void **state) {
     for (int i = 0; i < 100; i++) {
         memset(&seen, 0, sizeof seen);
         vigil_worker *worker = new_worker(see, NULL);
-        for (int j = 0; j < 50; j++) assert_int_equal(vigil_agent_post(vigil_worker_agent(worker), see, NULL), VIGIL_OK);
+        vigil_agent *agent = vigil_worker_agent(worker);
+        for (int j = 0; j < 50; j++) assert_int_equal(vigil_agent_post(agent, see, NULL), VIGIL_OK);
         stop_and_join(worker);
         assert_int_equal(seen.count, 51);
     }

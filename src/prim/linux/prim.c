@@ -90,6 +90,7 @@ static void close_fd(int fd) {
 
 bool prim_bell_open(struct prim_bell *bell) {
     bell->poll_fd = bell->alarm_fd = -1;
+    bell->rings = 0;
     bell->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return bell->event_fd >= 0;
 }
@@ -103,9 +104,11 @@ void prim_bell_close(struct prim_bell *bell) {
 }
 
 void prim_bell_ring(struct prim_bell *bell) {
-    int errno_before = errno;
+    int errno_before = errno, event_fd = bell->event_fd;
     uint64_t one = 1;
-    long written = syscall(SYS_write, bell->event_fd, &one, sizeof one);
+    __atomic_fetch_add(&bell->rings, 1,
+                       __ATOMIC_RELEASE); /* the kernel orders ring and take as well, but does not tell the compiler */
+    long written = syscall(SYS_write, event_fd, &one, sizeof one);
     assert(written == sizeof one); /* the counter holds at most one ring */
     (void)written;
     errno = errno_before;
@@ -115,6 +118,7 @@ bool prim_bell_take(struct prim_bell *bell) {
     int errno_before = errno;
     uint64_t rings;
     bool taken = syscall(SYS_read, bell->event_fd, &rings, sizeof rings) == sizeof rings;
+    prim_load_acquire(&bell->rings);
     errno = errno_before;
     return taken;
 }

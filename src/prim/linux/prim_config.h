@@ -6,6 +6,7 @@
 #define PRIM_BUCKET_BITS 20         /* 2^20 buckets of 8 bytes */
 #define PRIM_CHUNK_LIMIT (1u << 20) /* 64 million waiters of 64 bytes, in chunks of 64 */
 #define PRIM_CHUNK_LEAST (1u << 6)
+#define PRIM_SLOT_CHUNK  64u
 #define PRIM_SEAT_LIMIT  (1u << 16) /* agents */
 
 /* Turns of prim_pause before a thread sleeps: at most, and at least. */

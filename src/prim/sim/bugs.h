@@ -10,7 +10,7 @@
 
 /* X(name, "what goes wrong") */
 #define SIM_BUGS(X)                                                                                                    \
-    X(compare_before_lock, "wait compares the word before it is announced in the line")                                \
+    X(compare_before_lock, "wait compares the word only before it takes the lock")                                     \
     X(missing_fence, "notify reads the count of waiters without a fence before it")                                    \
     X(lifo, "the youngest waiter is served first")                                                                     \
     X(counted_twice, "a notified waiter stays in line and is counted again")                                           \
@@ -18,13 +18,13 @@
     X(cancel_loses, "cancel succeeds on a waiter that was notified already")                                           \
     X(spurious_return, "a wake-up without a reason ends the wait")                                                     \
     X(early_deadline, "a deadline fires a nanosecond early")                                                           \
-    X(wrong_line, "two addresses of one bucket share a line")                                                          \
+    X(wrong_line, "any line of a bucket is taken for the right one")                                                   \
     X(lost_mail, "two that drop mail at once lose one of the letters")                                                 \
     X(sleep_without_check, "an agent falls asleep without looking into its mailbox again")                             \
     X(double_ring, "a bell is rung that has not been answered yet")                                                    \
     X(release_forgotten, "a woken thread does not see what its notifier wrote")                                        \
-    X(forget_misses, "forget leaves a waiter in line")                                                                 \
-    X(bell_lost, "an agent takes the ring after it emptied its mailbox")                                               \
+    X(forget_misses, "forget leaves out the last word")                                                                \
+    X(bell_lost, "an agent says that it took the ring before it does")                                                 \
     X(mail_not_turned, "an agent reads its mail newest first")                                                         \
     X(wake_before_state, "a thread is woken before its slot says why")
 

@@ -8,8 +8,8 @@
  *
  * Exhaustive exploration leaves out what makes no difference. When a fiber is preempted before its operation and
  * nothing that conflicts with the operation happens until it goes on, then the same would have come of preempting it
- * one operation later, which is no more of a deviation. So a preempted fiber is `asleep` until somebody does something that
- * conflicts, and an execution in which only sleepers could go on is dropped. And nobody is preempted before an
+ * one operation later, which is no more of a deviation. So a preempted fiber is `asleep` until somebody does something
+ * that conflicts, and an execution in which only sleepers could go on is dropped. And nobody is preempted before an
  * operation on a place where no other fiber was ever seen to do anything that conflicts.
  */
 #define _GNU_SOURCE

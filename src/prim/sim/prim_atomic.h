@@ -30,7 +30,7 @@ void sim_pause(const struct sim_site *site);
 #define SIM_BITS(v) ((uint64_t)(uintptr_t)(v))
 /* The type of *p without its qualifiers: what the comma operator yields. */
 #define SIM_TYPE(p) __typeof__(((void)0, *(p)))
-/* Does `call`, in which `sim_site` is this place in the source. As a statement expression its value may be left unused. */
+/* Does `call`, in which `sim_site` is this place in the source. A statement expression's value may be left unused. */
 #define SIM_AT(operation, expression, call)                                                                            \
     __extension__({                                                                                                    \
         static const struct sim_site sim_site = {operation, expression, __FILE__, __LINE__};                           \

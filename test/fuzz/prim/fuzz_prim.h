@@ -2,22 +2,22 @@
 /*
  * fuzz_prim.h - an operating system for the fuzzer: one real thread, and time that passes only when we say so.
  *
- * Where the library would put the running thread to sleep, the next thread gets its turn, on top of it on the one stack,
- * until it has had enough. Then either the sleeper has been woken, or its deadline has come. So blocking waiters stand
- * in line with all others, and yet the same bytes always give the same run.
+ * Where the library would put the running thread to sleep, the next thread gets its turn, on top of it on the one
+ * stack, until it has had enough. Then either the sleeper has been woken, or its deadline has come. So blocking waiters
+ * stand in line with all others, and yet the same bytes always give the same run.
  */
 #ifndef VIGIL_FUZZ_PRIM_H
 #define VIGIL_FUZZ_PRIM_H
 
 #include "prim.h"
 
-#define FUZZ_THREADS 4
+#define FUZZ_THREADS      4
 #define FUZZ_TIME_ENDS_NS (UINT64_C(1) << 62) /* who sleeps beyond this sleeps for ever */
 
 extern uint64_t fuzz_now_ns;
-extern unsigned fuzz_thread;         /* which one is running */
-extern unsigned fuzz_early_returns;  /* so many of the next sleeps end early, for no reason */
-extern bool fuzz_no_descriptors;     /* the operating system refuses them */
+extern unsigned fuzz_thread;        /* which one is running */
+extern unsigned fuzz_early_returns; /* so many of the next sleeps end early, for no reason */
+extern bool fuzz_no_descriptors;    /* the operating system refuses them */
 
 /* The fuzz target provides these two. The running thread is asleep; let the others do something. */
 void fuzz_others_act(void);

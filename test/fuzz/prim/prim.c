@@ -57,7 +57,7 @@ static struct sleeper {
     uint32_t expected;
     bool woken;
     struct sleeper *below; /* on the stack */
-} *sleepers;
+} * sleepers;
 
 void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
     if (*word != expected) return;
