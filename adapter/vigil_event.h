@@ -27,8 +27,8 @@
  * The base is to be run by the agent's own thread. It needs no evthread_use_pthreads on account of agents: other
  * threads notify and post without touching it. A base may have any number of agents, one seat each.
  */
-#ifndef VIGIL_EVENT_H
-#define VIGIL_EVENT_H
+#ifndef VIGIL_ADAPTER_EVENT_H
+#define VIGIL_ADAPTER_EVENT_H
 
 #include <event2/event.h>
 #include <vigil/agent.h>

@@ -29,8 +29,8 @@
  *
  * The context is to be run by the agent's own thread. A context may have any number of agents, one seat each.
  */
-#ifndef VIGIL_GLIB_H
-#define VIGIL_GLIB_H
+#ifndef VIGIL_ADAPTER_GLIB_H
+#define VIGIL_ADAPTER_GLIB_H
 
 #include <glib.h>
 #include <vigil/agent.h>

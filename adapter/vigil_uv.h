@@ -32,8 +32,8 @@
  *
  * The loop is to be run by the agent's own thread. A loop may have any number of agents, one seat each.
  */
-#ifndef VIGIL_UV_H
-#define VIGIL_UV_H
+#ifndef VIGIL_ADAPTER_UV_H
+#define VIGIL_ADAPTER_UV_H
 
 #include <errno.h>
 #include <uv.h>

@@ -5,6 +5,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/vigil)
 install(TARGETS vigil vigil_static EXPORT vigil)
 install(DIRECTORY include/vigil DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+install(DIRECTORY adapter/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vigil/adapter FILES_MATCHING PATTERN *.h)
 install(EXPORT vigil NAMESPACE vigil:: FILE vigil-targets.cmake DESTINATION ${package_dir})
 
 write_basic_package_version_file(vigil-config-version.cmake COMPATIBILITY SameMinorVersion)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An agent in a loop of plain epoll, beside another descriptor: a clock that ticks every few milliseconds. Three threads
- * work and notify; the loop waits for all of them, and for somebody who never comes, without ever blocking anywhere but
- * in epoll_wait.
+ * An agent in a loop of plain epoll, beside another descriptor: a clock that ticks every few milliseconds. Three
+ * threads work and notify; the loop waits for all of them, and for somebody who never comes, without ever blocking
+ * anywhere but in epoll_wait.
  *
  * The program checks what it shows, and exits with 1 if anything is wrong.
  */

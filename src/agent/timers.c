@@ -10,6 +10,24 @@ static unsigned lowest_bit(uint64_t bits) {
     return (unsigned)__builtin_ctzll(bits);
 }
 
+static unsigned lowest_place(const struct timers *timers, unsigned level) {
+    unsigned word = lowest_bit(timers->taken[level].words);
+    return word * 64 + lowest_bit(timers->taken[level].place[word]);
+}
+
+static void mark_taken(struct timers *timers, unsigned level, unsigned at) {
+    timers->taken[level].place[at / 64] |= UINT64_C(1) << at % 64;
+    timers->taken[level].words |= 1u << at / 64;
+    timers->levels |= 1u << level;
+}
+
+static void mark_empty(struct timers *timers, unsigned level, unsigned at) {
+    timers->taken[level].place[at / 64] &= ~(UINT64_C(1) << at % 64);
+    if (timers->taken[level].place[at / 64]) return;
+    timers->taken[level].words &= ~(1u << at / 64);
+    if (!timers->taken[level].words) timers->levels &= ~(1u << level);
+}
+
 static unsigned digit(uint64_t time_ns, unsigned level) {
     return (time_ns >> (level * TIMER_DIGIT_BITS)) & (TIMER_PLACES - 1);
 }
@@ -28,8 +46,7 @@ static void deal(struct timers *timers, vigil_op *op) {
     op->timer_link = &place->first;
     if (place->first) place->first->timer_link = &op->timer_next;
     place->first = op;
-    timers->places[level] |= UINT64_C(1) << at;
-    timers->levels |= 1u << level;
+    mark_taken(timers, level, at);
 }
 
 void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns) {
@@ -37,24 +54,18 @@ void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns) {
     deal(timers, op);
 }
 
-static void clear_place(struct timers *timers, unsigned level, unsigned at) {
-    timers->place[level][at].first = NULL;
-    timers->places[level] &= ~(UINT64_C(1) << at);
-    if (!timers->places[level]) timers->levels &= ~(1u << level);
-}
-
 void timers_remove(struct timers *timers, vigil_op *op) {
     *op->timer_link = op->timer_next;
     if (op->timer_next) op->timer_next->timer_link = op->timer_link;
     /* Its place follows from its deadline: last_ns changes only in digits below those that others are placed by. */
     unsigned level = level_of(timers, op->deadline_ns), at = digit(op->deadline_ns, level);
-    if (!timers->place[level][at].first) clear_place(timers, level, at);
+    if (!timers->place[level][at].first) mark_empty(timers, level, at);
     op->timer_link = NULL;
 }
 
 static const struct timer_place *first_place(const struct timers *timers) {
     unsigned level = lowest_bit(timers->levels);
-    return &timers->place[level][lowest_bit(timers->places[level])];
+    return &timers->place[level][lowest_place(timers, level)];
 }
 
 uint64_t timers_next(const struct timers *timers) {
@@ -74,14 +85,15 @@ static uint64_t place_begins(const struct timers *timers, unsigned level, unsign
 
 vigil_op *timers_due(struct timers *timers, uint64_t now_ns) {
     while (timers_next(timers) <= now_ns) {
-        unsigned level = lowest_bit(timers->levels), at = lowest_bit(timers->places[level]);
+        unsigned level = lowest_bit(timers->levels), at = lowest_place(timers, level);
         vigil_op *op = timers->place[level][at].first;
         if (level == 0) {
             timers_remove(timers, op);
             return op;
         }
         timers->last_ns = place_begins(timers, level, at);
-        clear_place(timers, level, at);
+        timers->place[level][at].first = NULL;
+        mark_empty(timers, level, at);
         for (vigil_op *next; op; op = next) {
             next = op->timer_next;
             deal(timers, op);

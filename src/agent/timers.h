@@ -2,14 +2,14 @@
 /*
  * timers.h - the deadlines of one agent's operations. Used by the agent's thread only.
  *
- * A radix heap: `last_ns` is a time that no deadline lies before. A deadline's level is the highest digit, in base 64,
- * in which it differs from last_ns; its place there is that digit. So everything in a lower level is earlier than
+ * A radix heap: `last_ns` is a time that no deadline lies before. A deadline's level is the highest digit, in base
+ * 1024, in which it differs from last_ns; its place there is that digit. So everything in a lower level is earlier than
  * everything in a higher one, lower places are earlier than higher ones, and all of level 0's places hold a single
  * nanosecond each. To get at the earliest, the lowest place is dealt out over the levels below it, last_ns moving up to
  * where that place begins.
  *
- * Adding and removing cost a handful of instructions; a deadline is dealt out at most once per level, typically three
- * or four times in its life. A removed one is gone at once. The links are in the operations: nothing is allocated.
+ * Adding and removing cost a handful of instructions; a deadline is dealt out at most once per level, typically twice
+ * in its life. A removed one is gone at once. The links are in the operations: nothing is allocated.
  */
 #ifndef VIGIL_TIMERS_H
 #define VIGIL_TIMERS_H
@@ -18,9 +18,10 @@
 
 #include "vigil/wait.h"
 
-#define TIMER_DIGIT_BITS 6
-#define TIMER_PLACES     64
-#define TIMER_LEVELS     11 /* 64 bits in digits of 6 */
+/* Level 1 has places of about a microsecond, level 2 of a millisecond, level 3 of a second. */
+#define TIMER_DIGIT_BITS 10
+#define TIMER_PLACES     (1u << TIMER_DIGIT_BITS)
+#define TIMER_LEVELS     7
 
 struct timer_place {
     vigil_op *first;
@@ -29,8 +30,11 @@ struct timer_place {
 
 struct timers {
     uint64_t last_ns;
-    uint32_t levels;               /* bit n: level n has any */
-    uint64_t places[TIMER_LEVELS]; /* bit n: place n has any */
+    uint32_t levels; /* bit n: level n has any */
+    struct {
+        uint32_t words;                    /* bit n: word n of these is not zero */
+        uint64_t place[TIMER_PLACES / 64]; /* bit n: place n has any */
+    } taken[TIMER_LEVELS];
     struct timer_place place[TIMER_LEVELS][TIMER_PLACES];
 };
 

@@ -13,10 +13,14 @@
 #include "lot.h"
 #include "word_lock.h"
 
+/* So many chunks' waiters, if they stand in as many lines, have touched most pages of the buckets anyway. */
+#define MANY 1024u
+
 static uint32_t new_chunk(struct lot *lot) {
     uint32_t number = lot->chunks_used;
     if (number == lot->chunk_limit) return 0;
     prim_store_relaxed(&lot->chunks_used, number + 1);
+    if (number == MANY) prim_map_densely(lot->buckets, sizeof(struct bucket) << PRIM_BUCKET_BITS);
     prim_store_relaxed(&lot->chunks[number].free, UINT64_MAX >> (64 - SLOT_CHUNK));
     return number;
 }

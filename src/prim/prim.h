@@ -53,6 +53,8 @@ void prim_wake(uint32_t *word);
  */
 void *prim_map(size_t bytes, size_t many_from);
 void prim_unmap(void *mapping, size_t bytes);
+/* From now on expect dense use of this part of a mapping. */
+void prim_map_densely(void *part, size_t bytes);
 /* Make the mapping all zero again and give its pages back. Only when no other thread exists (after fork). */
 void prim_map_clear(void *mapping, size_t bytes);
 

@@ -5,14 +5,15 @@
 set -eu
 source_dir=$1 name=$2
 shift 2
+loop=("${@/#-I/-isystem}") # the loop's own headers are not ours to judge
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror"
 flags="-I$source_dir/include -I$source_dir/adapter $warnings"
 printf '#include <vigil_%s.h>\n#include <vigil_%s.h>\nint unit_is_not_empty;\n' "$name" "$name" >"$scratch/unit.c"
 printf '#include <vigil_%s.h>\nauto attach = vigil_%s_attach;\n' "$name" "$name" >"$scratch/unit.cpp"
-# The loop's own headers are not ours to judge, and libuv's asks for POSIX.
+# libuv's header asks for POSIX.
 # shellcheck disable=SC2086
-"${CC:-cc}" -std=c11 -D_POSIX_C_SOURCE=200809L -Wstrict-prototypes $flags "${@/#-I/-isystem}" -fsyntax-only "$scratch/unit.c"
+"${CC:-cc}" -std=c11 -D_POSIX_C_SOURCE=200809L -Wstrict-prototypes $flags "${loop[@]}" -fsyntax-only "$scratch/unit.c"
 # shellcheck disable=SC2086
-"${CXX:-g++}" -std=c++17 $flags "${@/#-I/-isystem}" -fsyntax-only -x c++ "$scratch/unit.c" "$scratch/unit.cpp"
+"${CXX:-g++}" -std=c++17 $flags "${loop[@]}" -fsyntax-only -x c++ "$scratch/unit.c" "$scratch/unit.cpp"

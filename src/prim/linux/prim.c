@@ -19,6 +19,10 @@
 
 #define NS_PER_S 1000000000u
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* since Linux 6.1 */
+#endif
+
 static struct timespec timespec_of(uint64_t ns) {
     return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
 }
@@ -74,6 +78,13 @@ void *prim_map(size_t bytes, size_t many_from) {
     return mapping;
 }
 
+void prim_map_densely(void *part, size_t bytes) {
+    int errno_before = errno;
+    madvise(part, bytes, MADV_HUGEPAGE);
+    madvise(part, bytes, MADV_COLLAPSE); /* at once; kernels that don't know it do so bit by bit */
+    errno = errno_before;
+}
+
 void prim_unmap(void *mapping, size_t bytes) {
     munmap(mapping, bytes);
 }
@@ -82,7 +93,10 @@ void prim_map_clear(void *mapping, size_t bytes) {
     madvise(mapping, bytes, MADV_DONTNEED); /* private anonymous pages read as zero afterwards */
 }
 
-/* Bells. By bare system calls: libc's functions would end a thread that has been cancelled in the middle of them. */
+/*
+ * Bells. By bare system calls: in libc's write and read a thread that has been cancelled would end, and the ring be lost.
+ * All of them, because the thread sanitizer must see either all of a descriptor's life or none of it.
+ */
 
 static void close_fd(int fd) {
     syscall(SYS_close, fd);
@@ -91,7 +105,7 @@ static void close_fd(int fd) {
 bool prim_bell_open(struct prim_bell *bell) {
     bell->poll_fd = bell->alarm_fd = -1;
     bell->rings = 0;
-    bell->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    bell->event_fd = (int)syscall(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
     return bell->event_fd >= 0;
 }
 
@@ -134,13 +148,13 @@ void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns) {
 
 static bool watch(int poll_fd, int fd) {
     struct epoll_event readable = {.events = EPOLLIN};
-    return epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &readable) == 0;
+    return syscall(SYS_epoll_ctl, poll_fd, EPOLL_CTL_ADD, fd, &readable) == 0;
 }
 
 int prim_bell_fd(struct prim_bell *bell) {
     if (bell->poll_fd >= 0) return bell->poll_fd;
-    int poll_fd = epoll_create1(EPOLL_CLOEXEC);
-    int alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    int poll_fd = (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
+    int alarm_fd = (int)syscall(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (poll_fd < 0 || alarm_fd < 0 || !watch(poll_fd, bell->event_fd) || !watch(poll_fd, alarm_fd)) {
         int why = errno;
         if (poll_fd >= 0) close_fd(poll_fd);
@@ -156,7 +170,7 @@ void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns) {
     int errno_before = errno;
     struct itimerspec alarm = {0}; /* zero disarms, and makes an alarm that has gone off unread again */
     if (deadline_ns != PRIM_NEVER) alarm.it_value = timespec_of(deadline_ns);
-    int failed = timerfd_settime(bell->alarm_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
+    long failed = syscall(SYS_timerfd_settime, bell->alarm_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
     assert(!failed);
     (void)failed;
     errno = errno_before;

@@ -89,6 +89,11 @@ void *prim_map(size_t bytes, size_t many_from) {
     return mapping ? memset(mapping, 0, bytes) : NULL;
 }
 
+void prim_map_densely(void *part, size_t bytes) {
+    (void)part;
+    (void)bytes;
+}
+
 void prim_unmap(void *mapping, size_t bytes) {
     (void)bytes;
     free(mapping);
