@@ -21,14 +21,6 @@ static uint32_t bucket_number(uint64_t key) {
     return (scattered ^ neighbour) & (BUCKETS - 1);
 }
 
-/* Whoever sweeps over an array of words has the next cache line's buckets on their way while he is at this one's. */
-static void prefetch_sweep(const struct lot *lot, uint64_t key) {
-    if (key % 64 != 0) return;
-    const struct bucket *buckets = &lot->buckets[bucket_number(key + 64) & ~15u];
-    __builtin_prefetch(buckets, 1);
-    __builtin_prefetch(buckets + 8, 1);
-}
-
 bool lot_occupied(const struct lot *lot, uint64_t key) {
     return prim_load_relaxed(&lot->buckets[bucket_number(key)].word) != 0;
 }
@@ -89,8 +81,13 @@ static void line_remove(struct lot *lot, uint32_t *line, uint32_t index) {
 
 bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
     uint64_t key = key_of(word->address);
-    struct bucket *bucket = bucket_lock(lot, key);                /* W1 */
-    prefetch_sweep(lot, key);
+    struct bucket *bucket = bucket_lock(lot, key); /* W1 */
+    if (key % 64 ==
+        0) { /* perhaps a sweep over an array: the next cache line's buckets can be on their way meanwhile */
+        const struct bucket *next = &lot->buckets[bucket_number(key + 64) & ~15u];
+        __builtin_prefetch(next, 1);
+        __builtin_prefetch(next + 8, 1);
+    }
     bool equal = BUG(compare_before_lock) || !word_differs(word); /* W2 */
     if (equal) line_append(lot, line_of(lot, bucket, key), index, key);
     bucket_unlock(bucket, equal ? 1 : 0);

@@ -76,10 +76,9 @@ enum slot_state {
 
 /* Slots are claimed by the chunk: see slot.c. Chunk 0 is not used, because slot 0 is none. */
 #define SLOT_CHUNK PRIM_SLOT_CHUNK
+#define LOT_LEVELS 4 /* of bitmaps: 64^4 chunks at most */
 struct chunk {
     uint64_t free;
-    uint32_t next; /* in the queue of those with free slots */
-    uint32_t padding;
 };
 
 struct seat;
@@ -95,7 +94,7 @@ struct lot {
     /* Where slots and seats come from: under the gate, which is a bucket word that never counts anybody. */
     _Alignas(64) uint32_t gate;
     uint32_t chunks_used;
-    uint32_t first_chunk, last_chunk; /* the queue of those with free slots */
+    uint64_t *available[LOT_LEVELS]; /* the set of chunks with free slots: see slot.c */
     uint32_t seats_used;
 };
 

@@ -10,14 +10,20 @@ static struct lot lot;
 
 /* One mapping holds it all: buckets, seats, chunks, and last and largest the slots. */
 struct layout {
-    size_t seats, chunks, slots, bytes; /* offsets */
+    size_t seats, chunks, available[LOT_LEVELS], slots, bytes; /* offsets */
 };
 
 static struct layout layout_of(uint32_t chunk_limit) {
     struct layout at;
     at.seats = sizeof(struct bucket) << PRIM_BUCKET_BITS;
     at.chunks = at.seats + sizeof(struct seat *) * PRIM_SEAT_LIMIT;
-    at.slots = at.chunks + sizeof(struct chunk) * chunk_limit;
+    size_t end = at.chunks + sizeof(struct chunk) * chunk_limit;
+    for (uint32_t level = 0, bits = chunk_limit; level < LOT_LEVELS; level++) {
+        at.available[level] = end;
+        bits = (bits + 63) / 64; /* words of this level are bits of the next */
+        end += bits * sizeof(uint64_t);
+    }
+    at.slots = (end + 63) / 64 * 64;
     at.bytes = at.slots + sizeof(struct slot) * SLOT_CHUNK * chunk_limit;
     return at;
 }
@@ -37,7 +43,7 @@ static void number_from_one(void) {
 static void in_child(void) {
     if (!lot.buckets) return;
     prim_map_clear(lot.buckets, layout_of(lot.chunk_limit).bytes);
-    lot.gate = lot.first_chunk = 0;
+    lot.gate = 0;
     number_from_one();
     lot.generation++;
     struct prim_thread *self = prim_self();
@@ -66,6 +72,9 @@ static void initialise(void) {
     lot.seats = (struct seat **)(void *)(mapping + at.seats);
     lot.chunks = (struct chunk *)(void *)(mapping + at.chunks);
     lot.slots = (struct slot *)(void *)(mapping + at.slots);
+    for (int level = 0; level < LOT_LEVELS; level++) {
+        lot.available[level] = (uint64_t *)(void *)(mapping + at.available[level]);
+    }
     number_from_one();
     prim_store_seq_cst(&lot.buckets, (struct bucket *)(void *)mapping); /* W0 */
 }

@@ -7,11 +7,37 @@
  * waiters that come one after the other lie side by side, whatever the order in which slots became free. Any thread may
  * release a slot; each keeps one spare for its next wait, the others' bits go back to their chunks.
  *
- * A chunk stands in the lot's queue of chunks exactly when some bit of its `free` is set: whoever changes it from zero
- * puts it there; whoever takes it from there changes it to zero.
+ * A chunk is in the lot's set of available chunks exactly when some bit of its `free` is set: whoever changes it from
+ * zero puts it there; whoever takes it from there changes it to zero. The lowest one is taken first: so slots are used in
+ * the order of their addresses even after a great coming and going.
  */
 #include "lot.h"
 #include "word_lock.h"
+
+/* The set: bitmaps of which a bit in each says whether a word of the one below has any. Under the gate. */
+
+static void make_available(struct lot *lot, uint32_t number) {
+    for (unsigned level = 0; level < LOT_LEVELS; level++, number /= 64) {
+        lot->available[level][number / 64] |= UINT64_C(1) << number % 64;
+    }
+}
+
+static void make_unavailable(struct lot *lot, uint32_t number) {
+    for (unsigned level = 0; level < LOT_LEVELS; level++, number /= 64) {
+        lot->available[level][number / 64] &= ~(UINT64_C(1) << number % 64);
+        if (lot->available[level][number / 64]) return;
+    }
+}
+
+static uint32_t lowest_available(const struct lot *lot) {
+    uint32_t number = 0;
+    for (unsigned level = LOT_LEVELS; level-- > 0;) {
+        uint64_t bits = lot->available[level][number];
+        if (!bits) return 0;
+        number = number * 64 + (uint32_t)__builtin_ctzll(bits);
+    }
+    return number;
+}
 
 /* So many chunks' waiters, if they stand in as many lines, have touched most pages of the buckets anyway. */
 #define MANY 1024u
@@ -25,29 +51,23 @@ static uint32_t new_chunk(struct lot *lot) {
     return number;
 }
 
-static uint32_t dequeue_chunk(struct lot *lot) {
+static uint32_t take_chunk(struct lot *lot) {
     word_lock(&lot->gate);
-    uint32_t number = lot->first_chunk;
-    if (number) lot->first_chunk = lot->chunks[number].next;
+    uint32_t number = lowest_available(lot);
+    if (number) make_unavailable(lot, number);
     else number = new_chunk(lot);
     word_unlock(&lot->gate, 0);
     return number;
-}
-
-static void enqueue_chunk(struct lot *lot, uint32_t number) {
-    word_lock(&lot->gate);
-    lot->chunks[number].next = 0;
-    if (lot->first_chunk) lot->chunks[lot->last_chunk].next = number;
-    else lot->first_chunk = number;
-    lot->last_chunk = number;
-    word_unlock(&lot->gate, 0);
 }
 
 /* Pairs with the exchange in slot_acquire: whoever claims these slots sees them as we left them. */
 static void give_back(struct lot *lot, uint32_t chunk, uint64_t bits) {
     if (!bits) return;
     uint64_t before = prim_fetch_or_acq_rel(&lot->chunks[chunk].free, bits);
-    if (!before) enqueue_chunk(lot, chunk);
+    if (before) return;
+    word_lock(&lot->gate);
+    make_available(lot, chunk);
+    word_unlock(&lot->gate, 0);
 }
 
 static void give_back_slot(struct lot *lot, uint32_t index) {
@@ -60,7 +80,7 @@ uint32_t slot_acquire(struct lot *lot) {
     self->spare_slot = 0;
     if (spare) return spare;
     if (!self->chunk_free) {
-        self->chunk = dequeue_chunk(lot);
+        self->chunk = take_chunk(lot);
         if (!self->chunk) return 0;
         self->chunk_free = prim_exchange_acq_rel(&lot->chunks[self->chunk].free, 0);
         prim_keep_self();

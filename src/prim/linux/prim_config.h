@@ -3,7 +3,7 @@
 #define VIGIL_PRIM_CONFIG_H
 
 /* The lot's size. All of it is address space; only what waiters touch becomes memory. */
-#define PRIM_BUCKET_BITS 20         /* 2^20 buckets of 8 bytes */
+#define PRIM_BUCKET_BITS 21         /* 2^21 buckets of 8 bytes */
 #define PRIM_CHUNK_LIMIT (1u << 20) /* 64 million waiters of 64 bytes, in chunks of 64 */
 #define PRIM_CHUNK_LEAST (1u << 6)
 #define PRIM_SLOT_CHUNK  64u
