@@ -193,7 +193,7 @@ int main(void) {
         vigil_worker_stop(people[i].worker);
         vigil_worker_join(people[i].worker);
     }
-    printf("\nThe event loop went round %d times and never slept in anybody's way.\n", turns);
+    printf("\nThe event loop went round %d times and never blocked.\n", turns);
     printf(wrong ? "SOMEBODY WAS SERVED OUT OF TURN.\n" : "Everybody was served in turn.\n");
     return wrong;
 }

@@ -40,6 +40,7 @@ look() {
         need optional gcc-aarch64-linux-gnu "the tests on aarch64" has aarch64-linux-gnu-gcc
         need optional libc6-dev-arm64-cross "the tests on aarch64" has_arm_libc
         need optional qemu-user "runs the tests on aarch64" has qemu-aarch64
+        need optional spin "checks the model" has spin
         need optional libuv1-dev "the libuv adapter's tests" has_header uv.h
         need optional libglib2.0-dev "the GLib adapter's tests" pkg-config --exists glib-2.0
         need optional libevent-dev "the libevent adapter's tests" has_header event2/event.h

@@ -82,8 +82,7 @@ static void line_remove(struct lot *lot, uint32_t *line, uint32_t index) {
 bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
     uint64_t key = key_of(word->address);
     struct bucket *bucket = bucket_lock(lot, key); /* W1 */
-    if (key % 64 ==
-        0) { /* perhaps a sweep over an array: the next cache line's buckets can be on their way meanwhile */
+    if (key % 64 == 0) { /* perhaps a sweep over an array: the next buckets can be on their way meanwhile */
         const struct bucket *next = &lot->buckets[bucket_number(key + 64) & ~15u];
         __builtin_prefetch(next, 1);
         __builtin_prefetch(next + 8, 1);

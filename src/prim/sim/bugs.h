@@ -23,7 +23,7 @@
     X(sleep_without_check, "an agent falls asleep without looking into its mailbox again")                             \
     X(double_ring, "a bell is rung that has not been answered yet")                                                    \
     X(release_forgotten, "a woken thread does not see what its notifier wrote")                                        \
-    X(forget_misses, "forget leaves out the last word")                                                                \
+    X(forget_misses, "forget leaves out a word")                                                                       \
     X(bell_lost, "an agent says that it took the ring before it does")                                                 \
     X(mail_not_turned, "an agent reads its mail newest first")                                                         \
     X(wake_before_state, "a thread is woken before its slot says why")

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# check.sh - look at every state of the model: the right one must hold, the broken variants must be caught.
+# Exit code 77: no spin, nothing was checked.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+command -v spin >/dev/null || { echo "skipped: no spin"; exit 77; }
+compiler=$(command -v gcc || command -v cc) || { echo "skipped: no C compiler"; exit 77; }
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+
+# search MODEL MACRO...: all states, or until the first error; what pan says of it.
+search() {
+    local model=$1
+    shift
+    rm -rf "${work:?}"/* && cd "$work" || return
+    spin "${@/#/-D}" -a "$here/$model.pml" &&
+        "$compiler" -w -O1 -DSAFETY -DMEMLIM=1500 -o pan pan.c &&
+        timeout 120 ./pan -n -m10000
+}
+
+# report VERDICT WANTED NAME...: count and print it, with all that was said if it is not the one that was wanted.
+report() {
+    local verdict=$1 wanted=$2
+    shift 2
+    if [ "$verdict" = "$wanted" ]; then
+        passed=$((passed + 1))
+        echo "$verdict: $*${reason:+ ($reason)}"
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $*: $verdict instead of $wanted"
+        echo "$said"
+    fi
+}
+
+# check ok|caught MODEL MACRO...
+check() {
+    local wanted=$1 said reason verdict=unfinished
+    shift
+    said=$(search "$@" 2>&1)
+    reason=$(sed -nE 's/^pan:1: (assertion violated|invalid end state).*/\1/p' <<<"$said")
+    if [ -n "$reason" ]; then
+        verdict=caught
+    elif grep -q 'errors: 0' <<<"$said" && ! grep -qiE 'too small|out of memory|not completed' <<<"$said"; then
+        verdict=ok
+    fi
+    report $verdict "$wanted" "$@"
+}
+
+check ok line
+for bug in NO_FENCE COMPARE_BEFORE_LOCK COUNTED_TOO_LATE COUNT_AFTER_TIMEOUT LEAVE_WITHOUT_LOOKING WAKE_BEFORE_STATE; do
+    check caught line $bug
+done
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
