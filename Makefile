@@ -36,7 +36,7 @@ soak:
 
 install: all
 	@DESTDIR=$(DESTDIR) cmake --install $(RELEASE) --prefix $(PREFIX)
-	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || echo "If programs don't find libvigil.so.0, run ldconfig as root."
+	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || echo "If programs don't find libvigil.so.0.1, run ldconfig as root."
 
 clean:
 	rm -rf build

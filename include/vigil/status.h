@@ -4,7 +4,8 @@
  *
  * A call answers an int (or an int64_t where it also counts). Zero and the small positive numbers are
  * outcomes: something that a correct program expects. Negative numbers are errors: the call changed
- * nothing, and the text of vigil_strerror() says what to do.
+ * nothing, and the text of vigil_strerror() says what to do. (One exception: a dispatch, run or destroy that answers
+ * VIGIL_EFORKED, in the child of a fork that one of its callbacks made.)
  *
  * The first three outcomes have the numbers that WebAssembly's memory.atomic.wait gives them.
  */
@@ -48,9 +49,9 @@ extern "C" {
     X(ESYSTEM, -17, "system", "the operating system refused; errno says why")
 
 enum vigil_status {
-#define X(name, number, text, meaning) VIGIL_##name = number,
-    VIGIL_STATUS_MAP(X)
-#undef X
+#define VIGIL_STATUS_ENUMERATOR(name, number, text, meaning) VIGIL_##name = number,
+    VIGIL_STATUS_MAP(VIGIL_STATUS_ENUMERATOR)
+#undef VIGIL_STATUS_ENUMERATOR
 };
 
 /* The status's name as a short text, "timed-out" say; "unknown" for a number that is no status. */

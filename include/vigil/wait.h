@@ -11,6 +11,8 @@
  *     an event loop            vigil_wait32_async(agent, &op, &word, 0, VIGIL_FOREVER, on_notified);
  *     somebody else            __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST); vigil_notify(&word, 1);
  *
+ * The word may be of any integer type of its size, plain, _Atomic or std::atomic; change it by atomic operations only.
+ *
  * What holds:
  *
  * - Comparing the word and joining the line are one step as far as vigil_notify is concerned: whoever
@@ -23,8 +25,8 @@
  * - Everything a thread wrote before vigil_notify is visible to those it woke.
  * - The line belongs to the address alone: 32- and 64-bit waiters on one address share it.
  *
- * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel. No call of the library
- * may be made from a signal handler, unless the handler runs while its thread sleeps in a wait.
+ * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel. No call of the library may
+ * be made from a signal handler, except one that interrupts nothing but a wait without a deadline.
  */
 #ifndef VIGIL_WAIT_H
 #define VIGIL_WAIT_H
@@ -50,7 +52,8 @@ extern "C" {
  * forgotten (VIGIL_CANCELLED). The word is read sequentially consistent.
  *
  * Errors, checked in this order and before the word is read: VIGIL_ENULL, VIGIL_EMISALIGNED (4 or 8 bytes),
- * VIGIL_EMAYNOTBLOCK. Then VIGIL_ELIMIT and VIGIL_ENOMEM, when there is no place to wait.
+ * VIGIL_EMAYNOTBLOCK. Then VIGIL_ELIMIT, when every place to wait is taken, and VIGIL_ENOMEM, when the process had no
+ * memory for the lines at the first wait: that stays so.
  */
 VIGIL_API int vigil_wait32(const volatile void *address, uint32_t expected, int64_t timeout_ns);
 VIGIL_API int vigil_wait64(const volatile void *address, uint64_t expected, int64_t timeout_ns);
@@ -66,8 +69,8 @@ VIGIL_API int vigil_wait64(const volatile void *address, uint64_t expected, int6
 VIGIL_API int64_t vigil_notify(const volatile void *address, int64_t count);
 
 /*
- * vigil_waiters - how many stand in line right now. To look at, in demonstrations, tests and debuggers: by the time it
- * answers it may be different.
+ * vigil_waiters - how many stand in line right now, or VIGIL_ENULL or VIGIL_EMISALIGNED. To look at, in demonstrations,
+ * tests and debuggers: it counts them one by one, and by the time it answers it may be different.
  */
 VIGIL_API int64_t vigil_waiters(const volatile void *address);
 
@@ -114,7 +117,7 @@ struct vigil_op {
  * with VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_CANCELLED. On any other answer the callback is never called.
  *
  * Errors: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EFORKED, VIGIL_EWRONGTHREAD, VIGIL_ECLOSING, VIGIL_EINUSE (the
- * operation is pending already), VIGIL_ELIMIT, VIGIL_ENOMEM.
+ * operation is pending already), VIGIL_ELIMIT.
  */
 VIGIL_API int vigil_wait32_async(struct vigil_agent *agent, vigil_op *op, const volatile void *address,
                                  uint32_t expected, int64_t timeout_ns, vigil_callback *callback);
@@ -126,13 +129,14 @@ VIGIL_API int vigil_wait64_async(struct vigil_agent *agent, vigil_op *op, const 
  *
  * VIGIL_OK: it was still in line; it is gone from there, its callback will not be called, and `op` is yours
  * again. VIGIL_ETOOLATE: it has been notified (or forgotten) already, and its callback will be called:
- * a notification is never lost by cancelling. VIGIL_EIDLE: it was not pending.
+ * a notification is never lost by cancelling. VIGIL_EIDLE: it was not pending. VIGIL_ENULL, VIGIL_EWRONGTHREAD,
+ * VIGIL_EFORKED.
  */
 VIGIL_API int vigil_cancel(vigil_op *op);
 
 /*
  * vigil_ref, vigil_unref - whether this pending operation keeps vigil_agent_run going. Each operation does
- * when it is started; an unref lasts until the operation ends. Agent's thread; VIGIL_EIDLE if not pending.
+ * when it is started; an unref lasts until the operation ends. Errors as of vigil_cancel.
  */
 VIGIL_API int vigil_ref(vigil_op *op);
 VIGIL_API int vigil_unref(vigil_op *op);

@@ -287,7 +287,7 @@ int agent_close(vigil_agent *agent) {
     agent->closing = true;
     do {
         deliver_mail(agent);
-        cancel_pending(agent); /* those not in line any more are in the mail, or will be in a moment */
+        cancel_pending(agent); /* those not in line any more are in the mail */
     } while (agent->pending && !agent_forked(agent));
     deliver_mail(agent); /* and what has been posted meanwhile */
     if (agent_forked(agent)) return abandon_dispatch(agent);

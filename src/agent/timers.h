@@ -43,7 +43,7 @@ void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns);
 void timers_remove(struct timers *timers, vigil_op *op);
 /* No deadline passes before this; PRIM_NEVER if there are none. */
 uint64_t timers_next(const struct timers *timers);
-/* One of the earliest; null: there are none. */
+/* One from the earliest place; null: there are none. */
 vigil_op *timers_first(const struct timers *timers);
 /* Remove and answer the earliest whose deadline has passed; null: none has. */
 vigil_op *timers_due(struct timers *timers, uint64_t now_ns);

@@ -2,9 +2,9 @@
 /*
  * lot.h - the lines.
  *
- * A lot is a table of lines: buckets, found by a hash of the key, and slots, one for each waiter. A key is an
- * address. The lot holds no pointers, only slot numbers (0 is none), so that the same code can serve a lot in memory
- * that several processes map at different addresses.
+ * A lot is a table of lines: buckets, found by a hash of the key, and slots, one for each waiter. A key is an address.
+ * The links are slot numbers (0 is none), not pointers, so that the same code can serve a lot in memory that several
+ * processes map at different addresses.
  *
  *     bucket          one line of waiters per key                    each waiter a slot
  *     +------+  line  +------+ next  +------+ next  +------+
@@ -94,6 +94,7 @@ struct lot {
     /* Where slots and seats come from: under the gate, which is a bucket word that never counts anybody. */
     _Alignas(64) uint32_t gate;
     uint32_t chunks_used;
+    uint32_t chunks_open;            /* whose slots are memory by now */
     uint64_t *available[LOT_LEVELS]; /* the set of chunks with free slots: see slot.c */
     uint32_t seats_used;
 };

@@ -4,8 +4,6 @@
 #include "seat.h"
 #include "word_lock.h"
 
-#define MEBIBYTE ((size_t)1 << 20)
-
 static struct lot lot;
 
 /* One mapping holds it all: buckets, seats, chunks, and last and largest the slots. */
@@ -23,7 +21,7 @@ static struct layout layout_of(uint32_t chunk_limit) {
         bits = (bits + 63) / 64; /* words of this level are bits of the next */
         end += bits * sizeof(uint64_t);
     }
-    at.slots = (end + 63) / 64 * 64;
+    at.slots = (end + PRIM_SLOT_ALIGNMENT - 1) / PRIM_SLOT_ALIGNMENT * PRIM_SLOT_ALIGNMENT;
     at.bytes = at.slots + sizeof(struct slot) * SLOT_CHUNK * chunk_limit;
     return at;
 }
@@ -51,12 +49,15 @@ static void in_child(void) {
     self->spare_slot = self->may_not_block = 0;
 }
 
-/* Address space may be limited: then fewer waiters must do. Large pages, but not for the first few thousand. */
+/* Address space may be limited: then fewer waiters must do. Of the slots, the first few are opened. */
 static char *map(void) {
     for (lot.chunk_limit = PRIM_CHUNK_LIMIT; lot.chunk_limit >= PRIM_CHUNK_LEAST; lot.chunk_limit /= 2) {
         struct layout at = layout_of(lot.chunk_limit);
-        char *mapping = prim_map(at.bytes, at.slots + 2 * MEBIBYTE);
-        if (mapping) return mapping;
+        char *mapping = prim_map(at.bytes);
+        lot.chunks_open = PRIM_CHUNK_LEAST;
+        size_t open_bytes = at.slots + sizeof(struct slot) * SLOT_CHUNK * lot.chunks_open;
+        if (mapping && prim_map_open(mapping, open_bytes, false)) return mapping;
+        if (mapping) prim_unmap(mapping, at.bytes);
     }
     return NULL;
 }

@@ -12,7 +12,8 @@
  *     AWAKE   The agent is looking after its mail and will look again before it rests. Set and cleared by the agent
  *             only; cleared in one step with finding that there is no mail.
  *     RUNG    Somebody has taken it on himself to ring, and the agent has not taken that ring yet. Set by a push that
- *             finds both flags clear; cleared by the agent only, after it has taken the ring.
+ *             finds both flags clear, or by the agent itself when it rests with mail; cleared by the agent only,
+ *             after it has taken the ring.
  *
  * A push rings if it finds both flags clear. So there is one ring for each rest, never two without the agent's taking
  * one in between, and no mail without somebody awake, a ring there, or a ring on its way:

@@ -39,12 +39,22 @@ static uint32_t lowest_available(const struct lot *lot) {
     return number;
 }
 
-/* So many chunks' waiters, if they stand in as many lines, have touched most pages of the buckets anyway. */
+/* So many chunks' waiters, if they stand in as many lines, have touched most pages of the buckets anyway:
+ * large pages from there on. */
 #define MANY 1024u
+
+/* Slots become memory by doubling, so that a program which locks its memory does not lock all there could ever be. */
+static bool open_more(struct lot *lot) {
+    uint32_t from = lot->chunks_open, to = 2 * from;
+    size_t bytes = sizeof(struct slot) * SLOT_CHUNK * (to - from);
+    if (!prim_map_open(&lot->slots[from * SLOT_CHUNK], bytes, from >= MANY)) return false;
+    lot->chunks_open = to;
+    return true;
+}
 
 static uint32_t new_chunk(struct lot *lot) {
     uint32_t number = lot->chunks_used;
-    if (number == lot->chunk_limit) return 0;
+    if (number == lot->chunk_limit || (number >= lot->chunks_open && !open_more(lot))) return 0;
     prim_store_relaxed(&lot->chunks_used, number + 1);
     if (number == MANY) prim_map_densely(lot->buckets, sizeof(struct bucket) << PRIM_BUCKET_BITS);
     prim_store_relaxed(&lot->chunks[number].free, UINT64_MAX >> (64 - SLOT_CHUNK));

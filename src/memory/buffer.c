@@ -17,8 +17,9 @@ int vigil_buffer_create(vigil_buffer **buffer, uint64_t length, uint64_t max_len
     vigil_buffer *made = malloc(sizeof *made);
     if (made == NULL) return VIGIL_ENOMEM;
     size_t bytes = mapping_bytes(max_length);
-    unsigned char *data = prim_map(bytes, bytes);
-    if (data == NULL) {
+    unsigned char *data = prim_map(bytes);
+    if (data == NULL || !prim_map_open(data, bytes, false)) {
+        if (data != NULL) prim_unmap(data, bytes);
         free(made);
         return VIGIL_ENOMEM;
     }

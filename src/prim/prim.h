@@ -48,12 +48,13 @@ void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns);
 void prim_wake(uint32_t *word);
 
 /*
- * Zeroed memory, of which only what is touched costs anything. `many_from`: from this offset on, expect dense
- * use (large pages are welcome). Null, and errno, when there is none.
+ * Address space; null, and errno, when there is none. A part of it that has been opened is zeroed memory, of which only
+ * what is touched costs anything; false, and errno, when there is none. `dense`: large pages are welcome.
  */
-void *prim_map(size_t bytes, size_t many_from);
+void *prim_map(size_t bytes);
+bool prim_map_open(void *part, size_t bytes, bool dense);
 void prim_unmap(void *mapping, size_t bytes);
-/* From now on expect dense use of this part of a mapping. */
+/* From now on expect dense use of this open part. */
 void prim_map_densely(void *part, size_t bytes);
 /* Make the mapping all zero again and give its pages back. Only when no other thread exists (after fork). */
 void prim_map_clear(void *mapping, size_t bytes);

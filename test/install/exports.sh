@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The shared library has its soname, exports every function the headers declare, and nothing else.
 . "$(dirname "$0")/common.sh"
-objdump -p "$libdir/libvigil.so" | grep -q 'SONAME *libvigil\.so\.0$' || fail "the soname is not libvigil.so.0"
+objdump -p "$libdir/libvigil.so" | grep -q 'SONAME *libvigil\.so\.0\.1$' || fail "the soname is not libvigil.so.0.1"
 
 nm -D --defined-only "$libdir/libvigil.so" | awk '$2 != "A" { sub("@.*", "", $3); print $3 }' |
     sort >"$scratch/exported"

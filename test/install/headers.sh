@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Each header compiles by itself, twice in a row, as C11 and as C++17.
+# Each header compiles by itself, twice in a row, as C11 and as C++17, and leaves the caller's macros alone.
 . "$(dirname "$0")/common.sh"
 for header in "$stage"/include/vigil/*.h; do
     name=vigil/$(basename "$header")
-    printf '#include <%s>\n#include <%s>\nint unit_is_not_empty;\n' "$name" "$name" >"$scratch/unit.c"
+    printf '#define X 1\n#include <%s>\n#include <%s>\nint unit_is_not_empty = X;\n' "$name" "$name" >"$scratch/unit.c"
     "$CC" -std=c11 $warnings -I"$stage/include" -fsyntax-only "$scratch/unit.c"
     "$CXX" -std=c++17 $warnings -I"$stage/include" -fsyntax-only -x c++ "$scratch/unit.c"
     echo "$name"

@@ -163,13 +163,17 @@ static bool may_lock_all_memory(void) {
     return probe != MAP_FAILED && munmap(probe, 64 * MEBIBYTE) == 0;
 }
 
+/* Neither before the first wait, nor after it: what is open of the lot is small. */
 static void locking_all_memory_does_not_fill_the_lot(void) {
     if (UNDER_ASAN || UNDER_TSAN) _exit(NOT_PERMITTED); /* they have mlockall do nothing */
     limit_address_space(512 * MEBIBYTE);                /* the lot takes half of it: so much it would fill */
     if (!may_lock_all_memory()) _exit(NOT_PERMITTED);
-    size_t before = resident_bytes();
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) _exit(NOT_PERMITTED);
+    size_t before = resident_bytes(); /* under qemu, its own memory is among it, and locked by now */
     CHECK(vigil_wait32(word, 0, 1) == VIGIL_TIMED_OUT);
-    CHECK(resident_bytes() < before + 64 * MEBIBYTE); /* under qemu, its own memory is among it */
+    CHECK(resident_bytes() < before + 64 * MEBIBYTE);
+    CHECK(mlockall(MCL_CURRENT) == 0);
+    CHECK(resident_bytes() < before + 128 * MEBIBYTE);
 }
 
 /* Notifying. */
@@ -270,6 +274,32 @@ static void an_agent_is_rung_before_the_thread_behind_it_is_woken(void) {
     CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
 }
 
+/* And the other way round: when the notifier comes to the bell, the thread before the agent has been told. */
+static void a_thread_is_woken_before_the_agent_behind_it_is_rung(void) {
+    vigil_agent *agent = create(0);
+    int bell = agent->seat.bell.event_fd;
+    uint64_t full = UINT64_MAX - 1;
+    CHECK(fcntl(bell, F_SETFL, fcntl(bell, F_GETFL) & ~O_NONBLOCK) == 0);
+    CHECK(write(bell, &full, sizeof full) == sizeof full);
+
+    struct sleeper first;
+    struct noted second = {0};
+    sleeper_start(&first, word, false);
+    CHECK(noted_start(agent, &second, word, VIGIL_FOREVER) == VIGIL_PENDING);
+
+    pthread_t notifier;
+    int64_t notified = 0;
+    CHECK(pthread_create(&notifier, NULL, notify_everybody, &notified) == 0);
+    CHECK(sleeper_join(&first) == VIGIL_OK); /* though nobody has made room for the ring */
+
+    CHECK(read(bell, &full, sizeof full) == sizeof full);
+    CHECK(pthread_join(notifier, NULL) == 0);
+    CHECK(notified == 2);
+    CHECK(vigil_agent_dispatch(agent) == 1);
+    CHECK(second.calls == 1 && second.status == VIGIL_OK);
+    CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
+}
+
 /* Running. */
 
 static void unref_does_not_take_an_operations_reference(void) {
@@ -304,10 +334,9 @@ static void run_until_ends_although_posts_keep_coming(void) {
 }
 
 static void run_and_destroy_inside(vigil_agent *agent, void *refused) {
-    *(bool *)refused = vigil_agent_run(agent) == VIGIL_EREENTRANT &&
-                       vigil_agent_run_until(agent, 0) == VIGIL_EREENTRANT &&
-                       vigil_agent_dispatch(agent) == VIGIL_EREENTRANT &&
-                       vigil_agent_destroy(agent) == VIGIL_EREENTRANT;
+    *(bool *)refused =
+        vigil_agent_run(agent) == VIGIL_EREENTRANT && vigil_agent_run_until(agent, 0) == VIGIL_EREENTRANT &&
+        vigil_agent_dispatch(agent) == VIGIL_EREENTRANT && vigil_agent_destroy(agent) == VIGIL_EREENTRANT;
 }
 
 static void a_workers_main_cannot_run_or_destroy_its_agent(void) {
@@ -470,7 +499,12 @@ static void forget_up_to_the_top_of_the_address_space(void) {
     for (unsigned bytes = 1; bytes <= 8; bytes++) forget_takes_the_waiter_or_not(top - (bytes - 1), bytes, 0);
 }
 
-#define TEST(checks) {#checks, alone, NULL, NULL, &(struct scenario){checks}}
+#define TEST(checks)                                                                                                   \
+    {                                                                                                                  \
+#checks, alone, NULL, NULL, &(struct scenario) {                                                               \
+            checks                                                                                                     \
+        }                                                                                                              \
+    }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -478,6 +512,7 @@ int main(void) {
         TEST(when_all_thread_keys_are_taken_none_is_touched),
         TEST(a_cancelled_threads_ring_is_not_lost),
         TEST(an_agent_is_rung_before_the_thread_behind_it_is_woken),
+        TEST(a_thread_is_woken_before_the_agent_behind_it_is_rung),
         TEST(unref_does_not_take_an_operations_reference),
         TEST(run_until_ends_although_posts_keep_coming),
         TEST(a_workers_main_cannot_run_or_destroy_its_agent),

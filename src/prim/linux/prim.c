@@ -59,23 +59,24 @@ void prim_wake(uint32_t *word) {
 /* Memory. */
 
 /*
- * Unlocked before it can be touched: a program that has locked all its future memory (mlockall) would otherwise get
+ * Unlocked before any of it is opened: a program that has locked all its future memory (mlockall) would otherwise get
  * every page of it at once.
  */
-void *prim_map(size_t bytes, size_t many_from) {
+void *prim_map(size_t bytes) {
     void *mapping = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED) return NULL;
     int errno_before = errno;
     munlock(mapping, bytes);
-    if (mprotect(mapping, bytes, PROT_READ | PROT_WRITE) != 0) {
-        int why = errno;
-        munmap(mapping, bytes);
-        errno = why;
-        return NULL;
-    }
-    if (many_from < bytes) madvise((char *)mapping + many_from, bytes - many_from, MADV_HUGEPAGE);
     errno = errno_before;
     return mapping;
+}
+
+bool prim_map_open(void *part, size_t bytes, bool dense) {
+    if (mprotect(part, bytes, PROT_READ | PROT_WRITE) != 0) return false;
+    int errno_before = errno;
+    if (dense) madvise(part, bytes, MADV_HUGEPAGE);
+    errno = errno_before;
+    return true;
 }
 
 void prim_map_densely(void *part, size_t bytes) {
@@ -237,6 +238,9 @@ bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *
 }
 
 void prim_thread_join(struct prim_handle *handle) {
+    int state_before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state_before);
     pthread_join(handle->thread, NULL);
+    pthread_setcancelstate(state_before, NULL);
     free(handle);
 }

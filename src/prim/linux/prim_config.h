@@ -2,12 +2,15 @@
 #ifndef VIGIL_PRIM_CONFIG_H
 #define VIGIL_PRIM_CONFIG_H
 
+_Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs the address space");
+
 /* The lot's size. All of it is address space; only what waiters touch becomes memory. */
-#define PRIM_BUCKET_BITS 21         /* 2^21 buckets of 8 bytes */
-#define PRIM_CHUNK_LIMIT (1u << 20) /* 64 million waiters of 64 bytes, in chunks of 64 */
-#define PRIM_CHUNK_LEAST (1u << 6)
-#define PRIM_SLOT_CHUNK  64u
-#define PRIM_SEAT_LIMIT  (1u << 16) /* agents */
+#define PRIM_BUCKET_BITS    21         /* 2^21 buckets of 8 bytes */
+#define PRIM_CHUNK_LIMIT    (1u << 20) /* 64 million waiters of 64 bytes, in chunks of 64 */
+#define PRIM_CHUNK_LEAST    (1u << 6)
+#define PRIM_SLOT_CHUNK     64u
+#define PRIM_SLOT_ALIGNMENT (2u << 20) /* of a large page */
+#define PRIM_SEAT_LIMIT     (1u << 16) /* agents */
 
 /* Turns of prim_pause before a thread sleeps: at most, and at least. */
 #define PRIM_SPIN_MOST  1000u

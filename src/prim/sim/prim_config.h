@@ -9,6 +9,7 @@
 #define PRIM_CHUNK_LIMIT 64u
 #define PRIM_CHUNK_LEAST 64u
 #define PRIM_SLOT_CHUNK 2u /* so that refilling is ordinary */
+#define PRIM_SLOT_ALIGNMENT 64u
 #define PRIM_SEAT_LIMIT  8u
 
 /* One turn of spinning shows what spinning can do; more would only repeat it. */

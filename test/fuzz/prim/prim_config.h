@@ -9,6 +9,7 @@
 #define PRIM_CHUNK_LIMIT 6u /* of which the first is not used: 320 waiters */
 #define PRIM_CHUNK_LEAST 6u
 #define PRIM_SLOT_CHUNK 64u
+#define PRIM_SLOT_ALIGNMENT 64u
 #define PRIM_SEAT_LIMIT  4u /* likewise: 3 agents */
 
 #define PRIM_SPIN_MOST  1u
