@@ -2,6 +2,8 @@
 /* Agents: their life, their descriptor, dispatch, run, post, ref. */
 #include "support.h"
 
+#include "agent_fixture.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,21 +12,6 @@
 #include <unistd.h>
 
 #include "lot/seat.h"
-
-static uint64_t storage[16];
-static uint32_t *const word = (uint32_t *)storage;
-static vigil_agent *agent; /* this thread's, for most tests */
-
-static int set_up(void **state) {
-    (void)state;
-    memset(storage, 0, sizeof storage);
-    return vigil_agent_create(&agent, 0) != VIGIL_OK;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    return vigil_agent_destroy(agent) != VIGIL_OK || vigil_forget(storage, sizeof storage) != 0;
-}
 
 static void run_on_another_thread(void *(*main)(void *), void *argument) {
     pthread_t thread;

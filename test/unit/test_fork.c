@@ -2,47 +2,15 @@
 /* Across fork: the child starts clean, the parent notices nothing. */
 #include "support.h"
 
+#include "agent_fixture.h"
+#include "child.h"
+
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static uint64_t storage[64];
-static uint32_t *const word = (uint32_t *)storage;
-static vigil_agent *agent; /* the parent's */
-
-static int set_up(void **state) {
-    (void)state;
-    memset(storage, 0, sizeof storage);
-    return vigil_agent_create(&agent, 0) != VIGIL_OK;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    return vigil_agent_destroy(agent) != VIGIL_OK || vigil_forget(storage, sizeof storage) != 0;
-}
-
-/* In the child: cmocka's own assertions would run on into the parent's tests. */
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "in the child: %s:%d: %s\n", __FILE__, __LINE__, #condition);                              \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
-    } while (0)
-
-static pid_t fork_here(void) {
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) alarm(60); /* a child that hangs is a child that failed */
-    return child;
-}
-
 static void child_succeeds(pid_t child) {
-    int ended;
-    assert_int_equal(waitpid(child, &ended, 0), child);
-    assert_true(WIFEXITED(ended));
-    assert_int_equal(WEXITSTATUS(ended), 0);
+    assert_int_equal(exit_status_of(child), 0);
 }
 
 /*
@@ -407,7 +375,7 @@ static void fork_in_a_deadlines_callback(void **state) {
 
 static void fork_in_a_callback_of_destroy(void **state) {
     (void)state;
-    fork_while(BY_DESTROY, VIGIL_FOREVER);    /* it and the first of the others have been notified */
+    fork_while(BY_DESTROY, VIGIL_FOREVER);     /* it and the first of the others have been notified */
     fork_while(BY_DESTROY, VIGIL_FOREVER - 1); /* nobody has */
 }
 

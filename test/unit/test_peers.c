@@ -2,24 +2,11 @@
 /* Bugs that others had in waiting, notifying, cancelling and event loops: each is named where it is tested for. */
 #include "support.h"
 
+#include "agent_fixture.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static uint64_t storage[64];
-static uint32_t *const word = (uint32_t *)storage;
-static vigil_agent *agent;
-
-static int set_up(void **state) {
-    (void)state;
-    memset(storage, 0, sizeof storage);
-    return vigil_agent_create(&agent, 0) != VIGIL_OK;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    return vigil_agent_destroy(agent) != VIGIL_OK || vigil_forget(storage, sizeof storage) != 0;
-}
 
 static pthread_t start_thread(void *(*main)(void *), void *argument) {
     pthread_t thread;

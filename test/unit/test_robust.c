@@ -7,6 +7,8 @@
  */
 #include "support.h"
 
+#include "child.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -30,30 +32,6 @@ const char *__tsan_default_options(void) {
 
 static uint64_t storage[8];
 static uint32_t *const word = (uint32_t *)storage;
-
-/* In a child: cmocka's own assertions would run on into the parent's tests. */
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "in the child: %s:%d: %s\n", __FILE__, __LINE__, #condition);                              \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
-    } while (0)
-
-static pid_t fork_here(void) {
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) alarm(20); /* a child that hangs is a child that failed */
-    return child;
-}
-
-static int exit_status_of(pid_t child) {
-    int ended;
-    if (child < 0 || waitpid(child, &ended, 0) != child) return -1;
-    if (WIFEXITED(ended)) return WEXITSTATUS(ended);
-    fprintf(stderr, "a child was killed: %s\n", strsignal(WTERMSIG(ended)));
-    return -1;
-}
 
 struct scenario {
     void (*checks)(void);
@@ -244,13 +222,24 @@ static struct slot *slot_of_the_thread_in_line(void) {
     return NULL;
 }
 
-/* The agent's bell is made to block the notifier that rings it: by then, it must not have woken the thread yet. */
-static void an_agent_is_rung_before_the_thread_behind_it_is_woken(void) {
-    vigil_agent *agent = create(0);
+/* The agent's bell is made to block the notifier that rings it. */
+
+static void fill_bell(vigil_agent *agent) {
     int bell = agent->seat.bell.event_fd;
     uint64_t full = UINT64_MAX - 1;
     CHECK(fcntl(bell, F_SETFL, fcntl(bell, F_GETFL) & ~O_NONBLOCK) == 0);
     CHECK(write(bell, &full, sizeof full) == sizeof full);
+}
+
+static void empty_bell(vigil_agent *agent) {
+    uint64_t full;
+    CHECK(read(agent->seat.bell.event_fd, &full, sizeof full) == sizeof full);
+}
+
+/* By then, it must not have woken the thread yet. */
+static void an_agent_is_rung_before_the_thread_behind_it_is_woken(void) {
+    vigil_agent *agent = create(0);
+    fill_bell(agent);
 
     struct noted first = {0};
     struct sleeper second;
@@ -265,7 +254,7 @@ static void an_agent_is_rung_before_the_thread_behind_it_is_woken(void) {
     AWAIT(LOAD(notifier_id) && in_line(word) == 0 && is_blocked(notifier_id));
     CHECK(prim_load_acquire(&seconds_slot->state) >= SLOT_WAITING); /* its fate is not known yet */
 
-    CHECK(read(bell, &full, sizeof full) == sizeof full);
+    empty_bell(agent);
     CHECK(pthread_join(notifier, NULL) == 0);
     CHECK(notified == 2);
     CHECK(sleeper_join(&second) == VIGIL_OK);
@@ -277,10 +266,7 @@ static void an_agent_is_rung_before_the_thread_behind_it_is_woken(void) {
 /* And the other way round: when the notifier comes to the bell, the thread before the agent has been told. */
 static void a_thread_is_woken_before_the_agent_behind_it_is_rung(void) {
     vigil_agent *agent = create(0);
-    int bell = agent->seat.bell.event_fd;
-    uint64_t full = UINT64_MAX - 1;
-    CHECK(fcntl(bell, F_SETFL, fcntl(bell, F_GETFL) & ~O_NONBLOCK) == 0);
-    CHECK(write(bell, &full, sizeof full) == sizeof full);
+    fill_bell(agent);
 
     struct sleeper first;
     struct noted second = {0};
@@ -292,7 +278,7 @@ static void a_thread_is_woken_before_the_agent_behind_it_is_rung(void) {
     CHECK(pthread_create(&notifier, NULL, notify_everybody, &notified) == 0);
     CHECK(sleeper_join(&first) == VIGIL_OK); /* though nobody has made room for the ring */
 
-    CHECK(read(bell, &full, sizeof full) == sizeof full);
+    empty_bell(agent);
     CHECK(pthread_join(notifier, NULL) == 0);
     CHECK(notified == 2);
     CHECK(vigil_agent_dispatch(agent) == 1);
