@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* check.h - what callers may get wrong, and deadlines. */
+/* check.h - what callers may get wrong. */
 #ifndef VIGIL_CHECK_H
 #define VIGIL_CHECK_H
 
@@ -13,11 +13,6 @@ static inline int check_address(const volatile void *address, uint64_t size) {
 
 static inline int check_word(const struct word *word) {
     return check_address(word->address, word->wide ? sizeof(uint64_t) : sizeof(uint32_t));
-}
-
-/* For a timeout above zero. */
-static inline uint64_t deadline_after(int64_t timeout_ns) {
-    return timeout_ns == INT64_MAX ? PRIM_NEVER : prim_now_ns() + (uint64_t)timeout_ns;
 }
 
 #endif

@@ -19,16 +19,16 @@
  * thread may call: vigil_agent_post and vigil_agent_stop. Callbacks run on that thread, inside dispatch, run or
  * destroy, one after the other and under no lock; they may start, cancel, notify and post as they like.
  *
- * Every call below answers VIGIL_ENULL for a null agent; those for the agent's thread alone VIGIL_EWRONGTHREAD elsewhere;
- * fd, dispatch, run and destroy also VIGIL_EREENTRANT or VIGIL_EFORKED where that is said. A thread that ends destroys its
- * agents before: nobody else can.
+ * Every call below answers VIGIL_ENULL for a null agent; those for the agent's thread alone VIGIL_EWRONGTHREAD
+ * elsewhere; where it says so, VIGIL_EREENTRANT or VIGIL_EFORKED. A thread that ends destroys its agents before: nobody
+ * else can.
  *
  * After fork the child's copy of an agent is dead: every call on it answers VIGIL_EFORKED, except destroy, which
  * gives its memory and descriptors back and calls nobody. Its operations are of no more use there either: zero one
  * before using it with another agent. The same goes for workers: join frees them. A callback may fork; in the child,
- * the dispatch, run or destroy that called it answers VIGIL_EFORKED when it returns, and the agent can be destroyed after
- * that. (A worker whose own callback forks cannot be joined in the child: exec or _exit there.) The parent notices
- * nothing. By fork, that is, not by a bare clone.
+ * the dispatch, run or destroy that called it answers VIGIL_EFORKED when it returns, and the agent can be destroyed
+ * after that. (A worker whose own callback forks cannot be joined in the child: exec or _exit there.) The parent
+ * notices nothing. By fork, that is, not by a bare clone.
  */
 #ifndef VIGIL_AGENT_H
 #define VIGIL_AGENT_H
@@ -110,10 +110,10 @@ VIGIL_API int64_t vigil_now_ns(void);
  *     vigil_worker_stop(worker);              what was posted before still runs
  *     vigil_worker_join(worker);              ends its pending operations, frees it
  *
- * What is posted after a stop may be dropped. Start answers VIGIL_ENULL, VIGIL_ENOMEM, VIGIL_ELIMIT or VIGIL_ESYSTEM; stop
- * what vigil_agent_post does.
- * Stop may be called from any thread. Join waits for the thread to end and frees the worker: once, not on the worker's
- * own thread (VIGIL_EWRONGTHREAD), and not where blocking is refused (VIGIL_EMAYNOTBLOCK): destroy that agent first.
+ * What is posted after a stop may be dropped. Start answers VIGIL_ENULL, VIGIL_ENOMEM, VIGIL_ELIMIT or VIGIL_ESYSTEM;
+ * stop what vigil_agent_post does. Stop may be called from any thread. Join waits for the thread to end and frees the
+ * worker: once, not on the worker's own thread (VIGIL_EWRONGTHREAD), and not where blocking is refused
+ * (VIGIL_EMAYNOTBLOCK): destroy that agent first.
  */
 typedef struct vigil_worker vigil_worker;
 VIGIL_API int vigil_worker_start(vigil_worker **worker, vigil_function *main, void *argument);

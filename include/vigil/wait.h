@@ -25,8 +25,8 @@
  * - Everything a thread wrote before vigil_notify is visible to those it woke.
  * - The line belongs to the address alone: 32- and 64-bit waiters on one address share it.
  *
- * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel. No call of the library may
- * be made from a signal handler, except one that interrupts nothing but a wait without a deadline.
+ * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel. No call of the library
+ * may be made from a signal handler, except one that interrupts nothing but a wait without a deadline.
  */
 #ifndef VIGIL_WAIT_H
 #define VIGIL_WAIT_H

@@ -195,15 +195,20 @@ static int64_t line_take(struct lot *lot, uint32_t *line, int64_t most, uint32_t
     return taken;
 }
 
+static int64_t unlock_and_wake(struct lot *lot, struct bucket *bucket, struct wakes *wakes, int64_t taken,
+                               uint32_t outcome) {
+    push_mail(lot, wakes); /* still under the lock: mail arrives in line order */
+    bucket_unlock(bucket, -taken);
+    wake_all(lot, wakes, outcome);
+    return taken;
+}
+
 int64_t lot_take(struct lot *lot, uint64_t key, int64_t most, uint32_t outcome) {
     struct wakes wakes = {0};
     struct bucket *bucket = bucket_lock(lot, key);
     uint32_t *line = line_of(lot, bucket, key);
     int64_t taken = *line ? line_take(lot, line, most, outcome, &wakes) : 0;
-    push_mail(lot, &wakes);
-    bucket_unlock(bucket, -taken);
-    wake_all(lot, &wakes, outcome);
-    return taken;
+    return unlock_and_wake(lot, bucket, &wakes, taken, outcome);
 }
 
 static int64_t bucket_take(struct lot *lot, struct bucket *bucket, uint64_t first, uint64_t last, uint32_t outcome) {
@@ -215,10 +220,7 @@ static int64_t bucket_take(struct lot *lot, struct bucket *bucket, uint64_t firs
         if (key >= first && key <= last) taken += line_take(lot, line, INT64_MAX, outcome, &wakes);
         else line = &lot->slots[*line].next_line;
     }
-    push_mail(lot, &wakes);
-    bucket_unlock(bucket, -taken);
-    wake_all(lot, &wakes, outcome);
-    return taken;
+    return unlock_and_wake(lot, bucket, &wakes, taken, outcome);
 }
 
 int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t outcome) {

@@ -77,7 +77,9 @@ static void initialise(void) {
         lot.available[level] = (uint64_t *)(void *)(mapping + at.available[level]);
     }
     number_from_one();
-    prim_store_seq_cst(&lot.buckets, (struct bucket *)(void *)mapping); /* W0 */
+    struct bucket *buckets = (struct bucket *)(void *)mapping;
+    if (BUG(first_wait_missed)) prim_store_release(&lot.buckets, buckets);
+    else prim_store_seq_cst(&lot.buckets, buckets); /* W0 */
 }
 
 struct lot *lot_private_if_used(void) {

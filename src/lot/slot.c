@@ -7,9 +7,11 @@
  * waiters that come one after the other lie side by side, whatever the order in which slots became free. Any thread may
  * release a slot; each keeps one spare for its next wait, the others' bits go back to their chunks.
  *
- * A chunk is in the lot's set of available chunks exactly when some bit of its `free` is set: whoever changes it from
- * zero puts it there; whoever takes it from there changes it to zero. The lowest one is taken first: so slots are used in
- * the order of their addresses even after a great coming and going.
+ * A chunk is in the lot's set of available chunks when some bit of its `free` is set: whoever changes it from zero puts
+ * it there, a moment later; whoever takes it from there then changes it to zero, by an exchange, so that a bit that is
+ * given back in between is claimed too or, coming later, finds zero again. So nobody puts it there twice, and none is
+ * forgotten. The lowest one is taken first: slots are used in the order of their addresses even after a great coming
+ * and going.
  */
 #include "lot.h"
 #include "word_lock.h"
@@ -39,8 +41,7 @@ static uint32_t lowest_available(const struct lot *lot) {
     return number;
 }
 
-/* So many chunks' waiters, if they stand in as many lines, have touched most pages of the buckets anyway:
- * large pages from there on. */
+/* So many chunks' waiters, if they stand in as many lines, have touched most pages anyway: large ones from there on. */
 #define MANY 1024u
 
 /* Slots become memory by doubling, so that a program which locks its memory does not lock all there could ever be. */

@@ -10,8 +10,7 @@
 /* A range of more words is not looked up word by word: all buckets are looked at instead. */
 #define LOOK_UP_AT_MOST (1u << PRIM_BUCKET_BITS)
 
-/* How a thread's slot changes: WAITING -> ASLEEP by the thread itself; either -> the outcome by whoever took it out of
- * line. */
+/* A thread's slot goes from WAITING to ASLEEP by the thread itself, from either to the outcome by who took it out. */
 static bool decided(struct slot *slot) {
     return prim_load_acquire(&slot->state) < SLOT_WAITING;
 }
@@ -60,7 +59,7 @@ static int block(const struct word *word, int64_t timeout_ns) {
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     if (word_differs(word)) return VIGIL_NOT_EQUAL;
     if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
-    uint64_t deadline_ns = deadline_after(timeout_ns);
+    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : prim_now_ns() + (uint64_t)timeout_ns;
     struct lot *lot = lot_private();
     if (!lot) return VIGIL_ENOMEM;
     uint32_t slot = slot_acquire(lot);

@@ -51,25 +51,30 @@ static void after_a_great_coming_and_going_neighbours_are_neighbours(void **stat
     release_many(lot, 1);
 }
 
-static void *use_a_few(void *unused) {
-    (void)unused;
+#define FEW 40
+
+static void *use_a_few(void *how_many) {
     struct lot *lot = lot_private();
-    uint32_t mine[3];
-    for (int i = 0; i < 3; i++) mine[i] = slot_acquire(lot);
-    for (int i = 0; i < 3; i++) slot_release(lot, mine[i]);
+    uint32_t mine[FEW], count = *(uint32_t *)how_many;
+    for (uint32_t i = 0; i < count; i++) mine[i] = slot_acquire(lot);
+    for (uint32_t i = 0; i < count; i++) slot_release(lot, mine[i]);
     return NULL;
 }
 
+static void use_a_few_elsewhere(uint32_t count) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, use_a_few, &count), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* Each claims more than it uses. */
 static void a_thread_that_ends_gives_everything_back(void **state) {
     (void)state;
     struct lot *lot = lot_private();
-    use_a_few(NULL);
-    uint32_t bound = 0;
-    for (int i = 0; i < 300; i++) {
-        pthread_t thread;
-        assert_int_equal(pthread_create(&thread, NULL, use_a_few, NULL), 0);
-        assert_int_equal(pthread_join(thread, NULL), 0);
-        if (i == 0) bound = slot_bound(lot);
+    use_a_few_elsewhere(FEW);
+    uint32_t bound = slot_bound(lot);
+    for (uint32_t i = 0; i < 1500; i++) { /* more than the slots that are free by now */
+        use_a_few_elsewhere(i % FEW + 1);
         assert_int_equal(slot_bound(lot), bound);
     }
 }

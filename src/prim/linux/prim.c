@@ -95,7 +95,7 @@ void prim_map_clear(void *mapping, size_t bytes) {
 }
 
 /*
- * Bells. By bare system calls: in libc's write and read a thread that has been cancelled would end, and the ring be lost.
+ * Bells. By bare system calls: in libc's, a thread that has been cancelled would end, and the ring be lost.
  * All of them, because the thread sanitizer must see either all of a descriptor's life or none of it.
  */
 
@@ -121,8 +121,8 @@ void prim_bell_close(struct prim_bell *bell) {
 void prim_bell_ring(struct prim_bell *bell) {
     int errno_before = errno, event_fd = bell->event_fd;
     uint64_t one = 1;
-    __atomic_fetch_add(&bell->rings, 1,
-                       __ATOMIC_RELEASE); /* the kernel orders ring and take as well, but does not tell the compiler */
+    /* Pairs with the acquire in prim_bell_take: the kernel orders ring and take as well, but C does not know that. */
+    __atomic_fetch_add(&bell->rings, 1, __ATOMIC_RELEASE);
     long written = syscall(SYS_write, event_fd, &one, sizeof one);
     assert(written == sizeof one); /* the counter holds at most one ring */
     (void)written;

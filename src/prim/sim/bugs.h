@@ -26,7 +26,8 @@
     X(forget_misses, "forget leaves out a word")                                                                       \
     X(bell_lost, "an agent says that it took the ring before it does")                                                 \
     X(mail_not_turned, "an agent reads its mail newest first")                                                         \
-    X(wake_before_state, "a thread is woken before its slot says why")
+    X(wake_before_state, "a thread is woken before its slot says why")                                                 \
+    X(first_wait_missed, "a notifier may not yet see that anybody has ever waited")
 
 extern unsigned sim_bug; /* the one that is switched on */
 
