@@ -46,7 +46,8 @@ extern "C" {
     X(ERANGE, -14, "out-of-range", "an index, offset or length reaches outside the memory it is for")             \
     X(ETYPE, -15, "wrong-type", "the view's element type does not allow this operation")                          \
     X(EINVAL, -16, "invalid", "an argument has a value that means nothing here")                                  \
-    X(ESYSTEM, -17, "system", "the operating system refused; errno says why")
+    X(ESYSTEM, -17, "system", "the operating system refused; errno says why")                                     \
+    X(ENOTHELD, -18, "not-held", "nobody holds this lock; unlock what was locked, and only once")
 
 enum vigil_status {
 #define VIGIL_STATUS_ENUMERATOR(name, number, text, meaning) VIGIL_##name = number,

@@ -11,5 +11,7 @@
 #include "agent.h"
 #include "memory.h"
 #include "atomics.h"
+#include "request.h"
+#include "mutex.h"
 
 #endif

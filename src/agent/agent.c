@@ -60,7 +60,7 @@ int vigil_agent_create(vigil_agent **agent, unsigned flags) {
  */
 
 static void complete(vigil_agent *agent, vigil_op *op, int status) {
-    agent_end(agent, op);
+    if (!(op->flags & OP_PLACE)) agent_end(agent, op);
     op->callback(op, status);
 }
 
@@ -71,6 +71,8 @@ static void deliver(vigil_agent *agent, uint32_t index) {
         void *argument = (void *)(uintptr_t)slot->argument;
         slot_release(agent->lot, index);
         function(agent, argument);
+    } else if (slot->owner & SLOT_ORPHAN) {
+        agent->on_orphan(agent, index);
     } else {
         complete(agent, (vigil_op *)(uintptr_t)slot->owner, (int)slot->state);
     }
@@ -100,7 +102,8 @@ static int64_t expire(vigil_agent *agent) {
     for (vigil_op *op;
          !agent_forked(agent) && (op = timers_due(&agent->timers, now_ns + (BUG(early_deadline) ? 1 : 0)));) {
         prefetch_next(agent);
-        if (!lot_leave(agent->lot, op->slot, op->address)) continue; /* notified before: that is in the mail */
+        bool leaves = op->slot && !(op->flags & OP_PLACE);
+        if (leaves && !lot_leave(agent->lot, op->slot, op->address)) continue; /* notified: that is in the mail */
         complete(agent, op, VIGIL_TIMED_OUT);
         expired++;
     }
@@ -275,7 +278,7 @@ static void cancel_pending(vigil_agent *agent) {
     struct lot *lot = agent->lot;
     for (uint32_t index = 1; agent->pending && !agent_forked(agent) && index < slot_bound(lot); index++) {
         struct slot *slot = &lot->slots[index];
-        if (prim_load_relaxed(&slot->seat) != agent->seat.number) continue;
+        if (prim_load_relaxed(&slot->seat) != agent->seat.number || (slot->owner & SLOT_ORPHAN)) continue;
         vigil_op *op = (vigil_op *)(uintptr_t)slot->owner;
         if (lot_leave(lot, index, op->address)) complete(agent, op, VIGIL_CANCELLED);
     }

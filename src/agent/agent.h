@@ -16,6 +16,14 @@
 /* vigil_op.flags */
 #define OP_PENDING    1u
 #define OP_REFERENCED 2u /* counted in the agent's pending_referenced */
+#define OP_REQUEST    4u /* a vigil_request's: its callback is the library's, and is also told OP_TAKEN_BACK */
+#define OP_PLACE      8u /* the agent's place in a lock's line: its callback ends it, its deadline does not; not counted */
+
+/* As a status for an OP_REQUEST: cancelled by the caller, who must not be called back. */
+#define OP_TAKEN_BACK 0x200
+
+/* Requests for locks queue up by the lock's word: so many lists of queues. See sync/request.c. */
+#define AGENT_QUEUES 64u
 
 struct vigil_agent {
     struct seat seat;
@@ -31,6 +39,8 @@ struct vigil_agent {
     uint64_t pending; /* operations, and how many of them keep vigil_agent_run going */
     uint64_t pending_referenced;
     uint64_t references; /* the agent's own, which do so too */
+    struct vigil_request *queues[AGENT_QUEUES];
+    void (*on_orphan)(vigil_agent *agent, uint32_t slot); /* a SLOT_ORPHAN has arrived */
     struct timers timers;
 };
 
@@ -49,9 +59,15 @@ void agent_adopt(vigil_agent *agent);
 int agent_close(vigil_agent *agent);
 void agent_free(vigil_agent *agent);
 
-/* Begin and end an operation's being pending. */
+/* Whether an operation can be started. */
+int agent_check_start(const vigil_agent *agent, const vigil_op *op, const struct word *word, vigil_callback *callback);
+
+/* Begin and end an operation's being pending. It may have a slot (else 0) and a timer. */
 void agent_begin(vigil_agent *agent, vigil_op *op);
 void agent_end(vigil_agent *agent, vigil_op *op);
+
+/* Have the operation's deadline_ns watched, which is after now_ns. */
+void agent_start_timer(vigil_agent *agent, vigil_op *op, uint64_t now_ns);
 
 /* An earlier deadline than before may have come: set the descriptor's alarm. */
 void agent_set_alarm(vigil_agent *agent);

@@ -14,14 +14,13 @@ void agent_begin(vigil_agent *agent, vigil_op *op) {
 void agent_end(vigil_agent *agent, vigil_op *op) {
     assert(op->flags & OP_PENDING);
     if (op->timer_link) timers_remove(&agent->timers, op);
-    slot_release(agent->lot, op->slot);
+    if (op->slot) slot_release(agent->lot, op->slot);
     agent->pending--;
     if (op->flags & OP_REFERENCED) agent->pending_referenced--;
     op->flags = 0;
 }
 
-static int check_start(const vigil_agent *agent, const vigil_op *op, const struct word *word,
-                       vigil_callback *callback) {
+int agent_check_start(const vigil_agent *agent, const vigil_op *op, const struct word *word, vigil_callback *callback) {
     if (!agent || !op || !callback) return VIGIL_ENULL;
     int error = check_word(word);
     if (!error) error = agent_check(agent);
@@ -33,8 +32,14 @@ static int check_start(const vigil_agent *agent, const vigil_op *op, const struc
 static bool join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct word *word) {
     struct slot *slot = &agent->lot->slots[index];
     slot->owner = (uint64_t)(uintptr_t)op;
+    slot->began_ns = 0;
     prim_store_relaxed(&slot->seat, agent->seat.number);
     return lot_join(agent->lot, index, word);
+}
+
+void agent_start_timer(vigil_agent *agent, vigil_op *op, uint64_t now_ns) {
+    timers_add(&agent->timers, op, now_ns);
+    agent_set_alarm(agent);
 }
 
 static void start_timer(vigil_agent *agent, vigil_op *op, int64_t timeout_ns) {
@@ -42,13 +47,12 @@ static void start_timer(vigil_agent *agent, vigil_op *op, int64_t timeout_ns) {
     if (timeout_ns == VIGIL_FOREVER) return;
     uint64_t now_ns = prim_now_ns();
     op->deadline_ns = now_ns + (uint64_t)timeout_ns;
-    timers_add(&agent->timers, op, now_ns);
-    agent_set_alarm(agent);
+    agent_start_timer(agent, op, now_ns);
 }
 
 static int wait_async(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns,
                       vigil_callback *callback) {
-    int error = check_start(agent, op, word, callback);
+    int error = agent_check_start(agent, op, word, callback);
     if (error) return error;
     if (word_differs(word)) return VIGIL_NOT_EQUAL;
     if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
@@ -85,9 +89,13 @@ static int check_pending(const vigil_op *op) {
 int vigil_cancel(vigil_op *op) {
     int error = check_pending(op);
     if (error) return error;
-    lot_leave_soon(op->agent->lot, op->slot);
-    if (!lot_leave(op->agent->lot, op->slot, op->address) && !BUG(cancel_loses)) return VIGIL_ETOOLATE;
+    if (op->slot) {
+        lot_leave_soon(op->agent->lot, op->slot);
+        if (!lot_leave(op->agent->lot, op->slot, op->address) && !BUG(cancel_loses)) return VIGIL_ETOOLATE;
+    }
+    bool request = op->flags & OP_REQUEST;
     agent_end(op->agent, op);
+    if (request) op->callback(op, OP_TAKEN_BACK);
     return VIGIL_OK;
 }
 

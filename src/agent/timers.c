@@ -63,6 +63,12 @@ void timers_remove(struct timers *timers, vigil_op *op) {
     op->timer_link = NULL;
 }
 
+void timers_move(vigil_op *from, vigil_op *to) {
+    *to->timer_link = to;
+    if (to->timer_next) to->timer_next->timer_link = &to->timer_next;
+    from->timer_link = NULL;
+}
+
 static const struct timer_place *first_place(const struct timers *timers) {
     unsigned level = lowest_bit(timers->levels);
     return &timers->place[level][lowest_place(timers, level)];

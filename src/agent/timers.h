@@ -41,6 +41,8 @@ struct timers {
 /* Add an operation by its deadline_ns, which must be after now_ns. */
 void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns);
 void timers_remove(struct timers *timers, vigil_op *op);
+/* `to` is a copy of `from` and takes over its deadline. */
+void timers_move(vigil_op *from, vigil_op *to);
 /* No deadline passes before this; PRIM_NEVER if there are none. */
 uint64_t timers_next(const struct timers *timers);
 /* One from the earliest place; null: there are none. */

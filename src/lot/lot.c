@@ -2,8 +2,6 @@
 /* The lines: see lot.h for who may touch what, and why no wake-up is lost. */
 #include "lot.h"
 
-#include <assert.h>
-
 #include "seat.h"
 #include "word_lock.h"
 
@@ -61,6 +59,44 @@ static void line_append(struct lot *lot, uint32_t *line, uint32_t index, uint64_
     }
 }
 
+static void line_insert_before(struct lot *lot, uint32_t *line, uint32_t index, uint32_t after) {
+    struct slot *slots = lot->slots, *slot = &slots[index], *follower = &slots[after];
+    prim_store_relaxed(&slot->key, follower->key);
+    slot->next = after;
+    slot->prev = follower->prev;
+    follower->prev = index;
+    if (*line == after) { /* it becomes the line's header */
+        slot->tail = follower->tail;
+        slot->next_line = follower->next_line;
+        *line = index;
+    } else {
+        slots[slot->prev].next = index;
+    }
+}
+
+static uint32_t first_not_before(const struct lot *lot, uint32_t head, uint64_t began_ns) {
+    while (head && lot->slots[head].began_ns < began_ns) head = lot->slots[head].next;
+    return head;
+}
+
+static uint32_t last_not_after(const struct lot *lot, uint32_t tail, uint64_t began_ns) {
+    while (tail && lot->slots[tail].began_ns > began_ns) tail = lot->slots[tail].prev;
+    return tail;
+}
+
+static void line_insert(struct lot *lot, uint32_t *line, uint32_t index, uint64_t key, bool again) {
+    uint64_t began_ns = lot->slots[index].began_ns;
+    uint32_t follower = 0;
+    if (*line && again) {
+        follower = first_not_before(lot, *line, began_ns);
+    } else if (*line) {
+        uint32_t before = last_not_after(lot, lot->slots[*line].tail, began_ns);
+        follower = before ? lot->slots[before].next : *line;
+    }
+    if (follower) line_insert_before(lot, line, index, follower);
+    else line_append(lot, line, index, key);
+}
+
 static void line_remove(struct lot *lot, uint32_t *line, uint32_t index) {
     struct slot *slots = lot->slots, *slot = &slots[index];
     if (*line != index) {
@@ -93,6 +129,15 @@ bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
     return equal;
 }
 
+bool lot_join_in_order(struct lot *lot, uint32_t index, const struct word *word, bool again) {
+    uint64_t key = key_of(word->address);
+    struct bucket *bucket = bucket_lock(lot, key);
+    bool equal = !word_differs(word);
+    if (equal) line_insert(lot, line_of(lot, bucket, key), index, key, again);
+    bucket_unlock(bucket, equal ? 1 : 0);
+    return equal;
+}
+
 void lot_leave_soon(struct lot *lot, uint32_t index) {
     struct slot *slot = &lot->slots[index];
     __builtin_prefetch(slot, 1);
@@ -103,8 +148,7 @@ void lot_leave_soon(struct lot *lot, uint32_t index) {
 bool lot_leave(struct lot *lot, uint32_t index, uint64_t key) {
     struct slot *slot = &lot->slots[index];
     struct bucket *bucket = bucket_lock(lot, key);
-    bool in_line = slot->key != 0;
-    assert(!in_line || slot->key == key);
+    bool in_line = prim_load_relaxed(&slot->key) == key; /* another one: it has been moved to another line */
     if (in_line) line_remove(lot, line_of(lot, bucket, key), index);
     bucket_unlock(bucket, in_line ? -1 : 0);
     return in_line;
@@ -134,8 +178,9 @@ static void push_mail(struct lot *lot, struct wakes *wakes) {
     wakes->mail_seat = 0;
 }
 
-static void add_thread(struct lot *lot, struct wakes *wakes, uint32_t index) {
+static void add_thread(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
     lot->slots[index].next = 0;
+    lot->slots[index].outcome = outcome;
     if (wakes->threads) lot->slots[wakes->last_thread].next = index;
     else wakes->threads = index;
     wakes->last_thread = index;
@@ -156,7 +201,13 @@ static void add_mail(struct lot *lot, struct wakes *wakes, uint32_t index, uint3
     slot->state = outcome;
 }
 
-static void wake_thread(struct slot *slot, uint32_t outcome) {
+static void add(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
+    if (lot->slots[index].seat) add_mail(lot, wakes, index, outcome);
+    else add_thread(lot, wakes, index, outcome);
+}
+
+static void wake_thread(struct slot *slot) {
+    uint32_t outcome = slot->outcome;
     if (BUG(wake_before_state)) prim_wake(&slot->state);
     /* Pairs with the waiter's acquire load: it sees all we did before. From here on the slot is the waiter's. */
     uint32_t before = BUG(release_forgotten) ? prim_exchange_relaxed(&slot->state, outcome)
@@ -173,12 +224,12 @@ static struct seat *ring(struct seat *seat, uint32_t threads_woken) {
     return seat;
 }
 
-static void wake_all(struct lot *lot, struct wakes *wakes, uint32_t outcome) {
+static void wake_all(struct lot *lot, struct wakes *wakes) {
     uint32_t woken = 0;
     struct seat *seats = ring(wakes->seats, woken);
     for (uint32_t index = wakes->threads, next; index; index = next) {
         next = lot->slots[index].next;
-        wake_thread(&lot->slots[index], outcome);
+        wake_thread(&lot->slots[index]);
         seats = ring(seats, ++woken);
     }
 }
@@ -189,17 +240,15 @@ static int64_t line_take(struct lot *lot, uint32_t *line, int64_t most, uint32_t
     for (; taken < most && *line && lot->slots[*line].key == key; taken++) {
         uint32_t index = BUG(lifo) ? lot->slots[*line].tail : *line;
         line_remove(lot, line, index);
-        if (lot->slots[index].seat) add_mail(lot, wakes, index, outcome);
-        else add_thread(lot, wakes, index);
+        add(lot, wakes, index, outcome);
     }
     return taken;
 }
 
-static int64_t unlock_and_wake(struct lot *lot, struct bucket *bucket, struct wakes *wakes, int64_t taken,
-                               uint32_t outcome) {
+static int64_t unlock_and_wake(struct lot *lot, struct bucket *bucket, struct wakes *wakes, int64_t taken) {
     push_mail(lot, wakes); /* still under the lock: mail arrives in line order */
     bucket_unlock(bucket, -taken);
-    wake_all(lot, wakes, outcome);
+    wake_all(lot, wakes);
     return taken;
 }
 
@@ -208,7 +257,22 @@ int64_t lot_take(struct lot *lot, uint64_t key, int64_t most, uint32_t outcome) 
     struct bucket *bucket = bucket_lock(lot, key);
     uint32_t *line = line_of(lot, bucket, key);
     int64_t taken = *line ? line_take(lot, line, most, outcome, &wakes) : 0;
-    return unlock_and_wake(lot, bucket, &wakes, taken, outcome);
+    return unlock_and_wake(lot, bucket, &wakes, taken);
+}
+
+void lot_call(struct lot *lot, uint64_t key, lot_caller *caller, void *context) {
+    struct wakes wakes = {0};
+    struct bucket *bucket = bucket_lock(lot, key);
+    uint32_t *line = line_of(lot, bucket, key);
+    int64_t taken = 0;
+    for (uint32_t index = *line, next;; index = next, taken++) {
+        uint32_t outcome = caller(index ? &lot->slots[index] : NULL, context);
+        if (!index || outcome == LOT_STAY) break;
+        next = lot->slots[index].next;
+        line_remove(lot, line, index);
+        add(lot, &wakes, index, outcome);
+    }
+    unlock_and_wake(lot, bucket, &wakes, taken);
 }
 
 static int64_t bucket_take(struct lot *lot, struct bucket *bucket, uint64_t first, uint64_t last, uint32_t outcome) {
@@ -220,7 +284,7 @@ static int64_t bucket_take(struct lot *lot, struct bucket *bucket, uint64_t firs
         if (key >= first && key <= last) taken += line_take(lot, line, INT64_MAX, outcome, &wakes);
         else line = &lot->slots[*line].next_line;
     }
-    return unlock_and_wake(lot, bucket, &wakes, taken, outcome);
+    return unlock_and_wake(lot, bucket, &wakes, taken);
 }
 
 int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t outcome) {

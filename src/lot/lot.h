@@ -59,13 +59,24 @@ struct bucket {
 struct slot {
     uint64_t key;      /* under the lock; zero outside of a line */
     uint64_t owner;    /* an agent's: the vigil_op, or the function that was posted */
-    uint64_t argument; /* of a posted function */
+    uint64_t argument; /* of a posted function; of one who waits for a lock: see sync/ */
+    uint64_t began_ns; /* of one who waits for a lock: its place in line. Zero: came to a plain wait */
     uint32_t state;    /* enum slot_state or the outcome; a sleeping thread's futex */
     uint32_t seat;     /* whose mail it goes to; 0: a thread sleeps on `state` */
     uint32_t next, prev;
     uint32_t tail, next_line; /* in a line's head only */
-    uint32_t padding[4];
+    uint32_t outcome;         /* of a thread that has been taken out and is about to be woken */
+    uint32_t padding;
 };
+
+/* What one who waits for a lock is told, besides the statuses of a wait: */
+enum slot_call {
+    SLOT_CALLED = 0x80, /* it is your turn */
+    SLOT_BESIDE,        /* somebody before you has been called, but may not come: look after yourself */
+};
+
+/* Added to the owner of an agent's slot: nobody waits for what it brings any more, and the owner says what to do. */
+#define SLOT_ORPHAN 1u
 
 /* Until its fate is known: */
 enum slot_state {
@@ -123,14 +134,34 @@ static inline uint64_t key_of(const volatile void *address) {
 /* Compare and join the end of the line in one step: false if the word differs. The slot must be filled in. */
 bool lot_join(struct lot *lot, uint32_t slot, const struct word *word);
 
+/*
+ * The same for one who waits for a lock: its place is by its began_ns. Who has been called and comes back (`again`) is
+ * looked for from the head of the line, others from its end.
+ */
+bool lot_join_in_order(struct lot *lot, uint32_t slot, const struct word *word, bool again);
+
+/* In line: sleep until the slot's fate is known, and is in its `state`; or until the deadline: false. */
+bool lot_sleep(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
+
 /* Take one's own slot out of the line: false if somebody else has done so before, and its outcome is on its way. */
 bool lot_leave(struct lot *lot, uint32_t slot, uint64_t key);
+
+/* The same for a thread that will then wait for its outcome: VIGIL_TIMED_OUT, or what somebody else has decided. */
+int lot_give_up(struct lot *lot, uint32_t slot, uint64_t key);
 
 /* lot_leave will be called soon: have the memory that it needs on its way. */
 void lot_leave_soon(struct lot *lot, uint32_t slot);
 
 /* Take the first `most` out of the line, oldest first, and pass `outcome` on to them: how many. */
 int64_t lot_take(struct lot *lot, uint64_t key, int64_t most, uint32_t outcome);
+
+/*
+ * A lock is released: ask, under the bucket's lock, what is to become of each in line, from the head on, and in the end
+ * with null. The answer is what to tell him, or LOT_STAY, and then he and all behind him stay in line.
+ */
+#define LOT_STAY UINT32_MAX
+typedef uint32_t lot_caller(const struct slot *slot, void *context);
+void lot_call(struct lot *lot, uint64_t key, lot_caller *caller, void *context);
 
 /* Take everybody out of all the lines from the first key to the last one: how many. Looks at every bucket. */
 int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t outcome);

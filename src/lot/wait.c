@@ -40,17 +40,24 @@ static bool sleep_until_decided(struct slot *slot, uint64_t deadline_ns) {
     return true;
 }
 
+bool lot_sleep(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
+    struct slot *slot = &lot->slots[index];
+    return spin_until_decided(slot) || sleep_until_decided(slot, deadline_ns);
+}
+
+int lot_give_up(struct lot *lot, uint32_t index, uint64_t key) {
+    if (lot_leave(lot, index, key)) return VIGIL_TIMED_OUT;
+    /* Too late: somebody took us out before, and is about to say so. */
+    sleep_until_decided(&lot->slots[index], PRIM_NEVER);
+    return BUG(timeout_counted) ? VIGIL_TIMED_OUT : (int)lot->slots[index].state;
+}
+
 static int wait_in_line(struct lot *lot, uint32_t index, const struct word *word, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
     prim_store_relaxed(&slot->state, SLOT_WAITING);
+    slot->began_ns = 0;
     if (!lot_join(lot, index, word)) return VIGIL_NOT_EQUAL;
-    if (!spin_until_decided(slot) && !sleep_until_decided(slot, deadline_ns)) {
-        if (lot_leave(lot, index, key_of(word->address))) return VIGIL_TIMED_OUT;
-        /* Too late: somebody took us out before, and is about to say so. */
-        sleep_until_decided(slot, PRIM_NEVER);
-        if (BUG(timeout_counted)) return VIGIL_TIMED_OUT;
-    }
-    return (int)slot->state;
+    return lot_sleep(lot, index, deadline_ns) ? (int)slot->state : lot_give_up(lot, index, key_of(word->address));
 }
 
 static int block(const struct word *word, int64_t timeout_ns) {

@@ -13,7 +13,8 @@
 
 #include "scenario.h"
 
-static const struct sim_scenario *const lists[] = {blocking_scenarios, asynchronous_scenarios, agent_scenarios};
+static const struct sim_scenario *const lists[] = {blocking_scenarios, asynchronous_scenarios, agent_scenarios,
+                                                   mutex_scenarios};
 #define LISTS (sizeof lists / sizeof *lists)
 
 struct bug {

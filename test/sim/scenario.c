@@ -40,7 +40,7 @@ void begin(void) {
     sim_name(lot->slots, lot->chunk_limit * SLOT_CHUNK * sizeof *lot->slots, "slot");
 }
 
-static int64_t in_line(void) {
+int64_t in_line(void) {
     return lot->buckets ? lot->buckets[0].word / 4 + lot->buckets[1].word / 4 : 0;
 }
 

@@ -40,6 +40,8 @@ int64_t notify(uint32_t *word, int64_t count);
 void change_and_notify(uint32_t *word, int64_t count);
 void forget(const void *memory, uint64_t length);
 
+/* How many there are in all lines together right now. To look at between steps. */
+int64_t in_line(void);
 /* Sleeps until so many have stood in all lines together. */
 void await_in_line(uintptr_t count);
 /* The same, and to have heard of it from them: what they did before is seen. */
@@ -70,6 +72,6 @@ void post(vigil_agent *agent, vigil_function *function, void *argument);
 
 /* ---- The lists of scenarios, one per file, each ended by one without a name ---- */
 
-extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[];
+extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[], mutex_scenarios[];
 
 #endif

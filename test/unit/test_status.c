@@ -28,6 +28,7 @@ static const struct {
     {VIGIL_ETYPE, -15, "wrong-type"},
     {VIGIL_EINVAL, -16, "invalid"},
     {VIGIL_ESYSTEM, -17, "system"},
+    {VIGIL_ENOTHELD, -18, "not-held"},
 };
 
 static void numbers_never_change(void **state) {

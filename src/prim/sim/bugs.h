@@ -27,7 +27,14 @@
     X(bell_lost, "an agent says that it took the ring before it does")                                                 \
     X(mail_not_turned, "an agent reads its mail newest first")                                                         \
     X(wake_before_state, "a thread is woken before its slot says why")                                                 \
-    X(first_wait_missed, "a notifier may not yet see that anybody has ever waited")
+    X(first_wait_missed, "a notifier may not yet see that anybody has ever waited")                                    \
+    X(taken_as_alone, "who has waited for a mutex takes it as if nobody were behind him")                              \
+    X(taken_without_asking, "a reserved mutex is taken by a store, not by compare and exchange")                       \
+    X(not_contended, "who was called and found the mutex locked waits again without saying so in the word")            \
+    X(loop_relied_upon, "unlock calls an event loop alone, as if it were sure to come")                                \
+    X(freed_outside, "unlock changes the word before it takes the lock of the line")                                   \
+    X(guard_leaves, "who guards a reservation gives up at his deadline without using it")                              \
+    X(orphan_dropped, "a call for a request that is gone by then is not passed on")
 
 extern unsigned sim_bug; /* the one that is switched on */
 

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vigil/mutex.h - a lock that threads and event loops share.
+ *
+ *     static vigil_mutex mutex;                                   four bytes; all zero is unlocked
+ *
+ *     a thread         vigil_mutex_lock(&mutex); ... vigil_mutex_unlock(&mutex);
+ *     an event loop    vigil_mutex_execute(agent, &request, &mutex, VIGIL_FOREVER, with_the_lock_held);
+ *
+ * Both wait in one line, the mutex's own (see wait.h). The lock belongs to whoever was granted it, not to a thread: what
+ * was locked on one thread may be unlocked on another. It is not recursive.
+ *
+ * WHO GETS IT NEXT
+ *
+ * A mutex that is unlocked goes to whoever takes it first, so that a thread that is running need not wait for one that
+ * is being woken. The head of the line is called by each unlock, and tries. Nobody starves: once the head has waited
+ * for half a millisecond, the unlock reserves the mutex for it, and no newcomer can come in between. That goes for
+ * event loops as well. An event loop that is called but does not run keeps nobody from the lock: after half a
+ * millisecond the next one takes what was reserved for it.
+ *
+ * A mutex that begins as VIGIL_MUTEX_FAIR is first come, first served: each unlock reserves it for the head of the
+ * line, and who does not come for it in a second (an event loop that does not run) loses his turn. That costs a change
+ * of threads for each unlock while somebody waits.
+ *
+ * "First come" is by the clock: the moment at which somebody found the mutex locked. An event loop has one place in
+ * the line, that of its oldest request, and when it is called it serves its requests in order, as long as the mutex is
+ * to be had.
+ *
+ * THE WORD
+ *
+ *     0  unlocked
+ *     1  locked, and nobody waits
+ *     2  locked, and somebody may wait
+ *     3  unlocked, and reserved for the head of the line
+ *     4  added to these: fair. From 8 on such a mutex counts reservations
+ *
+ * 0, 1 and 2 are the three states of the well-known futex lock. Others may use that lock on the same word, with
+ * vigil_wait32 and vigil_notify, as long as they change it by compare-and-exchange, and not if it is fair.
+ */
+#ifndef VIGIL_MUTEX_H
+#define VIGIL_MUTEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent.h"
+#include "memory.h"
+#include "request.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vigil_mutex {
+    uint32_t word;
+} vigil_mutex;
+
+#define VIGIL_MUTEX_INIT {0u}
+#define VIGIL_MUTEX_FAIR {4u}
+
+/*
+ * vigil_mutex_lock - block until the lock is ours: VIGIL_OK.
+ *
+ * The timed form gives up after `timeout_ns` (VIGIL_TIMED_OUT), the trying one at once. VIGIL_CANCELLED if the memory
+ * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ENULL,
+ * VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ *
+ * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it: then nothing changes.
+ *
+ * vigil_mutex_is_locked - whether somebody holds it right now. To look at.
+ *
+ * Where nobody waits they are inline. Other languages, and who defines VIGIL_NO_INLINE, find them in the library too.
+ */
+VIGIL_API int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns);
+VIGIL_API int vigil_mutex_unlock_slowly(vigil_mutex *mutex);
+VIGIL_API int vigil_mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
+                                         int64_t timeout_ns, vigil_callback *callback);
+
+/*
+ * vigil_mutex_lock_async - the same without blocking, on the agent's thread.
+ *
+ * VIGIL_OK: the lock is ours already, and the callback is never called. VIGIL_TIMED_OUT: it is not free, and the
+ * timeout is not above zero. VIGIL_PENDING: callback(&request->op, status) is called once, from the agent's dispatch:
+ * VIGIL_OK, with the lock held, to be released by vigil_mutex_unlock then or later, on any thread; VIGIL_TIMED_OUT or
+ * VIGIL_CANCELLED, without it. A pending request can be cancelled at any time: vigil_cancel never comes too late.
+ * Errors as in vigil_wait32_async.
+ */
+VIGIL_API int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                                     vigil_callback *callback);
+
+/*
+ * vigil_mutex_execute - call callback(&request->op, VIGIL_OK) with the lock held, and unlock when it has returned. If
+ * the mutex is free that happens here and now, and the answer is VIGIL_OK (on a free mutex nothing else matters, the
+ * agent is not even looked at); if not, VIGIL_PENDING, and it happens in the agent's dispatch. After VIGIL_PENDING the
+ * callback may also be called with VIGIL_TIMED_OUT or VIGIL_CANCELLED, without the lock. Other answers as of
+ * vigil_mutex_lock_async.
+ *
+ * vigil_mutex_execute_later - the same for a callback that is not done when it returns: it, or what it has begun, calls
+ * vigil_mutex_unlock in the end, on any thread.
+ */
+VIGIL_API int vigil_mutex_execute_later(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
+                                        int64_t timeout_ns, vigil_callback *callback);
+
+/* The mutex that lies on an element of a view of VIGIL_I32 or VIGIL_U32. VIGIL_ENULL, VIGIL_ETYPE, VIGIL_ERANGE. */
+VIGIL_API int vigil_mutex_in(vigil_view view, uint64_t index, vigil_mutex **mutex);
+
+#ifdef VIGIL_NO_INLINE
+VIGIL_API int vigil_mutex_lock(vigil_mutex *mutex);
+VIGIL_API int vigil_mutex_lock_for(vigil_mutex *mutex, int64_t timeout_ns);
+VIGIL_API int vigil_mutex_trylock(vigil_mutex *mutex);
+VIGIL_API int vigil_mutex_unlock(vigil_mutex *mutex);
+VIGIL_API bool vigil_mutex_is_locked(const vigil_mutex *mutex);
+VIGIL_API int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                                  vigil_callback *callback);
+#else
+
+static inline bool vigil_mutex_change(vigil_mutex *mutex, uint32_t from, uint32_t to, int order) {
+    return mutex && __atomic_compare_exchange_n(&mutex->word, &from, to, false, order, __ATOMIC_RELAXED);
+}
+
+static inline int vigil_mutex_lock_for(vigil_mutex *mutex, int64_t timeout_ns) {
+    if (vigil_mutex_change(mutex, 0, 1, __ATOMIC_ACQUIRE)) return VIGIL_OK;
+    return vigil_mutex_lock_slowly(mutex, timeout_ns);
+}
+
+static inline int vigil_mutex_lock(vigil_mutex *mutex) {
+    return vigil_mutex_lock_for(mutex, VIGIL_FOREVER);
+}
+
+static inline int vigil_mutex_trylock(vigil_mutex *mutex) {
+    return vigil_mutex_lock_for(mutex, 0);
+}
+
+static inline int vigil_mutex_unlock(vigil_mutex *mutex) {
+    if (vigil_mutex_change(mutex, 1, 0, __ATOMIC_RELEASE)) return VIGIL_OK;
+    return vigil_mutex_unlock_slowly(mutex);
+}
+
+static inline bool vigil_mutex_is_locked(const vigil_mutex *mutex) {
+    uint32_t state = mutex ? __atomic_load_n(&mutex->word, __ATOMIC_RELAXED) & 3u : 0;
+    return state == 1 || state == 2;
+}
+
+static inline int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
+                                      int64_t timeout_ns, vigil_callback *callback) {
+    bool idle = request && callback && !request->op.flags;
+    if (!idle || !vigil_mutex_change(mutex, 0, 1, __ATOMIC_ACQUIRE))
+        return vigil_mutex_execute_slowly(agent, request, mutex, timeout_ns, callback);
+    callback(&request->op, VIGIL_OK);
+    vigil_mutex_unlock(mutex);
+    return VIGIL_OK;
+}
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lock.h - what the locks have in common: one line of threads and event loops, and who in it may be relied upon.
+ *
+ * A lock is a 32-bit word that says whether it is to be had, and the line of those who wait for that. They wait until
+ * they are called; then they try, and if somebody else was faster they go back to their place in the line. Nobody is
+ * handed anything: who takes the lock changes the word himself, so there is no grant that could be lost on its way to
+ * somebody who has just timed out, been cancelled or ended.
+ *
+ * WHO STANDS IN LINE
+ *
+ * Threads, and event loops. A thread that is called comes: it runs sooner or later, and has nothing else to do. An event
+ * loop may not: it may be busy for a long time, or its thread may block, perhaps behind its own request. So an event
+ * loop is called, but never relied upon. That is the rule on which all else rests:
+ *
+ *     Who releases a lock calls everybody in line up to and including the first thread.
+ *
+ * To keep that short, an event loop has one place in the line of a lock, that of its oldest request; the others queue
+ * up behind it on the agent's own side (request.c).
+ *
+ * NOBODY WAITS IN VAIN
+ *
+ * If a thread is in line and nobody holds the lock, then some thread is responsible: one that has been called and not
+ * yet come back. It either takes the lock, and then says in the word that others wait (so that its release will call
+ * them); or finds it taken, says so in the word, and waits again; or finds it reserved and guards that: see below. If
+ * only event loops are in line they have all been called.
+ *
+ * RESERVED
+ *
+ * So that nobody starves, a lock can be reserved when it is released: newcomers may not take it. Those who have been
+ * called may, the first of them at once (SLOT_CALLED), the others (SLOT_BESIDE), and whoever joins the line meanwhile,
+ * only when they have waited for a while (`patience_ns`): for the first may be an event loop that does not run. They wait in line
+ * as always, but with that deadline: they guard the reservation. A guard whose own deadline comes first does not just
+ * leave: he makes use of the lock after all, if it still is reserved.
+ *
+ * It is all the same who takes a reserved lock: someone called earlier, who comes late, may take what was reserved for
+ * another. That one goes back to the head of the line.
+ *
+ * FIRST COME, FIRST SERVED
+ *
+ * A lock that is fair must not call anybody but the head of the line: the others would be out of it for a moment, and
+ * might miss their turn. So everybody who waits for it looks at the word from time to time, without leaving the line,
+ * and it is impatient who finds the same reservation twice.
+ */
+#ifndef VIGIL_LOCK_H
+#define VIGIL_LOCK_H
+
+#include "agent/agent.h"
+#include "vigil/request.h"
+
+/* How he stands who tries: each has, in addition, waited. */
+enum standing {
+    NEWCOMER,
+    BESIDE,    /* called along with somebody before him */
+    CALLED,    /* may take what is reserved */
+    IMPATIENT, /* the same */
+};
+
+/* How long the head of the line waits before it is the only one who may take the lock; and how long others then wait. */
+#define PATIENCE_NS UINT64_C(500000)
+
+struct lock_kind {
+    /*
+     * Take it, if somebody of that standing may: true. If not: false; `seen` is what the word says, which is reason
+     * enough to wait for as long as it says so, and whoever changes that will call those in line.
+     */
+    bool (*take)(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
+    /* How long he who waits, having seen that, may do so before he looks again (PRIM_NEVER: he need not); and whether,
+     * if it says the same then, he is impatient. */
+    uint64_t (*patience_ns)(uint32_t seen);
+    bool (*reserved)(uint32_t seen);
+    /* The event loop that has been called does not want it any more: if it is reserved, go on to the next. */
+    void (*decline)(uint32_t *word);
+    /* On the agent's thread: the request, which is the caller's again, has got it. */
+    void (*granted)(vigil_request *request);
+};
+
+/* The deadline for a timeout above zero that begins now. */
+static inline uint64_t deadline_after(uint64_t now_ns, int64_t timeout_ns) {
+    return timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : now_ns + (uint64_t)timeout_ns;
+}
+
+/* Block until it is ours: VIGIL_OK, VIGIL_TIMED_OUT, VIGIL_CANCELLED, VIGIL_ENOMEM, VIGIL_ELIMIT. */
+int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns);
+
+/* The same for one who has a slot that is not in line, and a standing: it does not release the slot. */
+int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns,
+                  struct lot *lot, uint32_t slot, enum standing standing);
+
+/* What a wait in the line of a lock has ended with, as a standing. False: the wait is over, with that status. */
+bool standing_after(int status, enum standing *standing);
+
+/* The patience of one in line has come to an end: whether he is impatient. Else `seen` is what he sees now. */
+bool lock_look(const struct lock_kind *kind, const uint32_t *word, uint32_t *seen);
+
+/*
+ * The asynchronous form: VIGIL_OK, it is ours; VIGIL_PENDING, and kind->granted or the callback (with another status)
+ * will be called; VIGIL_TIMED_OUT; or an error, as of vigil_wait32_async.
+ */
+int request_start(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
+                  uint32_t argument, int64_t timeout_ns, vigil_callback *callback);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Event loops that wait for a lock: see lock.h. All of this is the agent's thread's.
+ *
+ * An agent's requests for one lock are a queue, oldest first, and the queue has one place in the lock's line. The queue
+ * is found through the agent by the lock's word; it hangs there by its first request, which also keeps the place and,
+ * when it leaves, leaves it to the next one. The place is
+ *
+ *     pending    in line, or taken out of it and in the agent's mail. Somebody will call
+ *     at rest    on_call is at work on the queue, and sees to it that the place is pending again or the queue is empty
+ *
+ * A queue that becomes empty gives up its place. If that is in the mail already, the call will be an orphan: nobody
+ * wants the lock here any more, but it may have been reserved for us.
+ */
+#include <assert.h>
+#include <stddef.h>
+
+#include "check.h"
+#include "lock.h"
+
+/* So many requests in a row are granted before the agent looks after other things. */
+#define GRANTS_IN_A_ROW 64
+
+static void on_call(vigil_op *place, int status);
+
+static vigil_request *request_of_op(vigil_op *op) {
+    return (vigil_request *)(void *)((char *)op - offsetof(vigil_request, op));
+}
+
+static vigil_request *request_of_place(vigil_op *place) {
+    return (vigil_request *)(void *)((char *)place - offsetof(vigil_request, place));
+}
+
+static const struct lock_kind *kind_of(const vigil_request *request) {
+    return request->kind;
+}
+
+/* Queues. */
+
+/* The link that holds the first request for that lock, or the one at the end. */
+static vigil_request **queue_link(vigil_agent *agent, const void *word) {
+    vigil_request **link = &agent->queues[(uintptr_t)word / sizeof(uint32_t) % AGENT_QUEUES];
+    while (*link && (*link)->object != word) link = &(*link)->next_queue;
+    return link;
+}
+
+static void queue_append(vigil_request **link, vigil_request *request) {
+    vigil_request *first = *link;
+    request->next = NULL;
+    if (first) {
+        request->previous = first->previous; /* of the first: the last */
+        request->previous->next = request;
+        first->previous = request;
+    } else {
+        request->previous = request;
+        request->next_queue = NULL;
+        request->place = (vigil_op){0};
+        *link = request;
+    }
+}
+
+static void inherit_place(struct lot *lot, vigil_request *from, vigil_request *to) {
+    to->place = from->place;
+    to->seen = from->seen;
+    if (to->place.timer_link) timers_move(&from->place, &to->place);
+    if (to->place.slot) lot->slots[to->place.slot].owner = (uint64_t)(uintptr_t)&to->place;
+}
+
+static void give_up_place(vigil_agent *agent, vigil_op *place) {
+    if (place->timer_link) timers_remove(&agent->timers, place);
+    if ((place->flags & OP_PENDING) && !lot_leave(agent->lot, place->slot, place->address)) {
+        struct slot *slot = &agent->lot->slots[place->slot]; /* in the mail: an orphan */
+        slot->argument = place->address;
+        slot->owner = (uint64_t)(uintptr_t)place->data | SLOT_ORPHAN;
+        agent->pending++;
+    } else if (place->slot) {
+        slot_release(agent->lot, place->slot);
+    }
+}
+
+static void queue_remove(vigil_agent *agent, vigil_request *request) {
+    vigil_request **link = queue_link(agent, request->object), *first = *link, *next = request->next;
+    if (request != first) {
+        request->previous->next = next;
+        if (next) next->previous = request->previous;
+        else first->previous = request->previous;
+    } else if (next) {
+        next->previous = first->previous;
+        next->next_queue = first->next_queue;
+        *link = next;
+        inherit_place(agent->lot, first, next);
+    } else {
+        *link = first->next_queue;
+        give_up_place(agent, &first->place);
+    }
+}
+
+/* The place. */
+
+static bool get_slot(vigil_agent *agent, vigil_request *first) {
+    vigil_op *place = &first->place;
+    if (!place->slot) place->slot = slot_acquire(agent->lot);
+    return place->slot != 0;
+}
+
+static void be_patient(vigil_agent *agent, vigil_request *first, uint32_t seen) {
+    uint64_t patience_ns = kind_of(first)->patience_ns(seen);
+    if (patience_ns == PRIM_NEVER) return;
+    uint64_t now_ns = prim_now_ns();
+    first->seen = seen;
+    first->place.deadline_ns = now_ns + patience_ns;
+    agent_start_timer(agent, &first->place, now_ns);
+}
+
+/* Stand in line while the word is as we saw it: false if it is not. */
+static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t seen, bool again) {
+    vigil_op *place = &first->place;
+    struct slot *slot = &agent->lot->slots[place->slot];
+    slot->owner = (uint64_t)(uintptr_t)place;
+    slot->began_ns = first->began_ns;
+    slot->argument = first->argument;
+    prim_store_relaxed(&slot->seat, agent->seat.number);
+    if (!lot_join_in_order(agent->lot, place->slot, &(struct word){first->object, seen, false}, again)) return false;
+    place->callback = on_call;
+    place->agent = agent;
+    place->address = key_of(first->object);
+    place->data = (void *)(uintptr_t)first->kind;
+    place->flags = OP_PENDING | OP_PLACE;
+    be_patient(agent, first, seen);
+    return true;
+}
+
+/* Come back to it after other things that are in the mail. */
+static void call_again(vigil_agent *agent, vigil_request *first) {
+    vigil_op *place = &first->place;
+    struct slot *slot = &agent->lot->slots[place->slot];
+    assert(place->slot);
+    slot->state = SLOT_BESIDE;
+    place->flags = OP_PENDING | OP_PLACE;
+    if (seat_push(agent->lot, &agent->seat, place->slot, place->slot)) prim_bell_ring(&agent->seat.bell);
+}
+
+/* Being called. After each callback: the agent may be a fork's child, the request gone, the queue another one. */
+
+static vigil_request *at_rest(vigil_agent *agent, const void *word) {
+    if (agent_forked(agent)) return NULL;
+    vigil_request *first = *queue_link(agent, word);
+    return first && !(first->place.flags & OP_PENDING) ? first : NULL;
+}
+
+static void grant(vigil_agent *agent, vigil_request *first) {
+    queue_remove(agent, first);
+    agent_end(agent, &first->op);
+    kind_of(first)->granted(first);
+}
+
+/* With the place at rest: grant as many as can be, then have it pending again. */
+static void serve(vigil_agent *agent, vigil_request *first, enum standing standing) {
+    uint32_t *word = first->object, seen;
+    for (int granted = 0; first && granted < GRANTS_IN_A_ROW;) {
+        if (kind_of(first)->take(word, first->argument, standing, &seen)) {
+            grant(agent, first);
+            granted++;
+            standing = NEWCOMER;
+            first = at_rest(agent, word);
+        } else if (stand_in_line(agent, first, seen, true)) {
+            return;
+        }
+    }
+    if (first) call_again(agent, first);
+}
+
+/* All that are there now; not those that callbacks start meanwhile. */
+static void cancel_all(vigil_agent *agent, vigil_request *first) {
+    void *word = first->object;
+    size_t count = 0;
+    for (vigil_request *request = first; request; request = request->next) count++;
+    for (; count && first; count--, first = at_rest(agent, word)) {
+        queue_remove(agent, first);
+        agent_end(agent, &first->op);
+        first->callback(&first->op, VIGIL_CANCELLED);
+    }
+    if (first) serve(agent, first, NEWCOMER);
+}
+
+/* Look at the word without leaving the line: false if that is all. */
+static bool impatient(vigil_agent *agent, vigil_request *first) {
+    if (!lock_look(kind_of(first), first->object, &first->seen)) {
+        be_patient(agent, first, first->seen);
+        return false;
+    }
+    return lot_leave(agent->lot, first->place.slot, first->place.address); /* if not, we have been called */
+}
+
+static void on_call(vigil_op *place, int status) {
+    vigil_request *first = request_of_place(place);
+    vigil_agent *agent = place->agent;
+    if (status == VIGIL_TIMED_OUT && !impatient(agent, first)) return;
+    if (place->timer_link) timers_remove(&agent->timers, place);
+    place->flags = 0;
+    enum standing standing = NEWCOMER;
+    bool called = standing_after(status, &standing);
+    if (called && !agent->closing) {
+        serve(agent, first, standing);
+    } else {
+        if (called) kind_of(first)->decline(first->object);
+        cancel_all(agent, first);
+    }
+}
+
+static void on_orphan(vigil_agent *agent, uint32_t index) {
+    struct slot *slot = &agent->lot->slots[index];
+    const struct lock_kind *kind = (const struct lock_kind *)(uintptr_t)(slot->owner & ~(uint64_t)SLOT_ORPHAN);
+    uint32_t *word = (uint32_t *)(uintptr_t)slot->argument;
+    bool called = slot->state != VIGIL_CANCELLED;
+    slot_release(agent->lot, index);
+    agent->pending--;
+    if (called && !BUG(orphan_dropped)) kind->decline(word);
+}
+
+/* Requests. */
+
+/* The request's own deadline has passed, or its caller has taken it back: it has been ended already. */
+static void on_end(vigil_op *op, int status) {
+    vigil_request *request = request_of_op(op);
+    queue_remove(op->agent, request);
+    if (status != OP_TAKEN_BACK) request->callback(op, status);
+}
+
+/* Take it, or stand in line for it as the first of a new queue. */
+static int take_or_stand(vigil_agent *agent, vigil_request *request) {
+    if (!get_slot(agent, request)) return VIGIL_ELIMIT;
+    for (;;) {
+        uint32_t seen;
+        if (kind_of(request)->take(request->object, request->argument, NEWCOMER, &seen)) return VIGIL_OK;
+        if (stand_in_line(agent, request, seen, false)) return VIGIL_PENDING;
+    }
+}
+
+static void begin(vigil_agent *agent, vigil_request *request, uint64_t deadline_ns) {
+    vigil_op *op = &request->op;
+    op->callback = on_end;
+    op->agent = agent;
+    op->address = key_of(request->object);
+    op->slot = 0;
+    op->timer_link = NULL;
+    op->deadline_ns = deadline_ns;
+    agent->on_orphan = on_orphan;
+    agent_begin(agent, op);
+    op->flags |= OP_REQUEST;
+    if (deadline_ns != PRIM_NEVER) agent_start_timer(agent, op, request->began_ns);
+}
+
+int request_start(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
+                  uint32_t argument, int64_t timeout_ns, vigil_callback *callback) {
+    int error = agent_check_start(agent, request ? &request->op : NULL, &(struct word){word, 0, false}, callback);
+    if (error) return error;
+    uint32_t seen;
+    if (kind->take(word, argument, NEWCOMER, &seen)) return VIGIL_OK;
+    if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
+    request->callback = callback;
+    request->kind = kind;
+    request->object = word;
+    request->argument = argument;
+    request->began_ns = prim_now_ns();
+    begin(agent, request, deadline_after(request->began_ns, timeout_ns));
+    vigil_request **link = queue_link(agent, word);
+    bool new_queue = !*link;
+    queue_append(link, request);
+    int status = new_queue ? take_or_stand(agent, request) : VIGIL_PENDING;
+    if (status != VIGIL_PENDING) {
+        queue_remove(agent, request);
+        agent_end(agent, &request->op);
+    }
+    return status;
+}

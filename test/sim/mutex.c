@@ -1,0 +1,872 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scenarios for the mutex, which threads and event loops share.
+ *
+ * Everybody who holds it calls work(), which fails when another is inside or when what the one before wrote is not
+ * seen. In most of them somebody holds the mutex at first, so that the others have to wait. Whoever waits forever must
+ * get it, or the execution never ends; in the end it must be free, and nobody in line.
+ */
+#include "vigil/mutex.h"
+
+#include <string.h>
+
+#include "scenario.h"
+
+#define FIBER(name) static void name(void *argument)
+
+#define UNLOCKED  0u
+#define LOCKED    1u
+#define CONTENDED 2u
+#define RESERVED  3u
+#define FAIR      4u
+
+#define PATIENCE_NS 500000
+
+static void go(const char *name, void (*fiber)(void *)) {
+    sim_go(name, fiber, NULL);
+}
+
+/* ---- Parts ---- */
+
+/* An asynchronous request, and what becomes of it. */
+struct turn {
+    vigil_request request;
+    bool waiting;
+    int status;
+    void (*then)(struct turn *turn); /* what to do with the lock held; else work() */
+};
+
+static vigil_mutex mutex;
+static struct turn turns[3];
+static uint32_t written; /* by each who holds the lock */
+static uint32_t entered;
+static int inside;
+static int cancelled;   /* how many were told so, except by their own agent */
+static bool had_thread; /* the thread, or the loop, of a scenario has had the lock */
+static bool had_loop;
+
+static void begin_with(uint32_t word) {
+    begin();
+    mutex.word = word;
+    memset(turns, 0, sizeof turns);
+    written = entered = 0;
+    inside = cancelled = 0;
+    had_thread = had_loop = false;
+    sim_name(&mutex, sizeof mutex, "mutex");
+    sim_name(&written, sizeof written, "written");
+}
+
+static void all_over(void) {
+    sim_check(mutex.word % FAIR == UNLOCKED, "in the end the mutex is %#x", mutex.word);
+    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
+        sim_check(!turns[i].waiting, "turn %u never came", i);
+    }
+    balance();
+}
+
+static void expect(int status, int expected, const char *call) {
+    sim_check(status == expected, "%s answers %s", call, vigil_status_name(status));
+}
+
+static void work(void) {
+    sim_check(inside++ == 0, "two hold the lock");
+    sim_check(prim_load_relaxed(&written) == entered, "what the holder before wrote is not seen");
+    prim_store_relaxed(&written, ++entered);
+    inside--;
+}
+
+static void lock(void) {
+    expect(vigil_mutex_lock(&mutex), VIGIL_OK, "lock");
+}
+
+static void unlock(void) {
+    expect(vigil_mutex_unlock(&mutex), VIGIL_OK, "unlock");
+}
+
+FIBER(thread) {
+    (void)argument;
+    lock();
+    work();
+    had_thread = true;
+    unlock();
+}
+
+FIBER(thread_twice) {
+    thread(argument);
+    thread(argument);
+}
+
+/* Holds the lock from the beginning. */
+FIBER(holder) {
+    (void)argument;
+    work();
+    unlock();
+}
+
+FIBER(holder_of_line) { /* the argument: how many are in line before it unlocks */
+    await_in_line((uintptr_t)argument);
+    holder(NULL);
+}
+
+static void enter(struct turn *turn) {
+    sim_check(vigil_mutex_is_locked(&mutex), "granted, but not locked");
+    had_loop = true;
+    if (turn->then) {
+        turn->then(turn);
+    } else {
+        work();
+    }
+}
+
+static void come(vigil_op *op, int status) {
+    struct turn *turn = op->data;
+    sim_check(turn->waiting, "a callback that was not expected");
+    turn->waiting = false;
+    turn->status = status;
+    cancelled += status == VIGIL_CANCELLED;
+    if (status == VIGIL_OK) {
+        enter(turn);
+    }
+}
+
+static void come_and_unlock(vigil_op *op, int status) {
+    come(op, status);
+    if (status == VIGIL_OK) {
+        unlock();
+    }
+}
+
+static void execute(vigil_agent *agent, struct turn *turn) {
+    turn->request.op.data = turn;
+    turn->waiting = true;
+    int status = vigil_mutex_execute(agent, &turn->request, &mutex, VIGIL_FOREVER, come);
+    sim_check(status == VIGIL_PENDING || (status == VIGIL_OK && !turn->waiting), "execute answers %s",
+              vigil_status_name(status));
+}
+
+static void ask(vigil_agent *agent, struct turn *turn, int64_t timeout_ns, vigil_callback *callback) {
+    turn->request.op.data = turn;
+    turn->waiting = true;
+    int status = vigil_mutex_lock_async(agent, &turn->request, &mutex, timeout_ns, callback);
+    bool timed_out = status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER;
+    sim_check(status == VIGIL_PENDING || status == VIGIL_OK || timed_out, "lock_async answers %s",
+              vigil_status_name(status));
+    if (status != VIGIL_PENDING) {
+        callback(&turn->request.op, status);
+    }
+}
+
+FIBER(loop) { /* the argument: its turn */
+    vigil_agent *agent = new_agent();
+    execute(agent, argument);
+    run(agent);
+    destroy(agent);
+}
+
+/* ---- One at a time, and nobody forgotten ---- */
+
+static void mutex_two_threads(void) {
+    begin_with(UNLOCKED);
+    go("thread 1", thread);
+    go("thread 2", thread);
+}
+
+static void mutex_three_threads(void) {
+    begin_with(UNLOCKED);
+    go("thread 1", thread);
+    go("thread 2", thread);
+    go("thread 3", thread);
+}
+
+static void mutex_again(void) {
+    begin_with(UNLOCKED);
+    go("thread 1", thread_twice);
+    go("thread 2", thread_twice);
+}
+
+static void mutex_two_in_line(void) {
+    begin_with(LOCKED);
+    go("thread 1", thread);
+    go("thread 2", thread);
+    sim_go("holder", holder_of_line, (void *)2);
+}
+
+static void mutex_loop_and_thread(void) {
+    begin_with(UNLOCKED);
+    sim_go("loop", loop, &turns[0]);
+    go("thread", thread);
+}
+
+static void mutex_loop_and_threads(void) {
+    begin_with(LOCKED);
+    sim_go("loop", loop, &turns[0]);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+static void mutex_two_loops(void) {
+    begin_with(LOCKED);
+    sim_go("loop 1", loop, &turns[0]);
+    sim_go("loop 2", loop, &turns[1]);
+    go("holder", holder);
+}
+
+static void mutex_fair_for_all(void) {
+    begin_with(FAIR | LOCKED);
+    sim_go("loop", loop, &turns[0]);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+/* ---- Unlocked where it was not locked ---- */
+
+static void work_and_tell(struct turn *turn) {
+    (void)turn;
+    work();
+    prim_store_release(&words[1], 1u);
+}
+
+static bool told(void *unused) {
+    (void)unused;
+    return had_loop;
+}
+
+FIBER(loop_leaves_it_locked) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    turns[0].then = work_and_tell;
+    ask(agent, &turns[0], VIGIL_FOREVER, come);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(unlocker) {
+    (void)argument;
+    sim_until(told, NULL);
+    while (!prim_load_acquire(&words[1])) {
+        prim_pause();
+    }
+    unlock();
+}
+
+static void mutex_unlocked_elsewhere(void) {
+    begin_with(UNLOCKED);
+    go("loop", loop_leaves_it_locked);
+    go("thread", thread);
+    go("unlocker", unlocker);
+}
+
+/* ---- Deadlines ---- */
+
+FIBER(thread_500) {
+    (void)argument;
+    int64_t due_ns = vigil_now_ns() + 500;
+    int status = vigil_mutex_lock_for(&mutex, 500);
+    if (status == VIGIL_OK) {
+        work();
+        unlock();
+    } else {
+        expect(status, VIGIL_TIMED_OUT, "lock_for");
+        sim_check(vigil_now_ns() >= due_ns, "timed out too early");
+    }
+}
+
+FIBER(loop_500) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    int64_t due_ns = vigil_now_ns() + 500;
+    ask(agent, &turns[0], 500, come_and_unlock);
+    run(agent);
+    sim_check(turns[0].status == VIGIL_OK || turns[0].status == VIGIL_TIMED_OUT, "its turn ended with %s",
+              vigil_status_name(turns[0].status));
+    sim_check(turns[0].status == VIGIL_OK || vigil_now_ns() >= due_ns, "timed out too early");
+    destroy(agent);
+}
+
+static void mutex_timeout(void) {
+    begin_with(LOCKED);
+    sim_moment(1500);
+    go("impatient", thread_500);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+static void mutex_async_timeout(void) {
+    begin_with(LOCKED);
+    sim_moment(1500);
+    go("impatient", loop_500);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+static void mutex_fair_timeouts(void) {
+    begin_with(FAIR | LOCKED);
+    sim_moment(1500);
+    go("impatient", thread_500);
+    go("loop", loop_500);
+    go("holder", holder);
+}
+
+/* ---- Cancel, and agents that end ---- */
+
+/* Never too late: until its callback it has nothing that could be lost. */
+static void cancel_turn(struct turn *turn) {
+    expect(vigil_cancel(&turn->request.op), turn->waiting ? VIGIL_OK : VIGIL_EIDLE, "cancel");
+    turn->waiting = false;
+}
+
+FIBER(loop_cancels) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], VIGIL_FOREVER, come_and_unlock);
+    cancel_turn(&turns[0]);
+    run(agent);
+    destroy(agent);
+}
+
+/* Without ever dispatching: it may have been granted the lock, or have been woken to try. */
+FIBER(loop_destroyed) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], VIGIL_FOREVER, come_and_unlock);
+    destroy(agent);
+}
+
+static void mutex_cancel(void) {
+    begin_with(LOCKED);
+    go("loop", loop_cancels);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+static void mutex_fair_cancel(void) {
+    begin_with(FAIR | LOCKED);
+    go("loop", loop_cancels);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+static void mutex_destroy(void) {
+    begin_with(LOCKED);
+    go("loop", loop_destroyed);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+static void mutex_fair_destroy(void) {
+    begin_with(FAIR | LOCKED);
+    go("loop", loop_destroyed);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+/* ---- Execute inside execute ---- */
+
+static void work_and_execute(struct turn *turn) {
+    work();
+    execute(turn->request.op.agent, &turns[1]);
+    sim_check(turns[1].waiting, "it is not recursive");
+    work();
+}
+
+FIBER(loop_nests) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    turns[0].request.op.agent = agent; /* for the callback, if it is called at once */
+    turns[0].then = work_and_execute;
+    execute(agent, &turns[0]);
+    run(agent);
+    destroy(agent);
+}
+
+static void mutex_nested(void) {
+    begin_with(UNLOCKED);
+    go("loop", loop_nests);
+    go("thread", thread);
+}
+
+/* ---- Patience ---- */
+
+static bool somebody_in_line(void *unused) {
+    (void)unused;
+    return in_line() > 0;
+}
+
+/* Takes the lock away from whom it has just woken; then, when that one has waited for long, tries it again. */
+FIBER(barger) {
+    (void)argument;
+    await_in_line(1);
+    unlock();
+    if (vigil_mutex_trylock(&mutex) != VIGIL_OK) {
+        return; /* the other was faster */
+    }
+    work();
+    if (!had_thread && !had_loop) {
+        sim_until(somebody_in_line, NULL);
+        wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    }
+    unlock();
+    if (vigil_mutex_trylock(&mutex) == VIGIL_OK) {
+        sim_check(had_thread || had_loop, "nothing was handed over");
+        work();
+        unlock();
+    }
+}
+
+static void mutex_patience(void) {
+    begin_with(LOCKED);
+    go("barger", barger);
+    go("thread", thread);
+}
+
+static void mutex_patience_of_loop(void) {
+    begin_with(LOCKED);
+    go("barger", barger);
+    sim_go("loop", loop, &turns[0]);
+}
+
+/* ---- First come, first served ---- */
+
+#define FAIR_PATIENCE_NS 1000000000
+
+static intptr_t last_served;
+static int64_t began_ns;
+
+/* If a second passes, somebody may lose his turn. */
+static void serve(intptr_t place) {
+    bool in_turn = place == last_served + 1 || vigil_now_ns() >= began_ns + FAIR_PATIENCE_NS;
+    sim_check(in_turn, "number %d is served after number %d", (int)place, (int)last_served);
+    last_served = place;
+    work();
+}
+
+FIBER(thread_in_place) { /* the argument: which */
+    await_in_line((uintptr_t)argument - 1);
+    lock();
+    serve((intptr_t)argument);
+    unlock();
+}
+
+static void serve_second(struct turn *turn) {
+    (void)turn;
+    serve(2);
+}
+
+FIBER(loop_second) {
+    await_in_line(1);
+    turns[0].then = serve_second;
+    loop(argument);
+}
+
+FIBER(holder_again) { /* comes back at once, and is the last */
+    (void)argument;
+    await_in_line(3);
+    unlock();
+    lock();
+    serve(4);
+    unlock();
+}
+
+static void mutex_fair_line(void) {
+    begin_with(FAIR | LOCKED);
+    last_served = 0;
+    began_ns = vigil_now_ns();
+    sim_go("first", thread_in_place, (void *)1);
+    sim_go("second", loop_second, &turns[0]);
+    sim_go("third", thread_in_place, (void *)3);
+    go("holder", holder_again);
+}
+
+/* ---- A loop that takes its time ---- */
+
+static bool thread_had_it(void *unused) {
+    (void)unused;
+    return had_thread;
+}
+
+FIBER(slow_loop) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    execute(agent, &turns[0]);
+    sim_until(thread_had_it, NULL);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(second_thread) {
+    await_in_line(1);
+    thread(argument);
+}
+
+static void mutex_slow_loop(void) {
+    begin_with(LOCKED);
+    go("loop", slow_loop);
+    go("thread", second_thread);
+    sim_go("holder", holder_of_line, (void *)2);
+}
+
+static void mutex_fair_slow_loop(void) {
+    begin_with(FAIR | LOCKED);
+    go("loop", slow_loop);
+    go("thread", second_thread);
+    sim_go("holder", holder_of_line, (void *)2);
+}
+
+/* Two that do not run before a thread has had it, and one more thread behind that one. */
+static void mutex_slow_loops(void) {
+    begin_with(LOCKED);
+    go("loop 1", slow_loop);
+    go("thread 1", second_thread);
+    go("thread 2", second_thread);
+    sim_go("holder", holder_of_line, (void *)2);
+}
+
+/* The loop that does not run is the only one in line when the mutex is reserved for it; the thread comes after that. */
+static bool reserved(void *unused) {
+    (void)unused;
+    return mutex.word % FAIR == RESERVED;
+}
+
+FIBER(thread_when_reserved) {
+    sim_until(reserved, NULL);
+    thread(argument);
+}
+
+static void mutex_reserved_for_slow_loop(void) {
+    begin_with(FAIR | LOCKED);
+    go("loop", slow_loop);
+    go("thread", thread_when_reserved);
+    sim_go("holder", holder_of_line, (void *)1);
+}
+
+/* A thread of an event loop blocks behind its own request: the request cannot be served before the thread has been. */
+FIBER(loop_that_blocks) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    execute(agent, &turns[0]);
+    thread(NULL);
+    run(agent);
+    destroy(agent);
+}
+
+static void mutex_behind_itself(void) {
+    begin_with(LOCKED);
+    go("loop", loop_that_blocks);
+    go("holder", holder);
+}
+
+static void mutex_fair_behind_itself(void) {
+    begin_with(FAIR | LOCKED);
+    go("loop", loop_that_blocks);
+    go("holder", holder);
+}
+
+/* One loop that never looks at its mail before the other has had the lock. */
+static bool other_had_it(void *unused) {
+    (void)unused;
+    return turns[1].request.op.data && !turns[1].waiting;
+}
+
+FIBER(slower_loop) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    execute(agent, &turns[0]);
+    sim_until(other_had_it, NULL);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(second_loop) {
+    await_in_line(1);
+    loop(argument);
+}
+
+static void mutex_slow_loop_before_loop(void) {
+    begin_with(LOCKED);
+    go("slow loop", slower_loop);
+    sim_go("loop", second_loop, &turns[1]);
+    sim_go("holder", holder_of_line, (void *)2);
+}
+
+static void mutex_fair_slow_loop_before_loop(void) {
+    begin_with(FAIR | LOCKED);
+    go("slow loop", slower_loop);
+    sim_go("loop", second_loop, &turns[1]);
+    sim_go("holder", holder_of_line, (void *)2);
+}
+
+/* The guard of what is reserved for a loop that does not run has a deadline of its own, and another waits behind it. */
+static bool guard_left;
+
+FIBER(guard) {
+    (void)argument;
+    await_in_line(1);
+    if (vigil_mutex_lock_for(&mutex, PATIENCE_NS + 500) == VIGIL_OK) {
+        work();
+        unlock();
+    }
+    guard_left = true;
+}
+
+static bool three_in_line(void *unused) {
+    (void)unused;
+    return in_line() == (guard_left ? 2 : 3);
+}
+
+FIBER(third_thread) {
+    await_in_line(2);
+    thread(argument);
+}
+
+FIBER(holder_for_long) {
+    sim_until(three_in_line, NULL);
+    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    holder(argument);
+}
+
+static void mutex_guard_with_deadline(void) {
+    begin_with(LOCKED);
+    guard_left = false;
+    go("loop", slow_loop);
+    go("guard", guard);
+    go("thread", third_thread);
+    go("holder", holder_for_long);
+}
+
+/* ---- A queue of one loop's ---- */
+
+FIBER(loop_of_three) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    for (int i = 0; i < 3; i++) execute(agent, &turns[i]);
+    run(agent);
+    destroy(agent);
+}
+
+static void mutex_queue(void) {
+    begin_with(LOCKED);
+    go("loop", loop_of_three);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+/* The first one, which keeps the place in line, leaves it to the next. */
+FIBER(loop_cancels_first) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], 500, come_and_unlock);
+    ask(agent, &turns[1], VIGIL_FOREVER, come_and_unlock);
+    ask(agent, &turns[2], 500, come_and_unlock);
+    cancel_turn(&turns[0]);
+    run(agent);
+    destroy(agent);
+}
+
+static void mutex_queue_cancel(void) {
+    begin_with(LOCKED);
+    sim_moment(1500);
+    go("loop", loop_cancels_first);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+static void mutex_fair_queue_cancel(void) {
+    begin_with(FAIR | LOCKED);
+    sim_moment(1500);
+    go("loop", loop_cancels_first);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+/* What was reserved for a request that is gone, or for an agent that ends, does not stay reserved. */
+FIBER(loop_cancels_when_reserved) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    execute(agent, &turns[0]);
+    sim_until(reserved, NULL);
+    cancel_turn(&turns[0]);
+    vigil_agent_dispatch(agent);
+    destroy(agent);
+}
+
+static void mutex_orphan(void) {
+    begin_with(FAIR | LOCKED);
+    go("loop", loop_cancels_when_reserved);
+    sim_go("holder", holder_of_line, (void *)1);
+}
+
+FIBER(loop_ends_when_reserved) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], VIGIL_FOREVER, come_and_unlock);
+    sim_until(reserved, NULL);
+    destroy(agent);
+}
+
+static void mutex_end_when_reserved(void) {
+    begin_with(FAIR | LOCKED);
+    go("loop", loop_ends_when_reserved);
+    sim_go("holder", holder_of_line, (void *)1);
+}
+
+/* ---- Not held ---- */
+
+static int unlocked;
+
+FIBER(unlocks_too) {
+    (void)argument;
+    int status = vigil_mutex_unlock(&mutex);
+    unlocked += status == VIGIL_OK;
+    sim_check(status == VIGIL_OK || status == VIGIL_ENOTHELD, "unlock answers %s", vigil_status_name(status));
+}
+
+static void mutex_unlocked_twice(void) {
+    begin_with(LOCKED);
+    unlocked = 0;
+    go("one", unlocks_too);
+    go("other", unlocks_too);
+}
+
+static void mutex_contended_unlocked_twice(void) {
+    begin_with(CONTENDED);
+    unlocked = 0;
+    go("one", unlocks_too);
+    go("other", unlocks_too);
+}
+
+static void unlocked_once(void) {
+    sim_check(unlocked == 1, "unlocked %d times", unlocked);
+    all_over();
+}
+
+/* ---- Forget ---- */
+
+static int64_t forgotten;
+
+FIBER(thread_or_forgotten) {
+    (void)argument;
+    int status = vigil_mutex_lock(&mutex);
+    if (status == VIGIL_OK) {
+        work();
+        unlock();
+    } else {
+        expect(status, VIGIL_CANCELLED, "lock");
+        cancelled++;
+    }
+}
+
+FIBER(forgetter) {
+    (void)argument;
+    forgotten = vigil_forget(&mutex, sizeof mutex);
+}
+
+static void mutex_forget(void) {
+    begin_with(LOCKED);
+    forgotten = 0;
+    go("thread", thread_or_forgotten);
+    sim_go("loop", loop, &turns[0]);
+    go("forgetter", forgetter);
+    go("holder", holder);
+}
+
+static void forgotten_are_cancelled(void) {
+    sim_check(forgotten == cancelled, "forget answers %d, but %d were cancelled", (int)forgotten, cancelled);
+    all_over();
+}
+
+/* ---- With others who know the three states only ---- */
+
+static uint32_t plain_exchange(uint32_t from, uint32_t to) {
+    prim_cas_acq_rel(&mutex.word, &from, to);
+    return from;
+}
+
+static void plain_lock(void) {
+    uint32_t seen = plain_exchange(UNLOCKED, LOCKED);
+    while (seen != UNLOCKED) {
+        if (seen == CONTENDED || plain_exchange(LOCKED, CONTENDED) != UNLOCKED) {
+            vigil_wait32(&mutex.word, CONTENDED, VIGIL_FOREVER);
+        }
+        prim_pause();
+        seen = plain_exchange(UNLOCKED, CONTENDED);
+    }
+}
+
+static void plain_unlock(void) {
+    uint32_t seen = LOCKED;
+    if (!prim_cas_acq_rel(&mutex.word, &seen, UNLOCKED)) {
+        prim_store_release(&mutex.word, UNLOCKED);
+        vigil_notify(&mutex.word, 1);
+    }
+}
+
+FIBER(plain_thread) {
+    (void)argument;
+    plain_lock();
+    work();
+    plain_unlock();
+}
+
+static void mutex_plain_and_thread(void) {
+    begin_with(UNLOCKED);
+    go("plain", plain_thread);
+    go("thread", thread);
+}
+
+static void mutex_plain_and_threads(void) {
+    begin_with(LOCKED);
+    go("plain", plain_thread);
+    go("thread", thread);
+    go("holder", holder);
+}
+
+static void mutex_plain_and_loop(void) {
+    begin_with(LOCKED);
+    go("plain", plain_thread);
+    sim_go("loop", loop, &turns[0]);
+    go("holder", holder);
+}
+
+const struct sim_scenario mutex_scenarios[] = {
+    {"mutex_two_threads", "two threads lock", mutex_two_threads, all_over},
+    {"mutex_three_threads", "three threads lock", mutex_three_threads, all_over},
+    {"mutex_again", "two threads lock two times", mutex_again, all_over},
+    {"mutex_two_in_line", "two in line for one that is unlocked", mutex_two_in_line, all_over},
+    {"mutex_loop_and_thread", "a loop executes, a thread locks", mutex_loop_and_thread, all_over},
+    {"mutex_loop_and_threads", "a loop executes, two threads lock", mutex_loop_and_threads, all_over},
+    {"mutex_two_loops", "two loops execute, a thread unlocks", mutex_two_loops, all_over},
+    {"mutex_fair_for_all", "a loop and a thread against a fair unlock", mutex_fair_for_all, all_over},
+    {"mutex_unlocked_elsewhere", "what a loop locked, a thread unlocks", mutex_unlocked_elsewhere, all_over},
+    {"mutex_timeout", "a thread's deadline against unlock", mutex_timeout, all_over},
+    {"mutex_async_timeout", "a loop's deadline against unlock", mutex_async_timeout, all_over},
+    {"mutex_fair_timeouts", "two deadlines against a fair unlock", mutex_fair_timeouts, all_over},
+    {"mutex_cancel", "cancel against unlock", mutex_cancel, all_over},
+    {"mutex_fair_cancel", "cancel against being handed the lock", mutex_fair_cancel, all_over},
+    {"mutex_destroy", "an agent's end against unlock", mutex_destroy, all_over},
+    {"mutex_fair_destroy", "an agent's end against being handed the lock", mutex_fair_destroy, all_over},
+    {"mutex_nested", "execute inside execute, beside a thread", mutex_nested, all_over},
+    {"mutex_patience", "a thread is handed what was taken from it before", mutex_patience, all_over},
+    {"mutex_patience_of_loop", "a loop is handed what was taken from it before", mutex_patience_of_loop, all_over},
+    {"mutex_fair_line", "thread, loop, thread and the holder again in turn", mutex_fair_line, all_over},
+    {"mutex_slow_loop", "a loop is called, but waits for the next in line", mutex_slow_loop, all_over},
+    {"mutex_fair_slow_loop", "the same with a reservation", mutex_fair_slow_loop, all_over},
+    {"mutex_slow_loops", "the same with two threads behind it", mutex_slow_loops, all_over},
+    {"mutex_reserved_for_slow_loop", "a thread comes when it is reserved", mutex_reserved_for_slow_loop, all_over},
+    {"mutex_behind_itself", "a loop's thread blocks behind its own request", mutex_behind_itself, all_over},
+    {"mutex_fair_behind_itself", "the same with a reservation", mutex_fair_behind_itself, all_over},
+    {"mutex_slow_loop_before_loop", "a loop waits for another behind it", mutex_slow_loop_before_loop, all_over},
+    {"mutex_fair_slow_loop_before_loop", "the same with a reservation", mutex_fair_slow_loop_before_loop, all_over},
+    {"mutex_guard_with_deadline", "who guards a reservation gives up", mutex_guard_with_deadline, all_over},
+    {"mutex_queue", "three requests of one loop's beside a thread", mutex_queue, all_over},
+    {"mutex_queue_cancel", "cancel and deadlines in a queue", mutex_queue_cancel, all_over},
+    {"mutex_fair_queue_cancel", "the same against a reservation", mutex_fair_queue_cancel, all_over},
+    {"mutex_orphan", "called for a request that is gone", mutex_orphan, all_over},
+    {"mutex_end_when_reserved", "an agent ends for which it is reserved", mutex_end_when_reserved, all_over},
+    {"mutex_unlocked_twice", "two unlock what is locked once", mutex_unlocked_twice, unlocked_once},
+    {"mutex_contended_unlocked_twice", "two unlock what is contended", mutex_contended_unlocked_twice, unlocked_once},
+    {"mutex_forget", "forget against unlock", mutex_forget, forgotten_are_cancelled},
+    {"mutex_plain_and_thread", "a three-state lock on the same word", mutex_plain_and_thread, all_over},
+    {"mutex_plain_and_threads", "a three-state lock beside two threads", mutex_plain_and_threads, all_over},
+    {"mutex_plain_and_loop", "a three-state lock beside a loop and a thread", mutex_plain_and_loop, all_over},
+    {NULL, NULL, NULL, NULL},
+};
