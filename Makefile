@@ -18,8 +18,8 @@ all:
 
 demo:
 	@tools/need.sh build
-	@$(call quietly,$(call build,release,--target line))
-	@$(RELEASE)/example/line
+	@$(call quietly,$(call build,release,--target demo))
+	@$(RELEASE)/example/demo
 
 test:
 	@tools/need.sh test
@@ -43,7 +43,7 @@ clean:
 
 help:
 	@echo "make            build the library, static and shared, into $(RELEASE)"
-	@echo "make demo       threads and an event loop wait in one line: watch the order they are served in"
+	@echo "make demo       threads and event loops contend for one mutex: watch, and look at build/demo.svg"
 	@echo "make test       everything: compilers, sanitizers, simulator, aarch64, musl, fuzzing (minutes)"
 	@echo "make bench      measure against the peers; writes build/bench.json and build/bench.svg"
 	@echo "make soak       long random simulation, stress and fuzzing; SOAK_MINUTES=10"

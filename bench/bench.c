@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,11 @@ static struct {
     bool quick;
 } options = {.rounds = ROUNDS_MAX};
 
-static bool is_there[16]; /* by contestant */
+bool is_quick(void) {
+    return options.quick;
+}
+
+static bool is_there[CONTESTANTS_MAX]; /* by contestant */
 
 _Noreturn static void refuse(const char *problem, const char *what) {
     fprintf(stderr, "bench: %s%s\n\n%s", problem, what, usage);
@@ -95,8 +100,9 @@ static bool is_wanted(const struct job *job) {
 }
 
 static const struct skill *skill_for(const struct contestant *contestant, const struct job *job) {
-    for (const struct skill *skill = contestant->skills; skill->job != NULL; skill++)
-        if (strcmp(skill->job, job->name) == 0) return skill;
+    for (size_t i = 0; i < SKILLS_MAX && contestant->skills[i] != NULL; i++)
+        for (const struct skill *skill = contestant->skills[i]; skill->job != NULL; skill++)
+            if (strcmp(skill->job, job->name) == 0) return skill;
     return NULL;
 }
 
@@ -170,6 +176,17 @@ static void warn_of_load(void) {
         printf("Note: other programs are busy (load %.1f); the figures of this run will be rough.\n", load);
 }
 
+static void *no_work(void *argument) {
+    return argument;
+}
+
+/* The C library's mutex leaves its atomic instructions out until a program has started a thread. */
+static void start_a_thread(void) {
+    pthread_t thread;
+    must(pthread_create(&thread, NULL, no_work, NULL) == 0);
+    pthread_join(thread, NULL);
+}
+
 static void open_contestants(void) {
     if (contestants_missing[0] != '\0') printf("Not installed, skipped: %s\n", contestants_missing);
     for (size_t i = 0; i < contestant_count; i++) {
@@ -204,6 +221,7 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     setvbuf(stdout, NULL, _IOLBF, 0);
     warn_of_load();
+    start_a_thread();
     open_contestants();
     run();
     close_contestants();

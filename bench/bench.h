@@ -14,11 +14,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { FIGURES_MAX = 3, ROUNDS_MAX = 64 };
+enum { FIGURES_MAX = 3, ROUNDS_MAX = 64, SKILLS_MAX = 8, CONTESTANTS_MAX = 16 };
 
 struct job {
     const char *name;
-    uint64_t n; /* waiters, calls or round trips */
+    uint64_t n; /* waiters, calls, round trips or threads */
     unsigned rounds;
     const char *rows[FIGURES_MAX]; /* the row that each figure is reported as; null: the chart only, or none */
 };
@@ -34,8 +34,8 @@ struct skill {
 
 struct contestant {
     const char *name;
-    const struct skill *skills; /* ends with a null name */
-    bool (*open)(void);         /* false: it is not installed. Null: always there */
+    const struct skill *skills[SKILLS_MAX]; /* each ends with a null name, and all of them with a null */
+    bool (*open)(void);                     /* false: it is not installed. Null: always there */
     void (*close)(void);
 };
 
@@ -44,15 +44,22 @@ extern const struct contestant *const contestants[];
 extern const size_t contestant_count;
 extern const char *const contestants_missing;
 
-/* plan.c: what is measured, reported and aimed at. */
+/* plan.c: what is measured, reported and aimed at. Each part is a table of its own. */
+enum part { WAITING, LOCKS, PARTS };
+
 struct row {
+    enum part part;
     const char *name;
     const char *unit;
     const char *what;
     bool higher_is_better;
 };
 
-/* The row's figure is to be at most (or at least) `factor` times that of `whose` in `whose_row`; null: of 1. */
+/*
+ * The row's figure is to be at most (or at least) `factor` times that of `whose` in `whose_row`; null: of 1. The best
+ * peer is the one with the best figure in this run.
+ */
+#define BEST_PEER "the best peer"
 struct target {
     const char *row;
     bool at_least;
@@ -70,6 +77,9 @@ extern const struct target targets[];
 extern const size_t target_count;
 
 const struct row *row_find(const char *name);
+
+/* bench.c: we are only to see that it runs, so nothing need take long. */
+bool is_quick(void);
 
 /* results.c: the samples of a run. */
 void result_add(size_t job, size_t contestant, const double figures[FIGURES_MAX]);
@@ -96,10 +106,38 @@ double per_call_ns(void (*loop)(uint64_t n), uint64_t n);
 double per_round_trip_ns(void (*ping)(uint64_t n), void (*pong)(uint64_t n), uint64_t n);
 /* How much more two threads get done than one, each with its own words (`who` is 0 or 1). */
 double speedup_of_two(void (*loop)(uint64_t n, unsigned who), uint64_t n);
+/* What a call costs when two threads make n each at the same time. */
+double per_call_of_two_ns(void (*loop)(uint64_t n, unsigned who), uint64_t n);
 double median(double *values, size_t count);
 /* Prints the message and ends: a benchmark that went wrong has no figures. */
 _Noreturn void die(const char *what);
 #define must(condition) ((condition) ? (void)0 : die(#condition))
+
+/* contest.c: threads that contend for a mutex with a short critical section and some work outside of it. */
+struct lock {
+    void (*lock)(void), (*unlock)(void);
+};
+/* About 10 ns of work, under the lock; counts how often it was done. */
+void work_inside(void);
+/* One more was served. Others read the count meanwhile. */
+void count_served(uint64_t *served);
+/* Million locks per second, and the least served thread's part of what the most served one got. */
+void contest_throughput(const struct job *job, struct lock lock, double figures[FIGURES_MAX]);
+/* The longest single wait for the lock, in milliseconds. */
+void contest_longest_wait(const struct job *job, struct lock lock, double figures[FIGURES_MAX]);
+/*
+ * Million locks per second with one more on a thread of its own who does work_inside in whatever way until `stopped`,
+ * and its part of a fair share.
+ */
+typedef void guest_function(uint64_t *served, const bool *stopped);
+void contest_with_guest(const struct job *job, struct lock lock, guest_function *guest, double figures[FIGURES_MAX]);
+
+/* broadcast.c: threads that wait for a condition. Microseconds from a broadcast until all have had the mutex. */
+struct monitor {
+    struct lock mutex;
+    void (*wait)(void), (*broadcast)(void);
+};
+double per_broadcast_us(struct monitor monitor, unsigned waiters);
 
 /* Words of different cache lines: a ball to and a ball back, or one for each of two threads. */
 struct word {

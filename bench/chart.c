@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* How cost grows with the number of waiters: four panels, both axes logarithmic. */
+/*
+ * How cost grows with the number of waiters: four panels, both axes logarithmic. Below them, bars: what the threads that
+ * contend for one mutex get of it.
+ */
 #include "bench.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { PANEL_WIDTH = 380, PANEL_HEIGHT = 230, MARGIN_LEFT = 64, MARGIN_TOP = 84, GAP_X = 76, GAP_Y = 84 };
-enum { WIDTH = MARGIN_LEFT + 2 * PANEL_WIDTH + GAP_X + 24, HEIGHT = MARGIN_TOP + 2 * PANEL_HEIGHT + GAP_Y + 60 };
+enum { WIDTH = MARGIN_LEFT + 2 * PANEL_WIDTH + GAP_X + 24, LOCKS_TOP = MARGIN_TOP + 2 * PANEL_HEIGHT + GAP_Y + 60 };
+enum { BAR_STEP = 26, BAR_HEIGHT = 16, BAR_LABEL = 58, BAR_VALUE = 46, BARS_WIDTH = (WIDTH - 2 * 24 - 2 * 30) / 3 };
+enum { BARS_MAX = 5, BARS_TOP = LOCKS_TOP + 84, HEIGHT = BARS_TOP + BARS_MAX * BAR_STEP + 20 };
 
 static const double WAITERS_LOG_MAX = 6; /* 1 to 1,000,000 */
 static const uint64_t waiters[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
@@ -25,15 +30,27 @@ static const struct panel {
     {"cancel one, random order", "cancel", 0},
 };
 
+static const struct bars {
+    const char *title;
+    const char *row;
+    int decimals;
+} bars[] = {
+    {"million locks per second", "mutex_contended_16", 1},
+    {"least served over most served", "mutex_share_16", 2},
+    {"longest single wait, ms", "mutex_longest_wait_16", 0},
+};
+
 static const char style[] =
     "<style>"
     "svg{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:13px}"
     ".paper{fill:#ffffff}text{fill:#24292f}.faint{fill:#57606a}.grid{stroke:#d8dee4;stroke-width:1}"
     ".line{fill:none;stroke-width:2.5;stroke-linejoin:round}"
     ".vigil{stroke:#0969da}text.vigil-dot,.vigil-dot{fill:#0969da}.V8{stroke:#bc4c00}text.V8-dot,.V8-dot{fill:#bc4c00}"
+    ".peer{fill:#afb8c1}"
     "@media(prefers-color-scheme:dark){"
     ".paper{fill:#0d1117}text{fill:#e6edf3}.faint{fill:#8b949e}.grid{stroke:#30363d}"
-    ".vigil{stroke:#58a6ff}text.vigil-dot,.vigil-dot{fill:#58a6ff}.V8{stroke:#f0883e}text.V8-dot,.V8-dot{fill:#f0883e}}"
+    ".vigil{stroke:#58a6ff}text.vigil-dot,.vigil-dot{fill:#58a6ff}.V8{stroke:#f0883e}text.V8-dot,.V8-dot{fill:#f0883e}"
+    ".peer{fill:#6e7681}}"
     "</style>\n";
 
 static double x_of(double count) {
@@ -116,22 +133,58 @@ static void draw_legend(FILE *out) {
     }
 }
 
+static double greatest_of(const char *row) {
+    double greatest = NAN;
+    for (size_t i = 0; i < contestant_count; i++) greatest = fmax(greatest, result_of_row(row, contestants[i]->name));
+    return greatest;
+}
+
+static void draw_bar(FILE *out, const struct bars *kind, size_t contestant, int y) {
+    const char *name = contestants[contestant]->name;
+    double value = result_of_row(kind->row, name);
+    double length = (BARS_WIDTH - BAR_LABEL - BAR_VALUE) * value / greatest_of(kind->row);
+    fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\"%s>%s</text>", BAR_LABEL - 8, y + 13,
+            contestant == 0 ? " font-weight=\"600\"" : " class=\"faint\"", name);
+    fprintf(out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" rx=\"2\"/>",
+            contestant == 0 ? "vigil-dot" : "peer", BAR_LABEL, y, length, BAR_HEIGHT);
+    fprintf(out, "<text class=\"faint\" x=\"%.1f\" y=\"%d\">%.*f</text>\n", BAR_LABEL + length + 6, y + 13,
+            kind->decimals, value);
+}
+
+static void draw_bars(FILE *out, const struct bars *kind, int place) {
+    int y = 0;
+    fprintf(out, "<g transform=\"translate(%d %d)\">\n", 24 + place * (BARS_WIDTH + 30), BARS_TOP);
+    fprintf(out, "<text x=\"0\" y=\"-14\" font-weight=\"600\">%s</text>\n", kind->title);
+    for (size_t i = 0; i < contestant_count; i++) {
+        if (isnan(result_of_row(kind->row, contestants[i]->name))) continue;
+        draw_bar(out, kind, i, y);
+        y += BAR_STEP;
+    }
+    fprintf(out, "</g>\n");
+}
+
+static void draw_heading(FILE *out, int y, const char *text) {
+    fprintf(out, "<text x=\"24\" y=\"%d\" font-size=\"17\" font-weight=\"600\">%s</text>\n", y, text);
+}
+
 bool chart_svg(const char *path) {
     FILE *out = fopen(path, "w");
     if (out == NULL) return false;
     fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" ");
     fprintf(out, "viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n", WIDTH, HEIGHT, WIDTH, HEIGHT);
-    fprintf(out, "<title>Cost per waiter by the number of asynchronous waiters, Vigil and V8</title>\n");
+    fprintf(out, "<title>Cost per waiter by the number of asynchronous waiters, Vigil and V8; ");
+    fprintf(out, "16 threads and one mutex, Vigil and its peers</title>\n");
     fputs(style, out);
     fprintf(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", WIDTH, HEIGHT);
-    fprintf(out, "<text x=\"24\" y=\"37\" font-size=\"17\" font-weight=\"600\">"
-                 "Cost per waiter, by how many wait</text>\n");
+    draw_heading(out, 37, "Cost per waiter, by how many wait");
     draw_legend(out);
     for (size_t i = 0; i < sizeof panels / sizeof *panels; i++) draw_panel(out, &panels[i], i);
     fprintf(out,
             "<text class=\"faint\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">"
             "asynchronous waiters in one line</text>\n",
-            WIDTH / 2, HEIGHT - 14);
+            WIDTH / 2, LOCKS_TOP - 14);
+    draw_heading(out, LOCKS_TOP + 37, "One mutex, 16 threads");
+    for (int i = 0; i < (int)(sizeof bars / sizeof *bars); i++) draw_bars(out, &bars[i], i);
     fprintf(out, "</svg>\n");
     return fclose(out) == 0;
 }

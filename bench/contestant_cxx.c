@@ -26,4 +26,4 @@ static const struct skill skills[] = {
     {"pingpong_block", pingpong_block, false},
     {0},
 };
-const struct contestant contestant_cxx = {.name = "C++20", .skills = skills};
+const struct contestant contestant_cxx = {.name = "C++20", .skills = {skills}};

@@ -56,4 +56,4 @@ static const struct skill skills[] = {
     {0},
 };
 const struct contestant contestant_epoll = {
-    .name = "eventfd+epoll", .skills = skills, .open = epoll_open, .close = epoll_close};
+    .name = "eventfd+epoll", .skills = {skills}, .open = epoll_open, .close = epoll_close};

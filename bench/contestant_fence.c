@@ -32,4 +32,4 @@ static const struct skill skills[] = {
     {"notify_parallel", notify_parallel, false},
     {0},
 };
-const struct contestant contestant_fence = {.name = "fence+load", .skills = skills};
+const struct contestant contestant_fence = {.name = "fence+load", .skills = {skills}};

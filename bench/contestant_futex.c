@@ -81,4 +81,4 @@ static const struct skill skills[] = {
     {"pingpong_block", pingpong_block, false},
     {0},
 };
-const struct contestant contestant_futex = {.name = "futex", .skills = skills};
+const struct contestant contestant_futex = {.name = "futex", .skills = {skills}};

@@ -55,7 +55,7 @@ static const struct skill cond_skills[] = {
     {"pingpong_block", cond_pingpong_block, false},
     {0},
 };
-const struct contestant contestant_glibc_cond = {.name = "glibc cond", .skills = cond_skills};
+const struct contestant contestant_glibc_cond = {.name = "glibc cond", .skills = {cond_skills}};
 
 static sem_t to_pong, to_ping;
 
@@ -95,4 +95,4 @@ static const struct skill sem_skills[] = {
     {0},
 };
 const struct contestant contestant_glibc_sem = {
-    .name = "glibc sem", .skills = sem_skills, .open = sem_open_both, .close = sem_close_both};
+    .name = "glibc sem", .skills = {sem_skills}, .open = sem_open_both, .close = sem_close_both};

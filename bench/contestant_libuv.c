@@ -47,4 +47,4 @@ static const struct skill skills[] = {
     {0},
 };
 const struct contestant contestant_libuv = {
-    .name = "libuv", .skills = skills, .open = libuv_open, .close = libuv_close};
+    .name = "libuv", .skills = {skills}, .open = libuv_open, .close = libuv_close};

@@ -53,4 +53,5 @@ static const struct skill skills[] = {
     {"pingpong_block", pingpong_block, false},
     {0},
 };
-const struct contestant contestant_nsync = {.name = "nsync", .skills = skills};
+extern const struct skill nsync_locks[];
+const struct contestant contestant_nsync = {.name = "nsync", .skills = {skills, nsync_locks}};

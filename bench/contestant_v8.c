@@ -45,4 +45,4 @@ static const struct skill skills[] = {
     {"pingpong_async", measure, false},
     {0},
 };
-const struct contestant contestant_v8 = {.name = "V8", .skills = skills, .open = v8_open, .close = v8_close};
+const struct contestant contestant_v8 = {.name = "V8", .skills = {skills}, .open = v8_open, .close = v8_close};

@@ -2,13 +2,18 @@
 /* Vigil and the peers that were found when this was configured. */
 #include "bench.h"
 
-extern const struct contestant contestant_vigil, contestant_fence, contestant_futex, contestant_glibc_cond,
-    contestant_glibc_sem, contestant_epoll, contestant_nsync, contestant_cxx, contestant_libuv, contestant_v8;
+extern const struct contestant contestant_vigil, contestant_fence, contestant_cas, contestant_futex,
+    contestant_three_state, contestant_glibc, contestant_glibc_cond, contestant_glibc_sem, contestant_epoll,
+    contestant_nsync, contestant_absl, contestant_cxx, contestant_libuv, contestant_v8;
 
 const struct contestant *const contestants[] = {
-    &contestant_vigil, &contestant_fence, &contestant_futex, &contestant_glibc_cond, &contestant_glibc_sem,
+    &contestant_vigil,       &contestant_fence, &contestant_cas,        &contestant_futex,
+    &contestant_three_state, &contestant_glibc, &contestant_glibc_cond, &contestant_glibc_sem,
 #ifdef BENCH_HAVE_NSYNC
     &contestant_nsync,
+#endif
+#ifdef BENCH_HAVE_ABSL
+    &contestant_absl,
 #endif
 #ifdef BENCH_HAVE_CXX20
     &contestant_cxx,

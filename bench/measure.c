@@ -78,6 +78,7 @@ enum { SLICES = 11 };
 struct second {
     void (*loop)(uint64_t n, unsigned who);
     uint64_t n;
+    pthread_t thread;
     pthread_barrier_t start, end;
     unsigned ready;
 };
@@ -100,30 +101,54 @@ static void *second_main(void *argument) {
     return NULL;
 }
 
+static void second_begin(struct second *second) {
+    pthread_barrier_init(&second->start, NULL, 2);
+    pthread_barrier_init(&second->end, NULL, 2);
+    must(pthread_create(&second->thread, NULL, second_main, second) == 0);
+}
+
+static void second_end(struct second *second) {
+    pthread_join(second->thread, NULL);
+    pthread_barrier_destroy(&second->start);
+    pthread_barrier_destroy(&second->end);
+}
+
+/* Meanwhile the second thread sleeps in the barrier. */
+static double slice_alone_ns(struct second *second) {
+    uint64_t start = now_ns();
+    second->loop(second->n, 0);
+    return (double)(now_ns() - start);
+}
+
+static double slice_together_ns(struct second *second) {
+    second->ready = 0;
+    pthread_barrier_wait(&second->start);
+    set_off_together(&second->ready);
+    uint64_t start = now_ns();
+    second->loop(second->n, 0);
+    pthread_barrier_wait(&second->end);
+    return (double)(now_ns() - start);
+}
+
 /* Short slices of one thread and of two in turn: their median forgives a neighbour who takes a core for a moment. */
 double speedup_of_two(void (*loop)(uint64_t n, unsigned who), uint64_t n) {
     struct second second = {.loop = loop, .n = n / SLICES + 1};
     double speedups[SLICES];
-    pthread_t thread;
-    pthread_barrier_init(&second.start, NULL, 2);
-    pthread_barrier_init(&second.end, NULL, 2);
-    must(pthread_create(&thread, NULL, second_main, &second) == 0);
+    second_begin(&second);
     loop(second.n, 0);
     for (unsigned i = 0; i < SLICES; i++) {
-        uint64_t start = now_ns();
-        loop(second.n, 0); /* meanwhile the second thread sleeps in the barrier */
-        double alone_ns = (double)(now_ns() - start);
-
-        second.ready = 0;
-        pthread_barrier_wait(&second.start);
-        set_off_together(&second.ready);
-        start = now_ns();
-        loop(second.n, 0);
-        pthread_barrier_wait(&second.end);
-        speedups[i] = 2 * alone_ns / (double)(now_ns() - start);
+        double alone_ns = slice_alone_ns(&second);
+        speedups[i] = 2 * alone_ns / slice_together_ns(&second);
     }
-    pthread_join(thread, NULL);
-    pthread_barrier_destroy(&second.start);
-    pthread_barrier_destroy(&second.end);
+    second_end(&second);
     return median(speedups, SLICES);
+}
+
+double per_call_of_two_ns(void (*loop)(uint64_t n, unsigned who), uint64_t n) {
+    struct second second = {.loop = loop, .n = n / SLICES + 1};
+    double costs[SLICES];
+    second_begin(&second);
+    for (unsigned i = 0; i < SLICES; i++) costs[i] = slice_together_ns(&second) / (double)second.n;
+    second_end(&second);
+    return median(costs, SLICES);
 }

@@ -9,9 +9,9 @@ static bool has_figures(const struct row *row, const struct contestant *contesta
     return !isnan(result_of_row(row->name, contestant->name));
 }
 
-static bool has_any_row(const struct contestant *contestant) {
+static bool has_part(enum part part, const struct contestant *contestant) {
     for (size_t i = 0; i < row_count; i++)
-        if (has_figures(&rows[i], contestant)) return true;
+        if (rows[i].part == part && has_figures(&rows[i], contestant)) return true;
     return false;
 }
 
@@ -29,19 +29,24 @@ static int column_width(const struct contestant *contestant) {
     return 2 + (length > 7 ? length : 7);
 }
 
-void report_table(FILE *out) {
+static void table_of(enum part part, FILE *out) {
     fprintf(out, "\n%-27s %-5s", "row", "unit");
     for (size_t i = 0; i < contestant_count; i++)
-        if (has_any_row(contestants[i])) fprintf(out, "%*s", column_width(contestants[i]), contestants[i]->name);
+        if (has_part(part, contestants[i])) fprintf(out, "%*s", column_width(contestants[i]), contestants[i]->name);
     fprintf(out, "\n");
     for (size_t r = 0; r < row_count; r++) {
-        if (!has_figures(&rows[r], contestants[0])) continue;
+        if (rows[r].part != part || !has_figures(&rows[r], contestants[0])) continue;
         fprintf(out, "%-27s %-5s", rows[r].name, rows[r].unit);
         for (size_t i = 0; i < contestant_count; i++)
-            if (has_any_row(contestants[i]))
+            if (has_part(part, contestants[i]))
                 print_cell(out, result_of_row(rows[r].name, contestants[i]->name), column_width(contestants[i]));
         fprintf(out, "\n");
     }
+}
+
+void report_table(FILE *out) {
+    for (enum part part = 0; part < PARTS; part++)
+        if (has_part(part, contestants[0])) table_of(part, out);
     fprintf(out, "\n");
 }
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { JOBS_MAX = 32, CONTESTANTS_MAX = 12 };
+enum { JOBS_MAX = 64 };
 
 static struct {
     unsigned count;
@@ -40,10 +40,19 @@ double result_at(const char *job_name, uint64_t n, size_t figure, size_t contest
     return NAN;
 }
 
+static double best_of_peers(const char *row) {
+    double best = NAN;
+    for (size_t i = 1; i < contestant_count; i++) {
+        double figure = result_of_row(row, contestants[i]->name);
+        best = row_find(row)->higher_is_better ? fmax(best, figure) : fmin(best, figure); /* both pass over a NAN */
+    }
+    return best;
+}
+
 double target_allows(const struct target *target) {
-    double unit = 1;
-    if (target->whose != NULL)
-        unit = result_of_row(target->whose_row != NULL ? target->whose_row : target->row, target->whose);
+    if (target->whose == NULL) return target->factor;
+    const char *row = target->whose_row != NULL ? target->whose_row : target->row;
+    double unit = strcmp(target->whose, BEST_PEER) == 0 ? best_of_peers(row) : result_of_row(row, target->whose);
     return target->factor * unit;
 }
 

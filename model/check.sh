@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check.sh - look at every state of the model: the right one must hold, the broken variants must be caught.
+# check.sh - look at every state of the models: the right ones must hold, the broken variants must be caught.
 # Exit code 77: no spin, nothing was checked.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,14 +11,15 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
-# search MODEL MACRO...: all states, or until the first error; what pan says of it.
+# search ends|cycles MODEL MACRO...: all states, or until the first error; what pan says of it.
 search() {
-    local model=$1
-    shift
+    local model=$2 build=-DSAFETY run=(-n)
+    [ "$1" = cycles ] && build=-DNP run=(-n -l)
+    shift 2
     rm -rf "${work:?}"/* && cd "$work" || return
     spin "${@/#/-D}" -a "$here/$model.pml" &&
-        "$compiler" -w -O1 -DSAFETY -DMEMLIM=1500 -o pan pan.c &&
-        timeout 120 ./pan -n -m10000
+        "$compiler" -w -O1 $build -DMEMLIM=1500 -o pan pan.c &&
+        timeout 120 ./pan "${run[@]}" -m10000
 }
 
 # report VERDICT WANTED NAME...: count and print it, with all that was said if it is not the one that was wanted.
@@ -35,12 +36,12 @@ report() {
     fi
 }
 
-# check ok|caught MODEL MACRO...
+# check ok|caught ends|cycles MODEL MACRO...: assertions and where it may end, or whether it comes to an end.
 check() {
     local wanted=$1 said reason verdict=unfinished
     shift
     said=$(search "$@" 2>&1)
-    reason=$(sed -nE 's/^pan:1: (assertion violated|invalid end state).*/\1/p' <<<"$said")
+    reason=$(sed -nE 's/^pan:1: (assertion violated|invalid end state|non-progress cycle).*/\1/p' <<<"$said")
     if [ -n "$reason" ]; then
         verdict=caught
     elif grep -q 'errors: 0' <<<"$said" && ! grep -qiE 'too small|out of memory|not completed' <<<"$said"; then
@@ -49,10 +50,23 @@ check() {
     report $verdict "$wanted" "$@"
 }
 
-check ok line
+check ok ends line
 for bug in NO_FENCE COMPARE_BEFORE_LOCK COUNTED_TOO_LATE COUNT_AFTER_TIMEOUT LEAVE_WITHOUT_LOOKING WAKE_BEFORE_STATE; do
-    check caught line $bug
+    check caught ends line $bug
 done
+
+for players in STOPPING CROWD OWN_REQUEST PATIENT; do
+    check ok ends mutex $players
+done
+for players in STOPPING CROWD OWN_REQUEST; do
+    check ok cycles mutex $players
+done
+for bug in CALL_ONE FREE_OUTSIDE JOIN_BLINDLY TAKE_AS_LOCKED WAIT_AT_LOCKED GIVE_UP_BLINDLY GUARD_FOREVER \
+    TAKE_BY_STORE MARK_BY_STORE; do
+    check caught ends mutex OWN_REQUEST $bug
+done
+check caught ends mutex PATIENT LOSE_ORPHAN
+check caught cycles mutex OWN_REQUEST GUARD_AWAKE
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

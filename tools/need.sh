@@ -44,12 +44,14 @@ look() {
         need optional libuv1-dev "the libuv adapter's tests" has_header uv.h
         need optional libglib2.0-dev "the GLib adapter's tests" pkg-config --exists glib-2.0
         need optional libevent-dev "the libevent adapter's tests" has_header event2/event.h
+        need optional systemtap-sdt-dev "the tracing probes and their test" has_header sys/sdt.h
         need optional musl-tools "the tests with musl" has musl-gcc
         ;;
     bench)
         need optional g++ "a peer: C++20 atomic wait" has g++
         need optional libuv1-dev "a peer: libuv" has_header uv.h
         need optional libnsync-dev "a peer: nsync" has_header nsync.h
+        need optional libabsl-dev "a peer: Abseil" has_header absl/base/config.h
         ;;
     esac
 }

@@ -15,12 +15,12 @@
  * A mutex that is unlocked goes to whoever takes it first, so that a thread that is running need not wait for one that
  * is being woken. The head of the line is called by each unlock, and tries. Nobody starves: once the head has waited
  * for half a millisecond, the unlock reserves the mutex for it, and no newcomer can come in between. That goes for
- * event loops as well. An event loop that is called but does not run keeps nobody from the lock: after half a
- * millisecond the next one takes what was reserved for it.
+ * event loops as well. An event loop that is called but does not run keeps nobody from the lock who waits for it: after
+ * half a millisecond it is the next one's turn. (vigil_mutex_trylock, which does not wait, fails meanwhile.)
  *
  * A mutex that begins as VIGIL_MUTEX_FAIR is first come, first served: each unlock reserves it for the head of the
- * line, and who does not come for it in a second (an event loop that does not run) loses his turn. That costs a change
- * of threads for each unlock while somebody waits.
+ * line. Who does not come for it (an event loop that does not run) loses his turn to the next after a second or two.
+ * It costs a change of threads for each unlock while somebody waits.
  *
  * "First come" is by the clock: the moment at which somebody found the mutex locked. An event loop has one place in
  * the line, that of its oldest request, and when it is called it serves its requests in order, as long as the mutex is
@@ -32,10 +32,22 @@
  *     1  locked, and nobody waits
  *     2  locked, and somebody may wait
  *     3  unlocked, and reserved for the head of the line
- *     4  added to these: fair. From 8 on such a mutex counts reservations
+ *     4  added to these: fair
+ *     8  and above, added: how often a fair one has been reserved; of another, that somebody who has been called has yet
+ *        to come, so that it need not call anybody else
  *
  * 0, 1 and 2 are the three states of the well-known futex lock. Others may use that lock on the same word, with
- * vigil_wait32 and vigil_notify, as long as they change it by compare-and-exchange, and not if it is fair.
+ * vigil_wait32 and vigil_notify, as long as they change it by compare-and-exchange, and not if it is fair. Where event
+ * loops wait as well they had better notify everybody: a loop that is the only one to be woken may not run for a while.
+ * To such a lock a mutex that is reserved, or for which somebody is coming, is neither free nor 2: it spins meanwhile.
+ *
+ * WHEN SOMETHING IS WRONG
+ *
+ * Compiled with VIGIL_CHECK, your code is told of self-deadlocks, of unlocks by strangers and of locks that are taken
+ * in different orders: check.h. vigil_debug_dump shows who waits where, and for how long: debug.h. A program that is
+ * built with the thread sanitizer uses the same library, and is told of its own races only. Tracing tools find the
+ * probes vigil:lock_contended, lock_granted, lock_released and lock_reserved in it, each with the address of the lock,
+ * if it was built on a system that has sys/sdt.h.
  */
 #ifndef VIGIL_MUTEX_H
 #define VIGIL_MUTEX_H
@@ -66,11 +78,13 @@ typedef struct vigil_mutex {
  * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ENULL,
  * VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
- * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it: then nothing changes.
+ * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it: then nothing changes. After it the mutex is not
+ * touched any more; its memory may be freed when nobody else uses it, that is, when all who waited for it have come back.
  *
  * vigil_mutex_is_locked - whether somebody holds it right now. To look at.
  *
- * Where nobody waits they are inline. Other languages, and who defines VIGIL_NO_INLINE, find them in the library too.
+ * Where nobody waits they are inline, and the address is not checked. Other languages, and who defines
+ * VIGIL_NO_INLINE, find them in the library too.
  */
 VIGIL_API int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns);
 VIGIL_API int vigil_mutex_unlock_slowly(vigil_mutex *mutex);
@@ -144,7 +158,7 @@ static inline bool vigil_mutex_is_locked(const vigil_mutex *mutex) {
 
 static inline int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
                                       int64_t timeout_ns, vigil_callback *callback) {
-    bool idle = request && callback && !request->op.flags;
+    bool idle = request && callback && !(request->op.flags & 1u);
     if (!idle || !vigil_mutex_change(mutex, 0, 1, __ATOMIC_ACQUIRE))
         return vigil_mutex_execute_slowly(agent, request, mutex, timeout_ns, callback);
     callback(&request->op, VIGIL_OK);
@@ -155,5 +169,19 @@ static inline int vigil_mutex_execute(vigil_agent *agent, vigil_request *request
 
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef VIGIL_CHECK /* see check.h */
+#include "check.h"
+#define vigil_mutex_lock(mutex)                 vigil_check_mutex_lock((mutex), VIGIL_FOREVER, VIGIL_HERE)
+#define vigil_mutex_lock_for(mutex, timeout_ns) vigil_check_mutex_lock((mutex), (timeout_ns), VIGIL_HERE)
+#define vigil_mutex_trylock(mutex)              vigil_check_mutex_lock((mutex), 0, VIGIL_HERE)
+#define vigil_mutex_unlock(mutex)               vigil_check_mutex_unlock((mutex), VIGIL_HERE)
+#define vigil_mutex_lock_async(agent, request, mutex, timeout_ns, callback)                                            \
+    vigil_check_mutex_lock_async((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
+#define vigil_mutex_execute(agent, request, mutex, timeout_ns, callback)                                               \
+    vigil_check_mutex_execute((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
+#define vigil_mutex_execute_later(agent, request, mutex, timeout_ns, callback)                                         \
+    vigil_check_mutex_execute_later((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
 #endif
 #endif

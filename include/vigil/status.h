@@ -29,6 +29,7 @@ extern "C" {
     X(TIMED_OUT, 2, "timed-out", "the deadline passed first")                                                     \
     X(PENDING, 3, "pending", "started; the callback will be called exactly once")                                 \
     X(CANCELLED, 4, "cancelled", "ended by vigil_forget or by the end of its agent")                              \
+    X(LAST, 5, "last", "done, and it was this call that completed the barrier's round")                           \
     X(ENULL, -1, "null-pointer", "an address or pointer that is needed was null")                                 \
     X(EMISALIGNED, -2, "misaligned", "the address is not a multiple of the word's size; align the word")          \
     X(ECOUNT, -3, "negative-count", "a count was negative; pass VIGIL_ALL to notify everybody")                   \
@@ -39,15 +40,16 @@ extern "C" {
     X(ETOOLATE, -7, "too-late", "the operation's outcome is decided; its callback will be called")                \
     X(EWRONGTHREAD, -8, "wrong-thread", "only the agent's own thread may do this; use vigil_agent_post")          \
     X(EREENTRANT, -9, "reentrant", "not from inside one of this agent's own callbacks")                           \
-    X(EFORKED, -10, "forked", "the agent belongs to the parent process; destroy it and create a new one")         \
+    X(EFORKED, -10, "forked", "it belongs to the parent process; destroy it and create or open one here")         \
     X(ECLOSING, -11, "closing", "the agent is being destroyed and starts nothing new")                            \
     X(ENOMEM, -12, "out-of-memory", "no memory for this")                                                         \
-    X(ELIMIT, -13, "limit-reached", "every place for waiters or agents is taken; end some of them first")         \
+    X(ELIMIT, -13, "limit-reached", "every place for waiters, agents or members is taken; end some of them first") \
     X(ERANGE, -14, "out-of-range", "an index, offset or length reaches outside the memory it is for")             \
     X(ETYPE, -15, "wrong-type", "the view's element type does not allow this operation")                          \
     X(EINVAL, -16, "invalid", "an argument has a value that means nothing here")                                  \
     X(ESYSTEM, -17, "system", "the operating system refused; errno says why")                                     \
-    X(ENOTHELD, -18, "not-held", "nobody holds this lock; unlock what was locked, and only once")
+    X(ENOTHELD, -18, "not-held", "nobody holds this lock; unlock what was locked, and only once")                 \
+    X(EDEADLOCK, -19, "deadlock", "this thread holds that lock already and would wait for itself; see check.h")
 
 enum vigil_status {
 #define VIGIL_STATUS_ENUMERATOR(name, number, text, meaning) VIGIL_##name = number,

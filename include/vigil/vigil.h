@@ -13,5 +13,12 @@
 #include "atomics.h"
 #include "request.h"
 #include "mutex.h"
+#include "cond.h"
+#include "barrier.h"
+#include "once.h"
+#include "sem.h"
+#include "rwlock.h"
+#include "debug.h"
+#include "check.h"
 
 #endif

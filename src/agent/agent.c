@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "tsan.h"
 
 /* Rounds in which one dispatch follows up on what its own callbacks caused, before it lets the loop look elsewhere. */
 #define ROUNDS 16
@@ -47,6 +48,7 @@ int agent_new(vigil_agent **result, unsigned flags) {
 
 void agent_adopt(vigil_agent *agent) {
     prim_store_relaxed(&agent->thread, prim_self());
+    agent->seat.thread_id = prim_thread_id();
     if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block++;
 }
 
@@ -61,6 +63,7 @@ int vigil_agent_create(vigil_agent **agent, unsigned flags) {
 
 static void complete(vigil_agent *agent, vigil_op *op, int status) {
     if (!(op->flags & OP_PLACE)) agent_end(agent, op);
+    if (status == VIGIL_OK) tsan_acquire((void *)(uintptr_t)op->address);
     op->callback(op, status);
 }
 
@@ -70,9 +73,11 @@ static void deliver(vigil_agent *agent, uint32_t index) {
         vigil_function *function = (vigil_function *)(uintptr_t)slot->owner;
         void *argument = (void *)(uintptr_t)slot->argument;
         slot_release(agent->lot, index);
+        tsan_acquire(agent);
         function(agent, argument);
-    } else if (slot->owner & SLOT_ORPHAN) {
-        agent->on_orphan(agent, index);
+    } else if (slot->owner == SLOT_ORPHAN) {
+        slot_release(agent->lot, index);
+        agent->pending--;
     } else {
         complete(agent, (vigil_op *)(uintptr_t)slot->owner, (int)slot->state);
     }
@@ -240,6 +245,7 @@ int vigil_agent_post(vigil_agent *agent, vigil_function *function, void *argumen
     slot->owner = (uint64_t)(uintptr_t)function;
     slot->argument = (uint64_t)(uintptr_t)argument;
     slot->state = SLOT_POSTED;
+    tsan_release(agent);
     if (seat_push(lot, &agent->seat, index, index)) prim_bell_ring(&agent->seat.bell);
     return VIGIL_OK;
 }
@@ -278,7 +284,7 @@ static void cancel_pending(vigil_agent *agent) {
     struct lot *lot = agent->lot;
     for (uint32_t index = 1; agent->pending && !agent_forked(agent) && index < slot_bound(lot); index++) {
         struct slot *slot = &lot->slots[index];
-        if (prim_load_relaxed(&slot->seat) != agent->seat.number || (slot->owner & SLOT_ORPHAN)) continue;
+        if (prim_load_relaxed(&slot->seat) != agent->seat.number || slot->owner == SLOT_ORPHAN) continue;
         vigil_op *op = (vigil_op *)(uintptr_t)slot->owner;
         if (lot_leave(lot, index, op->address)) complete(agent, op, VIGIL_CANCELLED);
     }

@@ -14,12 +14,15 @@
 #include "vigil/agent.h"
 
 /* vigil_op.flags */
-#define OP_PENDING    1u
-#define OP_REFERENCED 2u /* counted in the agent's pending_referenced */
-#define OP_REQUEST    4u /* a vigil_request's: its callback is the library's, and is also told OP_TAKEN_BACK */
-#define OP_PLACE      8u /* the agent's place in a lock's line: its callback ends it, its deadline does not; not counted */
+#define OP_PENDING      1u
+#define OP_REFERENCED   2u  /* counted in the agent's pending_referenced */
+#define OP_REQUEST      4u  /* a vigil_request's: its callback is the library's, and is also told OP_TAKEN_BACK */
+#define OP_UNREFERENCED 16u /* when it is not pending any more: it was not OP_REFERENCED in the end */
+#define OP_PLACE        8u  /* its callback ends it and, at its deadline, takes it out of the line first. Also the agent's
+                             * place in a lock's line, which is not counted */
 
-/* As a status for an OP_REQUEST: cancelled by the caller, who must not be called back. */
+/* As a status for an OP_REQUEST: cancelled by the caller, who must not be called back. If it is an OP_PLACE as well, and
+ * its callback does not end it, that was too late. */
 #define OP_TAKEN_BACK 0x200
 
 /* Requests for locks queue up by the lock's word: so many lists of queues. See sync/request.c. */
@@ -40,7 +43,6 @@ struct vigil_agent {
     uint64_t pending_referenced;
     uint64_t references; /* the agent's own, which do so too */
     struct vigil_request *queues[AGENT_QUEUES];
-    void (*on_orphan)(vigil_agent *agent, uint32_t slot); /* a SLOT_ORPHAN has arrived */
     struct timers timers;
 };
 
@@ -61,6 +63,12 @@ void agent_free(vigil_agent *agent);
 
 /* Whether an operation can be started. */
 int agent_check_start(const vigil_agent *agent, const vigil_op *op, const struct word *word, vigil_callback *callback);
+
+/* What vigil_wait32_async does once that has been checked. */
+int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns, vigil_callback *callback);
+
+/* The part of it that joins the line, with a slot: false if the word differs. */
+bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t slot, const struct word *word);
 
 /* Begin and end an operation's being pending. It may have a slot (else 0) and a timer. */
 void agent_begin(vigil_agent *agent, vigil_op *op);

@@ -17,7 +17,7 @@ void agent_end(vigil_agent *agent, vigil_op *op) {
     if (op->slot) slot_release(agent->lot, op->slot);
     agent->pending--;
     if (op->flags & OP_REFERENCED) agent->pending_referenced--;
-    op->flags = 0;
+    op->flags = op->flags & OP_REFERENCED ? 0 : OP_UNREFERENCED;
 }
 
 int agent_check_start(const vigil_agent *agent, const vigil_op *op, const struct word *word, vigil_callback *callback) {
@@ -29,10 +29,11 @@ int agent_check_start(const vigil_agent *agent, const vigil_op *op, const struct
     return op->flags & OP_PENDING ? VIGIL_EINUSE : VIGIL_OK;
 }
 
-static bool join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct word *word) {
+bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct word *word) {
     struct slot *slot = &agent->lot->slots[index];
     slot->owner = (uint64_t)(uintptr_t)op;
     slot->began_ns = 0;
+    slot->state = SLOT_WAITING;
     prim_store_relaxed(&slot->seat, agent->seat.number);
     return lot_join(agent->lot, index, word);
 }
@@ -50,15 +51,13 @@ static void start_timer(vigil_agent *agent, vigil_op *op, int64_t timeout_ns) {
     agent_start_timer(agent, op, now_ns);
 }
 
-static int wait_async(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns,
-                      vigil_callback *callback) {
-    int error = agent_check_start(agent, op, word, callback);
-    if (error) return error;
+int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns,
+               vigil_callback *callback) {
     if (word_differs(word)) return VIGIL_NOT_EQUAL;
     if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
     uint32_t slot = slot_acquire(agent->lot);
     if (!slot) return VIGIL_ELIMIT;
-    if (!join(agent, op, slot, word)) {
+    if (!agent_join(agent, op, slot, word)) {
         slot_release(agent->lot, slot);
         return VIGIL_NOT_EQUAL;
     }
@@ -69,6 +68,12 @@ static int wait_async(vigil_agent *agent, vigil_op *op, const struct word *word,
     start_timer(agent, op, timeout_ns);
     agent_begin(agent, op);
     return VIGIL_PENDING;
+}
+
+static int wait_async(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns,
+                      vigil_callback *callback) {
+    int error = agent_check_start(agent, op, word, callback);
+    return error ? error : agent_wait(agent, op, word, timeout_ns, callback);
 }
 
 int vigil_wait32_async(vigil_agent *agent, vigil_op *op, const volatile void *address, uint32_t expected,
@@ -94,9 +99,9 @@ int vigil_cancel(vigil_op *op) {
         if (!lot_leave(op->agent->lot, op->slot, op->address) && !BUG(cancel_loses)) return VIGIL_ETOOLATE;
     }
     bool request = op->flags & OP_REQUEST;
-    agent_end(op->agent, op);
+    if (!(op->flags & OP_PLACE)) agent_end(op->agent, op);
     if (request) op->callback(op, OP_TAKEN_BACK);
-    return VIGIL_OK;
+    return op->flags & OP_PENDING ? VIGIL_ETOOLATE : VIGIL_OK;
 }
 
 int vigil_ref(vigil_op *op) {

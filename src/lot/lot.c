@@ -3,6 +3,7 @@
 #include "lot.h"
 
 #include "seat.h"
+#include "vigil/status.h"
 #include "word_lock.h"
 
 #define BUCKETS (1u << PRIM_BUCKET_BITS)
@@ -115,8 +116,16 @@ static void line_remove(struct lot *lot, uint32_t *line, uint32_t index) {
     prim_store_relaxed(&slot->key, 0);
 }
 
+/* For people who want to know who waits, and since when. */
+static void sign(struct lot *lot, uint32_t index, uint64_t since_ms) {
+    struct slot *slot = &lot->slots[index];
+    slot->since_ms = (uint32_t)since_ms;
+    if (!slot->seat) slot->owner = prim_thread_id();
+}
+
 bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
     uint64_t key = key_of(word->address);
+    sign(lot, index, prim_now_coarse_ms());
     struct bucket *bucket = bucket_lock(lot, key); /* W1 */
     if (key % 64 == 0) { /* perhaps a sweep over an array: the next buckets can be on their way meanwhile */
         const struct bucket *next = &lot->buckets[bucket_number(key + 64) & ~15u];
@@ -131,11 +140,24 @@ bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
 
 bool lot_join_in_order(struct lot *lot, uint32_t index, const struct word *word, bool again) {
     uint64_t key = key_of(word->address);
+    if (!again) sign(lot, index, lot->slots[index].began_ns / 1000000);
     struct bucket *bucket = bucket_lock(lot, key);
     bool equal = !word_differs(word);
     if (equal) line_insert(lot, line_of(lot, bucket, key), index, key, again);
     bucket_unlock(bucket, equal ? 1 : 0);
     return equal;
+}
+
+void lot_change_place(struct lot *lot, uint32_t index, uint64_t key, uint64_t began_ns, uint64_t argument) {
+    struct slot *slot = &lot->slots[index];
+    struct bucket *bucket = bucket_lock(lot, key);
+    if (prim_load_relaxed(&slot->key) == key) {
+        line_remove(lot, line_of(lot, bucket, key), index);
+        slot->began_ns = began_ns;
+        slot->argument = argument;
+        line_insert(lot, line_of(lot, bucket, key), index, key, true);
+    }
+    bucket_unlock(bucket, 0);
 }
 
 void lot_leave_soon(struct lot *lot, uint32_t index) {
@@ -260,19 +282,87 @@ int64_t lot_take(struct lot *lot, uint64_t key, int64_t most, uint32_t outcome) 
     return unlock_and_wake(lot, bucket, &wakes, taken);
 }
 
+/* How many were called, and are out of the line. */
+static int64_t line_call(struct lot *lot, uint32_t *line, lot_caller *caller, void *context, struct wakes *wakes) {
+    int64_t called = 0;
+    for (uint32_t index = *line, next;; index = next, called++) {
+        uint32_t outcome = caller(index ? &lot->slots[index] : NULL, context);
+        if (!index || outcome == LOT_STAY) return called;
+        next = lot->slots[index].next;
+        line_remove(lot, line, index);
+        add(lot, wakes, index, outcome);
+    }
+}
+
 void lot_call(struct lot *lot, uint64_t key, lot_caller *caller, void *context) {
     struct wakes wakes = {0};
     struct bucket *bucket = bucket_lock(lot, key);
-    uint32_t *line = line_of(lot, bucket, key);
-    int64_t taken = 0;
-    for (uint32_t index = *line, next;; index = next, taken++) {
-        uint32_t outcome = caller(index ? &lot->slots[index] : NULL, context);
-        if (!index || outcome == LOT_STAY) break;
-        next = lot->slots[index].next;
-        line_remove(lot, line, index);
-        add(lot, &wakes, index, outcome);
+    int64_t called = line_call(lot, line_of(lot, bucket, key), caller, context, &wakes);
+    unlock_and_wake(lot, bucket, &wakes, called);
+}
+
+/* Two buckets are locked in the order of their addresses; they may be the same one. */
+static void lock_two(struct bucket *a, struct bucket *b) {
+    word_lock(a < b ? &a->word : &b->word);
+    if (a != b) word_lock(a < b ? &b->word : &a->word);
+}
+
+/* Where it is to be moved; zero: it is to be told, being an agent's or of a thread that came to a plain wait. */
+static uint64_t destination(const struct slot *slot) {
+    return slot->seat ? 0 : slot->argument;
+}
+
+/* From the head on, everybody who is to be moved to that line or to be told. How many of each. */
+static void line_move(struct lot *lot, struct bucket *from, uint64_t key, struct bucket *to, uint64_t to_key,
+                      int64_t most, int64_t *moved, int64_t *told, struct wakes *wakes) {
+    uint64_t now_ns = prim_now_ns();
+    while (*moved + *told < most) {
+        uint32_t *line = line_of(lot, from, key), index = *line;
+        if (!index) return;
+        struct slot *slot = &lot->slots[index];
+        if (!destination(slot)) {
+            line_remove(lot, line, index);
+            add(lot, wakes, index, VIGIL_OK);
+            ++*told;
+        } else if (destination(slot) == to_key) {
+            line_remove(lot, line, index);
+            slot->began_ns = now_ns;
+            line_append(lot, line_of(lot, to, to_key), index, to_key);
+            ++*moved;
+        } else {
+            return;
+        }
     }
-    unlock_and_wake(lot, bucket, &wakes, taken);
+}
+
+/* One turn: until the line ends, or one comes who is to be moved elsewhere. How many; zero: try again, or nobody. */
+static int64_t move_some(struct lot *lot, uint64_t key, uint64_t to_key, int64_t most, lot_must_call *must_call,
+                         lot_caller *caller, void *context) {
+    struct wakes wakes = {0};
+    struct bucket *from = &lot->buckets[bucket_number(key)], *to = &lot->buckets[bucket_number(to_key)];
+    int64_t moved = 0, told = 0, called = 0;
+    lock_two(from, to);
+    line_move(lot, from, key, to, to_key, most, &moved, &told, &wakes);
+    if (moved && must_call(to_key, context)) called = line_call(lot, line_of(lot, to, to_key), caller, context, &wakes);
+    push_mail(lot, &wakes);
+    bucket_unlock(from, from == to ? -told - called : -told - moved);
+    if (from != to) bucket_unlock(to, moved - called);
+    wake_all(lot, &wakes);
+    return moved + told;
+}
+
+int64_t lot_move(struct lot *lot, uint64_t key, int64_t most, lot_must_call *must_call, lot_caller *caller,
+                 void *context) {
+    int64_t done = 0;
+    while (done < most) {
+        struct bucket *bucket = bucket_lock(lot, key);
+        uint32_t head = *line_of(lot, bucket, key);
+        uint64_t to_key = head ? destination(&lot->slots[head]) : 0;
+        bucket_unlock(bucket, 0);
+        if (!head) break;
+        done += move_some(lot, key, to_key ? to_key : key, most - done, must_call, caller, context);
+    }
+    return done;
 }
 
 static int64_t bucket_take(struct lot *lot, struct bucket *bucket, uint64_t first, uint64_t last, uint32_t outcome) {
@@ -302,4 +392,47 @@ int64_t lot_count(struct lot *lot, uint64_t key) {
     for (uint32_t index = *line_of(lot, bucket, key); index; index = lot->slots[index].next) count++;
     bucket_unlock(bucket, 0);
     return count;
+}
+
+/* Looking. */
+
+static struct lot_glance glance_at(const struct lot *lot, const struct slot *slot) {
+    if (!slot->seat) return (struct lot_glance){.thread_id = (uint32_t)slot->owner, .since_ms = slot->since_ms};
+    /* As long as one of its slots is in line the agent cannot end. */
+    const struct seat *seat = lot->seats[slot->seat];
+    return (struct lot_glance){(uint64_t)(uintptr_t)seat, seat->thread_id, slot->since_ms};
+}
+
+static uint32_t next_line_above(const struct lot *lot, const struct bucket *bucket, uint64_t after) {
+    uint32_t found = 0;
+    for (uint32_t head = bucket->line; head; head = lot->slots[head].next_line) {
+        uint64_t key = lot->slots[head].key;
+        if (key > after && (!found || key < lot->slots[found].key)) found = head;
+    }
+    return found;
+}
+
+void lot_look(struct lot *lot, uint32_t number, uint64_t after, struct lot_line *line) {
+    struct bucket *bucket = &lot->buckets[number];
+    line->key = line->count = 0;
+    if (!prim_load_relaxed(&bucket->word)) return;
+    word_lock(&bucket->word);
+    uint32_t head = next_line_above(lot, bucket, after);
+    if (head) {
+        line->key = lot->slots[head].key;
+        line->for_lock = lot->slots[head].began_ns != 0;
+    }
+    for (uint32_t index = head; index && line->count < LOT_COUNTED; index = lot->slots[index].next, line->count++) {
+        if (line->count < LOT_GLANCES) line->waiters[line->count] = glance_at(lot, &lot->slots[index]);
+    }
+    bucket_unlock(bucket, 0);
+}
+
+void lot_survey(struct lot *lot, uint32_t number, uint64_t *lines, uint64_t *waiters) {
+    struct bucket *bucket = &lot->buckets[number];
+    if (!prim_load_relaxed(&bucket->word)) return;
+    word_lock(&bucket->word);
+    *waiters += prim_load_relaxed(&bucket->word) / WORD_ONE;
+    for (uint32_t head = bucket->line; head; head = lot->slots[head].next_line) ++*lines;
+    bucket_unlock(bucket, 0);
 }

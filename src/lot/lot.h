@@ -58,7 +58,7 @@ struct bucket {
 
 struct slot {
     uint64_t key;      /* under the lock; zero outside of a line */
-    uint64_t owner;    /* an agent's: the vigil_op, or the function that was posted */
+    uint64_t owner;    /* an agent's: the vigil_op, or the function that was posted. A thread's: its id */
     uint64_t argument; /* of a posted function; of one who waits for a lock: see sync/ */
     uint64_t began_ns; /* of one who waits for a lock: its place in line. Zero: came to a plain wait */
     uint32_t state;    /* enum slot_state or the outcome; a sleeping thread's futex */
@@ -66,7 +66,7 @@ struct slot {
     uint32_t next, prev;
     uint32_t tail, next_line; /* in a line's head only */
     uint32_t outcome;         /* of a thread that has been taken out and is about to be woken */
-    uint32_t padding;
+    uint32_t since_ms;        /* when it joined a line, for people to read: see lot_look */
 };
 
 /* What one who waits for a lock is told, besides the statuses of a wait: */
@@ -75,7 +75,7 @@ enum slot_call {
     SLOT_BESIDE,        /* somebody before you has been called, but may not come: look after yourself */
 };
 
-/* Added to the owner of an agent's slot: nobody waits for what it brings any more, and the owner says what to do. */
+/* As the owner of an agent's slot: nobody waits for what it brings any more. */
 #define SLOT_ORPHAN 1u
 
 /* Until its fate is known: */
@@ -94,6 +94,11 @@ struct chunk {
 
 struct seat;
 
+#define LOT_TURNS 64u
+struct lot_turn {
+    uint64_t key, began_ns;
+};
+
 struct lot {
     struct bucket *buckets; /* stored last, when the lot is ready: W0 */
     struct slot *slots;
@@ -108,12 +113,16 @@ struct lot {
     uint32_t chunks_open;            /* whose slots are memory by now */
     uint64_t *available[LOT_LEVELS]; /* the set of chunks with free slots: see slot.c */
     uint32_t seats_used;
+
+    struct lot_turn turns[LOT_TURNS]; /* of locks that were reserved lately: see sync/lock.h */
 };
 
 /* The process's own lot, for any address; null when there is no memory for it. */
 struct lot *lot_private(void);
 /* The same if it has been made; null: nobody has waited yet. */
 struct lot *lot_private_if_used(void);
+/* What else is to be done in the child of a fork; null: nothing. For debug/check.c. */
+extern void (*lot_in_child)(void);
 
 /* A word of the caller's and the value it must have for the wait to begin. */
 struct word {
@@ -140,6 +149,9 @@ bool lot_join(struct lot *lot, uint32_t slot, const struct word *word);
  */
 bool lot_join_in_order(struct lot *lot, uint32_t slot, const struct word *word, bool again);
 
+/* If it still is in that line: put it where one belongs who began then, and who has that argument. */
+void lot_change_place(struct lot *lot, uint32_t slot, uint64_t key, uint64_t began_ns, uint64_t argument);
+
 /* In line: sleep until the slot's fate is known, and is in its `state`; or until the deadline: false. */
 bool lot_sleep(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
 
@@ -163,11 +175,41 @@ int64_t lot_take(struct lot *lot, uint64_t key, int64_t most, uint32_t outcome);
 typedef uint32_t lot_caller(const struct slot *slot, void *context);
 void lot_call(struct lot *lot, uint64_t key, lot_caller *caller, void *context);
 
+/*
+ * A condition is signalled: take the first `most` out of the line. Agents are told VIGIL_OK. A thread is moved, asleep,
+ * to the end of the line for the key in its `argument`. When some have been, `must_call` is asked, under that line's
+ * lock too, whether somebody in it is to be called now; then lot_call's questions are asked there. How many.
+ */
+typedef bool lot_must_call(uint64_t key, void *context);
+int64_t lot_move(struct lot *lot, uint64_t key, int64_t most, lot_must_call *must_call, lot_caller *caller,
+                 void *context);
+
 /* Take everybody out of all the lines from the first key to the last one: how many. Looks at every bucket. */
 int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t outcome);
 
 /* How many are in line. */
 int64_t lot_count(struct lot *lot, uint64_t key);
+
+/*
+ * What debug/dump.c wants to know. A bucket's lines are looked at in the order of their keys: the first one whose key is
+ * above `after`, of which the first waiters are copied, under the lock, and the others counted, up to a limit.
+ */
+struct lot_glance {
+    uint64_t agent;     /* its address; zero: a thread */
+    uint32_t thread_id; /* the thread, or that of the agent */
+    uint32_t since_ms;
+};
+#define LOT_GLANCES 256u   /* copied */
+#define LOT_COUNTED 10000u /* at least so many, if it is that */
+struct lot_line {
+    uint64_t key; /* zero: there is no such line */
+    bool for_lock;
+    uint32_t count;
+    struct lot_glance waiters[LOT_GLANCES];
+};
+void lot_look(struct lot *lot, uint32_t bucket, uint64_t after, struct lot_line *line);
+/* How many lines a bucket has, and how many wait in them. */
+void lot_survey(struct lot *lot, uint32_t bucket, uint64_t *lines, uint64_t *waiters);
 
 /* Whether anybody may be in line for the key: N3 above. */
 bool lot_occupied(const struct lot *lot, uint64_t key);

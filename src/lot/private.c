@@ -5,6 +5,7 @@
 #include "word_lock.h"
 
 static struct lot lot;
+void (*lot_in_child)(void);
 
 /* One mapping holds it all: buckets, seats, chunks, and last and largest the slots. */
 struct layout {
@@ -28,6 +29,7 @@ static struct layout layout_of(uint32_t chunk_limit) {
 
 static void at_thread_exit(struct prim_thread *thread) {
     slot_release_all(&lot, thread);
+    if (thread->on_exit) thread->on_exit(thread);
 }
 
 static void number_from_one(void) {
@@ -46,7 +48,9 @@ static void in_child(void) {
     lot.generation++;
     struct prim_thread *self = prim_self();
     self->chunk_free = 0;
-    self->spare_slot = self->may_not_block = 0;
+    self->spare_slot = self->may_not_block = self->id = 0;
+    void (*also)(void) = prim_load_relaxed(&lot_in_child);
+    if (also) also();
 }
 
 /* Address space may be limited: then fewer waiters must do. Of the slots, the first few are opened. */

@@ -41,6 +41,7 @@ struct seat {
     uint32_t number;
     struct seat *next_rung;  /* in the list of those to ring, of whoever set RUNG */
     uint32_t threads_before; /* where in that list's order: see lot.c */
+    uint32_t thread_id;      /* of the agent's thread, for people to read */
     struct prim_bell bell;
 };
 

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "lot.h"
+#include "tsan.h"
 
 #define WORD_BYTES sizeof(uint32_t)
 
@@ -55,7 +56,7 @@ int lot_give_up(struct lot *lot, uint32_t index, uint64_t key) {
 static int wait_in_line(struct lot *lot, uint32_t index, const struct word *word, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
     prim_store_relaxed(&slot->state, SLOT_WAITING);
-    slot->began_ns = 0;
+    slot->began_ns = slot->argument = 0;
     if (!lot_join(lot, index, word)) return VIGIL_NOT_EQUAL;
     return lot_sleep(lot, index, deadline_ns) ? (int)slot->state : lot_give_up(lot, index, key_of(word->address));
 }
@@ -72,6 +73,7 @@ static int block(const struct word *word, int64_t timeout_ns) {
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;
     int status = wait_in_line(lot, slot, word, deadline_ns);
+    if (status == VIGIL_OK) tsan_acquire(word->address);
     slot_release(lot, slot);
     return status;
 }
@@ -93,6 +95,7 @@ int64_t vigil_notify(const volatile void *address, int64_t count) {
     struct lot *lot = lot_private_if_used();
     uint64_t key = key_of(address);
     if (!lot || !lot_occupied(lot, key)) return 0; /* N3 */
+    tsan_release(address);
     int64_t taken = lot_take(lot, key, count, VIGIL_OK);
     return BUG(counted_twice) && lot_occupied(lot, key) ? taken + 1 : taken; /* who stays will be counted again */
 }

@@ -32,8 +32,9 @@
 
 #define PRIM_NEVER UINT64_MAX /* as a deadline */
 
-/* The monotonic clock. */
+/* The monotonic clock; and the same, some milliseconds behind, where it must not cost anything. */
 uint64_t prim_now_ns(void);
+uint64_t prim_now_coarse_ms(void);
 
 /* How many processors the machine has: with one, spinning is pointless. */
 unsigned prim_processors(void);
@@ -93,9 +94,18 @@ struct prim_thread {
     uint32_t spin_caution;  /* lot/spin: by how much to shorten the spins, having spun in vain */
     uint32_t spins;         /* lot/spin: how many so far */
     uint32_t may_not_block; /* agent: how many agents of this thread may not block */
+    uint32_t id;            /* prim: see prim_thread_id */
     bool exit_hooked;       /* prim */
+    void (*on_exit)(struct prim_thread *); /* debug/check: to be called when the thread ends; null: nothing */
 };
 struct prim_thread *prim_self(void);
+
+/* How the system's own tools name this thread, and the process. */
+uint32_t prim_thread_id(void);
+uint32_t prim_process_id(void);
+
+/* For people to read. False: errno says why. */
+bool prim_write(int fd, const char *text, size_t bytes);
 
 /*
  * Called once by the library before any of it is used, and so before any slot exists: `at_exit(thread)` is to

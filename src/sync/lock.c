@@ -12,33 +12,43 @@ bool standing_after(int status, enum standing *standing) {
     case VIGIL_OK: /* by vigil_notify: somebody speaks the three-state protocol himself */
     case SLOT_CALLED: *standing = CALLED; return true;
     case SLOT_BESIDE: *standing = BESIDE; return true;
-    case VIGIL_TIMED_OUT: *standing = IMPATIENT; return true;
     default: return false;
     }
 }
 
-bool lock_look(const struct lock_kind *kind, const uint32_t *word, uint32_t *seen) {
-    uint32_t before = *seen;
-    *seen = prim_load_relaxed(word);
-    return *seen == before && kind->reserved(before);
+bool lock_may_reserve(const struct slot *head) {
+    uint64_t now_ns = prim_now_ns(), key = prim_load_relaxed(&head->key);
+    if (now_ns < head->began_ns + PATIENCE_NS) return false;
+    struct lot_turn *turn = &lot_private()->turns[key / sizeof(uint32_t) % LOT_TURNS];
+    bool lately = now_ns < prim_load_relaxed(&turn->began_ns) + PATIENCE_NS;
+    if (lately && prim_load_relaxed(&turn->key) == key) return false;
+    prim_store_relaxed(&turn->began_ns, now_ns);
+    prim_store_relaxed(&turn->key, key);
+    return true;
 }
 
-/* Until called, impatient (VIGIL_TIMED_OUT) or at the deadline (the same); VIGIL_NOT_EQUAL if the word has changed. */
-static int wait_in_line(const struct lock_kind *kind, struct lot *lot, uint32_t index, uint32_t *word, uint32_t seen,
-                        uint64_t deadline_ns, bool again) {
-    struct slot *slot = &lot->slots[index];
-    prim_store_relaxed(&slot->state, SLOT_WAITING);
-    if (!lot_join_in_order(lot, index, &(struct word){word, seen, false}, again)) return VIGIL_NOT_EQUAL;
-    for (;;) {
+uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen) {
+    bool nobody_comes = kind->reserved(seen) && prim_load_relaxed(word) == seen;
+    if (nobody_comes && !BUG(nobody_looks)) kind->decline(word);
+    return prim_load_relaxed(word);
+}
+
+int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t index, uint32_t *word, uint32_t seen,
+              uint64_t deadline_ns) {
+    for (;; seen = lock_look(kind, word, seen)) {
         uint64_t patience_ns = kind->patience_ns(seen);
         uint64_t until_ns = patience_ns == PRIM_NEVER ? deadline_ns : earlier(deadline_ns, prim_now_ns() + patience_ns);
-        if (lot_sleep(lot, index, until_ns)) return (int)slot->state;
-        if (until_ns == deadline_ns || lock_look(kind, word, &seen)) return lot_give_up(lot, index, key_of(word));
+        if (lot_sleep(lot, index, until_ns)) return (int)lot->slots[index].state;
+        if (until_ns == deadline_ns) return lot_give_up(lot, index, key_of(word));
     }
 }
 
-static bool passed(uint64_t deadline_ns) {
-    return deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns;
+static int wait_in_line(const struct lock_kind *kind, struct lot *lot, uint32_t index, uint32_t *word, uint32_t seen,
+                        uint64_t deadline_ns, bool again) {
+    prim_store_relaxed(&lot->slots[index].state, SLOT_WAITING);
+    if (!lot_join_in_order(lot, index, &(struct word){word, seen, false}, again)) return VIGIL_NOT_EQUAL;
+    PROBE(lock_contended, word);
+    return lock_wait(kind, lot, index, word, seen, deadline_ns);
 }
 
 int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns,
@@ -48,15 +58,17 @@ int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argumen
     slot->argument = argument;
     for (bool again = standing != NEWCOMER;;) {
         uint32_t seen;
-        if (kind->take(word, argument, standing, &seen)) return VIGIL_OK;
-        int status = wait_in_line(kind, lot, index, word, seen, deadline_ns, again);
-        if (!standing_after(status, &standing)) return status;
-        if (status != VIGIL_NOT_EQUAL) again = true;
-        if (status == VIGIL_TIMED_OUT && passed(deadline_ns)) {
-            /* We may have been the guard of what was reserved for somebody who does not come. */
-            if (BUG(guard_leaves)) return VIGIL_TIMED_OUT;
-            return kind->take(word, argument, IMPATIENT, &seen) ? VIGIL_OK : VIGIL_TIMED_OUT;
+        if (lock_take(kind, word, argument, standing, &seen)) {
+            if (again) PROBE(lock_granted, word);
+            return VIGIL_OK;
         }
+        int status = wait_in_line(kind, lot, index, word, seen, deadline_ns, again);
+        if (!standing_after(status, &standing)) {
+            /* We may have been relied upon, as the guard of what is reserved for somebody who does not come. */
+            if (status == VIGIL_TIMED_OUT && again && !BUG(guard_leaves)) kind->decline(word);
+            return status;
+        }
+        if (status != VIGIL_NOT_EQUAL) again = true;
     }
 }
 

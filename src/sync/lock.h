@@ -27,11 +27,12 @@
  *
  * RESERVED
  *
- * So that nobody starves, a lock can be reserved when it is released: newcomers may not take it. Those who have been
- * called may, the first of them at once (SLOT_CALLED), the others (SLOT_BESIDE), and whoever joins the line meanwhile,
- * only when they have waited for a while (`patience_ns`): for the first may be an event loop that does not run. They wait in line
- * as always, but with that deadline: they guard the reservation. A guard whose own deadline comes first does not just
- * leave: he makes use of the lock after all, if it still is reserved.
+ * So that nobody starves, a lock can be reserved when it is released: newcomers may not take it, nor those who have been
+ * called beside somebody else (SLOT_BESIDE), but only who has been called himself (SLOT_CALLED). That may be an event
+ * loop that does not run. So the others, who go back to the line, and whoever joins it meanwhile, guard the reservation:
+ * they look at the word after a while (`patience_ns`), without leaving the line, and if it still is reserved as it was
+ * they decline in place of the one who does not come: the lock is released once more, and whoever is the head of the
+ * line now is called. A guard who has been called, and so is relied upon, does the same when he leaves at his deadline.
  *
  * It is all the same who takes a reserved lock: someone called earlier, who comes late, may take what was reserved for
  * another. That one goes back to the head of the line.
@@ -39,21 +40,23 @@
  * FIRST COME, FIRST SERVED
  *
  * A lock that is fair must not call anybody but the head of the line: the others would be out of it for a moment, and
- * might miss their turn. So everybody who waits for it looks at the word from time to time, without leaving the line,
- * and it is impatient who finds the same reservation twice.
+ * might miss their turn. So everybody who waits for it is a guard.
  */
 #ifndef VIGIL_LOCK_H
 #define VIGIL_LOCK_H
 
+#include <stddef.h>
+
 #include "agent/agent.h"
+#include "probe.h"
+#include "tsan.h"
 #include "vigil/request.h"
 
-/* How he stands who tries: each has, in addition, waited. */
+/* How he stands who tries: the further down, the more he may. */
 enum standing {
     NEWCOMER,
-    BESIDE,    /* called along with somebody before him */
-    CALLED,    /* may take what is reserved */
-    IMPATIENT, /* the same */
+    BESIDE, /* called along with somebody before him */
+    CALLED, /* may take what is reserved */
 };
 
 /* How long the head of the line waits before it is the only one who may take the lock; and how long others then wait. */
@@ -66,19 +69,40 @@ struct lock_kind {
      */
     bool (*take)(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
     /* How long he who waits, having seen that, may do so before he looks again (PRIM_NEVER: he need not); and whether,
-     * if it says the same then, he is impatient. */
+     * if it says the same then, he is to decline in place of somebody else. */
     uint64_t (*patience_ns)(uint32_t seen);
     bool (*reserved)(uint32_t seen);
-    /* The event loop that has been called does not want it any more: if it is reserved, go on to the next. */
+    /* Who has been called does not want it any more, or does not come: if it is reserved, go on to the next. */
     void (*decline)(uint32_t *word);
     /* On the agent's thread: the request, which is the caller's again, has got it. */
     void (*granted)(vigil_request *request);
+    /* The same: it will not get it. Null: nothing is to be done about that. */
+    void (*given_up)(vigil_request *request);
 };
+
+/* Whoever takes a lock, or has just taken one, says so here. */
+static inline int lock_taken(uint32_t *word) {
+    tsan_acquire(word);
+    return VIGIL_OK;
+}
+
+static inline bool lock_take(const struct lock_kind *kind, uint32_t *word, uint32_t argument, enum standing standing,
+                             uint32_t *seen) {
+    bool taken = kind->take(word, argument, standing, seen);
+    if (taken) lock_taken(word);
+    return taken;
+}
 
 /* The deadline for a timeout above zero that begins now. */
 static inline uint64_t deadline_after(uint64_t now_ns, int64_t timeout_ns) {
     return timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : now_ns + (uint64_t)timeout_ns;
 }
+
+/*
+ * Under the lock of the line: whether the lock is to be reserved for the head of the line now. Only so often, or a long
+ * line would have everybody change places all the time; and while a lock is reserved nobody has it.
+ */
+bool lock_may_reserve(const struct slot *head);
 
 /* Block until it is ours: VIGIL_OK, VIGIL_TIMED_OUT, VIGIL_CANCELLED, VIGIL_ENOMEM, VIGIL_ELIMIT. */
 int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns);
@@ -87,11 +111,19 @@ int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, 
 int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns,
                   struct lot *lot, uint32_t slot, enum standing standing);
 
+/* Being in line: wait until called, or until the deadline. */
+int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t slot, uint32_t *word, uint32_t seen,
+              uint64_t deadline_ns);
+
 /* What a wait in the line of a lock has ended with, as a standing. False: the wait is over, with that status. */
 bool standing_after(int status, enum standing *standing);
 
-/* The patience of one in line has come to an end: whether he is impatient. Else `seen` is what he sees now. */
-bool lock_look(const struct lock_kind *kind, const uint32_t *word, uint32_t *seen);
+/* The patience of one in line, who has seen that, has come to an end. Answers what he sees now. */
+uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen);
+
+static inline vigil_request *request_of_op(vigil_op *op) {
+    return (vigil_request *)(void *)((char *)op - offsetof(vigil_request, op));
+}
 
 /*
  * The asynchronous form: VIGIL_OK, it is ours; VIGIL_PENDING, and kind->granted or the callback (with another status)
@@ -99,5 +131,9 @@ bool lock_look(const struct lock_kind *kind, const uint32_t *word, uint32_t *see
  */
 int request_start(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
                   uint32_t argument, int64_t timeout_ns, vigil_callback *callback);
+
+/* A plain wait of a request's, as vigil_wait32_async's, which has been checked: `told` is the op's own callback. */
+int request_wait(vigil_agent *agent, vigil_request *request, const struct word *word, int64_t timeout_ns,
+                 vigil_callback *told);
 
 #endif

@@ -10,9 +10,11 @@
  *     who must wait     1 -> 2         so that its release will be noticed. Joins the line only while it is 2 or 3
  *     the holder        1 -> 0         releases it; nobody has asked for more
  *                       2 -> 0, 3      releases it, under the lock of its bucket, and calls those in line
+ *                       2 -> 0         without the lock, calling nobody, while one who has been called is coming
  *
  * Joining compares the word under the lock of the bucket, and a 2 is changed only under that: so who joins does so
- * before the holder looks at the line, and is seen. A 3 is changed without it, but who joins on a 3 has a deadline.
+ * before the holder looks at the line, and is seen. A 3 is changed without it, but who joins on a 3 is its guard; and so
+ * is a 2 while somebody is coming, but then that one is responsible for those in line.
  *
  * What the holder did is seen by the next: each store that releases pairs with the acquiring CAS that takes the lock.
  */
@@ -22,7 +24,7 @@
 #include "vigil/mutex.h"
 
 #include "check.h"
-#include "lock.h"
+#include "mutex.h"
 
 #define UNLOCKED  0u
 #define LOCKED    1u
@@ -32,15 +34,37 @@
 #define FAIR      4u
 #define TURN      8u /* a fair one counts its reservations */
 #define TURNS     0xfff8u
+#define COMING    0xfff8u /* of one that is not: see coming() */
+
+#define BROADCAST_AT_ONCE 3
 
 #define FAIR_PATIENCE_NS UINT64_C(1000000000)
 
-static bool take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *result) {
+bool mutex_is_fair(uint32_t seen) {
+    return seen & FAIR;
+}
+
+/*
+ * While a thread that has been called is on its way, there is no need to call another: it will take the mutex, and call
+ * the next, or say that it is contended. So the word says that somebody is coming, and who comes first clears it. A
+ * fork's child has none of its parent's threads: therefore it says in which generation, too.
+ */
+static uint32_t coming(void) {
+    return lot_private()->generation % (COMING / TURN) * TURN + TURN;
+}
+
+static bool is_coming(uint32_t seen) {
+    return (seen & COMING) && !mutex_is_fair(seen) && (seen & COMING) == coming();
+}
+
+bool mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *result) {
     (void)argument;
-    bool may_barge = standing == NEWCOMER, may_take_reserved = standing == CALLED || standing == IMPATIENT;
     uint32_t seen = prim_load_relaxed(word);
+    bool may_barge = standing == NEWCOMER;
+    bool may_take_reserved = standing == CALLED;
     for (;;) {
         uint32_t flags = seen & ~STATE, state = seen & STATE;
+        if (!may_barge && !mutex_is_fair(seen)) flags &= ~COMING; /* here we are */
         *result = flags | CONTENDED;
         if (state == UNLOCKED) {
             if (prim_cas_acquire(word, &seen, flags | (may_barge || BUG(taken_as_alone) ? LOCKED : CONTENDED)))
@@ -51,7 +75,7 @@ static bool take(uint32_t *word, uint32_t argument, enum standing standing, uint
                 return true;
             }
             if (prim_cas_acquire(word, &seen, *result)) return true;
-        } else if (state == LOCKED && !(BUG(not_contended) && standing == CALLED)) {
+        } else if (state != RESERVED && seen != *result && !(BUG(not_contended) && standing == CALLED)) {
             if (prim_cas_acquire(word, &seen, *result)) return false;
         } else {
             *result = seen;
@@ -60,18 +84,18 @@ static bool take(uint32_t *word, uint32_t argument, enum standing standing, uint
     }
 }
 
-static bool reserved(uint32_t seen) {
+bool mutex_reserved(uint32_t seen) {
     return (seen & STATE) == RESERVED;
 }
 
-static uint64_t patience_ns(uint32_t seen) {
-    if (seen & FAIR) return FAIR_PATIENCE_NS;
-    return reserved(seen) ? PATIENCE_NS : PRIM_NEVER;
+uint64_t mutex_patience_ns(uint32_t seen) {
+    if (mutex_is_fair(seen)) return FAIR_PATIENCE_NS;
+    return mutex_reserved(seen) ? PATIENCE_NS : PRIM_NEVER;
 }
 
-static void decline(uint32_t *word) {
+void mutex_decline(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
-    if (reserved(seen) && prim_cas_acquire(word, &seen, (seen & ~STATE) | CONTENDED))
+    if (mutex_reserved(seen) && prim_cas_acquire(word, &seen, (seen & ~STATE) | CONTENDED))
         vigil_mutex_unlock_slowly((vigil_mutex *)(void *)word);
 }
 
@@ -87,8 +111,10 @@ static void granted_to_execute(vigil_request *request) {
     vigil_mutex_unlock(mutex);
 }
 
-static const struct lock_kind locking = {take, patience_ns, reserved, decline, granted_in_callback};
-static const struct lock_kind executing = {take, patience_ns, reserved, decline, granted_to_execute};
+static const struct lock_kind locking = {mutex_take,    mutex_patience_ns,   mutex_reserved,
+                                         mutex_decline, granted_in_callback, NULL};
+static const struct lock_kind executing = {mutex_take,    mutex_patience_ns,  mutex_reserved,
+                                           mutex_decline, granted_to_execute, NULL};
 
 /* For as long as a short critical section takes, if nobody else waits. */
 static bool spin_to_take(uint32_t *word) {
@@ -112,59 +138,90 @@ static bool try_once(uint32_t *word) {
 int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
     int error = check_address(mutex, sizeof mutex->word);
     if (error) return error;
-    if (try_once(&mutex->word)) return VIGIL_OK;
+    if (try_once(&mutex->word)) return lock_taken(&mutex->word);
     if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
-    if (spin_to_take(&mutex->word)) return VIGIL_OK;
+    if (spin_to_take(&mutex->word)) return lock_taken(&mutex->word);
     return lock_block(&locking, &mutex->word, 0, deadline_ns);
 }
 
 /* Releasing. */
 
-struct release {
-    uint32_t *word;
-    bool begun, held, fair, enough_called;
-};
-
-static bool entitled(const struct slot *head, uint32_t flags) {
-    if (!head->began_ns) return false; /* a plain wait: somebody who does not know what reserved means */
-    return (flags & FAIR) || prim_now_ns() >= head->began_ns + PATIENCE_NS;
-}
-
-static void set_free(struct release *release, const struct slot *head) {
-    uint32_t seen = prim_load_relaxed(release->word), flags = seen & ~STATE;
-    release->begun = true;
+static void begin_release(struct mutex_release *release, const struct slot *head) {
+    uint32_t seen = prim_load_relaxed(release->word);
     release->held = (seen & STATE) == CONTENDED; /* if not, somebody else has unlocked it, too */
-    release->fair = flags & FAIR;
-    if (!release->held) return;
-    if (release->fair) flags = (flags & ~TURNS) | ((flags + TURN) & TURNS);
-    prim_store_release(release->word, flags | (head && entitled(head, flags) ? RESERVED : UNLOCKED));
+    release->reserve = head && (mutex_is_fair(seen) || lock_may_reserve(head));
+    release->begun = true;
+    release->flags = mutex_is_fair(seen) ? FAIR | ((seen + TURN) & TURNS) : 0;
 }
 
-/* See lock.h: everybody up to and including the first thread; if it is fair, the first. */
-static uint32_t call(const struct slot *slot, void *context) {
-    struct release *release = context;
-    bool first = !release->begun;
-    if (first) set_free(release, slot);
-    if (!slot || !release->held || release->enough_called) return LOT_STAY;
-    release->enough_called = !slot->seat || release->fair || BUG(loop_relied_upon);
-    return first ? SLOT_CALLED : SLOT_BESIDE;
+static void set_free(const struct mutex_release *release) {
+    if (!release->held || release->free_already) return;
+    PROBE(lock_released, release->word);
+    if (release->reserve) PROBE(lock_reserved, release->word);
+    uint32_t state = release->reserve ? RESERVED : release->threads ? UNLOCKED | coming() : UNLOCKED;
+    prim_store_release(release->word, release->flags | state);
+}
+
+static uint32_t told(const struct slot *slot, struct mutex_release *release) {
+    uint32_t call = release->called++ || release->free_already ? SLOT_BESIDE : SLOT_CALLED;
+    if (slot->began_ns) return call;
+    release->reserve = false; /* a plain wait, of somebody who does not know what reserved means */
+    return VIGIL_OK;
+}
+
+/*
+ * See lock.h: everybody up to and including the first thread that knows the rules; if it is fair, the first. Of those
+ * that a condition has moved here, which want the mutex for a moment each, more than one: while one has it the next are
+ * waking up.
+ */
+uint32_t mutex_call(const struct slot *slot, void *context) {
+    struct mutex_release *release = context;
+    if (!release->begun) begin_release(release, slot);
+    if (!slot || !release->held || release->enough_called) {
+        set_free(release);
+        return LOT_STAY;
+    }
+    bool sure_to_come = !slot->seat && slot->began_ns, one_of_many = slot->argument && !release->reserve;
+    release->threads += sure_to_come;
+    release->enough_called = sure_to_come && (!one_of_many || release->threads == BROADCAST_AT_ONCE);
+    if (mutex_is_fair(release->flags) || BUG(loop_relied_upon)) release->enough_called = true;
+    return told(slot, release);
+}
+
+bool mutex_must_call(uint32_t *word, struct mutex_release *release) {
+    uint32_t seen = prim_load_relaxed(word);
+    *release = (struct mutex_release){.word = word};
+    for (;;) {
+        uint32_t contended = (seen & ~STATE) | CONTENDED;
+        if (seen == contended) return false;
+        if (mutex_reserved(seen)) {
+            release->begun = release->held = release->free_already = true;
+            return !mutex_is_fair(seen);
+        }
+        bool locked = (seen & STATE) == LOCKED;
+        if (prim_cas_acquire(word, &seen, contended)) return !locked; /* ours, if it was free: to be released */
+    }
 }
 
 int vigil_mutex_unlock_slowly(vigil_mutex *mutex) {
     int error = check_address(mutex, sizeof mutex->word);
     if (error) return error;
     uint32_t *word = &mutex->word, seen = prim_load_relaxed(word);
-    while ((seen & STATE) == LOCKED) {
+    tsan_release(word);
+    while ((seen & STATE) == LOCKED || ((seen & STATE) == CONTENDED && is_coming(seen))) {
         if (prim_cas_release(word, &seen, seen & ~STATE)) return VIGIL_OK;
     }
     if ((seen & STATE) != CONTENDED) return VIGIL_ENOTHELD;
     struct lot *lot = lot_private();
-    if (!lot) return VIGIL_ENOMEM;
+    if (!lot) { /* nobody can be in line */
+        prim_store_release(word, seen & ~STATE);
+        return VIGIL_OK;
+    }
     if (BUG(freed_outside)) prim_store_release(word, seen & ~STATE);
-    struct release release = {.word = word};
-    lot_call(lot, key_of(word), call, &release);
+    struct mutex_release release = {.word = word};
+    lot_call(lot, key_of(word), mutex_call, &release);
     return release.held || BUG(freed_outside) ? VIGIL_OK : VIGIL_ENOTHELD;
 }
 
@@ -200,7 +257,7 @@ int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex 
 
 static int start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                  vigil_callback *callback, const struct lock_kind *kind) {
-    return request_start(agent, request, kind, mutex ? &mutex->word : NULL, 0, timeout_ns, callback);
+    return request_start(agent, request, kind, (uint32_t *)(void *)mutex, 0, timeout_ns, callback);
 }
 
 int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
@@ -210,7 +267,9 @@ int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mut
 
 int vigil_mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                                vigil_callback *callback) {
-    int status = start(agent, request, mutex, timeout_ns, callback, &executing);
+    bool idle = request && callback && !(request->op.flags & OP_PENDING);
+    bool ours = idle && !check_address(mutex, sizeof mutex->word) && try_once(&mutex->word);
+    int status = ours ? lock_taken(&mutex->word) : start(agent, request, mutex, timeout_ns, callback, &executing);
     if (status == VIGIL_OK) {
         callback(&request->op, VIGIL_OK);
         vigil_mutex_unlock(mutex);

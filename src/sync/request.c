@@ -9,8 +9,8 @@
  *     pending    in line, or taken out of it and in the agent's mail. Somebody will call
  *     at rest    on_call is at work on the queue, and sees to it that the place is pending again or the queue is empty
  *
- * A queue that becomes empty gives up its place. If that is in the mail already, the call will be an orphan: nobody
- * wants the lock here any more, but it may have been reserved for us.
+ * A queue that becomes empty gives up its place. If that is in the mail already, it declines at once, for the lock may
+ * have been reserved for it, and what is in the mail is an orphan, of which nobody need hear.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -23,10 +23,6 @@
 
 static void on_call(vigil_op *place, int status);
 
-static vigil_request *request_of_op(vigil_op *op) {
-    return (vigil_request *)(void *)((char *)op - offsetof(vigil_request, op));
-}
-
 static vigil_request *request_of_place(vigil_op *place) {
     return (vigil_request *)(void *)((char *)place - offsetof(vigil_request, place));
 }
@@ -37,9 +33,14 @@ static const struct lock_kind *kind_of(const vigil_request *request) {
 
 /* Queues. */
 
+static uint32_t queue_number(const void *word) {
+    const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)((uintptr_t)word * golden >> 58) % AGENT_QUEUES;
+}
+
 /* The link that holds the first request for that lock, or the one at the end. */
 static vigil_request **queue_link(vigil_agent *agent, const void *word) {
-    vigil_request **link = &agent->queues[(uintptr_t)word / sizeof(uint32_t) % AGENT_QUEUES];
+    vigil_request **link = &agent->queues[queue_number(word)];
     while (*link && (*link)->object != word) link = &(*link)->next_queue;
     return link;
 }
@@ -59,20 +60,25 @@ static void queue_append(vigil_request **link, vigil_request *request) {
     }
 }
 
+/* The place itself, if it still is in line, becomes that of the one who came later. */
 static void inherit_place(struct lot *lot, vigil_request *from, vigil_request *to) {
-    to->place = from->place;
+    vigil_op *place = &to->place;
+    *place = from->place;
     to->seen = from->seen;
-    if (to->place.timer_link) timers_move(&from->place, &to->place);
-    if (to->place.slot) lot->slots[to->place.slot].owner = (uint64_t)(uintptr_t)&to->place;
+    if (place->timer_link) timers_move(&from->place, place);
+    if (place->slot) lot->slots[place->slot].owner = (uint64_t)(uintptr_t)place;
+    if (place->flags & OP_PENDING) lot_change_place(lot, place->slot, place->address, to->began_ns, to->argument);
 }
 
-static void give_up_place(vigil_agent *agent, vigil_op *place) {
+static void give_up_place(vigil_agent *agent, vigil_request *first) {
+    vigil_op *place = &first->place;
     if (place->timer_link) timers_remove(&agent->timers, place);
     if ((place->flags & OP_PENDING) && !lot_leave(agent->lot, place->slot, place->address)) {
-        struct slot *slot = &agent->lot->slots[place->slot]; /* in the mail: an orphan */
-        slot->argument = place->address;
-        slot->owner = (uint64_t)(uintptr_t)place->data | SLOT_ORPHAN;
+        struct slot *slot = &agent->lot->slots[place->slot]; /* in the mail */
+        bool called = slot->state != VIGIL_CANCELLED;
+        slot->owner = SLOT_ORPHAN;
         agent->pending++;
+        if (called && !BUG(orphan_dropped)) kind_of(first)->decline(first->object);
     } else if (place->slot) {
         slot_release(agent->lot, place->slot);
     }
@@ -91,7 +97,7 @@ static void queue_remove(vigil_agent *agent, vigil_request *request) {
         inherit_place(agent->lot, first, next);
     } else {
         *link = first->next_queue;
-        give_up_place(agent, &first->place);
+        give_up_place(agent, first);
     }
 }
 
@@ -105,9 +111,9 @@ static bool get_slot(vigil_agent *agent, vigil_request *first) {
 
 static void be_patient(vigil_agent *agent, vigil_request *first, uint32_t seen) {
     uint64_t patience_ns = kind_of(first)->patience_ns(seen);
+    first->seen = seen;
     if (patience_ns == PRIM_NEVER) return;
     uint64_t now_ns = prim_now_ns();
-    first->seen = seen;
     first->place.deadline_ns = now_ns + patience_ns;
     agent_start_timer(agent, &first->place, now_ns);
 }
@@ -124,7 +130,6 @@ static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t see
     place->callback = on_call;
     place->agent = agent;
     place->address = key_of(first->object);
-    place->data = (void *)(uintptr_t)first->kind;
     place->flags = OP_PENDING | OP_PLACE;
     be_patient(agent, first, seen);
     return true;
@@ -151,6 +156,7 @@ static vigil_request *at_rest(vigil_agent *agent, const void *word) {
 static void grant(vigil_agent *agent, vigil_request *first) {
     queue_remove(agent, first);
     agent_end(agent, &first->op);
+    PROBE(lock_granted, first->object);
     kind_of(first)->granted(first);
 }
 
@@ -158,16 +164,20 @@ static void grant(vigil_agent *agent, vigil_request *first) {
 static void serve(vigil_agent *agent, vigil_request *first, enum standing standing) {
     uint32_t *word = first->object, seen;
     for (int granted = 0; first && granted < GRANTS_IN_A_ROW;) {
-        if (kind_of(first)->take(word, first->argument, standing, &seen)) {
+        if (lock_take(kind_of(first), word, first->argument, standing, &seen)) {
             grant(agent, first);
             granted++;
             standing = NEWCOMER;
             first = at_rest(agent, word);
-        } else if (stand_in_line(agent, first, seen, true)) {
+        } else if (stand_in_line(agent, first, seen, !granted)) {
             return;
         }
     }
     if (first) call_again(agent, first);
+}
+
+static void give_up(vigil_request *request) {
+    if (kind_of(request)->given_up) kind_of(request)->given_up(request);
 }
 
 /* All that are there now; not those that callbacks start meanwhile. */
@@ -178,24 +188,19 @@ static void cancel_all(vigil_agent *agent, vigil_request *first) {
     for (; count && first; count--, first = at_rest(agent, word)) {
         queue_remove(agent, first);
         agent_end(agent, &first->op);
+        if (agent->closing) give_up(first); /* else the memory has been forgotten */
         first->callback(&first->op, VIGIL_CANCELLED);
     }
     if (first) serve(agent, first, NEWCOMER);
 }
 
-/* Look at the word without leaving the line: false if that is all. */
-static bool impatient(vigil_agent *agent, vigil_request *first) {
-    if (!lock_look(kind_of(first), first->object, &first->seen)) {
-        be_patient(agent, first, first->seen);
-        return false;
-    }
-    return lot_leave(agent->lot, first->place.slot, first->place.address); /* if not, we have been called */
-}
-
 static void on_call(vigil_op *place, int status) {
     vigil_request *first = request_of_place(place);
     vigil_agent *agent = place->agent;
-    if (status == VIGIL_TIMED_OUT && !impatient(agent, first)) return;
+    if (status == VIGIL_TIMED_OUT) { /* we look at the word, without leaving the line */
+        be_patient(agent, first, lock_look(kind_of(first), first->object, first->seen));
+        return;
+    }
     if (place->timer_link) timers_remove(&agent->timers, place);
     place->flags = 0;
     enum standing standing = NEWCOMER;
@@ -208,22 +213,13 @@ static void on_call(vigil_op *place, int status) {
     }
 }
 
-static void on_orphan(vigil_agent *agent, uint32_t index) {
-    struct slot *slot = &agent->lot->slots[index];
-    const struct lock_kind *kind = (const struct lock_kind *)(uintptr_t)(slot->owner & ~(uint64_t)SLOT_ORPHAN);
-    uint32_t *word = (uint32_t *)(uintptr_t)slot->argument;
-    bool called = slot->state != VIGIL_CANCELLED;
-    slot_release(agent->lot, index);
-    agent->pending--;
-    if (called && !BUG(orphan_dropped)) kind->decline(word);
-}
-
 /* Requests. */
 
 /* The request's own deadline has passed, or its caller has taken it back: it has been ended already. */
 static void on_end(vigil_op *op, int status) {
     vigil_request *request = request_of_op(op);
     queue_remove(op->agent, request);
+    give_up(request);
     if (status != OP_TAKEN_BACK) request->callback(op, status);
 }
 
@@ -232,7 +228,7 @@ static int take_or_stand(vigil_agent *agent, vigil_request *request) {
     if (!get_slot(agent, request)) return VIGIL_ELIMIT;
     for (;;) {
         uint32_t seen;
-        if (kind_of(request)->take(request->object, request->argument, NEWCOMER, &seen)) return VIGIL_OK;
+        if (lock_take(kind_of(request), request->object, request->argument, NEWCOMER, &seen)) return VIGIL_OK;
         if (stand_in_line(agent, request, seen, false)) return VIGIL_PENDING;
     }
 }
@@ -245,7 +241,6 @@ static void begin(vigil_agent *agent, vigil_request *request, uint64_t deadline_
     op->slot = 0;
     op->timer_link = NULL;
     op->deadline_ns = deadline_ns;
-    agent->on_orphan = on_orphan;
     agent_begin(agent, op);
     op->flags |= OP_REQUEST;
     if (deadline_ns != PRIM_NEVER) agent_start_timer(agent, op, request->began_ns);
@@ -256,7 +251,7 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
     int error = agent_check_start(agent, request ? &request->op : NULL, &(struct word){word, 0, false}, callback);
     if (error) return error;
     uint32_t seen;
-    if (kind->take(word, argument, NEWCOMER, &seen)) return VIGIL_OK;
+    if (lock_take(kind, word, argument, NEWCOMER, &seen)) return VIGIL_OK;
     if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
     request->callback = callback;
     request->kind = kind;
@@ -268,9 +263,18 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
     bool new_queue = !*link;
     queue_append(link, request);
     int status = new_queue ? take_or_stand(agent, request) : VIGIL_PENDING;
-    if (status != VIGIL_PENDING) {
+    if (status == VIGIL_PENDING) {
+        PROBE(lock_contended, word);
+    } else {
         queue_remove(agent, request);
         agent_end(agent, &request->op);
     }
+    return status;
+}
+
+int request_wait(vigil_agent *agent, vigil_request *request, const struct word *word, int64_t timeout_ns,
+                 vigil_callback *told) {
+    int status = agent_wait(agent, &request->op, word, timeout_ns, told);
+    if (status == VIGIL_PENDING) request->op.flags |= OP_REQUEST;
     return status;
 }

@@ -5,7 +5,9 @@
 for header in "$stage"/include/vigil/*.h; do
     name=vigil/$(basename "$header")
     printf '#define X 1\n#include <%s>\n#include <%s>\nint unit_is_not_empty = X;\n' "$name" "$name" >"$scratch/unit.c"
-    "$CC" -std=c11 $warnings -I"$stage/include" -fsyntax-only "$scratch/unit.c"
-    "$CXX" -std=c++17 $warnings -I"$stage/include" -fsyntax-only -x c++ "$scratch/unit.c"
+    for checked in "" -DVIGIL_CHECK; do
+        "$CC" -std=c11 $warnings $checked -I"$stage/include" -fsyntax-only "$scratch/unit.c"
+        "$CXX" -std=c++17 $warnings $checked -I"$stage/include" -fsyntax-only -x c++ "$scratch/unit.c"
+    done
     echo "$name"
 done

@@ -13,9 +13,20 @@
 
 #include "scenario.h"
 
-static const struct sim_scenario *const lists[] = {blocking_scenarios, asynchronous_scenarios, agent_scenarios,
-                                                   mutex_scenarios};
-#define LISTS (sizeof lists / sizeof *lists)
+static const struct part {
+    const char *name;
+    const struct sim_scenario *scenarios;
+} parts[] = {
+    {"blocking", blocking_scenarios},
+    {"asynchronous", asynchronous_scenarios},
+    {"agents", agent_scenarios},
+    {"mutex", mutex_scenarios},
+    {"cond", cond_scenarios},
+    {"barrier_once", barrier_once_scenarios},
+    {"sem", sem_scenarios},
+    {"rwlock", rwlock_scenarios},
+};
+#define PARTS (sizeof parts / sizeof *parts)
 
 struct bug {
     const char *name, *text;
@@ -26,27 +37,30 @@ static const struct bug bugs[SIM_BUG_COUNT] = {{"none", ""}, SIM_BUGS(X)};
 #undef X
 
 static struct {
-    const char *scenario;
+    const char *part, *scenario;
     const char *replay;
     uint64_t random_seed;
     bool list, all_bugs;
     struct sim_search search;
 } options = {
-    .search = {.limit = {9, 9, 2, 1}, .deviations = 6, .executions = 100000, .random_runs = 20000, .seed = 1},
+    .search = {.limit = {9, 9, 2, 1}, .deviations = 6, .executions = 50000, .random_runs = 10000, .seed = 1},
 };
 
 /* The first one for null, null after the last. */
 static const struct sim_scenario *next_scenario(const struct sim_scenario *last) {
-    static size_t list;
+    static size_t part;
     if (!last) {
-        list = 0;
-        return lists[0];
+        part = 0;
+        last = parts[0].scenarios;
+    } else {
+        last++;
     }
-    last++;
-    while (!last->name && ++list < LISTS) {
-        last = lists[list];
+    bool wanted = !options.part || strcmp(options.part, parts[part].name) == 0;
+    while ((!wanted || !last->name) && ++part < PARTS) {
+        last = parts[part].scenarios;
+        wanted = !options.part || strcmp(options.part, parts[part].name) == 0;
     }
-    return last->name ? last : NULL;
+    return part < PARTS ? last : NULL;
 }
 
 static void progress(const char *what, const char *name) {
@@ -138,8 +152,9 @@ static void list_everything(void) {
 }
 
 static void usage(void) {
-    fprintf(stderr, "usage: sim_test [--list] [--bugs] [--scenario NAME] [--bug NAME] [--replay CHOICES]\n"
-                    "                [--random SEED --runs N] [--preemptions N] [--stale N] [--seconds N]\n"
+    fprintf(stderr, "usage: sim_test [--list] [--bugs] [--part NAME] [--scenario NAME] [--bug NAME]\n"
+                    "                [--replay CHOICES] [--random SEED --runs N] [--preemptions N] [--stale N]\n"
+                    "                [--seconds N]\n"
                     "--seconds is for each scenario; what the exhaustive part leaves of it goes to random runs\n");
     exit(2);
 }
@@ -167,7 +182,9 @@ static bool flag(const char *argument) {
 
 static void option(const char *argument, const char *value) {
     struct sim_search *search = &options.search;
-    if (strcmp(argument, "--scenario") == 0) {
+    if (strcmp(argument, "--part") == 0) {
+        options.part = value;
+    } else if (strcmp(argument, "--scenario") == 0) {
         options.scenario = value;
     } else if (strcmp(argument, "--bug") == 0) {
         sim_bug = find_bug(value);

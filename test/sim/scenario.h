@@ -72,6 +72,7 @@ void post(vigil_agent *agent, vigil_function *function, void *argument);
 
 /* ---- The lists of scenarios, one per file, each ended by one without a name ---- */
 
-extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[], mutex_scenarios[];
+extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[], mutex_scenarios[],
+    cond_scenarios[], barrier_once_scenarios[], sem_scenarios[], rwlock_scenarios[];
 
 #endif

@@ -11,6 +11,7 @@ static const struct {
     {VIGIL_TIMED_OUT, 2, "timed-out"},
     {VIGIL_PENDING, 3, "pending"},
     {VIGIL_CANCELLED, 4, "cancelled"},
+    {VIGIL_LAST, 5, "last"},
     {VIGIL_ENULL, -1, "null-pointer"},
     {VIGIL_EMISALIGNED, -2, "misaligned"},
     {VIGIL_ECOUNT, -3, "negative-count"},
@@ -29,6 +30,7 @@ static const struct {
     {VIGIL_EINVAL, -16, "invalid"},
     {VIGIL_ESYSTEM, -17, "system"},
     {VIGIL_ENOTHELD, -18, "not-held"},
+    {VIGIL_EDEADLOCK, -19, "deadlock"},
 };
 
 static void numbers_never_change(void **state) {

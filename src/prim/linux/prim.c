@@ -33,6 +33,12 @@ uint64_t prim_now_ns(void) {
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+uint64_t prim_now_coarse_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 unsigned prim_processors(void) {
     int errno_before = errno;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -177,6 +183,19 @@ void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns) {
     errno = errno_before;
 }
 
+/* Text. */
+
+bool prim_write(int fd, const char *text, size_t bytes) {
+    while (bytes) {
+        long written = syscall(SYS_write, fd, text, bytes);
+        if (written < 0 && errno != EINTR) return false;
+        if (written < 0) continue;
+        text += written;
+        bytes -= (size_t)written;
+    }
+    return true;
+}
+
 /* Threads. */
 
 static _Thread_local struct prim_thread self __attribute__((tls_model("initial-exec")));
@@ -185,6 +204,15 @@ static void (*thread_at_exit)(struct prim_thread *);
 
 struct prim_thread *prim_self(void) {
     return &self;
+}
+
+uint32_t prim_thread_id(void) {
+    if (!self.id) self.id = (uint32_t)syscall(SYS_gettid);
+    return self.id;
+}
+
+uint32_t prim_process_id(void) {
+    return (uint32_t)getpid();
 }
 
 static void on_thread_exit(void *thread) {

@@ -28,13 +28,39 @@
     X(mail_not_turned, "an agent reads its mail newest first")                                                         \
     X(wake_before_state, "a thread is woken before its slot says why")                                                 \
     X(first_wait_missed, "a notifier may not yet see that anybody has ever waited")                                    \
+    X(sem_released_outside, "permits are released without a look at the line, though somebody may wait")               \
+    X(sem_not_further, "who takes reserved permits leaves those in line who waited because of that")                   \
+    X(sem_left_silently, "who wanted many permits leaves the line without calling those behind him")                   \
+    X(sem_counts_on_loops, "permits are counted out to event loops, as if they were sure to come")                     \
+    X(sem_saved_in_vain, "newcomers take permits that are saved for the head of the line")                             \
+    X(rwlock_left_silently, "a writer leaves the line without calling the readers behind it")                          \
+    X(rwlock_counts_on_loops, "nobody is called behind an event loop, as if it were sure to come")                     \
+    X(rwlock_not_further, "a reader that was called does not look whether others have to be")                          \
+    X(rwlock_readers_pass, "new readers do not mind that a writer waits")                                              \
+    X(rwlock_downgrade_in_two, "downgrade unlocks and locks again")                                                    \
+    X(rwlock_counted_in_error, "a reader that has to wait stays counted")                                              \
     X(taken_as_alone, "who has waited for a mutex takes it as if nobody were behind him")                              \
     X(taken_without_asking, "a reserved mutex is taken by a store, not by compare and exchange")                       \
     X(not_contended, "who was called and found the mutex locked waits again without saying so in the word")            \
     X(loop_relied_upon, "unlock calls an event loop alone, as if it were sure to come")                                \
     X(freed_outside, "unlock changes the word before it takes the lock of the line")                                   \
     X(guard_leaves, "who guards a reservation gives up at his deadline without using it")                              \
-    X(orphan_dropped, "a call for a request that is gone by then is not passed on")
+    X(nobody_looks, "who guards a reservation sleeps on when nobody comes for it")                                     \
+    X(orphan_dropped, "a call for a request that is gone by then is not passed on")                                      \
+    X(released_before_joining, "waiting on a condition releases the mutex before it is in line")                       \
+    X(moved_and_left, "a signal moves a waiter to the line of a mutex that is free, and leaves it there")              \
+    X(signal_dropped, "a signal for a request that is cancelled while it waits for the mutex is lost")                 \
+    X(round_ends_outside, "a barrier's round ends before the lock of the line is taken")                               \
+    X(arrival_unordered, "what was done before arriving at a barrier is not seen by the others")                       \
+    X(arrival_stays, "a deadline leaves its arrival behind")                                                           \
+    X(taken_back_late, "an arrival is taken back though its round is over")                                            \
+    X(cancelled_when_over, "an arrival at a barrier is cancelled though its round is over")                            \
+    X(forgotten_taken_back, "an arrival is taken back from a barrier that has been forgotten")                         \
+    X(awaited_missed, "a once is said to be done after looking whether anybody waits, not in one step") \
+    X(once_unordered, "what a once's function did is not seen by those who find it done")                              \
+    X(once_relied_on_one, "a once that failed wakes one, as if he were sure to come")                                  \
+    X(failure_taken_as_done, "an event loop that waits for a once takes a failure for its being done")                 \
+    X(deadline_forgotten, "an event loop that has to wait again for a once has no deadline any more")
 
 extern unsigned sim_bug; /* the one that is switched on */
 

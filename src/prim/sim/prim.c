@@ -13,6 +13,10 @@ uint64_t prim_now_ns(void) {
     return sim_now_ns;
 }
 
+uint64_t prim_now_coarse_ms(void) {
+    return sim_now_ns / 1000000;
+}
+
 unsigned prim_processors(void) {
     return 2;
 }
@@ -197,6 +201,10 @@ bool sim_bell_readable(const volatile void *bell) {
 
 struct prim_thread *prim_self(void) {
     return sim_current ? &sim_current->self : &main_thread;
+}
+
+uint32_t prim_thread_id(void) {
+    return 1; /* nobody looks at it here */
 }
 
 bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void)) {

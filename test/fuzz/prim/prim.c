@@ -37,6 +37,10 @@ uint64_t prim_now_ns(void) {
     return fuzz_now_ns;
 }
 
+uint64_t prim_now_coarse_ms(void) {
+    return fuzz_now_ns / 1000000;
+}
+
 unsigned prim_processors(void) {
     return 2;
 }
@@ -181,6 +185,14 @@ static void (*reset)(void);
 
 struct prim_thread *prim_self(void) {
     return &threads[fuzz_thread];
+}
+
+uint32_t prim_thread_id(void) {
+    return fuzz_thread + 1;
+}
+
+uint32_t prim_process_id(void) {
+    return 1;
 }
 
 bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void)) {

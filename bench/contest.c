@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads that contend for a mutex, and what they get of it. */
+#include "bench.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <time.h>
+
+enum { THREADS_MAX = 32, STEPS_INSIDE = 8, STEPS_OUTSIDE = 40 };
+
+/* The more threads, the longer it takes until each of them has had many turns on a processor. */
+enum { MS_PER_THREAD = 60, MS_PER_THREAD_QUICK = 2 };
+
+struct contester {
+    _Alignas(128) struct contest *contest;
+    pthread_t thread;
+    uint64_t served, served_before; /* at all, and when the measured time began */
+    uint64_t longest_wait_ns;
+};
+
+struct contest {
+    struct lock lock;
+    guest_function *guest;
+    unsigned threads; /* the guest's too; it is the last */
+    pthread_barrier_t start;
+    struct contester contesters[THREADS_MAX];
+    _Alignas(128) bool stopped;
+};
+
+/* What the mutex protects. */
+static struct {
+    _Alignas(128) uint64_t served;
+    uint64_t chain;
+} protected;
+
+/* Steps that wait for each other: a multiplication and an addition each, some 1.3 ns. */
+static uint64_t work(uint64_t chain, unsigned steps) {
+    for (; steps > 0; steps--) {
+        chain = chain * 6364136223846793005u + 1442695040888963407u;
+        __asm__ volatile("" : "+r"(chain));
+    }
+    return chain;
+}
+
+void work_inside(void) {
+    protected.chain = work(protected.chain, STEPS_INSIDE);
+    protected.served++;
+}
+
+static void work_outside(void) {
+    work(1, STEPS_OUTSIDE);
+}
+
+void count_served(uint64_t *served) {
+    __atomic_store_n(served, *served + 1, __ATOMIC_RELAXED);
+}
+
+static bool is_stopped(const struct contest *contest) {
+    return __atomic_load_n(&contest->stopped, __ATOMIC_RELAXED);
+}
+
+static void *serve(void *argument) {
+    struct contester *self = argument;
+    struct lock lock = self->contest->lock;
+    pthread_barrier_wait(&self->contest->start);
+    while (!is_stopped(self->contest)) {
+        lock.lock();
+        work_inside();
+        lock.unlock();
+        count_served(&self->served);
+        work_outside();
+    }
+    return NULL;
+}
+
+static void *serve_by_the_clock(void *argument) {
+    struct contester *self = argument;
+    struct lock lock = self->contest->lock;
+    pthread_barrier_wait(&self->contest->start);
+    while (!is_stopped(self->contest)) {
+        uint64_t start = now_ns();
+        lock.lock();
+        uint64_t wait_ns = now_ns() - start;
+        work_inside();
+        lock.unlock();
+        count_served(&self->served);
+        work_outside();
+        if (wait_ns > self->longest_wait_ns) self->longest_wait_ns = wait_ns;
+    }
+    return NULL;
+}
+
+static void *serve_guest(void *argument) {
+    struct contester *self = argument;
+    pthread_barrier_wait(&self->contest->start);
+    self->contest->guest(&self->served, &self->contest->stopped);
+    return NULL;
+}
+
+static void sleep_ms(unsigned ms) {
+    struct timespec rest = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    nanosleep(&rest, NULL);
+}
+
+/* Takes the counts of all, and leaves in `served` what was added since the last time. */
+static uint64_t take_counts(struct contest *contest, uint64_t served[THREADS_MAX]) {
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < contest->threads; i++) {
+        struct contester *contester = &contest->contesters[i];
+        uint64_t now = __atomic_load_n(&contester->served, __ATOMIC_RELAXED);
+        served[i] = now - contester->served_before;
+        contester->served_before = now;
+        sum += served[i];
+    }
+    return sum;
+}
+
+/* Waits for all to end, and sees to it that the mutex has kept them apart. */
+static void finish(struct contest *contest) {
+    uint64_t served = 0;
+    __atomic_store_n(&contest->stopped, true, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < contest->threads; i++) {
+        pthread_join(contest->contesters[i].thread, NULL);
+        served += contest->contesters[i].served;
+    }
+    pthread_barrier_destroy(&contest->start);
+    must(protected.served == served);
+}
+
+/* Lets them contend for a while and then for the measured time; answers how many million were served per second. */
+static double run(struct contest *contest, void *(*main)(void *), uint64_t served[THREADS_MAX]) {
+    unsigned ms = contest->threads * (is_quick() ? MS_PER_THREAD_QUICK : MS_PER_THREAD);
+    must(contest->threads <= THREADS_MAX);
+    pthread_barrier_init(&contest->start, NULL, contest->threads + 1);
+    protected.served = 0;
+    for (unsigned i = 0; i < contest->threads; i++) {
+        struct contester *contester = &contest->contesters[i];
+        bool is_guest = contest->guest != NULL && i == contest->threads - 1;
+        contester->contest = contest;
+        must(pthread_create(&contester->thread, NULL, is_guest ? serve_guest : main, contester) == 0);
+    }
+    pthread_barrier_wait(&contest->start);
+    sleep_ms(ms / 10);
+    take_counts(contest, served);
+    uint64_t start = now_ns();
+    sleep_ms(ms);
+    uint64_t sum = take_counts(contest, served);
+    double elapsed_us = (double)(now_ns() - start) / 1e3;
+    finish(contest);
+    return (double)sum / elapsed_us;
+}
+
+void contest_throughput(const struct job *job, struct lock lock, double figures[FIGURES_MAX]) {
+    struct contest contest = {.lock = lock, .threads = (unsigned)job->n};
+    uint64_t served[THREADS_MAX];
+    figures[0] = run(&contest, serve, served);
+    double least = INFINITY, most = 1;
+    for (unsigned i = 0; i < contest.threads; i++) {
+        least = fmin(least, (double)served[i]);
+        most = fmax(most, (double)served[i]);
+    }
+    figures[1] = least / most;
+}
+
+void contest_longest_wait(const struct job *job, struct lock lock, double figures[FIGURES_MAX]) {
+    struct contest contest = {.lock = lock, .threads = (unsigned)job->n};
+    uint64_t served[THREADS_MAX], longest_ns = 0;
+    run(&contest, serve_by_the_clock, served);
+    for (unsigned i = 0; i < contest.threads; i++)
+        if (contest.contesters[i].longest_wait_ns > longest_ns) longest_ns = contest.contesters[i].longest_wait_ns;
+    figures[0] = (double)longest_ns / 1e6;
+}
+
+void contest_with_guest(const struct job *job, struct lock lock, guest_function *guest, double figures[FIGURES_MAX]) {
+    struct contest contest = {.lock = lock, .guest = guest, .threads = (unsigned)job->n + 1};
+    uint64_t served[THREADS_MAX], sum = 0;
+    figures[0] = run(&contest, serve, served);
+    for (unsigned i = 0; i < contest.threads; i++) sum += served[i];
+    figures[1] = (double)served[contest.threads - 1] * contest.threads / (double)sum;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* nsync's locks. */
+#include "bench.h"
+
+#include <nsync.h>
+
+static struct {
+    _Alignas(128) nsync_mu mu;
+    _Alignas(128) nsync_cv cv;
+} locks;
+
+static void lock(void) {
+    nsync_mu_lock(&locks.mu);
+}
+
+static void unlock(void) {
+    nsync_mu_unlock(&locks.mu);
+}
+
+static void lock_loop(uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        lock();
+        unlock();
+    }
+}
+
+static void mutex_uncontended(const struct job *job, double figures[FIGURES_MAX]) {
+    figures[0] = per_call_ns(lock_loop, job->n);
+}
+
+static void mutex_contest(const struct job *job, double figures[FIGURES_MAX]) {
+    contest_throughput(job, (struct lock){lock, unlock}, figures);
+}
+
+static void mutex_waits(const struct job *job, double figures[FIGURES_MAX]) {
+    contest_longest_wait(job, (struct lock){lock, unlock}, figures);
+}
+
+static void wait(void) {
+    nsync_cv_wait(&locks.cv, &locks.mu);
+}
+
+static void broadcast(void) {
+    nsync_cv_broadcast(&locks.cv);
+}
+
+static void cond_broadcast(const struct job *job, double figures[FIGURES_MAX]) {
+    figures[0] = per_broadcast_us((struct monitor){{lock, unlock}, wait, broadcast}, (unsigned)job->n);
+}
+
+static void read_loop(uint64_t n, unsigned who) {
+    (void)who;
+    for (uint64_t i = 0; i < n; i++) {
+        nsync_mu_rlock(&locks.mu);
+        nsync_mu_runlock(&locks.mu);
+    }
+}
+
+static void rwlock_read(const struct job *job, double figures[FIGURES_MAX]) {
+    figures[0] = per_call_of_two_ns(read_loop, job->n);
+}
+
+const struct skill nsync_locks[] = {
+    {"mutex_uncontended", mutex_uncontended, false},
+    {"mutex_contest", mutex_contest, false},
+    {"mutex_waits", mutex_waits, false},
+    {"cond_broadcast", cond_broadcast, false},
+    {"rwlock_read", rwlock_read, false},
+    {0},
+};

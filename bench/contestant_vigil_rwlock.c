@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Our lock for many readers or one writer. */
+#include "bench.h"
+
+#include <vigil/rwlock.h>
+
+static struct { _Alignas(128) vigil_rwlock rwlock; } shared;
+
+static void read_loop(uint64_t n, unsigned who) {
+    (void)who;
+    for (uint64_t i = 0; i < n; i++) {
+        must(vigil_rwlock_read_lock(&shared.rwlock) == VIGIL_OK);
+        must(vigil_rwlock_read_unlock(&shared.rwlock) == VIGIL_OK);
+    }
+}
+
+static void rwlock_read(const struct job *job, double figures[FIGURES_MAX]) {
+    figures[0] = per_call_of_two_ns(read_loop, job->n);
+}
+
+const struct skill our_rwlock[] = {
+    {"rwlock_read", rwlock_read, false},
+    {0},
+};

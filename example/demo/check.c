@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether what the contestants noted down is what the library promises. Nothing here depends on how fast it went. */
+#include <stdlib.h>
+
+#include "demo.h"
+
+#define TURN_IS_LOST_NS SECOND /* a fair mutex waits so long for the one whose turn it is */
+
+static void sum_up(struct act *act, struct record *record) {
+    for (uint32_t i = 0; i < record->count; i++) {
+        const struct visit *visit = &record->visits[i];
+        int64_t waited_ns = visit->ended_ns - visit->called_ns;
+        act->not_once += visit->endings != 1;
+        act->granted += visit->ending == GRANTED;
+        record->endings[visit->ending]++;
+        if (visit->ending == GRANTED && waited_ns > record->longest_wait_ns) record->longest_wait_ns = waited_ns;
+    }
+    act->not_once += record->visits[record->count].called_ns != 0; /* begun, and not ended */
+}
+
+static void sum_up_ticks(struct act *act) {
+    const struct record *record = &act->records[TICKING];
+    for (uint32_t i = 0; i < record->tick_count; i++) {
+        const struct tick *tick = &record->ticks[i];
+        act->ticks++;
+        act->waiting_ticks += tick->while_waiting;
+        if (tick->late_ns > act->latest_tick_ns) act->latest_tick_ns = tick->late_ns;
+    }
+    for (uint32_t i = 0; i < record->count; i++)
+        act->ticking_waited_ns += record->visits[i].ended_ns - record->visits[i].called_ns;
+}
+
+/* In the order in which they had the lock. */
+
+struct grant {
+    const struct visit *visit;
+    int contestant;
+};
+
+static int by_time(const void *left, const void *right) {
+    int64_t a = ((const struct grant *)left)->visit->ended_ns, b = ((const struct grant *)right)->visit->ended_ns;
+    return (a > b) - (a < b);
+}
+
+static struct grant *all_grants(const struct act *act) {
+    struct grant *grants = calloc(act->granted + 1, sizeof *grants), *next = grants;
+    if (!grants) abort();
+    for (int i = 0; i < CONTESTANTS; i++) {
+        for (uint32_t j = 0; j < act->records[i].count; j++) {
+            const struct visit *visit = &act->records[i].visits[j];
+            if (visit->ending == GRANTED) *next++ = (struct grant){visit, i};
+        }
+    }
+    qsort(grants, act->granted, sizeof *grants, by_time);
+    return grants;
+}
+
+/* The last visit that began before that time: the only one that can have been under way then. */
+static const struct visit *visit_before(const struct record *record, int64_t time_ns) {
+    uint32_t low = 0, high = record->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (record->visits[middle].called_ns < time_ns) low = middle + 1;
+        else high = middle;
+    }
+    return low ? &record->visits[low - 1] : NULL;
+}
+
+/*
+ * The library takes its time of arrival somewhere between the call and the moment when the visit is in line. So this
+ * one certainly was there first if somebody had seen it in line before the other even called.
+ */
+static bool was_there_first(const struct visit *one, const struct visit *other) {
+    return one->in_line_ns && one->in_line_ns < other->called_ns && one->leaves_ns > other->called_ns;
+}
+
+/* Everybody else, one by one: was he there first, and does he still wait? */
+static void check_turn(struct act *act, const struct grant *grant, int64_t free_since_ns) {
+    const struct visit *visit = grant->visit;
+    bool others_were_first = false, overtook = false;
+    for (int i = 0; i < CONTESTANTS; i++) {
+        const struct visit *other = visit_before(&act->records[i], visit->called_ns);
+        if (i == grant->contestant || !other || !was_there_first(other, visit)) continue;
+        others_were_first = true;
+        overtook |= other->leaves_ns > visit->ended_ns;
+    }
+    act->turns += others_were_first;
+    if (!overtook) return;
+    if (visit->ended_ns - free_since_ns >= TURN_IS_LOST_NS) act->turns_lost++;
+    else act->out_of_turn++;
+}
+
+static void check_turns(struct act *act) {
+    struct grant *grants = all_grants(act);
+    for (uint32_t i = 0; i < act->granted; i++)
+        check_turn(act, &grants[i], i ? grants[i - 1].visit->released_ns : act->began_ns);
+    free(grants);
+}
+
+/* A loop that blocked for the lock would not tick while it waits. So many ticks of waiting leave room for any noise. */
+static bool ticked_while_waiting(const struct act *act) {
+    return act->waiting_ticks > 0 || act->ticking_waited_ns < 20 * 10 * MILLISECOND;
+}
+
+bool check(struct act *act) {
+    for (int i = 0; i < CONTESTANTS; i++) sum_up(act, &act->records[i]);
+    sum_up_ticks(act);
+    check_turns(act);
+    act->no_tick = !ticked_while_waiting(act);
+    return !act->intrusions && !act->failures && !act->not_once && act->counted == act->granted && act->granted &&
+           (!act->fair || !act->out_of_turn) && !act->no_tick;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/* The contestants. Each comes to the lock again and again until the act is over, and writes each visit in its book. */
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "demo.h"
+
+#define TICK_NS (10 * MILLISECOND)
+#define BUSY_NS (MILLISECOND) /* so long each tick keeps the loop from everything else */
+
+const char *const contestant_names[CONTESTANTS] = {"thread A", "thread B", "thread C", "thread D", "loop 1", "loop 2"};
+
+struct contestant {
+    int number;
+    struct record *record;
+    pthread_t thread;
+    uint64_t random;
+
+    /* For others to look at. */
+    uint32_t asking; /* 2 * visit + 1 from before the call until after its answer, an even number otherwise */
+    uint32_t holding, endings[ENDINGS], ticks;
+
+    /* A loop's. */
+    vigil_agent *agent;
+    vigil_request request;
+    vigil_op timer, clock, change_of_mind;
+    vigil_function *next;
+    int64_t deadline_ns, next_tick_ns;
+    bool waiting, gone;
+};
+
+static struct act *act;
+static struct contestant contestants[CONTESTANTS];
+static vigil_mutex mutex;
+static uint32_t never; /* a word that nobody notifies: to wait for it is a timer */
+
+/* Under the lock, and plain on purpose: with two in there at a time these go wrong. */
+static struct contestant *owner;
+static uint64_t counter;
+
+static void count(uint32_t *number) {
+    __atomic_fetch_add(number, 1, __ATOMIC_RELAXED);
+}
+
+static void expect(bool right) {
+    if (!right) count(&act->failures);
+}
+
+static bool over(const struct contestant *me) {
+    return vigil_now_ns() >= act->began_ns + act->duration_ns || me->record->count == me->record->capacity;
+}
+
+/* Chance. */
+
+static uint32_t chance(struct contestant *me, uint32_t below) {
+    me->random = me->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(me->random >> 33) % below;
+}
+
+/* About so long: from half to one and a half. */
+static int64_t about(struct contestant *me, int64_t duration_ns) {
+    return duration_ns / 2 + (int64_t)chance(me, 1000) * duration_ns / 1000;
+}
+
+/* In slow motion before each visit. At full speed most come back at once, which is when it matters who is first. */
+static int64_t time_to_think(struct contestant *me) {
+    return act->slow || chance(me, 4) == 0 ? about(me, act->think_ns) : 0;
+}
+
+/* One visit in six has a deadline; of a loop's others, one in six is cancelled. */
+static int64_t choose_deadline(struct contestant *me) {
+    me->deadline_ns = chance(me, 6) == 0 ? about(me, act->deadline_ns) : VIGIL_FOREVER;
+    return me->deadline_ns;
+}
+
+/* The book. */
+
+static struct visit *visit_of(struct contestant *me) {
+    return &me->record->visits[me->record->count];
+}
+
+static void begin_visit(struct contestant *me) {
+    visit_of(me)->called_ns = vigil_now_ns();
+    __atomic_store_n(&me->asking, 2 * me->record->count + 1, __ATOMIC_SEQ_CST);
+}
+
+static void end_visit(struct contestant *me, enum ending ending, int64_t leaves_ns) {
+    struct visit *visit = visit_of(me);
+    visit->ended_ns = vigil_now_ns();
+    visit->leaves_ns = ending == GRANTED ? visit->ended_ns : leaves_ns;
+    visit->ending = ending;
+    visit->endings++;
+    __atomic_store_n(&me->asking, 2 * me->record->count + 2, __ATOMIC_SEQ_CST);
+    count(&me->endings[ending]);
+    if (ending != GRANTED) me->record->count++;
+}
+
+/*
+ * Who can say when a thread that sleeps has come to stand in line? If those who are asking are the same before and
+ * after a look at the line, and just as many stand in it, then it is all of them.
+ */
+static void look_at_the_line(void) {
+    uint32_t before[CONTESTANTS];
+    int64_t asking = 0;
+    for (int i = 0; i < CONTESTANTS; i++) {
+        before[i] = __atomic_load_n(&contestants[i].asking, __ATOMIC_SEQ_CST);
+        asking += before[i] & 1;
+    }
+    if (vigil_waiters(&mutex) != asking) return;
+    int64_t now_ns = vigil_now_ns();
+    for (int i = 0; i < CONTESTANTS; i++) {
+        if (__atomic_load_n(&contestants[i].asking, __ATOMIC_SEQ_CST) != before[i]) return;
+    }
+    for (int i = 0; i < CONTESTANTS; i++) {
+        if (!(before[i] & 1)) continue;
+        int64_t *seen_ns = &contestants[i].record->visits[before[i] / 2].in_line_ns, nobody = 0;
+        __atomic_compare_exchange_n(seen_ns, &nobody, now_ns, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
+}
+
+static void enter(struct contestant *me) {
+    if (owner) count(&act->intrusions);
+    owner = me;
+    counter++;
+    __atomic_store_n(&me->holding, 1, __ATOMIC_RELAXED);
+    look_at_the_line();
+}
+
+static void leave(struct contestant *me) {
+    look_at_the_line();
+    __atomic_store_n(&me->holding, 0, __ATOMIC_RELAXED);
+    if (owner != me) count(&act->intrusions);
+    owner = NULL;
+    visit_of(me)->released_ns = vigil_now_ns();
+    me->record->count++;
+    expect(vigil_mutex_unlock(&mutex) == VIGIL_OK);
+}
+
+/* Threads. */
+
+static void work(int64_t duration_ns) {
+    for (int64_t until_ns = vigil_now_ns() + duration_ns; vigil_now_ns() < until_ns;) vigil_atomics_pause();
+}
+
+static void rest(int64_t duration_ns) {
+    if (duration_ns == 0) return;
+    struct timespec duration = {duration_ns / SECOND, duration_ns % SECOND};
+    nanosleep(&duration, NULL);
+}
+
+static void *thread_main(void *argument) {
+    struct contestant *me = argument;
+    while (!over(me)) {
+        begin_visit(me);
+        int status = vigil_mutex_lock_for(&mutex, choose_deadline(me));
+        if (status == VIGIL_OK) {
+            end_visit(me, GRANTED, 0);
+            enter(me);
+            if (act->slow) rest(about(me, act->hold_ns));
+            else work(about(me, act->hold_ns));
+            leave(me);
+        } else {
+            expect(status == VIGIL_TIMED_OUT);
+            end_visit(me, TIMED_OUT, visit_of(me)->called_ns + me->deadline_ns);
+        }
+        rest(time_to_think(me));
+    }
+    return NULL;
+}
+
+/* Loops: the same, without ever waiting in one place. */
+
+static void ask(vigil_agent *agent, void *argument);
+
+static void on_timer(vigil_op *op, int status) {
+    struct contestant *me = op->data;
+    expect(status == VIGIL_TIMED_OUT);
+    me->next(me->agent, me);
+}
+
+static void later(struct contestant *me, int64_t duration_ns, vigil_function *next) {
+    me->next = next;
+    int status = duration_ns ? vigil_wait32_async(me->agent, &me->timer, &never, 0, duration_ns, on_timer)
+                             : vigil_agent_post(me->agent, next, me);
+    expect(status == (duration_ns ? VIGIL_PENDING : VIGIL_OK));
+}
+
+static void release(vigil_agent *agent, void *argument) {
+    struct contestant *me = argument;
+    (void)agent;
+    leave(me);
+    later(me, time_to_think(me), ask);
+}
+
+static void on_answer(vigil_op *op, int status) {
+    struct contestant *me = op->data;
+    me->waiting = false;
+    vigil_cancel(&me->change_of_mind);
+    if (status == VIGIL_OK) {
+        end_visit(me, GRANTED, 0);
+        enter(me);
+        if (act->slow) {
+            later(me, about(me, act->hold_ns), release);
+        } else {
+            work(about(me, act->hold_ns));
+            release(me->agent, me);
+        }
+    } else {
+        expect(status == VIGIL_TIMED_OUT);
+        end_visit(me, TIMED_OUT, visit_of(me)->called_ns + me->deadline_ns);
+        later(me, time_to_think(me), ask);
+    }
+}
+
+static void on_change_of_mind(vigil_op *op, int status) {
+    struct contestant *me = op->data;
+    int64_t now_ns = vigil_now_ns();
+    expect(status == VIGIL_TIMED_OUT);
+    expect(vigil_cancel(&me->request.op) == VIGIL_OK);
+    me->waiting = false;
+    end_visit(me, CANCELLED, now_ns);
+    later(me, time_to_think(me), ask);
+}
+
+static void ask(vigil_agent *agent, void *argument) {
+    struct contestant *me = argument;
+    if ((me->gone = over(me))) return;
+    begin_visit(me);
+    me->waiting = true;
+    int status = vigil_mutex_lock_async(agent, &me->request, &mutex, choose_deadline(me), on_answer);
+    if (status != VIGIL_PENDING) {
+        on_answer(&me->request.op, status);
+        return;
+    }
+    __atomic_store_n(&visit_of(me)->in_line_ns, vigil_now_ns(), __ATOMIC_RELAXED);
+    if (me->deadline_ns == VIGIL_FOREVER && chance(me, 6) == 0)
+        vigil_wait32_async(agent, &me->change_of_mind, &never, 0, about(me, act->cancel_ns), on_change_of_mind);
+}
+
+static void start_clock(struct contestant *me);
+
+static void on_tick(vigil_op *op, int status) {
+    struct contestant *me = op->data;
+    struct record *record = me->record;
+    int64_t now_ns = vigil_now_ns();
+    expect(status == VIGIL_TIMED_OUT);
+    work(BUSY_NS);
+    record->ticks[record->tick_count++] =
+        (struct tick){now_ns, now_ns - me->next_tick_ns, vigil_now_ns() - now_ns, me->waiting};
+    count(&me->ticks);
+    if (!me->gone && record->tick_count < record->tick_capacity) start_clock(me);
+}
+
+static void start_clock(struct contestant *me) {
+    int64_t now_ns = vigil_now_ns();
+    me->next_tick_ns += TICK_NS;
+    if (me->next_tick_ns <= now_ns) me->next_tick_ns = now_ns + TICK_NS;
+    expect(vigil_wait32_async(me->agent, &me->clock, &never, 0, me->next_tick_ns - now_ns, on_tick) == VIGIL_PENDING);
+}
+
+static void *loop_main(void *argument) {
+    struct contestant *me = argument;
+    if (vigil_agent_create(&me->agent, VIGIL_AGENT_MAY_NOT_BLOCK) != VIGIL_OK) abort();
+    me->request.op.data = me->timer.data = me->clock.data = me->change_of_mind.data = me;
+    me->next_tick_ns = act->began_ns;
+    if (me->number == TICKING) start_clock(me);
+    vigil_agent_post(me->agent, ask, me);
+    vigil_agent_run(me->agent);
+    vigil_agent_destroy(me->agent);
+    return NULL;
+}
+
+/* The act. */
+
+static void *room_for(uint32_t number, size_t size) {
+    void *room = calloc(number, size);
+    if (!room) abort();
+    return room;
+}
+
+void contest_begin(struct act *next) {
+    act = next;
+    mutex = act->mutex;
+    counter = 0;
+    act->began_ns = vigil_now_ns();
+    for (int i = 0; i < CONTESTANTS; i++) {
+        struct record *record = &act->records[i];
+        record->capacity = (uint32_t)(act->duration_ns / act->hold_ns) * 2 + 1000;
+        record->visits = room_for(record->capacity + 1, sizeof *record->visits);
+        record->tick_capacity = (uint32_t)(act->duration_ns / TICK_NS) * 2 + 1000;
+        record->ticks = room_for(record->tick_capacity, sizeof *record->ticks);
+        contestants[i] = (struct contestant){.number = i, .record = record, .random = (uint64_t)i + 1};
+    }
+    for (int i = 0; i < CONTESTANTS; i++) {
+        if (pthread_create(&contestants[i].thread, NULL, is_loop(i) ? loop_main : thread_main, &contestants[i]))
+            abort();
+    }
+}
+
+void contest_end(void) {
+    for (int i = 0; i < CONTESTANTS; i++) pthread_join(contestants[i].thread, NULL);
+    act->counted = counter;
+}
+
+void contest_glimpse(int number, struct glimpse *glimpse) {
+    struct contestant *one = &contestants[number];
+    uint32_t asking = __atomic_load_n(&one->asking, __ATOMIC_SEQ_CST);
+    glimpse->waiting = asking & 1;
+    glimpse->holding = __atomic_load_n(&one->holding, __ATOMIC_RELAXED);
+    glimpse->called_ns = glimpse->waiting ? one->record->visits[asking / 2].called_ns : 0;
+    for (int i = 0; i < ENDINGS; i++) glimpse->endings[i] = __atomic_load_n(&one->endings[i], __ATOMIC_RELAXED);
+}
+
+uint32_t contest_ticks(void) {
+    return __atomic_load_n(&contestants[TICKING].ticks, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* The acts as an SVG: a panel for each, a lane for each contestant, time from left to right. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "demo.h"
+
+#define WIDTH        960
+#define MARGIN       24
+#define NAME_WIDTH   76
+#define SERVED_WIDTH 84
+#define LANE_LEFT    (MARGIN + NAME_WIDTH)
+#define LANE_WIDTH   (WIDTH - LANE_LEFT - SERVED_WIDTH - MARGIN)
+#define LANE_HEIGHT  20
+#define BAR_HEIGHT   12
+#define AXIS_STEPS   5
+#define PANELS_TOP   92
+#define PANEL_HEAD   34
+#define PANEL_HEIGHT (PANEL_HEAD + CONTESTANTS * LANE_HEIGHT + 46)
+
+static const char style[] =
+    "<style>"
+    "svg{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:13px}"
+    "text{fill:#24292f}.paper{fill:#ffffff}.faint{fill:#57606a}.grid{stroke:#d8dee4}"
+    ".bar{fill:none;stroke-width:12}.waiting{stroke:#d0d7de;stroke-width:4}"
+    ".thread{stroke:#bf8700}.loop{stroke:#0969da}text.thread{fill:#9a6700;stroke:none}text.loop{fill:#0969da;stroke:"
+    "none}"
+    ".late{stroke:#cf222e}.cancelled{stroke:#8250df}.mark{fill:none;stroke-width:2}.tick{stroke:#1a7f37;stroke-width:3}"
+    "@media(prefers-color-scheme:dark){"
+    "text{fill:#e6edf3}.paper{fill:#0d1117}.faint{fill:#8b949e}.grid{stroke:#30363d}.waiting{stroke:#484f58}"
+    ".thread{stroke:#d29922}.loop{stroke:#58a6ff}text.thread{fill:#d29922}text.loop{fill:#58a6ff}"
+    ".late{stroke:#f85149}.cancelled{stroke:#bc8cff}.tick{stroke:#3fb950}}"
+    "</style>\n";
+
+/* The part of an act that is shown, and where. */
+struct window {
+    FILE *out;
+    const struct act *act;
+    int64_t from_ns, to_ns;
+};
+
+static double x_of(const struct window *window, int64_t time_ns) {
+    if (time_ns < window->from_ns) time_ns = window->from_ns;
+    if (time_ns > window->to_ns) time_ns = window->to_ns;
+    return LANE_LEFT +
+           (double)LANE_WIDTH * (double)(time_ns - window->from_ns) / (double)(window->to_ns - window->from_ns);
+}
+
+/* A stretch of time as a piece of a path, so that a lane is a few paths and not a thousand rectangles. */
+static void add_stretch(const struct window *window, int64_t from_ns, int64_t to_ns, double y) {
+    if (to_ns <= window->from_ns || from_ns >= window->to_ns) return;
+    double left = x_of(window, from_ns), width = x_of(window, to_ns) - left;
+    fprintf(window->out, "M%.1f %.0fh%.1f", left, y, width < 0.5 ? 0.5 : width);
+}
+
+static void draw_stretches(const struct window *window, const struct record *record, bool holding, double y) {
+    for (uint32_t i = 0; i < record->count; i++) {
+        const struct visit *visit = &record->visits[i];
+        if (!holding) add_stretch(window, visit->called_ns, visit->ended_ns, y);
+        else if (visit->ending == GRANTED) add_stretch(window, visit->ended_ns, visit->released_ns, y);
+    }
+}
+
+/* Where it ended otherwise: a cross, or a ring. */
+static void add_mark(FILE *out, enum ending ending, double x, double y) {
+    if (ending == TIMED_OUT) fprintf(out, "M%.1f %.1fl7 7m0-7l-7 7", x - 3.5, y - 3.5);
+    else fprintf(out, "M%.1f %.1fa3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0", x - 3.5, y);
+}
+
+static void draw_marks(const struct window *window, const struct record *record, enum ending ending, double y) {
+    for (uint32_t i = 0; i < record->count; i++) {
+        const struct visit *visit = &record->visits[i];
+        if (visit->ending == ending && visit->ended_ns > window->from_ns && visit->ended_ns < window->to_ns)
+            add_mark(window->out, ending, x_of(window, visit->ended_ns), y);
+    }
+}
+
+static void draw_lane(const struct window *window, int contestant, double y) {
+    const struct record *record = &window->act->records[contestant];
+    const char *kind = is_loop(contestant) ? "loop" : "thread";
+    FILE *out = window->out;
+    fprintf(out, "<text class=\"%s\" x=\"%d\" y=\"%.0f\">%s</text>\n", kind, MARGIN, y + 4.5,
+            contestant_names[contestant]);
+    fprintf(out, "<path class=\"bar waiting\" d=\"M%d %.0f", LANE_LEFT, y);
+    draw_stretches(window, record, false, y);
+    fprintf(out, "\"/><path class=\"bar %s\" d=\"M%d %.0f", kind, LANE_LEFT, y);
+    draw_stretches(window, record, true, y);
+    fprintf(out, "\"/><path class=\"bar tick\" d=\"M%d %.0f", LANE_LEFT, y);
+    for (uint32_t i = 0; i < record->tick_count; i++) {
+        const struct tick *tick = &record->ticks[i];
+        add_stretch(window, tick->at_ns, tick->at_ns + tick->busy_ns, y + LANE_HEIGHT / 2.0 - 2);
+    }
+    fprintf(out, "\"/><path class=\"mark late\" d=\"M%d %.0f", LANE_LEFT, y);
+    draw_marks(window, record, TIMED_OUT, y);
+    fprintf(out, "\"/><path class=\"mark cancelled\" d=\"M%d %.0f", LANE_LEFT, y);
+    draw_marks(window, record, CANCELLED, y);
+    fprintf(out, "\"/>\n<text class=\"faint\" x=\"%d\" y=\"%.0f\" text-anchor=\"end\">%s</text>\n", WIDTH - MARGIN,
+            y + 4.5, grouped(record->endings[GRANTED]));
+}
+
+static void draw_axis(const struct window *window, double top, double bottom) {
+    for (int i = 0; i <= AXIS_STEPS; i++) {
+        double x = LANE_LEFT + (double)LANE_WIDTH * i / AXIS_STEPS;
+        double ms = (double)(window->to_ns - window->from_ns) / 1e6 * i / AXIS_STEPS;
+        fprintf(window->out, "<path class=\"grid\" d=\"M%.1f %.0fV%.0f\"/>", x, top, bottom);
+        fprintf(window->out, "<text class=\"faint\" font-size=\"11\" x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">", x,
+                bottom + 14);
+        if (i == 0) fprintf(window->out, "0</text>\n");
+        else fprintf(window->out, ms < 1000 ? "%g ms</text>\n" : "%g s</text>\n", ms < 1000 ? ms : ms / 1000);
+    }
+}
+
+/* Of all the parts of the act that could be shown, the one with most of those who had to wait and were granted it. */
+static int64_t liveliest_part(const struct act *act) {
+    size_t count = (size_t)(act->duration_ns / act->shown_ns), liveliest = 0;
+    uint32_t *waits = calloc(count, sizeof *waits);
+    if (!waits) abort();
+    for (int i = 0; i < CONTESTANTS; i++) {
+        for (uint32_t j = 0; j < act->records[i].count; j++) {
+            const struct visit *visit = &act->records[i].visits[j];
+            size_t part = (size_t)((visit->ended_ns - act->began_ns) / act->shown_ns);
+            bool waited = visit->ending == GRANTED && visit->ended_ns - visit->called_ns > act->hold_ns;
+            if (part < count && waited && ++waits[part] > waits[liveliest]) liveliest = part;
+        }
+    }
+    free(waits);
+    return act->began_ns + (int64_t)liveliest * act->shown_ns;
+}
+
+static void draw_panel(FILE *out, const struct act *act, int number) {
+    double top = PANELS_TOP + number * PANEL_HEIGHT, lanes = top + PANEL_HEAD;
+    int64_t from_ns = liveliest_part(act);
+    struct window window = {out, act, from_ns, from_ns + act->shown_ns};
+    fprintf(
+        out,
+        "<text x=\"%d\" y=\"%.0f\"><tspan font-weight=\"600\">%s</tspan> <tspan class=\"faint\">%s%s</tspan></text>\n",
+        MARGIN, top + 16, act->title, act->explanation, act->slow ? "" : " The liveliest few milliseconds:");
+    fprintf(out, "<text class=\"faint\" x=\"%d\" y=\"%.0f\" text-anchor=\"end\">served</text>\n", WIDTH - MARGIN,
+            top + 16);
+    draw_axis(&window, lanes - 4, lanes + CONTESTANTS * LANE_HEIGHT + 2);
+    for (int i = 0; i < CONTESTANTS; i++) draw_lane(&window, i, lanes + (i + 0.5) * LANE_HEIGHT);
+}
+
+static void draw_legend(FILE *out) {
+    double y = 58;
+    fprintf(out,
+            "<path class=\"bar thread\" d=\"M24 %.0fh22\"/><path class=\"bar loop\" d=\"M50 %.0fh22\"/>"
+            "<text x=\"80\" y=\"%.1f\">holds it</text>"
+            "<path class=\"bar waiting\" d=\"M150 %.0fh40\"/><text x=\"198\" y=\"%.1f\">waits</text>",
+            y, y, y + 4.5, y, y + 4.5);
+    fprintf(out, "<path class=\"mark late\" d=\"");
+    add_mark(out, TIMED_OUT, 256, y);
+    fprintf(out, "\"/><text x=\"268\" y=\"%.1f\">timed out</text><path class=\"mark cancelled\" d=\"", y + 4.5);
+    add_mark(out, CANCELLED, 348, y);
+    fprintf(out, "\"/><text x=\"360\" y=\"%.1f\">cancelled</text>", y + 4.5);
+    fprintf(out,
+            "<path class=\"bar tick\" d=\"M440 %.0fh16\"/><text x=\"464\" y=\"%.1f\">the loop's clock ticks</text>\n",
+            y, y + 4.5);
+}
+
+void picture_draw(FILE *out, const struct act *acts, int count) {
+    int height = PANELS_TOP + count * PANEL_HEIGHT;
+    fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 %d %d\" ", WIDTH, height);
+    fprintf(out, "width=\"%d\" height=\"%d\">\n", WIDTH, height);
+    fprintf(out, "<title>Four threads and two event loops contend for one mutex</title>\n%s", style);
+    fprintf(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", WIDTH, height);
+    fprintf(out, "<text x=\"%d\" y=\"34\" font-size=\"17\" font-weight=\"600\">", MARGIN);
+    fprintf(out, "One mutex, four threads that block, two event loops that must not</text>\n");
+    draw_legend(out);
+    for (int i = 0; i < count; i++) draw_panel(out, &acts[i], i);
+    fprintf(out, "</svg>\n");
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contest on the terminal: a lane for each contestant, which fills from left to right as time goes by. Elsewhere
+ * the lanes are printed once, when the act is over.
+ */
+#define _DEFAULT_SOURCE
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "demo.h"
+
+#define LANE_MAX 100
+#define FRAME_NS (20 * MILLISECOND)
+#define LEVELS   8
+
+#define PLAIN   "\033[0m"
+#define BOLD    "\033[1m"
+#define FAINT   "\033[2m"
+#define RED     "\033[31m"
+#define GREEN   "\033[32m"
+#define YELLOW  "\033[33m"
+#define MAGENTA "\033[35m"
+#define CYAN    "\033[36m"
+
+/* What happened in a stretch of time that one character of a lane stands for. */
+struct cell {
+    bool waiting, holding;
+    uint32_t endings[ENDINGS];
+};
+
+static struct cell lanes[CONTESTANTS][LANE_MAX];
+static struct glimpse now[CONTESTANTS];
+static int64_t looked_ns; /* when, from the beginning of the act */
+static int lane_width;
+static bool redraws, colours, utf8;
+
+static const char *paint(const char *colour) {
+    return colours ? colour : "";
+}
+
+static void put(const char *colour, const char *glyph, const char *ascii) {
+    printf("%s%s%s", paint(colour), utf8 ? glyph : ascii, paint(PLAIN));
+}
+
+static const char *colour_of(int contestant) {
+    return is_loop(contestant) ? CYAN : YELLOW;
+}
+
+const char *grouped(uint64_t number) {
+    static char places[4][32];
+    static int turn;
+    char *end = places[turn++ % 4] + 31;
+    *end = 0;
+    for (int digits = 0; digits == 0 || number; digits++, number /= 10) {
+        if (digits && digits % 3 == 0) *--end = ',';
+        *--end = (char)('0' + number % 10);
+    }
+    return end;
+}
+
+/* At most 7 columns: 840 us, 12.3 ms, 251 ms. */
+static const char *duration(int64_t ns) {
+    static char places[4][32];
+    static int turn;
+    char *place = places[turn++ % 4];
+    double ms = (double)ns / 1e6;
+    if (ms < 1) snprintf(place, 32, "%.0f us", ms * 1e3);
+    else snprintf(place, 32, ms < 100 ? "%.1f ms" : "%.0f ms", ms);
+    return place;
+}
+
+void screen_open(void) {
+    struct winsize size = {0};
+    const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    setlocale(LC_CTYPE, "");
+    utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    redraws = isatty(STDOUT_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
+    colours = redraws && !(no_colour && *no_colour);
+    if (!redraws || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 100;
+    lane_width = size.ws_col - 38;
+    if (lane_width < 20) lane_width = 20;
+    if (lane_width > LANE_MAX) lane_width = LANE_MAX;
+    setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* a frame at a time */
+
+    printf("%sVigil%s: one mutex, %sfour threads that block%s, %stwo event loops that must not%s.\n", paint(BOLD),
+           paint(PLAIN), paint(YELLOW), paint(PLAIN), paint(CYAN), paint(PLAIN));
+    printf("They wait for it in one line. Some have a deadline, some change their mind.\n");
+    put("", "█", "#");
+    printf(" holds it   ");
+    put(FAINT, "─", "-");
+    printf(" waits   ");
+    put(RED, "×", "x");
+    printf(" timed out   ");
+    put(MAGENTA, "○", "o");
+    printf(" cancelled\n\n");
+}
+
+/* Lanes. */
+
+/* What has happened since the last look goes into the cell of that time. */
+static void look(const struct act *act) {
+    int64_t place = looked_ns * lane_width / act->duration_ns;
+    looked_ns = vigil_now_ns() - act->began_ns;
+    if (place >= lane_width) place = lane_width - 1;
+    for (int i = 0; i < CONTESTANTS; i++) {
+        struct cell *cell = &lanes[i][place];
+        struct glimpse before = now[i];
+        contest_glimpse(i, &now[i]);
+        cell->waiting |= before.waiting;
+        cell->holding |= before.holding;
+        for (int ending = 0; ending < ENDINGS; ending++)
+            cell->endings[ending] += now[i].endings[ending] - before.endings[ending];
+    }
+}
+
+/* In slow motion: what it was doing. The rarer thing is shown. */
+static void put_state(int contestant, const struct cell *cell) {
+    if (cell->endings[TIMED_OUT]) put(RED, "×", "x");
+    else if (cell->endings[CANCELLED]) put(MAGENTA, "○", "o");
+    else if (cell->holding) put(colour_of(contestant), "█", "#");
+    else if (cell->waiting) put(FAINT, "─", "-");
+    else put("", " ", " ");
+}
+
+/* At full speed: how often it was served, as a share of what anybody was. */
+static void put_level(int contestant, const struct cell *cell, uint32_t most) {
+    static const char *const glyphs[LEVELS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const digits[LEVELS] = {"1", "2", "3", "4", "5", "6", "7", "8"};
+    uint32_t served = cell->endings[GRANTED];
+    uint32_t level = (uint32_t)((uint64_t)served * LEVELS / ((uint64_t)most + 1));
+    if (served) put(colour_of(contestant), glyphs[level], digits[level]);
+    else put("", " ", " ");
+}
+
+static uint32_t most_served(void) {
+    uint32_t most = 0;
+    for (int i = 0; i < CONTESTANTS; i++) {
+        for (int place = 0; place < lane_width; place++) {
+            if (lanes[i][place].endings[GRANTED] > most) most = lanes[i][place].endings[GRANTED];
+        }
+    }
+    return most;
+}
+
+static void end_line(void) {
+    printf(redraws ? "\033[K\n" : "\n");
+}
+
+static void print_lane(const struct act *act, int contestant, uint32_t most, bool is_over) {
+    const struct glimpse *one = &now[contestant];
+    const char *doing = is_over ? "" : one->holding ? "holds it" : one->waiting ? "waits" : "";
+    printf("  %s%-8s%s ", paint(colour_of(contestant)), contestant_names[contestant], paint(PLAIN));
+    for (int place = 0; place < lane_width; place++) {
+        const struct cell *cell = &lanes[contestant][place];
+        if (act->slow) put_state(contestant, cell);
+        else put_level(contestant, cell, most);
+    }
+    printf(" %7s served", grouped(one->endings[GRANTED]));
+    if (act->slow && *doing) printf("  %s%s%s", paint(FAINT), doing, paint(PLAIN));
+    end_line();
+}
+
+/* Who waits, in the order in which they came. */
+static void print_line(void) {
+    int order[CONTESTANTS], length = 0;
+    for (int i = 0; i < CONTESTANTS; i++) {
+        if (!now[i].waiting) continue;
+        int place = length++;
+        for (; place > 0 && now[order[place - 1]].called_ns > now[i].called_ns; place--)
+            order[place] = order[place - 1];
+        order[place] = i;
+    }
+    printf("  in line  ");
+    for (int i = 0; i < length; i++) {
+        const char *letter = strrchr(contestant_names[order[i]], ' ') + 1;
+        printf(is_loop(order[i]) ? "%s(%s)%s " : "%s[%s]%s ", paint(colour_of(order[i])), letter, paint(PLAIN));
+    }
+}
+
+static void print_sum(void) {
+    uint32_t sums[ENDINGS] = {0};
+    for (int i = 0; i < CONTESTANTS; i++) {
+        for (int ending = 0; ending < ENDINGS; ending++) sums[ending] += now[i].endings[ending];
+    }
+    printf("           %s served, %s timed out, ", grouped(sums[GRANTED]), grouped(sums[TIMED_OUT]));
+    printf("%s cancelled, %s ticks of loop 1", grouped(sums[CANCELLED]), grouped(contest_ticks()));
+}
+
+static void print_frame(const struct act *act, bool is_over) {
+    uint32_t most = most_served();
+    for (int i = 0; i < CONTESTANTS; i++) print_lane(act, i, most, is_over);
+    if (is_over || !act->slow) print_sum();
+    else print_line();
+    end_line();
+    fflush(stdout);
+}
+
+void screen_show(const struct act *act) {
+    int64_t cell_ns = act->duration_ns / lane_width;
+    struct timespec a_frame = {.tv_nsec = cell_ns / 2 < FRAME_NS ? cell_ns / 2 : FRAME_NS};
+    memset(lanes, 0, sizeof lanes);
+    memset(now, 0, sizeof now);
+    looked_ns = 0;
+    printf("%s%s%s  %s%s%s\n", paint(BOLD), act->title, paint(PLAIN), paint(FAINT), act->explanation, paint(PLAIN));
+    while (vigil_now_ns() < act->began_ns + act->duration_ns) {
+        look(act);
+        if (redraws) {
+            print_frame(act, false);
+            printf("\033[%dA", CONTESTANTS + 1);
+        }
+        nanosleep(&a_frame, NULL);
+    }
+}
+
+void screen_show_end(const struct act *act) {
+    look(act);
+    print_frame(act, true);
+    printf("\n");
+}
+
+/* The table. */
+
+static void print_row(const struct act *acts, int count, int contestant) {
+    printf("  %s%-11s%s", paint(colour_of(contestant)), contestant_names[contestant], paint(PLAIN));
+    for (int i = 0; i < count; i++) {
+        const struct record *record = &acts[i].records[contestant];
+        printf("%9s %12s", grouped(record->endings[GRANTED]), duration(record->longest_wait_ns));
+    }
+    printf("\n");
+}
+
+static void print_sums(const struct act *acts, int count, const char *title, enum ending ending) {
+    printf("  %-11s", title);
+    for (int i = 0; i < count; i++) {
+        uint32_t sum = 0;
+        for (int j = 0; j < CONTESTANTS; j++) sum += acts[i].records[j].endings[ending];
+        printf("%9s %12s", grouped(sum), "");
+    }
+    printf("\n");
+}
+
+void screen_table(const struct act *acts, int count) {
+    printf("%s%-13s", paint(BOLD), "");
+    for (int i = 0; i < count; i++) printf("%22s", acts[i].column);
+    printf("%s\n%s%-13s", paint(PLAIN), paint(FAINT), "");
+    for (int i = 0; i < count; i++) printf("%9s %12s", "served", "longest wait");
+    printf("%s\n", paint(PLAIN));
+    for (int i = 0; i < CONTESTANTS; i++) print_row(acts, count, i);
+    print_sums(acts, count, "all", GRANTED);
+    print_sums(acts, count, "timed out", TIMED_OUT);
+    print_sums(acts, count, "cancelled", CANCELLED);
+    printf("  %-11s", "out of turn");
+    for (int i = 0; i < count; i++) printf("%9s %12s", grouped(acts[i].out_of_turn), "");
+    printf("\n\n");
+}
+
+/* The verdict. */
+
+static struct act add_up(const struct act *acts, int count) {
+    struct act all = {0};
+    for (int i = 0; i < count; i++) {
+        const struct act *act = &acts[i];
+        all.granted += act->granted;
+        all.counted += act->counted;
+        all.intrusions += act->intrusions;
+        all.failures += act->failures;
+        all.not_once += act->not_once;
+        all.ticks += act->ticks;
+        all.waiting_ticks += act->waiting_ticks;
+        all.no_tick |= act->no_tick;
+        if (act->latest_tick_ns > all.latest_tick_ns) all.latest_tick_ns = act->latest_tick_ns;
+        if (!act->fair) continue;
+        all.turns += act->turns;
+        all.out_of_turn += act->out_of_turn;
+        all.turns_lost += act->turns_lost;
+    }
+    return all;
+}
+
+static void say(bool right) {
+    if (right) put(GREEN, "✓ ", "ok: ");
+    else put(RED, "✗ ", "WRONG: ");
+}
+
+void screen_verdict(const struct act *acts, int count) {
+    struct act all = add_up(acts, count);
+    say(!all.intrusions && all.counted == all.granted);
+    printf("%s times in the lock, never two at a time\n", grouped(all.granted));
+    say(!all.not_once && !all.failures);
+    printf("every request was granted, timed out or cancelled, exactly once\n");
+    say(!all.out_of_turn);
+    printf("fair is first come, first served: of %s turns %s were out of turn\n", grouped(all.turns),
+           all.out_of_turn ? grouped(all.out_of_turn) : "none");
+    if (all.turns_lost)
+        printf("  (%s did not come for their turn in a second, and lost it)\n", grouped(all.turns_lost));
+    say(!all.no_tick);
+    printf("loop 1 ticked %s times, %s while waiting for the lock, %s late at most\n", grouped(all.ticks),
+           grouped(all.waiting_ticks), duration(all.latest_tick_ns));
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vigil/rwlock.h - a lock for many readers or one writer, which threads and event loops share.
+ *
+ *     static vigil_rwlock lock;                                   four bytes; all zero is unlocked
+ *
+ *     a thread         vigil_rwlock_read_lock(&lock); ... vigil_rwlock_read_unlock(&lock);
+ *     an event loop    vigil_rwlock_write_lock_async(agent, &request, &lock, VIGIL_FOREVER, with_the_lock_held);
+ *
+ * The lock belongs to whoever was granted it, not to a thread: what was locked on one thread may be unlocked on
+ * another. It is not recursive: who reads already and asks to read once more may have to wait behind a writer that
+ * waits for him.
+ *
+ * WHO GETS IT NEXT
+ *
+ * All who wait stand in one line, by the moment at which they found the lock taken. While a writer waits for readers to
+ * leave, new readers wait behind it. A lock that has been unlocked goes to whoever takes it first; the head of the line
+ * is called by each unlock, and readers who stand together at the head are called together. Nobody starves: once the
+ * head has waited for half a millisecond the unlock reserves the lock for it, and no newcomer can come in between. That
+ * goes for event loops as well; but one that is called and does not run keeps nobody from the lock: after half a
+ * millisecond the next one takes what was reserved for it.
+ *
+ * THE WORD
+ *
+ *     1   a writer holds it
+ *     2   somebody may wait: who unlocks it looks at the line
+ *     4   it is reserved for those in line who have been called
+ *     8   a writer waits for the readers to leave: no new ones
+ *     16  times the number of readers; those who only see that they have to wait are counted for a moment, too
+ */
+#ifndef VIGIL_RWLOCK_H
+#define VIGIL_RWLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent.h"
+#include "request.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vigil_rwlock {
+    uint32_t word;
+} vigil_rwlock;
+
+#define VIGIL_RWLOCK_INIT                                                                                              \
+    { 0u }
+
+/*
+ * vigil_rwlock_read_lock, vigil_rwlock_write_lock - block until the lock is ours, to share or alone: VIGIL_OK.
+ *
+ * The timed forms give up after `timeout_ns` (VIGIL_TIMED_OUT), the trying ones at once. VIGIL_CANCELLED if the memory
+ * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ELIMIT
+ * for the 134,217,728th reader; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ *
+ * vigil_rwlock_read_unlock, vigil_rwlock_write_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it in that way:
+ * then nothing changes.
+ *
+ * vigil_rwlock_downgrade - from writing to reading, and no other writer comes in between: VIGIL_OK. Readers at the head
+ * of the line are let in. VIGIL_ENOTHELD as above.
+ *
+ * Where nobody waits they are inline. Other languages, and who defines VIGIL_NO_INLINE, find them in the library too.
+ */
+VIGIL_API int vigil_rwlock_downgrade(vigil_rwlock *lock);
+
+VIGIL_API int vigil_rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns);
+/* The same for one who has been counted as a reader, but may not be one yet. */
+VIGIL_API int vigil_rwlock_read_lock_miscounted(vigil_rwlock *lock, int64_t timeout_ns);
+VIGIL_API int vigil_rwlock_read_unlock_slowly(vigil_rwlock *lock);
+VIGIL_API int vigil_rwlock_write_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns);
+VIGIL_API int vigil_rwlock_write_unlock_slowly(vigil_rwlock *lock);
+
+/*
+ * vigil_rwlock_read_lock_async, vigil_rwlock_write_lock_async - the same without blocking, on the agent's thread.
+ *
+ * VIGIL_OK: the lock is ours already, and the callback is never called. VIGIL_TIMED_OUT: it is not to be had, and the
+ * timeout is not above zero. VIGIL_PENDING: callback(&request->op, status) is called once, from the agent's dispatch:
+ * VIGIL_OK, with the lock held, to be unlocked then or later, on any thread; VIGIL_TIMED_OUT or VIGIL_CANCELLED,
+ * without it. A pending request can be cancelled at any time: vigil_cancel never comes too late. Errors as above and as
+ * in vigil_wait32_async.
+ */
+VIGIL_API int vigil_rwlock_read_lock_async(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock,
+                                           int64_t timeout_ns, vigil_callback *callback);
+VIGIL_API int vigil_rwlock_write_lock_async(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock,
+                                            int64_t timeout_ns, vigil_callback *callback);
+
+#ifdef VIGIL_NO_INLINE
+VIGIL_API int vigil_rwlock_read_lock(vigil_rwlock *lock);
+VIGIL_API int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns);
+VIGIL_API int vigil_rwlock_read_trylock(vigil_rwlock *lock);
+VIGIL_API int vigil_rwlock_read_unlock(vigil_rwlock *lock);
+VIGIL_API int vigil_rwlock_write_lock(vigil_rwlock *lock);
+VIGIL_API int vigil_rwlock_write_lock_for(vigil_rwlock *lock, int64_t timeout_ns);
+VIGIL_API int vigil_rwlock_write_trylock(vigil_rwlock *lock);
+VIGIL_API int vigil_rwlock_write_unlock(vigil_rwlock *lock);
+#else
+
+static inline bool vigil_rwlock_change(vigil_rwlock *lock, uint32_t from, uint32_t to, int order) {
+    return __atomic_compare_exchange_n(&lock->word, &from, to, false, order, __ATOMIC_RELAXED);
+}
+
+/* Counted first, then asked: among readers that never fails, however many come at once. Who only tries is not counted
+ * in error, lest those who try again and again keep a writer out. */
+static inline int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
+    const uint32_t not_now = 1u | 4u | 8u | 1u << 31;
+    if (lock && !(__atomic_fetch_add(&lock->word, 16u, __ATOMIC_ACQUIRE) & not_now)) return VIGIL_OK;
+    return vigil_rwlock_read_lock_miscounted(lock, timeout_ns);
+}
+
+static inline int vigil_rwlock_read_lock(vigil_rwlock *lock) {
+    return vigil_rwlock_read_lock_for(lock, VIGIL_FOREVER);
+}
+
+static inline int vigil_rwlock_read_trylock(vigil_rwlock *lock) {
+    return vigil_rwlock_read_lock_slowly(lock, 0);
+}
+
+static inline int vigil_rwlock_read_unlock(vigil_rwlock *lock) {
+    uint32_t seen = lock ? __atomic_load_n(&lock->word, __ATOMIC_RELAXED) : 0;
+    while (seen >= 16u && !(seen & 2u)) {
+        if (__atomic_compare_exchange_n(&lock->word, &seen, seen - 16u, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            return VIGIL_OK;
+    }
+    return vigil_rwlock_read_unlock_slowly(lock);
+}
+
+static inline int vigil_rwlock_write_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
+    if (lock && vigil_rwlock_change(lock, 0, 1u, __ATOMIC_ACQUIRE)) return VIGIL_OK;
+    return vigil_rwlock_write_lock_slowly(lock, timeout_ns);
+}
+
+static inline int vigil_rwlock_write_lock(vigil_rwlock *lock) {
+    return vigil_rwlock_write_lock_for(lock, VIGIL_FOREVER);
+}
+
+static inline int vigil_rwlock_write_trylock(vigil_rwlock *lock) {
+    return vigil_rwlock_write_lock_for(lock, 0);
+}
+
+static inline int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
+    if (lock && vigil_rwlock_change(lock, 1u, 0, __ATOMIC_RELEASE)) return VIGIL_OK;
+    return vigil_rwlock_write_unlock_slowly(lock);
+}
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef VIGIL_CHECK /* see check.h */
+#include "check.h"
+#define vigil_rwlock_read_lock(lock)                  vigil_check_rwlock_read_lock((lock), VIGIL_FOREVER, VIGIL_HERE)
+#define vigil_rwlock_read_lock_for(lock, timeout_ns)  vigil_check_rwlock_read_lock((lock), (timeout_ns), VIGIL_HERE)
+#define vigil_rwlock_read_trylock(lock)               vigil_check_rwlock_read_lock((lock), 0, VIGIL_HERE)
+#define vigil_rwlock_read_unlock(lock)                vigil_check_rwlock_read_unlock((lock), VIGIL_HERE)
+#define vigil_rwlock_write_lock(lock)                 vigil_check_rwlock_write_lock((lock), VIGIL_FOREVER, VIGIL_HERE)
+#define vigil_rwlock_write_lock_for(lock, timeout_ns) vigil_check_rwlock_write_lock((lock), (timeout_ns), VIGIL_HERE)
+#define vigil_rwlock_write_trylock(lock)              vigil_check_rwlock_write_lock((lock), 0, VIGIL_HERE)
+#define vigil_rwlock_write_unlock(lock)               vigil_check_rwlock_write_unlock((lock), VIGIL_HERE)
+#define vigil_rwlock_downgrade(lock)                  vigil_check_rwlock_downgrade((lock), VIGIL_HERE)
+#endif
+#endif

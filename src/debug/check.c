@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finding mistakes: vigil/check.h says which.
+ *
+ * Two things are remembered, both under one lock, the gate. Who holds what: a list of holds, each noted when the lock
+ * has been taken and struck off before it is released. So what is in the list is true, if all code is checked; if not,
+ * it is put right by the next one who takes the lock: nobody else can hold it then. And what has been taken in which
+ * order: a graph of locks with an edge from A to B for each "held A and went for B". It is noted before the waiting, so
+ * that a deadlock which does happen has been reported.
+ *
+ * When memory runs out something is not remembered, and a mistake may not be found.
+ */
+#undef VIGIL_CHECK /* the calls here are to be the real ones */
+#ifndef VIGIL_NO_INLINE
+#define VIGIL_NO_INLINE /* and those of the library: see tsan.h */
+#endif
+#include "vigil/check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lot/word_lock.h"
+#include "sync/mutex.h"
+#include "vigil/cond.h"
+#include "vigil/mutex.h"
+#include "vigil/rwlock.h"
+
+struct site {
+    const char *file;
+    int line;
+};
+
+struct hold {
+    struct hold *next;
+    const void *lock;
+    struct prim_thread *thread;
+    uint32_t thread_id;
+    bool shared;
+    bool loose; /* granted to an event loop: others may unlock it, and it counts while the callback runs */
+    struct site site;
+};
+
+struct edge {
+    struct edge *next;
+    struct node *to;
+    struct site held, wanted;
+    uint32_t thread_id;
+};
+
+struct node {
+    struct node *next; /* of the same hash */
+    const void *lock;
+    struct edge *edges;
+    /* Of one search: */
+    uint64_t search;
+    struct node *next_to_visit, *came_from;
+    struct edge *came_by, *way;
+};
+
+struct name {
+    struct name *next;
+    char text[];
+};
+
+struct reported {
+    struct reported *next;
+    enum vigil_check_problem problem;
+    struct site one, other;
+};
+
+#define HASHES 1024u
+
+static struct {
+    uint32_t gate;
+    struct hold *holds;
+    struct node *nodes[HASHES];
+    uint64_t searches;
+    struct name *names;
+    struct reported *reported;
+} known;
+
+static vigil_check_handler *handler;
+
+/* Reports: written under the gate, told when it is open. */
+
+struct report {
+    enum vigil_check_problem problem; /* 0: none */
+    size_t used;
+    char text[4096];
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct report *report, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    size_t room = sizeof report->text - report->used;
+    int length = vsnprintf(report->text + report->used, room, format, arguments);
+    va_end(arguments);
+    if (length > 0) report->used += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static void tell(const struct report *report) {
+    vigil_check_handler *to = prim_load_acquire(&handler);
+    if (!report->problem) return;
+    if (to) to(report->problem, report->text);
+    else prim_write(2, report->text, report->used);
+}
+
+void vigil_check_on_problem(vigil_check_handler *new) {
+    prim_store_release(&handler, new);
+}
+
+/* File names are kept: the code that they are in may be unloaded. */
+static struct site keep(struct site site) {
+    struct name *name = known.names;
+    while (name && strcmp(name->text, site.file) != 0) name = name->next;
+    if (!name) {
+        size_t bytes = strlen(site.file) + 1;
+        name = malloc(sizeof *name + bytes);
+        if (!name) return (struct site){"?", site.line};
+        memcpy(name->text, site.file, bytes);
+        name->next = known.names;
+        known.names = name;
+    }
+    return (struct site){name->text, site.line};
+}
+
+static bool same_site(struct site a, struct site b) {
+    return a.line == b.line && strcmp(a.file, b.file) == 0;
+}
+
+static bool first_report(enum vigil_check_problem problem, struct site one, struct site other) {
+    for (struct reported *old = known.reported; old; old = old->next) {
+        if (old->problem != problem) continue;
+        if (same_site(old->one, one) && same_site(old->other, other)) return false;
+        if (same_site(old->one, other) && same_site(old->other, one)) return false;
+    }
+    struct reported *new = malloc(sizeof *new);
+    if (!new) return true;
+    *new = (struct reported){known.reported, problem, keep(one), keep(other)};
+    known.reported = new;
+    return true;
+}
+
+/* The gate. */
+
+/* Threads that hold something end, and leave no trace: another one may get the same prim_thread. */
+static void on_thread_exit(struct prim_thread *thread) {
+    thread->on_exit = NULL;
+    word_lock(&known.gate);
+    for (struct hold **link = &known.holds; *link;) {
+        struct hold *hold = *link;
+        if (hold->thread != thread) {
+            link = &hold->next;
+        } else {
+            *link = hold->next;
+            free(hold);
+        }
+    }
+    word_unlock(&known.gate, 0);
+}
+
+/* Anybody may have been inside the gate when we forked: so all begins anew, and the memory is lost. */
+static void in_child(void) {
+    memset(&known, 0, sizeof known);
+}
+
+static void enter(void) {
+    struct prim_thread *self = prim_self();
+    if (!self->on_exit && lot_private()) {
+        prim_store_relaxed(&lot_in_child, in_child);
+        self->on_exit = on_thread_exit;
+        prim_keep_self();
+    }
+    word_lock(&known.gate);
+}
+
+static void leave(const struct report *report) {
+    word_unlock(&known.gate, 0);
+    if (report) tell(report);
+}
+
+/* Holds. */
+
+static struct hold **link_of(const void *lock, const struct prim_thread *thread) {
+    struct hold **link = &known.holds;
+    while (*link && ((*link)->lock != lock || (*link)->thread != thread)) link = &(*link)->next;
+    return link;
+}
+
+static void strike_off(struct hold **link) {
+    struct hold *hold = *link;
+    *link = hold->next;
+    free(hold);
+}
+
+/* It has been taken: whoever held it does not any more, whatever we know. */
+static void strike_off_stale(const void *lock, bool shared) {
+    for (struct hold **link = &known.holds; *link;) {
+        if ((*link)->lock == lock && !(shared && (*link)->shared)) strike_off(link);
+        else link = &(*link)->next;
+    }
+}
+
+static void note_hold(const void *lock, bool shared, bool loose, struct site site) {
+    enter();
+    strike_off_stale(lock, shared);
+    struct hold *hold = malloc(sizeof *hold);
+    if (hold) {
+        *hold = (struct hold){known.holds, lock, prim_self(), prim_thread_id(), shared, loose, site};
+        known.holds = hold;
+    }
+    leave(NULL);
+}
+
+static void report_stranger(const struct hold *hold, struct site site, struct report *report) {
+    if (!first_report(VIGIL_CHECK_STRANGER, hold->site, site)) return;
+    report->problem = VIGIL_CHECK_STRANGER;
+    say(report, "vigil: unlock by a stranger: lock %p\n", hold->lock);
+    say(report, "    locked at %s:%d by thread %" PRIu32 "\n", hold->site.file, hold->site.line, hold->thread_id);
+    say(report, "    unlocked at %s:%d by thread %" PRIu32 "\n", site.file, site.line, prim_thread_id());
+}
+
+/* Before it is unlocked. True if this thread held it, and `site` of `was` says since where. */
+static bool note_release(const void *lock, bool shared, struct site site, struct hold *was) {
+    struct report report = {.problem = 0};
+    enter();
+    struct hold **link = link_of(lock, prim_self());
+    bool ours = *link;
+    if (!ours && !shared) { /* of several who read, nobody knows who is who */
+        link = &known.holds;
+        while (*link && ((*link)->lock != lock || (*link)->shared)) link = &(*link)->next;
+        if (*link && !(*link)->loose) report_stranger(*link, site, &report);
+    }
+    if (ours) *was = **link;
+    if (ours || (!shared && *link)) strike_off(link);
+    leave(&report);
+    return ours;
+}
+
+static bool waits_for_itself(const void *lock, struct site site) {
+    struct report report = {.problem = 0};
+    enter();
+    const struct hold *hold = *link_of(lock, prim_self());
+    bool itself = hold && !hold->loose;
+    if (itself && first_report(VIGIL_CHECK_SELF_DEADLOCK, hold->site, site)) {
+        report.problem = VIGIL_CHECK_SELF_DEADLOCK;
+        say(&report, "vigil: self-deadlock: thread %" PRIu32 " waits for lock %p, which it holds\n", hold->thread_id,
+            lock);
+        say(&report, "    locked at %s:%d\n", hold->site.file, hold->site.line);
+        say(&report, "    and again at %s:%d\n", site.file, site.line);
+    }
+    leave(&report);
+    return itself;
+}
+
+/* Order. */
+
+static struct node **node_link(const void *lock) {
+    struct node **link = &known.nodes[(uintptr_t)lock / sizeof(uint32_t) % HASHES];
+    while (*link && (*link)->lock != lock) link = &(*link)->next;
+    return link;
+}
+
+static struct node *node_of(const void *lock) {
+    struct node **link = node_link(lock);
+    if (!*link) {
+        *link = calloc(1, sizeof **link);
+        if (*link) (*link)->lock = lock;
+    }
+    return *link;
+}
+
+static const struct edge *edge_between(const struct node *from, const struct node *to) {
+    const struct edge *edge = from->edges;
+    while (edge && edge->to != to) edge = edge->next;
+    return edge;
+}
+
+/* Breadth first. The shortest way is then in the nodes' `way`. */
+static bool find_way(struct node *from, struct node *to) {
+    uint64_t search = ++known.searches;
+    struct node *last = from;
+    from->search = search;
+    from->next_to_visit = NULL;
+    for (struct node *node = from; node && to->search != search; node = node->next_to_visit) {
+        for (struct edge *edge = node->edges; edge; edge = edge->next) {
+            struct node *next = edge->to;
+            if (next->search == search) continue;
+            next->search = search;
+            next->came_from = node;
+            next->came_by = edge;
+            next->next_to_visit = NULL;
+            last = last->next_to_visit = next;
+        }
+    }
+    if (to->search != search) return false;
+    for (struct node *node = to; node != from; node = node->came_from) node->came_from->way = node->came_by;
+    return true;
+}
+
+static void say_edge(struct report *report, const void *held, const struct edge *edge) {
+    say(report, "    thread %" PRIu32 " held %p, locked at %s:%d, and went for %p at %s:%d\n", edge->thread_id, held,
+        edge->held.file, edge->held.line, edge->to->lock, edge->wanted.file, edge->wanted.line);
+}
+
+static void report_circle(const struct node *from, const struct edge *edge, struct report *report) {
+    if (!first_report(VIGIL_CHECK_ORDER, edge->wanted, edge->to->way->wanted)) return;
+    report->problem = VIGIL_CHECK_ORDER;
+    say(report, "vigil: lock order: these wait for each other, if they come at the same time\n");
+    say_edge(report, from->lock, edge);
+    for (const struct node *node = edge->to; node != from; node = node->way->to)
+        say_edge(report, node->lock, node->way);
+}
+
+static void note_edge(const struct hold *hold, const void *wanted, struct site site, struct report *report) {
+    struct node *from = node_of(hold->lock), *to = node_of(wanted);
+    if (!from || !to || edge_between(from, to)) return;
+    struct edge *edge = malloc(sizeof *edge);
+    if (!edge) return;
+    *edge = (struct edge){from->edges, to, keep(hold->site), keep(site), hold->thread_id};
+    if (find_way(to, from)) report_circle(from, edge, report);
+    from->edges = edge;
+}
+
+/* This thread is about to wait for it. */
+static void note_order(const void *lock, struct site site) {
+    struct report report = {.problem = 0};
+    enter();
+    for (const struct hold *hold = known.holds; hold; hold = hold->next) {
+        if (hold->thread == prim_self() && hold->lock != lock) note_edge(hold, lock, site, &report);
+    }
+    leave(&report);
+}
+
+/* Forgetting. */
+
+static bool inside(const void *lock, const void *address, uint64_t length) {
+    return (uintptr_t)lock - (uintptr_t)address < length;
+}
+
+static void forget_edges(struct node *node, const void *address, uint64_t length) {
+    bool all = inside(node->lock, address, length);
+    for (struct edge **link = &node->edges; *link;) {
+        struct edge *edge = *link;
+        if (all || inside(edge->to->lock, address, length)) {
+            *link = edge->next;
+            free(edge);
+        } else {
+            link = &edge->next;
+        }
+    }
+}
+
+static void forget_nodes(const void *address, uint64_t length) {
+    for (unsigned hash = 0; hash < HASHES; hash++) {
+        for (struct node *node = known.nodes[hash]; node; node = node->next) forget_edges(node, address, length);
+    }
+    for (unsigned hash = 0; hash < HASHES; hash++) {
+        for (struct node **link = &known.nodes[hash]; *link;) {
+            struct node *node = *link;
+            if (inside(node->lock, address, length)) {
+                *link = node->next;
+                free(node);
+            } else {
+                link = &node->next;
+            }
+        }
+    }
+}
+
+void vigil_check_forget(const void *address, uint64_t length) {
+    enter();
+    for (struct hold **link = &known.holds; *link;) {
+        if (inside((*link)->lock, address, length)) strike_off(link);
+        else link = &(*link)->next;
+    }
+    forget_nodes(address, length);
+    leave(NULL);
+}
+
+/* The calls. */
+
+typedef int taker(void *lock, int64_t timeout_ns);
+
+static int acquire(void *lock, bool shared, int64_t timeout_ns, struct site site, taker *take) {
+    bool may_wait = timeout_ns > 0 && !prim_self()->may_not_block;
+    if (may_wait) note_order(lock, site);
+    int status = take(lock, may_wait ? 0 : timeout_ns);
+    if (may_wait && status == VIGIL_TIMED_OUT) {
+        if (waits_for_itself(lock, site)) return VIGIL_EDEADLOCK;
+        status = take(lock, timeout_ns);
+    }
+    if (status == VIGIL_OK) note_hold(lock, shared, false, site);
+    return status;
+}
+
+static int take_mutex(void *lock, int64_t timeout_ns) {
+    return vigil_mutex_lock_for(lock, timeout_ns);
+}
+
+int vigil_check_mutex_lock(vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line) {
+    return acquire(mutex, false, timeout_ns, (struct site){file, line}, take_mutex);
+}
+
+int vigil_check_mutex_unlock(vigil_mutex *mutex, const char *file, int line) {
+    struct hold was;
+    note_release(mutex, false, (struct site){file, line}, &was);
+    return vigil_mutex_unlock(mutex);
+}
+
+/* Event loops. A request remembers where it was made. */
+
+static struct site site_of(const vigil_request *request) {
+    return (struct site){request->second, (int)request->argument};
+}
+
+static void call_back(vigil_request *request, vigil_mutex *mutex, vigil_callback *callback, bool loose,
+                      struct site site) {
+    note_hold(mutex, false, loose, site);
+    callback(&request->op, VIGIL_OK); /* after which the request may be gone */
+    enter();
+    struct hold **link = link_of(mutex, prim_self());
+    if (*link && (*link)->loose == loose) strike_off(link);
+    leave(NULL);
+}
+
+static void granted(vigil_request *request) {
+    call_back(request, request->object, request->callback, true, site_of(request));
+}
+
+static void granted_to_execute(vigil_request *request) {
+    vigil_mutex *mutex = request->object;
+    call_back(request, mutex, request->callback, false, site_of(request));
+    vigil_mutex_unlock(mutex);
+}
+
+static const struct lock_kind locking = {mutex_take, mutex_patience_ns, mutex_reserved, mutex_decline, granted, NULL};
+static const struct lock_kind executing = {mutex_take,    mutex_patience_ns,  mutex_reserved,
+                                           mutex_decline, granted_to_execute, NULL};
+
+static int start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                 vigil_callback *callback, const struct lock_kind *kind, struct site site) {
+    uint32_t *word = mutex ? &mutex->word : NULL;
+    int status = request_start(agent, request, kind, word, (uint32_t)site.line, timeout_ns, callback);
+    if (status == VIGIL_PENDING) request->second = (void *)(uintptr_t)site.file;
+    return status;
+}
+
+int vigil_check_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                                 vigil_callback *callback, const char *file, int line) {
+    int status = start(agent, request, mutex, timeout_ns, callback, &locking, (struct site){file, line});
+    if (status == VIGIL_OK) {
+        enter();
+        strike_off_stale(mutex, false);
+        leave(NULL);
+    }
+    return status;
+}
+
+int vigil_check_mutex_execute_later(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                                    vigil_callback *callback, const char *file, int line) {
+    struct site site = {file, line};
+    int status = start(agent, request, mutex, timeout_ns, callback, &locking, site);
+    if (status == VIGIL_OK) call_back(request, mutex, callback, true, site);
+    return status;
+}
+
+int vigil_check_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                              vigil_callback *callback, const char *file, int line) {
+    struct site site = {file, line};
+    bool idle = request && callback && !(request->op.flags & OP_PENDING);
+    int status = idle && vigil_mutex_trylock(mutex) == VIGIL_OK
+                     ? VIGIL_OK
+                     : start(agent, request, mutex, timeout_ns, callback, &executing, site);
+    if (status == VIGIL_OK) {
+        call_back(request, mutex, callback, false, site);
+        vigil_mutex_unlock(mutex);
+    }
+    return status;
+}
+
+/* Conditions: they release the mutex, and take it again. */
+
+int vigil_check_cond_wait(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line) {
+    struct site site = {file, line};
+    struct hold was;
+    if (timeout_ns <= 0) return vigil_cond_wait_for(cond, mutex, timeout_ns);
+    bool held = note_release(mutex, false, site, &was);
+    note_order(mutex, site);
+    int status = vigil_cond_wait_for(cond, mutex, timeout_ns);
+    if (status == VIGIL_OK || status == VIGIL_TIMED_OUT) note_hold(mutex, false, false, site);
+    else if (held && status != VIGIL_CANCELLED) note_hold(mutex, false, was.loose, was.site);
+    return status;
+}
+
+int vigil_check_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond *cond, vigil_mutex *mutex,
+                                int64_t timeout_ns, vigil_callback *callback, const char *file, int line) {
+    struct hold was;
+    bool held = timeout_ns > 0 && note_release(mutex, false, (struct site){file, line}, &was);
+    int status = vigil_cond_wait_async(agent, request, cond, mutex, timeout_ns, callback);
+    if (held && status != VIGIL_PENDING) note_hold(mutex, false, was.loose, was.site);
+    return status;
+}
+
+/* Read-write locks. */
+
+static int take_to_read(void *lock, int64_t timeout_ns) {
+    return vigil_rwlock_read_lock_for(lock, timeout_ns);
+}
+
+static int take_to_write(void *lock, int64_t timeout_ns) {
+    return vigil_rwlock_write_lock_for(lock, timeout_ns);
+}
+
+int vigil_check_rwlock_read_lock(vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line) {
+    return acquire(lock, true, timeout_ns, (struct site){file, line}, take_to_read);
+}
+
+int vigil_check_rwlock_read_unlock(vigil_rwlock *lock, const char *file, int line) {
+    struct hold was;
+    note_release(lock, true, (struct site){file, line}, &was);
+    return vigil_rwlock_read_unlock(lock);
+}
+
+int vigil_check_rwlock_write_lock(vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line) {
+    return acquire(lock, false, timeout_ns, (struct site){file, line}, take_to_write);
+}
+
+int vigil_check_rwlock_write_unlock(vigil_rwlock *lock, const char *file, int line) {
+    struct hold was;
+    note_release(lock, false, (struct site){file, line}, &was);
+    return vigil_rwlock_write_unlock(lock);
+}
+
+/* Noted before it happens: afterwards there may be other readers. */
+int vigil_check_rwlock_downgrade(vigil_rwlock *lock, const char *file, int line) {
+    struct site site = {file, line};
+    struct hold was;
+    bool held = note_release(lock, false, site, &was);
+    if (held) note_hold(lock, true, was.loose, was.site);
+    int status = vigil_rwlock_downgrade(lock);
+    if (held && status != VIGIL_OK) note_release(lock, true, site, &was);
+    return status;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The barrier.
+ *
+ * The word is the number of the round (upper half) and how many have arrived for it (lower half).
+ *
+ * WHO MAY CHANGE IT
+ *
+ *     who arrives           arrived + 1, if he is not the last. Then he joins the line, as long as the word is what he
+ *                           sees, whatever others add to it meanwhile, or finds that the round is over
+ *     who takes it back     arrived - 1, out of the line, if it still is the same round. If not, he has been counted
+ *     the last to arrive    round + 1, none arrived: under the lock of the word's bucket, and takes everybody out of
+ *                           the line there
+ *
+ * NOBODY WAITS IN VAIN, OR TOO LITTLE
+ *
+ * A round ends and its line is emptied in one step, and joining compares the round in another such step. So in line are
+ * only those of the present round, and who is told VIGIL_OK need not look at the word again: it is his round that is
+ * over. Arrivals do not concern those in line: the comparison happens at joining alone.
+ *
+ * An arrival counts in exactly one way: taking it back and completing the round are changes of the one word, and one of
+ * them comes first.
+ *
+ * Rounds are numbered modulo 65536. One who has arrived and not yet joined could be fooled by so many rounds in
+ * between; they would have to be completed without him, by more threads than there are parties.
+ *
+ * MEMORY ORDER
+ *
+ * Each change of the word is acquire and release: the last one to arrive has seen all that the others did before. They
+ * see what it has seen by being told (lot.h), or by the acquiring load that shows them another round.
+ */
+#include "vigil/barrier.h"
+
+#include "check.h"
+#include "lock.h"
+
+#define MOST_PARTIES 65535u
+#define ONE_ROUND    65536u
+
+static uint32_t arrived(uint32_t seen) {
+    return seen % ONE_ROUND;
+}
+
+static uint32_t round_of(uint32_t seen) {
+    return seen / ONE_ROUND;
+}
+
+static uint32_t next_round(uint32_t seen) {
+    return (round_of(seen) + 1) * ONE_ROUND;
+}
+
+static int check_parties(const vigil_barrier *barrier) {
+    return barrier->parties - 1 < MOST_PARTIES ? VIGIL_OK : VIGIL_EINVAL;
+}
+
+/* Arriving. */
+
+struct completion {
+    uint32_t *word, seen;
+    bool tried, done;
+};
+
+static uint32_t call(const struct slot *slot, void *context) {
+    struct completion *completion = context;
+    if (!completion->tried) {
+        completion->tried = true;
+        completion->done = prim_cas_acq_rel(completion->word, &completion->seen, next_round(completion->seen));
+    }
+    return slot && completion->done ? VIGIL_OK : LOT_STAY;
+}
+
+static bool complete(struct lot *lot, uint32_t *word, uint32_t *seen) {
+    struct completion completion = {.word = word, .seen = *seen};
+    if (BUG(round_ends_outside)) call(NULL, &completion);
+    lot_call(lot, key_of(word), call, &completion);
+    *seen = completion.seen;
+    return completion.done;
+}
+
+/* VIGIL_LAST; or what to answer if one would have to wait, and only if that is VIGIL_PENDING, has arrived. */
+static int arrive(struct lot *lot, vigil_barrier *barrier, int to_wait, uint32_t *round) {
+    uint32_t *word = &barrier->word, seen = prim_load_relaxed(word);
+    tsan_release(word);
+    for (;;) {
+        if (arrived(seen) + 1 == barrier->parties) {
+            if (complete(lot, word, &seen)) {
+                tsan_acquire(word);
+                return VIGIL_LAST;
+            }
+        } else if (to_wait != VIGIL_PENDING) {
+            return to_wait;
+        } else if (BUG(arrival_unordered) ? prim_cas_acquire(word, &seen, seen + 1)
+                                          : prim_cas_acq_rel(word, &seen, seen + 1)) {
+            *round = round_of(seen);
+            return VIGIL_PENDING;
+        }
+    }
+}
+
+/* Out of the line: false if the round is over, and the arrival has been counted. */
+static bool take_back(uint32_t *word, uint32_t round) {
+    for (;;) {
+        uint32_t seen = prim_load_acquire(word);
+        tsan_acquire(word);
+        if (round_of(seen) != round && !BUG(taken_back_late)) return false;
+        if (BUG(arrival_stays) || prim_cas_acq_rel(word, &seen, seen - 1)) return true;
+    }
+}
+
+/* Blocking. */
+
+static int64_t remaining_ns(uint64_t deadline_ns) {
+    if (deadline_ns == PRIM_NEVER) return VIGIL_FOREVER;
+    uint64_t now_ns = prim_now_ns();
+    return deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
+}
+
+static int block(uint32_t *word, uint32_t round, int64_t timeout_ns) {
+    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
+    for (;;) {
+        uint32_t seen = prim_load_acquire(word);
+        tsan_acquire(word);
+        if (round_of(seen) != round) return VIGIL_OK;
+        int status = vigil_wait32(word, seen, remaining_ns(deadline_ns));
+        if (status == VIGIL_OK || status == VIGIL_CANCELLED) return status;
+        if (status != VIGIL_NOT_EQUAL) return take_back(word, round) ? status : VIGIL_OK;
+    }
+}
+
+int vigil_barrier_wait_for(vigil_barrier *barrier, int64_t timeout_ns) {
+    int error = check_address(barrier, sizeof barrier->word);
+    if (!error) error = check_parties(barrier);
+    if (error) return error;
+    struct lot *lot = lot_private();
+    if (!lot) return VIGIL_ENOMEM;
+    int to_wait = prim_self()->may_not_block ? VIGIL_EMAYNOTBLOCK : timeout_ns <= 0 ? VIGIL_TIMED_OUT : VIGIL_PENDING;
+    uint32_t round;
+    int status = arrive(lot, barrier, to_wait, &round);
+    return status == VIGIL_PENDING ? block(&barrier->word, round, timeout_ns) : status;
+}
+
+int vigil_barrier_wait(vigil_barrier *barrier) {
+    return vigil_barrier_wait_for(barrier, VIGIL_FOREVER);
+}
+
+/* Asynchronous. */
+
+static void end(vigil_op *op, int status) {
+    agent_end(op->agent, op);
+    if (status != OP_TAKEN_BACK) request_of_op(op)->callback(op, status);
+}
+
+/* Taken back too late: it is out of the line already, so it is for us to put it into the mail. */
+static void mail(vigil_op *op) {
+    vigil_agent *agent = op->agent;
+    agent->lot->slots[op->slot].state = VIGIL_OK;
+    if (seat_push(agent->lot, &agent->seat, op->slot, op->slot)) prim_bell_ring(&agent->seat.bell);
+}
+
+/* It is in line at its deadline, and out of it in all other cases. */
+static void on_told(vigil_op *op, int status) {
+    vigil_request *request = request_of_op(op);
+    struct lot *lot = op->agent->lot;
+    if (status == VIGIL_TIMED_OUT && !lot_leave(lot, op->slot, op->address)) return; /* in the mail */
+    /* By vigil_forget, that is, and the memory is not to be touched any more; at the agent's end it does not say so. */
+    bool forgotten = lot->slots[op->slot].state == VIGIL_CANCELLED && !BUG(forgotten_taken_back);
+    bool counted = status == VIGIL_OK || (!forgotten && !take_back(request->object, request->argument));
+    if (!counted || (status == OP_TAKEN_BACK && BUG(cancelled_when_over))) end(op, status);
+    else if (status == OP_TAKEN_BACK) mail(op);
+    else end(op, VIGIL_OK);
+}
+
+static int stand_in_line(vigil_agent *agent, vigil_request *request, int64_t timeout_ns) {
+    for (uint32_t *word = request->object, round = request->argument;;) {
+        uint32_t seen = prim_load_acquire(word);
+        tsan_acquire(word);
+        if (round_of(seen) != round) return VIGIL_OK;
+        int status = request_wait(agent, request, &(struct word){word, seen, false}, timeout_ns, on_told);
+        if (status == VIGIL_PENDING) {
+            request->op.flags |= OP_PLACE;
+            return VIGIL_PENDING;
+        }
+        if (status != VIGIL_NOT_EQUAL) return take_back(word, round) ? status : VIGIL_OK;
+    }
+}
+
+int vigil_barrier_wait_async(vigil_agent *agent, vigil_request *request, vigil_barrier *barrier, int64_t timeout_ns,
+                             vigil_callback *callback) {
+    struct word word = {barrier, 0, false};
+    int error = agent_check_start(agent, request ? &request->op : NULL, &word, callback);
+    if (!error) error = check_parties(barrier);
+    if (error) return error;
+    uint32_t round;
+    int status = arrive(agent->lot, barrier, timeout_ns > 0 ? VIGIL_PENDING : VIGIL_TIMED_OUT, &round);
+    if (status != VIGIL_PENDING) return status;
+    request->callback = callback;
+    request->object = &barrier->word;
+    request->argument = round;
+    return stand_in_line(agent, request, timeout_ns);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Conditions.
+ *
+ * A waiter joins the condition's line while it holds the mutex, and releases it then. Whoever takes the mutex after
+ * that, and signals, comes after the joining and finds it in line; so does everybody who has heard of it. Who signals
+ * without having heard of it may miss it, and owes it nothing.
+ *
+ * To signal is to take the first out of the condition's line:
+ *
+ *     a thread         is put at the end of the mutex's line, asleep as it is, both lines being locked: it cannot be in
+ *                      neither or in both. There it is one who waits for the mutex like any other (lock.h), except that
+ *                      it did not look at the word when it joined. So who put it there does, under the lock of the line:
+ *                      the mutex is locked, and says so (2) or is made to, and then its release will call; or it is
+ *                      free, and then he takes it and releases it, which calls; or it is reserved for somebody else,
+ *                      and then those up to the first thread are called, to guard that.
+ *     an event loop    is told by mail, and asks for the mutex when it gets that (request.c): it has one place in the
+ *                      mutex's line, not one for each.
+ *
+ * A deadline races with signals alone: lot_leave, for the condition's line, decides. After a signal there is none.
+ */
+#ifndef VIGIL_NO_INLINE
+#define VIGIL_NO_INLINE /* the mutex's own functions: see tsan.h */
+#endif
+#include "vigil/cond.h"
+
+#include "check.h"
+#include "mutex.h"
+
+static int check_both(const vigil_cond *cond, const vigil_mutex *mutex) {
+    int error = check_address(cond, sizeof cond->word);
+    if (!error) error = check_address(mutex, sizeof mutex->word);
+    if (error) return error;
+    bool zero = prim_load_relaxed(&cond->word) == 0;
+    return zero && (const void *)cond != (const void *)mutex ? VIGIL_OK : VIGIL_EINVAL;
+}
+
+static struct word in_line_of(const vigil_cond *cond) {
+    return (struct word){&cond->word, 0, false};
+}
+
+/* Threads. */
+
+static const struct lock_kind retaking = {mutex_take, mutex_patience_ns, mutex_reserved, mutex_decline, NULL, NULL};
+
+static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+/*
+ * In the condition's line: until signalled (VIGIL_OK), and how one stands in the mutex's line then; or until the
+ * deadline.
+ */
+static int wait_for_signal(struct lot *lot, uint32_t index, const vigil_cond *cond, vigil_mutex *mutex,
+                           uint64_t deadline_ns, enum standing *standing) {
+    uint64_t cond_key = key_of(&cond->word);
+    int status = SLOT_WAITING;
+    while (status == SLOT_WAITING) {
+        /* Who waits for a fair mutex looks after itself from time to time: so must we, if that is where we are. */
+        uint32_t seen = prim_load_relaxed(&mutex->word);
+        uint64_t look_ns = mutex_is_fair(seen) ? prim_now_ns() + mutex_patience_ns(seen) : PRIM_NEVER;
+        if (lot_sleep(lot, index, earlier(deadline_ns, look_ns))) status = (int)lot->slots[index].state;
+        else if (deadline_ns <= look_ns && lot_leave(lot, index, cond_key)) return VIGIL_TIMED_OUT;
+        else if (prim_load_relaxed(&lot->slots[index].key) != cond_key)
+            status = lock_wait(&retaking, lot, index, &mutex->word, seen, PRIM_NEVER);
+    }
+    if (status == VIGIL_OK) return VIGIL_OK; /* by vigil_notify, and not in the mutex's line */
+    return standing_after(status, standing) ? VIGIL_OK : status;
+}
+
+static int release_and_wait(struct lot *lot, uint32_t index, vigil_cond *cond, vigil_mutex *mutex,
+                            uint64_t deadline_ns) {
+    struct slot *slot = &lot->slots[index];
+    struct word word = in_line_of(cond);
+    prim_store_relaxed(&slot->state, SLOT_WAITING);
+    slot->began_ns = 0;
+    slot->argument = key_of(&mutex->word);
+    if (BUG(released_before_joining)) vigil_mutex_unlock(mutex);
+    lot_join(lot, index, &word);
+    if (!BUG(released_before_joining)) vigil_mutex_unlock(mutex);
+    enum standing standing = NEWCOMER;
+    int status = wait_for_signal(lot, index, cond, mutex, deadline_ns, &standing);
+    if (status == VIGIL_CANCELLED) return status;
+    int taken = lock_block_in(&retaking, &mutex->word, 0, PRIM_NEVER, lot, index, standing);
+    return taken ? taken : status;
+}
+
+int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns) {
+    int error = check_both(cond, mutex);
+    if (error) return error;
+    if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
+    if (!vigil_mutex_is_locked(mutex)) return VIGIL_ENOTHELD;
+    if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
+    struct lot *lot = lot_private();
+    if (!lot) return VIGIL_ENOMEM;
+    uint32_t slot = slot_acquire(lot);
+    if (!slot) return VIGIL_ELIMIT;
+    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
+    int status = release_and_wait(lot, slot, cond, mutex, deadline_ns);
+    slot_release(lot, slot);
+    return status;
+}
+
+int vigil_cond_wait(vigil_cond *cond, vigil_mutex *mutex) {
+    return vigil_cond_wait_for(cond, mutex, VIGIL_FOREVER);
+}
+
+/* Event loops: first in the condition's line, then asking for the mutex, with the status to be told in the end. */
+
+static void granted(vigil_request *request) {
+    request->callback(&request->op, (int)request->status);
+}
+
+static void pass_signal_on(vigil_request *request) {
+    if (request->status == VIGIL_OK && !BUG(signal_dropped)) vigil_cond_signal(request->second);
+}
+
+static const struct lock_kind asking = {mutex_take,    mutex_patience_ns, mutex_reserved,
+                                        mutex_decline, granted,           pass_signal_on};
+
+static void ask_for_mutex(vigil_request *request, int status) {
+    vigil_op *op = &request->op;
+    bool unreferenced = op->flags & OP_UNREFERENCED;
+    vigil_mutex *mutex = request->object;
+    request->status = (uint32_t)status;
+    int answer = request_start(op->agent, request, &asking, &mutex->word, 0, VIGIL_FOREVER, request->callback);
+    if (answer == VIGIL_PENDING) {
+        if (unreferenced) vigil_unref(op);
+    } else if (answer == VIGIL_OK) {
+        granted(request);
+    } else {
+        pass_signal_on(request);
+        request->callback(op, answer == VIGIL_ECLOSING ? VIGIL_CANCELLED : answer);
+    }
+}
+
+static void on_signal(vigil_op *op, int status) {
+    vigil_request *request = request_of_op(op);
+    if (status == OP_TAKEN_BACK) return;
+    if (status == VIGIL_CANCELLED) request->callback(op, status);
+    else ask_for_mutex(request, status);
+}
+
+int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond *cond, vigil_mutex *mutex,
+                          int64_t timeout_ns, vigil_callback *callback) {
+    int error = check_both(cond, mutex);
+    if (error) return error;
+    if (!request || !callback) return VIGIL_ENULL;
+    struct word word = in_line_of(cond);
+    error = agent_check_start(agent, &request->op, &word, callback);
+    if (error) return error;
+    if (!vigil_mutex_is_locked(mutex)) return VIGIL_ENOTHELD;
+    int status = request_wait(agent, request, &word, timeout_ns, on_signal);
+    if (status != VIGIL_PENDING) return status;
+    request->callback = callback;
+    request->object = mutex;
+    request->second = cond;
+    vigil_mutex_unlock(mutex);
+    return VIGIL_PENDING;
+}
+
+/* Signals. */
+
+static bool must_call(uint64_t mutex_key, void *release) {
+    if (BUG(moved_and_left)) return false;
+    return mutex_must_call((uint32_t *)(uintptr_t)mutex_key, release);
+}
+
+static int64_t signal(vigil_cond *cond, int64_t most) {
+    int error = check_address(cond, sizeof cond->word);
+    if (error) return error;
+    prim_fence_seq_cst(); /* as N2 in lot.h */
+    struct lot *lot = lot_private_if_used();
+    uint64_t key = key_of(&cond->word);
+    if (!lot || !lot_occupied(lot, key)) return 0;
+    struct mutex_release release;
+    return lot_move(lot, key, most, must_call, mutex_call, &release);
+}
+
+int64_t vigil_cond_signal(vigil_cond *cond) {
+    return signal(cond, 1);
+}
+
+int64_t vigil_cond_broadcast(vigil_cond *cond) {
+    return signal(cond, INT64_MAX);
+}

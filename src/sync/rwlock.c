@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lock for readers and writers. vigil/rwlock.h says what its word can be, lock.h who waits and why nobody does so
+ * in vain.
+ *
+ * WHO MAY CHANGE THE WORD
+ *
+ *     who reads           adds a reader, and then looks whether he may: if not, he is counted in error, and takes that
+ *                         back as if he had read. So nothing may depend on the number but whether it is zero; and who
+ *                         sees that it is not can rely on somebody to come who will make it less
+ *     who writes          sets WRITER when there is neither that nor a reader
+ *     who must wait       sets WAITERS; a writer that waits for readers SAVED as well, which keeps new ones out. Joins
+ *                         the line only while the word still is what he saw
+ *     who leaves last     without WAITERS: removes himself. With it, under the lock of the bucket: removes himself,
+ *                         says what is RESERVED or SAVED, and calls those in line who can have it now; or, if nobody is
+ *                         in line, clears WAITERS. A reader that is not the last does not look at the line
+ *     who need not wait   the same without removing himself, because others may have waited for him only: see below
+ *
+ * All of these are read-modify-writes, so what was done before a release is seen by whoever takes the lock later.
+ *
+ * NOBODY WAITS IN VAIN
+ *
+ * Somebody is in line only while WAITERS is set: it is cleared under the lock of the bucket, and only if nobody is. So
+ * the writer, or the last of the readers, looks at the line when he leaves. He calls everybody up to and including the
+ * first thread; if that is a reader, then also the readers that stand together behind it. Of the others each waits for
+ * somebody who holds the lock, or has been called and will, with these exceptions:
+ *
+ *     RESERVED    is no reason to wait for long: who joins the line meanwhile is a guard (lock.h).
+ *     called      a reader that has been called and has taken the lock looks at the line: readers may have come back to
+ *                 it because of the reservation that he has ended; and if a writer is its head now, SAVED is due.
+ *     leaving     a writer leaves the line, for which readers have waited behind it while others read: he looks at the
+ *                 line. That is a thread whose time is up and an event loop that has given its request up, whether that
+ *                 is in line, or called (decline).
+ *
+ * SAVED is set only while there are readers, and the last of them clears it. Those who were called before it was set
+ * may still come in: they are few, and were first. Nobody guards it.
+ *
+ * THE NUMBER OF READERS
+ *
+ * The upper half of the numbers that fit is not used: from there on readers are refused. Before all those have been
+ * counted in error at once who could overflow it, there would have to be as many threads.
+ */
+#ifndef VIGIL_NO_INLINE
+#define VIGIL_NO_INLINE /* this is where they are */
+#endif
+#include "vigil/rwlock.h"
+
+#include "check.h"
+#include "lock.h"
+
+#define WRITER   1u
+#define WAITERS  2u
+#define RESERVED 4u
+#define SAVED    8u
+#define READER   16u
+#define TOO_MANY (1u << 31)
+
+/* What somebody wants, or has: as the argument of a lock_kind, too. */
+enum share { TO_READ = READER, TO_WRITE = WRITER };
+
+/* Looking at the line, under the lock of its bucket. */
+
+struct look {
+    uint32_t *word;
+    uint32_t held, kept; /* by us until now, and from now on */
+    bool afresh;         /* what is reserved is so no longer */
+    bool begun, not_held;
+    uint32_t now; /* without flags: who holds it now */
+    /* Of those that have been called: */
+    bool any, writer, thread, writing_thread;
+};
+
+static bool holds(uint32_t seen, uint32_t share) {
+    return share == TO_READ ? seen >= READER : (seen & share) == share;
+}
+
+static bool writes(const struct slot *slot) {
+    return slot->argument == TO_WRITE;
+}
+
+static uint32_t flags_for(const struct look *look, uint32_t seen, const struct slot *head, bool entitled) {
+    uint32_t reserved = look->afresh ? 0 : seen & RESERVED;
+    if (!head) return reserved;
+    if (look->now & WRITER) return WAITERS;
+    if (look->now && writes(head)) return WAITERS | SAVED;
+    return WAITERS | (reserved || entitled ? RESERVED : 0);
+}
+
+static void release(struct look *look, const struct slot *head) {
+    bool entitled = head && prim_now_ns() >= head->began_ns + PATIENCE_NS;
+    uint32_t seen = prim_load_relaxed(look->word), flags;
+    do {
+        look->not_held = !holds(seen, look->held);
+        if (look->not_held) return;
+        look->now = (seen & ~(WAITERS | RESERVED | SAVED)) - look->held + look->kept;
+        flags = flags_for(look, seen, head, entitled);
+    } while (!prim_cas_release(look->word, &seen, look->now | flags));
+    if (look->held) PROBE(lock_released, look->word);
+    if (look->held && (flags & RESERVED)) PROBE(lock_reserved, look->word);
+}
+
+/* Whether he could have it if event loops that have been called do not come. */
+static bool can_have(const struct look *look, const struct slot *slot) {
+    if (look->now & WRITER) return false;
+    return writes(slot) ? !look->now && !look->thread : !look->writing_thread;
+}
+
+static uint32_t call(const struct slot *slot, void *context) {
+    struct look *look = context;
+    if (!look->begun) {
+        look->begun = true;
+        release(look, slot);
+    }
+    if (!slot || look->not_held || !can_have(look, slot)) return LOT_STAY;
+    bool beside = look->any && (look->writer || writes(slot));
+    bool relied_upon = !slot->seat || BUG(rwlock_counts_on_loops);
+    look->any = true;
+    look->writer |= writes(slot);
+    look->thread |= relied_upon;
+    look->writing_thread |= relied_upon && writes(slot);
+    return beside ? SLOT_BESIDE : SLOT_CALLED;
+}
+
+static void look_at_line(struct look look) {
+    if (prim_load_relaxed(look.word) & (WAITERS | RESERVED)) lot_call(lot_private(), key_of(look.word), call, &look);
+}
+
+/* The kind. */
+
+static bool may_take(uint32_t seen, uint32_t share, enum standing standing) {
+    if ((seen & WRITER) || (share == TO_WRITE && seen >= READER)) return false;
+    if (seen & SAVED) return standing == CALLED || standing == BESIDE || BUG(rwlock_readers_pass);
+    return !(seen & RESERVED) || standing == CALLED;
+}
+
+/* What the word is to say while he waits. */
+static uint32_t as_waiter(uint32_t seen, uint32_t share) {
+    bool for_readers = share == TO_WRITE && seen >= READER && !(seen & (WRITER | RESERVED));
+    return seen | WAITERS | (for_readers ? SAVED : 0);
+}
+
+static bool take(uint32_t *word, uint32_t share, enum standing standing, uint32_t *result) {
+    uint32_t seen = prim_load_relaxed(word);
+    for (;;) {
+        if (may_take(seen, share, standing)) {
+            if (!prim_cas_acquire(word, &seen, (seen & ~RESERVED) + share)) continue;
+            bool others = share == TO_READ && standing != NEWCOMER && !BUG(rwlock_not_further);
+            if (others) look_at_line((struct look){.word = word});
+            return true;
+        }
+        *result = as_waiter(seen, share);
+        if (*result == seen || prim_cas_acquire(word, &seen, *result)) return false;
+    }
+}
+
+static bool reserved(uint32_t seen) {
+    return seen & RESERVED;
+}
+
+static uint64_t patience_ns(uint32_t seen) {
+    return reserved(seen) ? PATIENCE_NS : PRIM_NEVER;
+}
+
+static void decline(uint32_t *word) {
+    look_at_line((struct look){.word = word, .afresh = true});
+}
+
+static void granted(vigil_request *request) {
+    request->callback(&request->op, VIGIL_OK);
+}
+
+/* It has left the line; except if the memory has been forgotten: then its place was at rest, and nothing is touched. */
+static void given_up(vigil_request *request) {
+    bool left = (request->place.flags & OP_PENDING) || request->op.agent->closing;
+    if (left && !BUG(rwlock_left_silently)) look_at_line((struct look){.word = request->object});
+}
+
+static const struct lock_kind locking = {take, patience_ns, reserved, decline, granted, given_up};
+
+/* Unlocking. */
+
+/* Somebody may wait, and we are the last that they wait for. */
+static bool must_look(uint32_t seen, uint32_t held) {
+    return (seen & WAITERS) && !(held == TO_READ && seen >= 2 * READER);
+}
+
+static int unlock(uint32_t *word, uint32_t held, uint32_t kept) {
+    uint32_t seen = prim_load_relaxed(word);
+    while (!must_look(seen, held)) {
+        if (!holds(seen, held)) return VIGIL_ENOTHELD;
+        if (prim_cas_release(word, &seen, seen - held + kept)) return VIGIL_OK;
+    }
+    struct lot *lot = lot_private();
+    if (!lot) return VIGIL_ENOMEM;
+    struct look look = {.word = word, .held = held, .kept = kept};
+    lot_call(lot, key_of(word), call, &look);
+    return look.not_held ? VIGIL_ENOTHELD : VIGIL_OK;
+}
+
+static int check_and_unlock(vigil_rwlock *lock, uint32_t held, uint32_t kept) {
+    int error = check_address(lock, sizeof lock->word);
+    if (error) return error;
+    tsan_release(&lock->word);
+    return unlock(&lock->word, held, kept);
+}
+
+int vigil_rwlock_read_unlock_slowly(vigil_rwlock *lock) {
+    return check_and_unlock(lock, TO_READ, 0);
+}
+
+int vigil_rwlock_write_unlock_slowly(vigil_rwlock *lock) {
+    return check_and_unlock(lock, TO_WRITE, 0);
+}
+
+int vigil_rwlock_downgrade(vigil_rwlock *lock) {
+    if (BUG(rwlock_downgrade_in_two)) {
+        vigil_rwlock_write_unlock_slowly(lock);
+        return vigil_rwlock_read_lock(lock);
+    }
+    return check_and_unlock(lock, TO_WRITE, TO_READ);
+}
+
+/* Blocking. */
+
+static bool try_once(uint32_t *word, uint32_t share) {
+    uint32_t seen = prim_load_relaxed(word);
+    while (may_take(seen, share, NEWCOMER)) {
+        if (prim_cas_acquire(word, &seen, seen + share)) return true;
+    }
+    return false;
+}
+
+/* For as long as a short critical section takes, if nobody else waits. */
+static bool spin_to_take(uint32_t *word, uint32_t share) {
+    for (unsigned turns = PRIM_SPIN_LOCK; turns && !(prim_load_relaxed(word) & WAITERS); turns--) {
+        if (try_once(word, share)) return true;
+        prim_pause();
+    }
+    return false;
+}
+
+static int lock_slowly(vigil_rwlock *lock, enum share share, int64_t timeout_ns) {
+    int error = check_address(lock, sizeof lock->word);
+    if (error) return error;
+    uint32_t *word = &lock->word;
+    if (share == TO_READ && (prim_load_relaxed(word) & TOO_MANY)) return VIGIL_ELIMIT;
+    if (try_once(word, share)) return lock_taken(word);
+    if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
+    if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
+    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
+    if (spin_to_take(word, share)) return lock_taken(word);
+    int status = lock_block(&locking, word, share, deadline_ns);
+    if (status == VIGIL_TIMED_OUT && !BUG(rwlock_left_silently)) look_at_line((struct look){.word = word});
+    return status;
+}
+
+int vigil_rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
+    return lock_slowly(lock, TO_READ, timeout_ns);
+}
+
+int vigil_rwlock_read_lock_miscounted(vigil_rwlock *lock, int64_t timeout_ns) {
+    if (lock && !BUG(rwlock_counted_in_error)) unlock(&lock->word, TO_READ, 0);
+    return lock_slowly(lock, TO_READ, timeout_ns);
+}
+
+int vigil_rwlock_write_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
+    return lock_slowly(lock, TO_WRITE, timeout_ns);
+}
+
+/* The inline functions, for those who cannot inline them. */
+
+/* There is no fetch-and-add in prim.h: this is one. */
+static uint32_t add_reader(uint32_t *word) {
+    uint32_t seen = prim_load_relaxed(word);
+    while (!prim_cas_acquire(word, &seen, seen + READER)) {
+    }
+    return seen;
+}
+
+int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
+    int error = check_address(lock, sizeof lock->word);
+    if (error) return error;
+    if (!(add_reader(&lock->word) & (WRITER | RESERVED | SAVED | TOO_MANY))) return lock_taken(&lock->word);
+    return vigil_rwlock_read_lock_miscounted(lock, timeout_ns);
+}
+
+int vigil_rwlock_read_lock(vigil_rwlock *lock) {
+    return vigil_rwlock_read_lock_for(lock, VIGIL_FOREVER);
+}
+
+int vigil_rwlock_read_trylock(vigil_rwlock *lock) {
+    return vigil_rwlock_read_lock_slowly(lock, 0);
+}
+
+int vigil_rwlock_read_unlock(vigil_rwlock *lock) {
+    return vigil_rwlock_read_unlock_slowly(lock);
+}
+
+int vigil_rwlock_write_lock(vigil_rwlock *lock) {
+    return vigil_rwlock_write_lock_slowly(lock, VIGIL_FOREVER);
+}
+
+int vigil_rwlock_write_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
+    return vigil_rwlock_write_lock_slowly(lock, timeout_ns);
+}
+
+int vigil_rwlock_write_trylock(vigil_rwlock *lock) {
+    return vigil_rwlock_write_lock_slowly(lock, 0);
+}
+
+int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
+    return vigil_rwlock_write_unlock_slowly(lock);
+}
+
+/* Asynchronous. */
+
+static int start(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock, enum share share, int64_t timeout_ns,
+                 vigil_callback *callback) {
+    uint32_t *word = (uint32_t *)(void *)lock; /* which may be anything yet */
+    int status = request_start(agent, request, &locking, word, share, timeout_ns, callback);
+    if (status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT) look_at_line((struct look){.word = word});
+    return status;
+}
+
+int vigil_rwlock_read_lock_async(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock, int64_t timeout_ns,
+                                 vigil_callback *callback) {
+    bool aligned = check_address(lock, sizeof lock->word) == VIGIL_OK;
+    if (aligned && (prim_load_relaxed(&lock->word) & TOO_MANY)) return VIGIL_ELIMIT;
+    return start(agent, request, lock, TO_READ, timeout_ns, callback);
+}
+
+int vigil_rwlock_write_lock_async(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock, int64_t timeout_ns,
+                                  vigil_callback *callback) {
+    return start(agent, request, lock, TO_WRITE, timeout_ns, callback);
+}

@@ -1,0 +1,784 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scenarios for the barrier and for the once.
+ *
+ * At the barrier, each party writes its round down before it arrives and must see all the others' when it goes on; and
+ * never have more gone on than have arrived. Whoever took an arrival back, by a deadline, cancel or its agent's end,
+ * arrives again, so that every round that has begun is completed, with one VIGIL_LAST.
+ *
+ * The once's function must never run twice at the same time, nor after it is done; each who is told that it is done
+ * must see what it wrote.
+ */
+#include "vigil/barrier.h"
+#include "vigil/once.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "scenario.h"
+
+#define FIBER(name) static void name(void *argument)
+
+static void go(const char *name, void (*fiber)(void *), int number) {
+    sim_go(name, fiber, (void *)(intptr_t)number);
+}
+
+static int number_of(void *argument) {
+    return (int)(intptr_t)argument;
+}
+
+/* ---- The parties of a barrier ---- */
+
+#define MOST_PARTIES 3
+
+static struct party {
+    vigil_request request; /* of an event loop's */
+    bool waiting;
+    int status; /* of the last callback */
+} parties[MOST_PARTIES];
+
+static vigil_barrier barrier;
+static uint32_t rounds[MOST_PARTIES]; /* what each has written */
+static bool all_meet;                 /* the parties are always the same: each sees all the others */
+static unsigned arrivals, gone, last_ones;
+
+static void begin_barrier(uint32_t count) {
+    begin();
+    barrier = (vigil_barrier)VIGIL_BARRIER_INIT(count);
+    memset(parties, 0, sizeof parties);
+    memset(rounds, 0, sizeof rounds);
+    all_meet = true;
+    arrivals = gone = last_ones = 0;
+    sim_name(&barrier, sizeof barrier, "barrier");
+    sim_name(rounds, sizeof rounds, "rounds");
+}
+
+static void all_have_met(void) {
+    sim_check(barrier.word % 65536 == 0, "in the end the barrier is %#x", barrier.word);
+    sim_check(gone == arrivals, "%u have arrived, and %u gone on", arrivals, gone);
+    sim_check(last_ones * barrier.parties == gone, "%u have gone on, %u of them as the last", gone, last_ones);
+    for (int i = 0; i < MOST_PARTIES; i++) {
+        sim_check(!parties[i].waiting, "party %d has not been called", i);
+    }
+    balance();
+}
+
+static void before_arriving(int party) {
+    if (all_meet) {
+        prim_store_relaxed(&rounds[party], rounds[party] + 1);
+    }
+    arrivals++;
+}
+
+static void see_the_others(int party) {
+    for (uint32_t i = 0; i < barrier.parties; i++) {
+        sim_check(prim_load_relaxed(&rounds[i]) >= rounds[party], "what party %u did before is not seen", i);
+    }
+}
+
+static void go_on(int party, int status) {
+    sim_check(status == VIGIL_OK || status == VIGIL_LAST, "wait answers %s", vigil_status_name(status));
+    gone++;
+    last_ones += status == VIGIL_LAST;
+    sim_check(gone <= arrivals / barrier.parties * barrier.parties, "%u have gone on when %u had arrived", gone,
+              arrivals);
+    if (all_meet) {
+        see_the_others(party);
+    }
+}
+
+FIBER(thread) { /* the argument: which party */
+    before_arriving(number_of(argument));
+    go_on(number_of(argument), vigil_barrier_wait(&barrier));
+}
+
+FIBER(thread_twice) {
+    thread(argument);
+    thread(argument);
+}
+
+static void called(vigil_op *op, int status) {
+    struct party *party = op->data;
+    sim_check(party->waiting, "a callback that was not expected");
+    party->waiting = false;
+    party->status = status;
+    if (status == VIGIL_OK) {
+        go_on((int)(party - parties), status);
+    }
+}
+
+/* Without having written anything down: it may be for the second time. */
+static void arrive(vigil_agent *agent, int number, int64_t timeout_ns) {
+    struct party *party = &parties[number];
+    party->request.op.data = party;
+    int status = vigil_barrier_wait_async(agent, &party->request, &barrier, timeout_ns, called);
+    if (status == VIGIL_PENDING) {
+        party->waiting = true;
+    } else {
+        party->status = status;
+        go_on(number, status);
+    }
+}
+
+FIBER(loop) {
+    vigil_agent *agent = new_agent();
+    before_arriving(number_of(argument));
+    arrive(agent, number_of(argument), VIGIL_FOREVER);
+    run(agent);
+    destroy(agent);
+}
+
+/* ---- Meeting ---- */
+
+static void barrier_two_threads(void) {
+    begin_barrier(2);
+    go("thread 0", thread, 0);
+    go("thread 1", thread, 1);
+}
+
+static void barrier_three_threads(void) {
+    begin_barrier(3);
+    go("thread 0", thread, 0);
+    go("thread 1", thread, 1);
+    go("thread 2", thread, 2);
+}
+
+static void barrier_two_rounds(void) {
+    begin_barrier(2);
+    go("thread 0", thread_twice, 0);
+    go("thread 1", thread_twice, 1);
+}
+
+static void barrier_four_for_two(void) {
+    begin_barrier(2);
+    all_meet = false;
+    go("thread 0", thread, 0);
+    go("thread 1", thread, 1);
+    go("thread 2", thread, 2);
+    go("thread 3", thread, 0);
+}
+
+static void barrier_rounds_wrap(void) {
+    begin_barrier(2);
+    barrier.word = 0xffff0000u;
+    go("thread 0", thread_twice, 0);
+    go("thread 1", thread_twice, 1);
+}
+
+static void barrier_loop_and_thread(void) {
+    begin_barrier(2);
+    go("loop", loop, 0);
+    go("thread", thread, 1);
+}
+
+static void barrier_two_loops(void) {
+    begin_barrier(2);
+    go("loop 0", loop, 0);
+    go("loop 1", loop, 1);
+}
+
+static void barrier_loop_and_threads(void) {
+    begin_barrier(3);
+    go("loop", loop, 0);
+    go("thread 1", thread, 1);
+    go("thread 2", thread, 2);
+}
+
+/* Two requests of one loop's are two parties; it arrives again from the callback. */
+static void called_first(vigil_op *op, int status) {
+    called(op, status);
+    before_arriving(0);
+    arrive(op->agent, 0, VIGIL_FOREVER);
+}
+
+FIBER(loop_of_two) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    before_arriving(0);
+    parties[0].request.op.data = &parties[0];
+    parties[0].waiting = true;
+    int status = vigil_barrier_wait_async(agent, &parties[0].request, &barrier, VIGIL_FOREVER, called_first);
+    sim_check(status == VIGIL_PENDING, "wait_async answers %s", vigil_status_name(status));
+    before_arriving(1);
+    arrive(agent, 1, VIGIL_FOREVER);
+    sim_check(parties[1].status == VIGIL_LAST, "the second is not the last");
+    before_arriving(1);
+    arrive(agent, 1, VIGIL_FOREVER);
+    run(agent);
+    destroy(agent);
+}
+
+static void barrier_loop_alone(void) {
+    begin_barrier(2);
+    go("loop", loop_of_two, 0);
+}
+
+/* A loop that does not run keeps nobody who was there with it. */
+static bool threads_gone(void *unused) {
+    (void)unused;
+    return gone == barrier.parties - 1;
+}
+
+FIBER(slow_loop) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    before_arriving(0);
+    arrive(agent, 0, VIGIL_FOREVER);
+    sim_until(threads_gone, NULL);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(second_thread) {
+    await_in_line(1);
+    thread(argument);
+}
+
+static void barrier_slow_loop(void) {
+    begin_barrier(3);
+    go("loop", slow_loop, 0);
+    go("thread 1", second_thread, 1);
+    go("thread 2", second_thread, 2);
+}
+
+/* ---- Taking it back ---- */
+
+FIBER(thread_500) {
+    int64_t due_ns = vigil_now_ns() + 500;
+    before_arriving(number_of(argument));
+    int status = vigil_barrier_wait_for(&barrier, 500);
+    if (status == VIGIL_TIMED_OUT) {
+        sim_check(vigil_now_ns() >= due_ns, "timed out too early");
+        status = vigil_barrier_wait(&barrier);
+    }
+    go_on(number_of(argument), status);
+}
+
+FIBER(loop_500) {
+    vigil_agent *agent = new_agent();
+    int64_t due_ns = vigil_now_ns() + 500;
+    int number = number_of(argument);
+    before_arriving(number);
+    arrive(agent, number, 500);
+    run(agent);
+    if (parties[number].status == VIGIL_TIMED_OUT) {
+        sim_check(vigil_now_ns() >= due_ns, "timed out too early");
+        arrive(agent, number, VIGIL_FOREVER);
+        run(agent);
+    }
+    destroy(agent);
+}
+
+FIBER(loop_cancels) {
+    vigil_agent *agent = new_agent();
+    int number = number_of(argument);
+    before_arriving(number);
+    arrive(agent, number, VIGIL_FOREVER);
+    int status = vigil_cancel(&parties[number].request.op);
+    if (status == VIGIL_OK) {
+        parties[number].waiting = false;
+        arrive(agent, number, VIGIL_FOREVER);
+    } else {
+        int expected = parties[number].waiting ? VIGIL_ETOOLATE : VIGIL_EIDLE;
+        sim_check(status == expected, "cancel answers %s", vigil_status_name(status));
+    }
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(loop_destroyed) {
+    vigil_agent *agent = new_agent();
+    int number = number_of(argument);
+    before_arriving(number);
+    arrive(agent, number, VIGIL_FOREVER);
+    destroy(agent);
+    if (parties[number].status == VIGIL_CANCELLED) {
+        go_on(number, vigil_barrier_wait(&barrier));
+    }
+}
+
+static void barrier_timeout(void) {
+    begin_barrier(2);
+    sim_moment(1500);
+    go("impatient", thread_500, 0);
+    go("thread", thread, 1);
+}
+
+static void barrier_timeouts(void) {
+    begin_barrier(3);
+    sim_moment(1500);
+    go("impatient 0", thread_500, 0);
+    go("impatient 1", thread_500, 1);
+    go("thread", thread, 2);
+}
+
+static void barrier_async_timeout(void) {
+    begin_barrier(2);
+    sim_moment(1500);
+    go("impatient", loop_500, 0);
+    go("thread", thread, 1);
+}
+
+static void barrier_cancel(void) {
+    begin_barrier(2);
+    go("loop", loop_cancels, 0);
+    go("thread", thread, 1);
+}
+
+static void barrier_cancel_of_three(void) {
+    begin_barrier(3);
+    go("loop", loop_cancels, 0);
+    go("thread 1", thread, 1);
+    go("thread 2", thread, 2);
+}
+
+static void barrier_destroy(void) {
+    begin_barrier(2);
+    go("loop", loop_destroyed, 0);
+    go("thread", thread, 1);
+}
+
+/* ---- Forgotten: nobody touches it any more ---- */
+
+static vigil_barrier *on_heap;
+static bool forgotten;
+static int cancelled;
+
+static bool is_on_heap(void *unused) {
+    (void)unused;
+    return on_heap != NULL;
+}
+
+static bool is_forgotten(void *unused) {
+    (void)unused;
+    return forgotten;
+}
+
+FIBER(forgetter) {
+    (void)argument;
+    vigil_barrier *mine = malloc(sizeof *mine);
+    *mine = (vigil_barrier)VIGIL_BARRIER_INIT(3);
+    on_heap = mine;
+    await_in_line(2);
+    int64_t count = vigil_forget(mine, sizeof *mine);
+    sim_check(count == 2, "%d were forgotten", (int)count);
+    free(mine);
+    forgotten = true;
+}
+
+FIBER(forgotten_thread) {
+    (void)argument;
+    sim_until(is_on_heap, NULL);
+    cancelled += vigil_barrier_wait(on_heap) == VIGIL_CANCELLED;
+}
+
+static void called_cancelled(vigil_op *op, int status) {
+    (void)op;
+    cancelled += status == VIGIL_CANCELLED;
+}
+
+FIBER(forgotten_loop) { /* the argument: whether it just ends */
+    sim_until(is_on_heap, NULL);
+    vigil_agent *agent = new_agent();
+    vigil_barrier_wait_async(agent, &parties[0].request, on_heap, VIGIL_FOREVER, called_cancelled);
+    sim_until(is_forgotten, NULL);
+    if (!argument) {
+        run(agent);
+    }
+    destroy(agent);
+}
+
+static void forget_barrier(int loop_just_ends) {
+    begin_barrier(3);
+    on_heap = NULL;
+    forgotten = false;
+    cancelled = 0;
+    go("forgetter", forgetter, 0);
+    go("loop", forgotten_loop, loop_just_ends);
+    go("thread", forgotten_thread, 0);
+}
+
+static void barrier_forget(void) {
+    forget_barrier(0);
+}
+
+static void barrier_forget_and_destroy(void) {
+    forget_barrier(1);
+}
+
+static void both_cancelled(void) {
+    sim_check(cancelled == 2, "%d were cancelled", cancelled);
+    balance();
+}
+
+/* ---- A once ---- */
+
+#define FAILURE (-100)
+
+static struct turn {
+    vigil_request request;
+    bool waiting;
+    int status;
+} turns[2];
+
+static vigil_once once;
+static uint32_t written; /* by the function, each time */
+static uint32_t attempts;
+static uint32_t failures; /* how many attempts are to fail */
+static unsigned failed;   /* how many calls were told so */
+static unsigned satisfied;
+static bool inside;
+
+static void begin_once(uint32_t fail) {
+    begin();
+    once = (vigil_once)VIGIL_ONCE_INIT;
+    memset(turns, 0, sizeof turns);
+    written = attempts = failed = satisfied = 0;
+    failures = fail;
+    inside = false;
+    sim_name(&once, sizeof once, "once");
+    sim_name(&written, sizeof written, "written");
+}
+
+static void once_is_over(void) {
+    sim_check(vigil_once_is_done(&once), "it is not done");
+    sim_check(attempts == failures + 1, "the function was called %u times", attempts);
+    sim_check(failed == failures, "%u calls were told of a failure", failed);
+    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
+        sim_check(!turns[i].waiting, "turn %u never came", i);
+    }
+    balance();
+}
+
+static int make(void *unused) {
+    (void)unused;
+    sim_check(!inside, "it is called twice at a time");
+    inside = true;
+    sim_check(prim_load_relaxed(&written) == attempts, "what the attempt before did is not seen");
+    prim_store_relaxed(&written, ++attempts);
+    inside = false;
+    return attempts <= failures ? FAILURE : VIGIL_OK;
+}
+
+/* Not before so many have waited for it. */
+static int make_when_awaited(void *count) {
+    await_in_line((uintptr_t)count);
+    return make(NULL);
+}
+
+static void note_end(int status) {
+    if (status == FAILURE) {
+        failed++;
+    } else if (status == VIGIL_OK) {
+        satisfied++;
+        sim_check(vigil_once_is_done(&once), "told that it is done");
+        sim_check(prim_load_relaxed(&written) == failures + 1, "what the function did is not seen");
+    } else {
+        sim_check(status == VIGIL_TIMED_OUT || status == VIGIL_CANCELLED, "call answers %s", vigil_status_name(status));
+    }
+}
+
+FIBER(caller) {
+    (void)argument;
+    note_end(vigil_once_call(&once, make, NULL));
+}
+
+FIBER(first_caller) { /* the argument: how many are to wait */
+    note_end(vigil_once_call(&once, make_when_awaited, argument));
+}
+
+static bool has_begun(void *unused) {
+    (void)unused;
+    return once.word != 0 || attempts;
+}
+
+FIBER(later_caller) {
+    sim_until(has_begun, NULL);
+    caller(argument);
+}
+
+FIBER(later_caller_500) {
+    (void)argument;
+    sim_until(has_begun, NULL);
+    int64_t due_ns = vigil_now_ns() + 500;
+    int status = vigil_once_call_for(&once, make, NULL, 500);
+    sim_check(status != VIGIL_TIMED_OUT || vigil_now_ns() >= due_ns, "timed out too early");
+    note_end(status);
+}
+
+static void turn_comes(vigil_op *op, int status) {
+    struct turn *turn = op->data;
+    sim_check(turn->waiting, "a callback that was not expected");
+    turn->waiting = false;
+    turn->status = status;
+    note_end(status);
+}
+
+static void call_async(vigil_agent *agent, struct turn *turn, int64_t timeout_ns) {
+    turn->request.op.data = turn;
+    int status = vigil_once_call_async(agent, &turn->request, &once, make, NULL, timeout_ns, turn_comes);
+    if (status == VIGIL_PENDING) {
+        turn->waiting = true;
+    } else {
+        turn->status = status;
+        note_end(status);
+    }
+}
+
+FIBER(calling_loop) { /* the argument: its turn */
+    vigil_agent *agent = new_agent();
+    call_async(agent, &turns[number_of(argument)], VIGIL_FOREVER);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(later_loop) {
+    sim_until(has_begun, NULL);
+    calling_loop(argument);
+}
+
+static void once_two_threads(void) {
+    begin_once(0);
+    go("thread 1", caller, 0);
+    go("thread 2", caller, 0);
+}
+
+static void once_three_threads(void) {
+    begin_once(0);
+    go("thread 1", caller, 0);
+    go("thread 2", caller, 0);
+    go("thread 3", caller, 0);
+}
+
+static void once_awaited(void) {
+    begin_once(0);
+    go("first", first_caller, 2);
+    go("thread", later_caller, 0);
+    go("loop", later_loop, 0);
+}
+
+static void once_loop_and_thread(void) {
+    begin_once(0);
+    go("loop", calling_loop, 0);
+    go("thread", caller, 0);
+}
+
+static void once_fails(void) {
+    begin_once(1);
+    go("thread 1", caller, 0);
+    go("thread 2", caller, 0);
+}
+
+static void once_fails_twice(void) {
+    begin_once(2);
+    go("thread 1", caller, 0);
+    go("thread 2", caller, 0);
+    go("thread 3", caller, 0);
+}
+
+static void once_fails_for_loop(void) {
+    begin_once(1);
+    go("first", first_caller, 1);
+    go("loop", later_loop, 0);
+}
+
+static void once_fails_in_loop(void) {
+    begin_once(1);
+    go("loop", calling_loop, 0);
+    go("thread", caller, 0);
+}
+
+static void once_fails_for_all(void) {
+    begin_once(1);
+    go("first", first_caller, 2);
+    go("loop", later_loop, 0);
+    go("thread", later_caller, 0);
+}
+
+/* ---- A loop that takes its time ---- */
+
+static bool somebody_satisfied(void *unused) {
+    (void)unused;
+    return satisfied > 0;
+}
+
+FIBER(slow_calling_loop) {
+    (void)argument;
+    sim_until(has_begun, NULL);
+    vigil_agent *agent = new_agent();
+    call_async(agent, &turns[0], VIGIL_FOREVER);
+    sim_until(somebody_satisfied, NULL);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(caller_behind_loop) {
+    await_in_line(1);
+    caller(argument);
+}
+
+static void once_slow_loop(void) {
+    begin_once(1);
+    go("first", first_caller, 2);
+    go("loop", slow_calling_loop, 0);
+    go("thread", caller_behind_loop, 0);
+}
+
+/* A loop's thread blocks behind its own request. */
+FIBER(loop_behind_itself) {
+    (void)argument;
+    sim_until(has_begun, NULL);
+    vigil_agent *agent = new_agent();
+    call_async(agent, &turns[0], VIGIL_FOREVER);
+    caller(NULL);
+    run(agent);
+    destroy(agent);
+}
+
+static void once_behind_itself(void) {
+    begin_once(1);
+    go("first", first_caller, 2);
+    go("loop", loop_behind_itself, 0);
+}
+
+/* ---- Deadlines, cancel, and agents that end ---- */
+
+FIBER(later_loop_500) {
+    (void)argument;
+    sim_until(has_begun, NULL);
+    vigil_agent *agent = new_agent();
+    int64_t due_ns = vigil_now_ns() + 500;
+    call_async(agent, &turns[0], 500);
+    run(agent);
+    sim_check(turns[0].status != VIGIL_TIMED_OUT || vigil_now_ns() >= due_ns, "timed out too early");
+    destroy(agent);
+}
+
+FIBER(later_loop_cancels) {
+    (void)argument;
+    sim_until(has_begun, NULL);
+    vigil_agent *agent = new_agent();
+    call_async(agent, &turns[0], VIGIL_FOREVER);
+    int status = vigil_cancel(&turns[0].request.op);
+    int expected = turns[0].waiting ? VIGIL_ETOOLATE : VIGIL_EIDLE;
+    sim_check(status == VIGIL_OK || status == expected, "cancel answers %s", vigil_status_name(status));
+    if (status == VIGIL_OK) {
+        sim_check(turns[0].waiting, "cancelled what was not pending");
+        turns[0].waiting = false;
+    }
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(later_loop_destroyed) {
+    (void)argument;
+    sim_until(has_begun, NULL);
+    vigil_agent *agent = new_agent();
+    call_async(agent, &turns[0], VIGIL_FOREVER);
+    destroy(agent);
+}
+
+static void once_timeout(void) {
+    begin_once(0);
+    sim_moment(1500);
+    go("first", caller, 0);
+    go("impatient", later_caller_500, 0);
+    go("thread", caller, 0);
+}
+
+static void once_async_timeout(void) {
+    begin_once(0);
+    sim_moment(1500);
+    go("first", caller, 0);
+    go("impatient", later_loop_500, 0);
+    go("thread", caller, 0);
+}
+
+static void once_fails_timeouts(void) {
+    begin_once(1);
+    sim_moment(1500);
+    go("first", caller, 0);
+    go("impatient", later_caller_500, 0);
+    go("loop", later_loop_500, 0);
+    go("thread", later_caller, 0);
+}
+
+static void once_cancel(void) {
+    begin_once(1);
+    go("first", caller, 0);
+    go("loop", later_loop_cancels, 0);
+    go("thread", later_caller, 0);
+}
+
+static void once_destroy(void) {
+    begin_once(1);
+    go("first", caller, 0);
+    go("loop", later_loop_destroyed, 0);
+    go("thread", later_caller, 0);
+}
+
+/* The second attempt takes until the loop, which has waited for the first one and waits again, is out of patience. */
+static bool loop_has_left(void *unused) {
+    (void)unused;
+    return !turns[0].waiting;
+}
+
+static int make_when_loop_has_left(void *unused) {
+    if (attempts) {
+        sim_until(loop_has_left, NULL);
+    }
+    return make(unused);
+}
+
+FIBER(second_caller) {
+    (void)argument;
+    await_in_line(1);
+    note_end(vigil_once_call(&once, make_when_loop_has_left, NULL));
+}
+
+static void once_waits_again(void) {
+    begin_once(1);
+    sim_moment(1500);
+    go("first", first_caller, 1);
+    go("impatient", later_loop_500, 0);
+    go("thread", second_caller, 0);
+}
+
+const struct sim_scenario barrier_once_scenarios[] = {
+    {"barrier_two_threads", "two threads meet", barrier_two_threads, all_have_met},
+    {"barrier_three_threads", "three threads meet", barrier_three_threads, all_have_met},
+    {"barrier_two_rounds", "two threads meet two times", barrier_two_rounds, all_have_met},
+    {"barrier_rounds_wrap", "the same when the rounds are counted from zero again", barrier_rounds_wrap, all_have_met},
+    {"barrier_four_for_two", "four threads meet by twos", barrier_four_for_two, all_have_met},
+    {"barrier_loop_and_thread", "a loop and a thread meet", barrier_loop_and_thread, all_have_met},
+    {"barrier_two_loops", "two loops meet", barrier_two_loops, all_have_met},
+    {"barrier_loop_and_threads", "a loop and two threads meet", barrier_loop_and_threads, all_have_met},
+    {"barrier_loop_alone", "two requests of one loop's, two times", barrier_loop_alone, all_have_met},
+    {"barrier_slow_loop", "a loop goes on when the threads have", barrier_slow_loop, all_have_met},
+    {"barrier_timeout", "a thread's deadline against the last one", barrier_timeout, all_have_met},
+    {"barrier_timeouts", "two threads' deadlines", barrier_timeouts, all_have_met},
+    {"barrier_async_timeout", "a loop's deadline against the last one", barrier_async_timeout, all_have_met},
+    {"barrier_cancel", "cancel against the last one", barrier_cancel, all_have_met},
+    {"barrier_cancel_of_three", "the same with one more", barrier_cancel_of_three, all_have_met},
+    {"barrier_destroy", "an agent's end against the last one", barrier_destroy, all_have_met},
+    {"barrier_forget", "forgotten and freed, with a thread and a loop there", barrier_forget, both_cancelled},
+    {"barrier_forget_and_destroy", "the same when the loop ends", barrier_forget_and_destroy, both_cancelled},
+    {"once_two_threads", "two threads call", once_two_threads, once_is_over},
+    {"once_three_threads", "three threads call", once_three_threads, once_is_over},
+    {"once_awaited", "a thread and a loop wait for the first caller", once_awaited, once_is_over},
+    {"once_loop_and_thread", "a loop and a thread call", once_loop_and_thread, once_is_over},
+    {"once_fails", "the first of two fails", once_fails, once_is_over},
+    {"once_fails_twice", "the first two of three fail", once_fails_twice, once_is_over},
+    {"once_fails_for_loop", "the first fails, and a loop is next", once_fails_for_loop, once_is_over},
+    {"once_fails_in_loop", "a loop and a thread, and the first fails", once_fails_in_loop, once_is_over},
+    {"once_fails_for_all", "the first fails, and a loop or a thread is next", once_fails_for_all, once_is_over},
+    {"once_slow_loop", "the first fails, and the loop in line does not run", once_slow_loop, once_is_over},
+    {"once_behind_itself", "a loop's thread blocks behind its own request", once_behind_itself, once_is_over},
+    {"once_timeout", "a thread's deadline against the end", once_timeout, once_is_over},
+    {"once_async_timeout", "a loop's deadline against the end", once_async_timeout, once_is_over},
+    {"once_fails_timeouts", "deadlines against a failure", once_fails_timeouts, once_is_over},
+    {"once_cancel", "cancel against a failure", once_cancel, once_is_over},
+    {"once_destroy", "an agent's end against a failure", once_destroy, once_is_over},
+    {"once_waits_again", "a deadline for the second attempt to wait for", once_waits_again, once_is_over},
+    {NULL, NULL, NULL, NULL},
+};

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scenarios for conditions. What they wait for is a number of tokens, which is changed under the mutex alone: whoever
+ * waits forever must get one, or the execution never ends.
+ */
+#include "vigil/cond.h"
+
+#include <string.h>
+
+#include "scenario.h"
+
+#define FIBER(name) static void name(void *argument)
+
+#define UNLOCKED 0u
+#define FAIR     4u
+
+static vigil_mutex mutex;
+static vigil_cond cond, other_cond;
+static int tokens;        /* plain: the simulator sees a race if the mutex does not protect it */
+static int taken;         /* by those who waited */
+static int timed_out;     /* of those who may */
+static int64_t told;      /* what signal and broadcast answered */
+static int64_t signalled; /* waits that ended by a signal */
+
+static struct turn {
+    vigil_request request;
+    bool waiting;
+    int64_t timeout_ns;
+} turns[2];
+
+static void go(const char *name, void (*fiber)(void *)) {
+    sim_go(name, fiber, NULL);
+}
+
+static void begin_with(uint32_t word) {
+    begin();
+    mutex.word = word;
+    cond.word = other_cond.word = 0;
+    memset(turns, 0, sizeof turns);
+    tokens = taken = timed_out = 0;
+    told = signalled = 0;
+    sim_name(&mutex, sizeof mutex, "mutex");
+    sim_name(&cond, sizeof cond, "cond");
+}
+
+static void all_over(void) {
+    sim_check(mutex.word % FAIR == UNLOCKED, "in the end the mutex is %#x", mutex.word);
+    sim_check(tokens == 0, "%d tokens are left", tokens);
+    sim_check(told == signalled, "%d were said to be signalled, but %d were", (int)told, (int)signalled);
+    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) sim_check(!turns[i].waiting, "turn %u never came", i);
+    balance();
+}
+
+static void expect(int status, int expected, const char *call) {
+    sim_check(status == expected, "%s answers %s", call, vigil_status_name(status));
+}
+
+static void lock(void) {
+    expect(vigil_mutex_lock(&mutex), VIGIL_OK, "lock");
+}
+
+static void unlock(void) {
+    expect(vigil_mutex_unlock(&mutex), VIGIL_OK, "unlock");
+}
+
+/* ---- Who waits ---- */
+
+FIBER(taker) {
+    (void)argument;
+    lock();
+    while (!tokens) {
+        expect(vigil_cond_wait(&cond, &mutex), VIGIL_OK, "cond_wait");
+        signalled++;
+    }
+    tokens--;
+    taken++;
+    unlock();
+}
+
+/* Leaves without one at its deadline. */
+FIBER(taker_500) {
+    (void)argument;
+    int64_t due_ns = vigil_now_ns() + 500;
+    lock();
+    while (!tokens) {
+        int status = vigil_cond_wait_for(&cond, &mutex, due_ns - vigil_now_ns());
+        if (status == VIGIL_TIMED_OUT) {
+            sim_check(vigil_now_ns() >= due_ns, "timed out too early");
+            break;
+        }
+        expect(status, VIGIL_OK, "cond_wait_for");
+        signalled++;
+    }
+    if (tokens) {
+        tokens--;
+        taken++;
+    } else {
+        timed_out++;
+    }
+    unlock();
+}
+
+static void look(struct turn *turn, vigil_agent *agent);
+
+static void look_again(vigil_op *op, int status) {
+    struct turn *turn = op->data;
+    sim_check(turn->waiting, "a callback that was not expected");
+    turn->waiting = false;
+    if (status == VIGIL_CANCELLED) return;
+    if (status == VIGIL_TIMED_OUT) {
+        if (tokens) {
+            tokens--;
+            taken++;
+        } else {
+            timed_out++;
+        }
+        unlock();
+        return;
+    }
+    expect(status, VIGIL_OK, "a condition's callback");
+    signalled++;
+    look(turn, op->agent);
+}
+
+/* With the mutex held. */
+static void look(struct turn *turn, vigil_agent *agent) {
+    if (tokens) {
+        tokens--;
+        taken++;
+        unlock();
+        return;
+    }
+    turn->request.op.data = turn;
+    turn->waiting = true;
+    int64_t timeout_ns = turn->timeout_ns ? turn->timeout_ns : VIGIL_FOREVER;
+    expect(vigil_cond_wait_async(agent, &turn->request, &cond, &mutex, timeout_ns, look_again), VIGIL_PENDING,
+           "cond_wait_async");
+}
+
+static void enter(vigil_op *op, int status) {
+    struct turn *turn = op->data;
+    expect(status, VIGIL_OK, "execute_later's callback");
+    look(turn, turn->request.op.agent);
+}
+
+static void start_looking(vigil_agent *agent, struct turn *turn) {
+    turn->request.op.data = turn;
+    turn->request.op.agent = agent; /* for the callback, if it is called at once */
+    vigil_mutex_execute_later(agent, &turn->request, &mutex, VIGIL_FOREVER, enter);
+}
+
+FIBER(loop) { /* the argument: its turn */
+    vigil_agent *agent = new_agent();
+    start_looking(agent, argument);
+    run(agent);
+    destroy(agent);
+}
+
+/* ---- Who signals ---- */
+
+static void give(int count, bool all) {
+    lock();
+    tokens += count;
+    told += all ? vigil_cond_broadcast(&cond) : vigil_cond_signal(&cond);
+    unlock();
+}
+
+FIBER(giver) {
+    (void)argument;
+    give(1, false);
+}
+
+FIBER(giver_of_two) {
+    (void)argument;
+    give(2, true);
+}
+
+FIBER(giver_outside) {
+    (void)argument;
+    lock();
+    tokens++;
+    unlock();
+    told += vigil_cond_signal(&cond);
+}
+
+FIBER(giver_of_two_outside) {
+    (void)argument;
+    lock();
+    tokens += 2;
+    unlock();
+    told += vigil_cond_broadcast(&cond);
+}
+
+static void cond_one(void) {
+    begin_with(UNLOCKED);
+    go("taker", taker);
+    go("giver", giver);
+}
+
+static void cond_outside(void) {
+    begin_with(UNLOCKED);
+    go("taker", taker);
+    go("giver", giver_outside);
+}
+
+static void cond_two_signals(void) {
+    begin_with(UNLOCKED);
+    go("taker 1", taker);
+    go("taker 2", taker);
+    go("giver 1", giver);
+    go("giver 2", giver_outside);
+}
+
+static void cond_broadcast(void) {
+    begin_with(UNLOCKED);
+    go("taker 1", taker);
+    go("taker 2", taker);
+    go("giver", giver_of_two);
+}
+
+static void cond_broadcast_outside(void) {
+    begin_with(UNLOCKED);
+    go("taker 1", taker);
+    go("taker 2", taker);
+    go("giver", giver_of_two_outside);
+}
+
+static void cond_fair(void) {
+    begin_with(FAIR);
+    go("taker 1", taker);
+    go("taker 2", taker);
+    go("giver", giver_of_two_outside);
+}
+
+static void cond_loop(void) {
+    begin_with(UNLOCKED);
+    sim_go("loop", loop, &turns[0]);
+    go("giver", giver);
+}
+
+static void cond_loop_and_thread(void) {
+    begin_with(UNLOCKED);
+    sim_go("loop", loop, &turns[0]);
+    go("taker", taker);
+    go("giver", giver_of_two);
+}
+
+static void cond_fair_loop_and_thread(void) {
+    begin_with(FAIR);
+    sim_go("loop", loop, &turns[0]);
+    go("taker", taker);
+    go("giver", giver_of_two_outside);
+}
+
+/* ---- Deadlines: a token is taken, or nobody was there in time and it stays ---- */
+
+static void one_or_timed_out(void) {
+    sim_check(taken + timed_out == 1 && tokens == timed_out, "%d taken, %d timed out, %d left", taken, timed_out,
+              tokens);
+    tokens = 0;
+    all_over();
+}
+
+static void cond_timeout(void) {
+    begin_with(UNLOCKED);
+    sim_moment(1500);
+    go("taker", taker_500);
+    go("giver", giver);
+}
+
+static void cond_async_timeout(void) {
+    begin_with(UNLOCKED);
+    sim_moment(1500);
+    turns[0].timeout_ns = 500;
+    sim_go("loop", loop, &turns[0]);
+    go("giver", giver_outside);
+}
+
+/* One of the two may time out; a signal that it has got it uses. */
+static void cond_timeout_beside(void) {
+    begin_with(UNLOCKED);
+    sim_moment(1500);
+    go("impatient", taker_500);
+    go("taker", taker);
+    go("giver", giver);
+    go("giver 2", giver_outside);
+}
+
+static void two_or_timed_out(void) {
+    sim_check(taken + timed_out == 2 && tokens == timed_out, "%d taken, %d timed out, %d left", taken, timed_out,
+              tokens);
+    tokens = 0;
+    all_over();
+}
+
+/* ---- A signal that came to somebody who is gone goes on to the next ---- */
+
+static bool waiting_for_mutex(void *unused) {
+    (void)unused;
+    return signalled > 0; /* by the one who cancels */
+}
+
+static bool loop_waited;
+
+static bool loop_waits(void *unused) {
+    (void)unused;
+    loop_waited = loop_waited || (turns[0].waiting && in_line() == 2);
+    return loop_waited;
+}
+
+/* Takes its first request back when its signal has arrived and it waits for the mutex, or before, or not at all. */
+FIBER(loop_that_cancels) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    start_looking(agent, &turns[0]);
+    sim_until(loop_waits, NULL);
+    for (int i = 0; i < 2; i++) {
+        vigil_agent_dispatch(agent);
+        if (turns[0].waiting && vigil_cancel(&turns[0].request.op) == VIGIL_OK) turns[0].waiting = false;
+    }
+    signalled++; /* whether or not it was signalled: see below */
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(second_taker) {
+    (void)argument;
+    await_in_line(1);
+    lock();
+    while (!tokens) expect(vigil_cond_wait(&cond, &mutex), VIGIL_OK, "cond_wait");
+    tokens--;
+    unlock();
+}
+
+FIBER(signaller) {
+    (void)argument;
+    sim_until(loop_waits, NULL);
+    lock();
+    tokens++;
+    vigil_cond_signal(&cond);
+    sim_until(waiting_for_mutex, NULL);
+    unlock();
+}
+
+static void cond_cancel(void) {
+    begin_with(UNLOCKED);
+    loop_waited = false;
+    go("loop", loop_that_cancels);
+    go("taker", second_taker);
+    go("signaller", signaller);
+}
+
+FIBER(loop_that_ends) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    start_looking(agent, &turns[0]);
+    sim_until(loop_waits, NULL);
+    vigil_agent_dispatch(agent);
+    destroy(agent);
+    signalled++;
+}
+
+static void cond_end(void) {
+    begin_with(UNLOCKED);
+    loop_waited = false;
+    go("loop", loop_that_ends);
+    go("taker", second_taker);
+    go("signaller", signaller);
+}
+
+static void signalled_one_way_or_other(void) {
+    told = signalled;
+    all_over();
+}
+
+const struct sim_scenario cond_scenarios[] = {
+    {"cond_one", "a thread waits, another signals", cond_one, all_over},
+    {"cond_outside", "the same without the mutex held", cond_outside, all_over},
+    {"cond_two_signals", "two wait, two signal", cond_two_signals, all_over},
+    {"cond_broadcast", "two wait, one tells both", cond_broadcast, all_over},
+    {"cond_broadcast_outside", "the same without the mutex held", cond_broadcast_outside, all_over},
+    {"cond_fair", "the same with a fair mutex", cond_fair, all_over},
+    {"cond_loop", "a loop waits, a thread signals", cond_loop, all_over},
+    {"cond_loop_and_thread", "a loop and a thread wait, one tells both", cond_loop_and_thread, all_over},
+    {"cond_fair_loop_and_thread", "the same with a fair mutex", cond_fair_loop_and_thread, all_over},
+    {"cond_timeout", "a thread's deadline against a signal", cond_timeout, one_or_timed_out},
+    {"cond_async_timeout", "a loop's deadline against a signal", cond_async_timeout, one_or_timed_out},
+    {"cond_timeout_beside", "the same with another beside it", cond_timeout_beside, two_or_timed_out},
+    {"cond_cancel", "cancel against a signal", cond_cancel, signalled_one_way_or_other},
+    {"cond_end", "an agent's end against a signal", cond_end, signalled_one_way_or_other},
+    {NULL, NULL, NULL, NULL},
+};

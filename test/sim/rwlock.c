@@ -1,0 +1,818 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scenarios for the lock for readers and writers, which threads and event loops share.
+ *
+ * Whoever holds it calls enter() and leave(), which fail when a writer is inside with anybody else, or when what the
+ * writer before wrote is not seen. In most of them somebody holds the lock at first, so that the others have to wait.
+ * Whoever waits forever must get it, or the execution never ends; in the end it must be free, and nobody in line.
+ */
+#include "vigil/rwlock.h"
+
+#include <string.h>
+
+#include "scenario.h"
+
+#define FIBER(name) static void name(void *argument)
+
+#define WRITER  1u
+#define WAITERS 2u
+#define READER  16u
+
+#define PATIENCE_NS 500000
+
+static void go(const char *name, void (*fiber)(void *)) {
+    sim_go(name, fiber, NULL);
+}
+
+/* ---- Parts ---- */
+
+/* An asynchronous request, and what becomes of it. */
+struct turn {
+    vigil_request request;
+    bool writes, waiting;
+    int status;
+};
+
+static vigil_rwlock rwlock;
+static struct turn turns[3];
+static uint32_t written; /* by each writer */
+static uint32_t entered;
+static int readers, writers;         /* inside */
+static int had_readers, had_writers; /* threads that have been inside */
+static bool had_loop;
+
+static void begin_with(uint32_t word) {
+    begin();
+    rwlock.word = word;
+    memset(turns, 0, sizeof turns);
+    written = entered = 0;
+    readers = word == READER;
+    writers = word == WRITER;
+    had_readers = had_writers = 0;
+    had_loop = false;
+    sim_name(&rwlock, sizeof rwlock, "rwlock");
+    sim_name(&written, sizeof written, "written");
+}
+
+static void all_over(void) {
+    sim_check(!(rwlock.word & ~WAITERS), "in the end the word is %#x", rwlock.word);
+    sim_check(!readers && !writers, "somebody is still inside");
+    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
+        sim_check(!turns[i].waiting, "turn %u never came", i);
+    }
+    balance();
+}
+
+static void expect(int status, int expected, const char *call) {
+    sim_check(status == expected, "%s answers %s", call, vigil_status_name(status));
+}
+
+static void enter(bool writes) {
+    *(writes ? &writers : &readers) += 1;
+    sim_check(writers == 0 || writers + readers == 1, "%d writers and %d readers", writers, readers);
+    sim_check(prim_load_relaxed(&written) == entered, "what the writer before wrote is not seen");
+    if (writes) {
+        prim_store_relaxed(&written, ++entered);
+    }
+}
+
+static void leave(bool writes) {
+    *(writes ? &writers : &readers) -= 1;
+    int status = writes ? vigil_rwlock_write_unlock(&rwlock) : vigil_rwlock_read_unlock(&rwlock);
+    expect(status, VIGIL_OK, "unlock");
+}
+
+static void lock(bool writes) {
+    expect(writes ? vigil_rwlock_write_lock(&rwlock) : vigil_rwlock_read_lock(&rwlock), VIGIL_OK, "lock");
+    enter(writes);
+    *(writes ? &had_writers : &had_readers) += 1;
+}
+
+FIBER(reader) {
+    (void)argument;
+    lock(false);
+    leave(false);
+}
+
+FIBER(writer) {
+    (void)argument;
+    lock(true);
+    leave(true);
+}
+
+FIBER(second_reader) {
+    await_in_line(1);
+    reader(argument);
+}
+
+FIBER(second_writer) {
+    await_in_line(1);
+    writer(argument);
+}
+
+FIBER(third_reader) {
+    await_in_line(2);
+    reader(argument);
+}
+
+/* They hold the lock from the beginning. */
+FIBER(writing_holder) {
+    (void)argument;
+    leave(true);
+}
+
+FIBER(reading_holder) {
+    (void)argument;
+    leave(false);
+}
+
+FIBER(writing_holder_of_line) { /* the argument: how many are in line before it unlocks */
+    await_in_line((uintptr_t)argument);
+    leave(true);
+}
+
+FIBER(reading_holder_of_line) {
+    await_in_line((uintptr_t)argument);
+    leave(false);
+}
+
+static void come(vigil_op *op, int status) {
+    struct turn *turn = op->data;
+    sim_check(turn->waiting, "a callback that was not expected");
+    turn->waiting = false;
+    turn->status = status;
+    if (status == VIGIL_OK) {
+        enter(turn->writes);
+        had_loop = true;
+        leave(turn->writes);
+    }
+}
+
+static void ask(vigil_agent *agent, struct turn *turn, bool writes, int64_t timeout_ns) {
+    turn->request.op.data = turn;
+    turn->writes = writes;
+    turn->waiting = true;
+    int status = writes ? vigil_rwlock_write_lock_async(agent, &turn->request, &rwlock, timeout_ns, come)
+                        : vigil_rwlock_read_lock_async(agent, &turn->request, &rwlock, timeout_ns, come);
+    bool timed_out = status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER;
+    sim_check(status == VIGIL_PENDING || status == VIGIL_OK || timed_out, "lock_async answers %s",
+              vigil_status_name(status));
+    if (status != VIGIL_PENDING) {
+        come(&turn->request.op, status);
+    }
+}
+
+/* Never too late: until its callback it has nothing that could be lost. */
+static void cancel_turn(struct turn *turn) {
+    expect(vigil_cancel(&turn->request.op), turn->waiting ? VIGIL_OK : VIGIL_EIDLE, "cancel");
+    turn->waiting = false;
+}
+
+static void loop_until(bool writes, bool (*may_run)(void *)) {
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], writes, VIGIL_FOREVER);
+    if (may_run) sim_until(may_run, NULL);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(reading_loop) {
+    (void)argument;
+    loop_until(false, NULL);
+}
+
+FIBER(writing_loop) {
+    (void)argument;
+    loop_until(true, NULL);
+}
+
+/* ---- Readers together, writers alone, nobody forgotten ---- */
+
+static void rwlock_readers_and_writer(void) {
+    begin_with(0);
+    go("reader 1", reader);
+    go("reader 2", reader);
+    go("writer", writer);
+}
+
+static void rwlock_writers_and_reader(void) {
+    begin_with(0);
+    go("writer 1", writer);
+    go("writer 2", writer);
+    go("reader", reader);
+}
+
+static void rwlock_line(void) {
+    begin_with(WRITER);
+    go("reader 1", reader);
+    go("writer", second_writer);
+    go("reader 2", third_reader);
+    sim_go("holder", writing_holder_of_line, (void *)3);
+}
+
+static void rwlock_against_reader(void) {
+    begin_with(READER);
+    go("writer 1", writer);
+    go("writer 2", writer);
+    go("reader", reader);
+    go("holder", reading_holder);
+}
+
+static void rwlock_loop_reads(void) {
+    begin_with(WRITER);
+    go("loop", reading_loop);
+    go("writer", writer);
+    go("holder", writing_holder);
+}
+
+static void rwlock_loop_writes(void) {
+    begin_with(READER);
+    go("loop", writing_loop);
+    go("reader", reader);
+    go("holder", reading_holder);
+}
+
+static void rwlock_loop_and_thread_write(void) {
+    begin_with(0);
+    go("loop", writing_loop);
+    go("writer", writer);
+}
+
+/* Each stays until the other is inside. */
+static bool both_read(void *unused) {
+    (void)unused;
+    return had_readers == 2;
+}
+
+FIBER(sociable_reader) {
+    (void)argument;
+    lock(false);
+    sim_until(both_read, NULL);
+    leave(false);
+}
+
+static void rwlock_together(void) {
+    begin_with(WRITER);
+    go("reader 1", sociable_reader);
+    go("reader 2", sociable_reader);
+    go("holder", writing_holder);
+}
+
+/* Somebody who will not wait after all is counted for a moment, and a writer may see that. */
+FIBER(hasty_reader) {
+    (void)argument;
+    if (vigil_rwlock_read_lock_for(&rwlock, 0) == VIGIL_OK) {
+        enter(false);
+        leave(false);
+    }
+}
+
+static void rwlock_counted_for_a_moment(void) {
+    begin_with(WRITER);
+    go("reader", hasty_reader);
+    go("writer", writer);
+    go("holder", writing_holder);
+}
+
+/* ---- New readers wait behind a writer ---- */
+
+FIBER(passing_reader) {
+    (void)argument;
+    await_in_line(1);
+    if (vigil_rwlock_read_trylock(&rwlock) == VIGIL_OK) {
+        sim_check(had_writers || had_loop, "a reader passes a writer");
+        enter(false);
+        leave(false);
+    }
+    leave(false); /* the reader that was there */
+}
+
+static void rwlock_writer_before_reader(void) {
+    begin_with(READER);
+    go("writer", writer);
+    go("reader", passing_reader);
+}
+
+static void rwlock_writing_loop_before_reader(void) {
+    begin_with(READER);
+    go("loop", writing_loop);
+    go("reader", passing_reader);
+}
+
+/* ---- A writer that leaves lets the readers in that wait behind it, while another one reads ---- */
+
+static bool a_reader_had_it(void *unused) {
+    (void)unused;
+    return had_readers > 0;
+}
+
+FIBER(staying_holder) {
+    (void)argument;
+    sim_until(a_reader_had_it, NULL);
+    leave(false);
+}
+
+FIBER(writer_500) {
+    (void)argument;
+    int64_t due_ns = vigil_now_ns() + 500;
+    int status = vigil_rwlock_write_lock_for(&rwlock, 500);
+    if (status == VIGIL_OK) {
+        enter(true);
+        leave(true);
+    } else {
+        expect(status, VIGIL_TIMED_OUT, "write_lock_for");
+        sim_check(vigil_now_ns() >= due_ns, "timed out too early");
+    }
+}
+
+FIBER(writing_loop_500) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], true, 500);
+    run(agent);
+    destroy(agent);
+}
+
+/* Until a reader stands behind it, unless that was faster. */
+static bool two_in_line(void *unused) {
+    (void)unused;
+    return in_line() >= 2 || had_readers;
+}
+
+FIBER(writing_loop_cancels) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], true, VIGIL_FOREVER);
+    sim_until(two_in_line, NULL);
+    cancel_turn(&turns[0]);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(writing_loop_destroyed) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], true, VIGIL_FOREVER);
+    sim_until(two_in_line, NULL);
+    destroy(agent);
+}
+
+/* It does not stand in line at all, nor does anybody else. */
+FIBER(writing_loop_tries) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], true, 0);
+    reader(NULL);
+    destroy(agent);
+}
+
+static void leaves_behind_reader(const char *name, void (*fiber)(void *)) {
+    begin_with(READER);
+    sim_moment(1500);
+    go(name, fiber);
+    go("reader", reader);
+    go("holder", staying_holder);
+}
+
+static void rwlock_timeout(void) {
+    leaves_behind_reader("writer", writer_500);
+}
+
+static void rwlock_async_timeout(void) {
+    leaves_behind_reader("loop", writing_loop_500);
+}
+
+static void rwlock_cancel(void) {
+    leaves_behind_reader("loop", writing_loop_cancels);
+}
+
+static void rwlock_destroy(void) {
+    leaves_behind_reader("loop", writing_loop_destroyed);
+}
+
+static void rwlock_async_try(void) {
+    begin_with(READER);
+    go("loop", writing_loop_tries);
+    go("holder", staying_holder);
+}
+
+/* The same when it may have been called. */
+static void leaves_when_called(const char *name, void (*fiber)(void *)) {
+    begin_with(READER);
+    sim_moment(1500);
+    go(name, fiber);
+    go("writer", writer);
+    go("holder", reading_holder);
+}
+
+static void rwlock_timeout_when_called(void) {
+    leaves_when_called("writer 500", writer_500);
+}
+
+static void rwlock_async_timeout_when_called(void) {
+    leaves_when_called("loop", writing_loop_500);
+}
+
+FIBER(writing_loop_cancels_soon) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], true, VIGIL_FOREVER);
+    cancel_turn(&turns[0]);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(writing_loop_destroyed_soon) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], true, VIGIL_FOREVER);
+    destroy(agent);
+}
+
+static void rwlock_cancel_when_called(void) {
+    leaves_when_called("loop", writing_loop_cancels_soon);
+}
+
+static void rwlock_destroy_when_called(void) {
+    leaves_when_called("loop", writing_loop_destroyed_soon);
+}
+
+/* ---- A queue of one loop's ---- */
+
+FIBER(loop_of_three) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    for (int i = 0; i < 3; i++) ask(agent, &turns[i], i == 1, VIGIL_FOREVER);
+    run(agent);
+    destroy(agent);
+}
+
+static void rwlock_queue(void) {
+    begin_with(WRITER);
+    go("loop", loop_of_three);
+    go("writer", writer);
+    go("holder", writing_holder);
+}
+
+/* The first one is to write, the next, which inherits its place, to read: it gets that while another one reads. */
+static bool loop_had_it(void *unused) {
+    (void)unused;
+    return had_loop;
+}
+
+FIBER(loop_with_heir) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], true, VIGIL_FOREVER);
+    ask(agent, &turns[1], false, VIGIL_FOREVER);
+    cancel_turn(&turns[0]);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(holder_for_loop) {
+    (void)argument;
+    sim_until(loop_had_it, NULL);
+    leave(false);
+}
+
+static void rwlock_heir(void) {
+    begin_with(READER);
+    go("loop", loop_with_heir);
+    go("holder", holder_for_loop);
+}
+
+/* ---- A loop that takes its time ---- */
+
+static bool a_thread_had_it(void *unused) {
+    (void)unused;
+    return had_readers + had_writers > 0;
+}
+
+FIBER(slow_reading_loop) {
+    (void)argument;
+    loop_until(false, a_thread_had_it);
+}
+
+FIBER(slow_writing_loop) {
+    (void)argument;
+    loop_until(true, a_thread_had_it);
+}
+
+FIBER(holder_for_long) {
+    await_in_line((uintptr_t)argument);
+    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    leave(true);
+}
+
+static void rwlock_slow_reading_loop(void) {
+    begin_with(WRITER);
+    go("loop", slow_reading_loop);
+    go("writer", second_writer);
+    sim_go("holder", writing_holder_of_line, (void *)2);
+}
+
+static void rwlock_slow_writing_loop(void) {
+    begin_with(READER);
+    go("loop", slow_writing_loop);
+    go("reader", second_reader);
+    sim_go("holder", reading_holder_of_line, (void *)2);
+}
+
+static void rwlock_reserved_for_slow_reading_loop(void) {
+    begin_with(WRITER);
+    go("loop", slow_reading_loop);
+    go("writer", second_writer);
+    sim_go("holder", holder_for_long, (void *)2);
+}
+
+static void rwlock_reserved_for_slow_writing_loop(void) {
+    begin_with(WRITER);
+    go("loop", slow_writing_loop);
+    go("reader", second_reader);
+    sim_go("holder", holder_for_long, (void *)2);
+}
+
+/* A thread of an event loop blocks behind its own request. */
+FIBER(loop_that_blocks) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], true, VIGIL_FOREVER);
+    reader(NULL);
+    run(agent);
+    destroy(agent);
+}
+
+static void rwlock_behind_itself(void) {
+    begin_with(READER);
+    go("loop", loop_that_blocks);
+    go("holder", reading_holder);
+}
+
+/* Reserved for a loop that is to write, but does not run before two threads behind it read together. */
+FIBER(very_slow_writing_loop) {
+    (void)argument;
+    loop_until(true, both_read);
+}
+
+FIBER(second_sociable_reader) {
+    await_in_line(1);
+    sociable_reader(argument);
+}
+
+static void rwlock_further(void) {
+    begin_with(WRITER);
+    go("loop", very_slow_writing_loop);
+    go("reader 1", second_sociable_reader);
+    go("reader 2", second_sociable_reader);
+    sim_go("holder", holder_for_long, (void *)3);
+}
+
+/* The guard of what is reserved for a loop that does not run has a deadline of its own, and another waits behind it. */
+static bool guard_left;
+
+FIBER(guard) {
+    (void)argument;
+    await_in_line(1);
+    if (vigil_rwlock_write_lock_for(&rwlock, PATIENCE_NS + 500) == VIGIL_OK) {
+        enter(true);
+        leave(true);
+    }
+    guard_left = true;
+}
+
+static bool three_in_line(void *unused) {
+    (void)unused;
+    return in_line() == (guard_left ? 2 : 3);
+}
+
+FIBER(holder_of_three_for_long) {
+    (void)argument;
+    sim_until(three_in_line, NULL);
+    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    leave(true);
+}
+
+static void rwlock_guard_with_deadline(void) {
+    begin_with(WRITER);
+    guard_left = false;
+    go("loop", slow_writing_loop);
+    go("guard", guard);
+    go("reader", third_reader);
+    go("holder", holder_of_three_for_long);
+}
+
+/* ---- Patience ---- */
+
+/* Once somebody has waited for long, no newcomer gets it before him. */
+FIBER(barger) {
+    (void)argument;
+    await_in_line(1);
+    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    leave(true);
+    if (vigil_rwlock_write_trylock(&rwlock) == VIGIL_OK) {
+        sim_check(had_readers || had_writers || had_loop, "what was reserved is taken to write");
+        enter(true);
+        leave(true);
+    }
+}
+
+FIBER(reading_barger) {
+    (void)argument;
+    await_in_line(1);
+    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    leave(true);
+    if (vigil_rwlock_read_trylock(&rwlock) == VIGIL_OK) {
+        sim_check(had_writers, "what was reserved is taken to read");
+        enter(false);
+        leave(false);
+    }
+}
+
+static void rwlock_patience_of_writer(void) {
+    begin_with(WRITER);
+    go("writer", writer);
+    go("barger", reading_barger);
+}
+
+static void rwlock_patience_of_reader(void) {
+    begin_with(WRITER);
+    go("reader", reader);
+    go("barger", barger);
+}
+
+static void rwlock_patience_of_loop(void) {
+    begin_with(WRITER);
+    go("loop", writing_loop);
+    go("barger", barger);
+}
+
+/* ---- Downgrade ---- */
+
+static void downgrade(void) {
+    uint32_t before = entered;
+    writers--;
+    readers++;
+    expect(vigil_rwlock_downgrade(&rwlock), VIGIL_OK, "downgrade");
+    sim_check(entered == before && !writers, "another one writes while the lock is downgraded");
+}
+
+FIBER(downgrading_writer) {
+    (void)argument;
+    lock(true);
+    downgrade();
+    leave(false);
+}
+
+static void rwlock_downgrade(void) {
+    begin_with(0);
+    go("downgrading", downgrading_writer);
+    go("writer", writer);
+    go("reader", reader);
+}
+
+/* A reader that waits is let in, though the lock is not given up. */
+FIBER(downgrading_holder) {
+    (void)argument;
+    await_in_line(1);
+    downgrade();
+    sim_until(a_reader_had_it, NULL);
+    leave(false);
+}
+
+static void rwlock_downgrade_lets_in(void) {
+    begin_with(WRITER);
+    go("reader", reader);
+    go("holder", downgrading_holder);
+}
+
+/* ---- Not held ---- */
+
+static int unlocked;
+
+static void count_unlock(int status) {
+    unlocked += status == VIGIL_OK;
+    sim_check(status == VIGIL_OK || status == VIGIL_ENOTHELD, "unlock answers %s", vigil_status_name(status));
+}
+
+FIBER(read_unlocks) {
+    (void)argument;
+    count_unlock(vigil_rwlock_read_unlock(&rwlock));
+}
+
+FIBER(write_unlocks) {
+    (void)argument;
+    count_unlock(vigil_rwlock_write_unlock(&rwlock));
+}
+
+static void unlocked_twice(uint32_t word, void (*unlocker)(void *)) {
+    begin_with(word);
+    readers = writers = unlocked = 0;
+    go("one", unlocker);
+    go("other", unlocker);
+}
+
+static void rwlock_read_unlocked_twice(void) {
+    unlocked_twice(READER, read_unlocks);
+}
+
+static void rwlock_write_unlocked_twice(void) {
+    unlocked_twice(WRITER, write_unlocks);
+}
+
+static void rwlock_contended_unlocked_twice(void) {
+    unlocked_twice(READER | WAITERS, read_unlocks);
+}
+
+static void unlocked_once(void) {
+    sim_check(unlocked == 1, "unlocked %d times", unlocked);
+    all_over();
+}
+
+/* ---- Forget ---- */
+
+static int64_t forgotten;
+static int cancelled;
+
+FIBER(reader_or_forgotten) {
+    (void)argument;
+    int status = vigil_rwlock_read_lock(&rwlock);
+    if (status == VIGIL_OK) {
+        enter(false);
+        leave(false);
+    } else {
+        expect(status, VIGIL_CANCELLED, "read_lock");
+        cancelled++;
+    }
+}
+
+FIBER(loop_or_forgotten) {
+    writing_loop(argument);
+    cancelled += turns[0].status == VIGIL_CANCELLED;
+}
+
+FIBER(forgetter) {
+    (void)argument;
+    forgotten = vigil_forget(&rwlock, sizeof rwlock);
+}
+
+static void rwlock_forget(void) {
+    begin_with(WRITER);
+    forgotten = cancelled = 0;
+    go("reader", reader_or_forgotten);
+    go("loop", loop_or_forgotten);
+    go("forgetter", forgetter);
+    go("holder", writing_holder);
+}
+
+static void forgotten_are_cancelled(void) {
+    sim_check(forgotten == cancelled, "forget answers %d, but %d were cancelled", (int)forgotten, cancelled);
+    all_over();
+}
+
+const struct sim_scenario rwlock_scenarios[] = {
+    {"rwlock_readers_and_writer", "two read, one writes", rwlock_readers_and_writer, all_over},
+    {"rwlock_writers_and_reader", "two write, one reads", rwlock_writers_and_reader, all_over},
+    {"rwlock_line", "a reader, a writer and a reader in line", rwlock_line, all_over},
+    {"rwlock_against_reader", "two writers and a reader against a reader", rwlock_against_reader, all_over},
+    {"rwlock_loop_reads", "a loop reads, two threads write", rwlock_loop_reads, all_over},
+    {"rwlock_loop_writes", "a loop writes, two threads read", rwlock_loop_writes, all_over},
+    {"rwlock_loop_and_thread_write", "a loop and a thread write", rwlock_loop_and_thread_write, all_over},
+    {"rwlock_together", "two in line read together", rwlock_together, all_over},
+    {"rwlock_counted_for_a_moment", "one reads, if at once, two write", rwlock_counted_for_a_moment, all_over},
+    {"rwlock_writer_before_reader", "a reader comes when a writer waits", rwlock_writer_before_reader, all_over},
+    {"rwlock_writing_loop_before_reader", "the same with a loop", rwlock_writing_loop_before_reader, all_over},
+    {"rwlock_timeout", "a writer's deadline, and a reader behind it", rwlock_timeout, all_over},
+    {"rwlock_async_timeout", "the same of a loop", rwlock_async_timeout, all_over},
+    {"rwlock_cancel", "a loop that is to write cancels, and a reader behind it", rwlock_cancel, all_over},
+    {"rwlock_destroy", "a loop that is to write ends, and a reader behind it", rwlock_destroy, all_over},
+    {"rwlock_async_try", "a loop tries to write, and then its thread reads", rwlock_async_try, all_over},
+    {"rwlock_timeout_when_called", "a writer's deadline against unlock", rwlock_timeout_when_called, all_over},
+    {"rwlock_async_timeout_when_called", "the same of a loop", rwlock_async_timeout_when_called, all_over},
+    {"rwlock_cancel_when_called", "cancel against unlock", rwlock_cancel_when_called, all_over},
+    {"rwlock_destroy_when_called", "an agent's end against unlock", rwlock_destroy_when_called, all_over},
+    {"rwlock_queue", "three requests of one loop's beside a writer", rwlock_queue, all_over},
+    {"rwlock_heir", "a request to read inherits the place of one to write", rwlock_heir, all_over},
+    {"rwlock_slow_reading_loop", "a loop is called, but waits for a writer behind it", rwlock_slow_reading_loop,
+     all_over},
+    {"rwlock_slow_writing_loop", "a loop is called, but waits for a reader behind it", rwlock_slow_writing_loop,
+     all_over},
+    {"rwlock_reserved_for_slow_reading_loop", "the same with a reservation", rwlock_reserved_for_slow_reading_loop,
+     all_over},
+    {"rwlock_reserved_for_slow_writing_loop", "the same with a reservation", rwlock_reserved_for_slow_writing_loop,
+     all_over},
+    {"rwlock_behind_itself", "a loop's thread blocks behind its own request", rwlock_behind_itself, all_over},
+    {"rwlock_further", "two readers behind a loop that does not run", rwlock_further, all_over},
+    {"rwlock_guard_with_deadline", "who guards a reservation gives up", rwlock_guard_with_deadline, all_over},
+    {"rwlock_patience_of_writer", "a writer gets what is reserved for it", rwlock_patience_of_writer, all_over},
+    {"rwlock_patience_of_reader", "a reader gets what is reserved for it", rwlock_patience_of_reader, all_over},
+    {"rwlock_patience_of_loop", "a loop gets what is reserved for it", rwlock_patience_of_loop, all_over},
+    {"rwlock_downgrade", "one downgrades, others write and read", rwlock_downgrade, all_over},
+    {"rwlock_downgrade_lets_in", "a reader in line is let in", rwlock_downgrade_lets_in, all_over},
+    {"rwlock_read_unlocked_twice", "two unlock what one reads", rwlock_read_unlocked_twice, unlocked_once},
+    {"rwlock_write_unlocked_twice", "two unlock what one writes", rwlock_write_unlocked_twice, unlocked_once},
+    {"rwlock_contended_unlocked_twice", "two unlock what is waited for", rwlock_contended_unlocked_twice,
+     unlocked_once},
+    {"rwlock_forget", "forget against unlock", rwlock_forget, forgotten_are_cancelled},
+    {NULL, NULL, NULL, NULL},
+};

@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scenarios for the semaphore, which threads and event loops share.
+ *
+ * There are `supply` permits, some of which are held at first. Nobody may hold what there is not; whoever waits forever
+ * must get his, or the execution never ends; and in the end all permits are there again, and nobody in line.
+ */
+#include "vigil/sem.h"
+
+#include <string.h>
+
+#include "scenario.h"
+
+#define FIBER(name) static void name(void *argument)
+
+#define WAITERS  1u
+#define RESERVED 2u
+#define SAVED    4u
+#define PERMIT   8u
+
+#define PATIENCE_NS 500000
+
+/* ---- Parts ---- */
+
+/* An asynchronous request, and what becomes of it. */
+struct turn {
+    vigil_request request;
+    uint32_t permits;
+    bool waiting;
+    int status;
+};
+
+static vigil_sem sem;
+static struct turn turns[3];
+static uint32_t supply, held;
+static uint32_t written; /* by each who holds the only permit */
+static uint32_t entered;
+static int had; /* how many threads have had their permits */
+static bool had_loop;
+
+static void begin_with(uint32_t all, uint32_t held_at_first) {
+    begin();
+    sem.word = (all - held_at_first) * PERMIT;
+    memset(turns, 0, sizeof turns);
+    supply = all;
+    held = held_at_first;
+    written = entered = 0;
+    had = 0;
+    had_loop = false;
+    sim_name(&sem, sizeof sem, "sem");
+    sim_name(&written, sizeof written, "written");
+}
+
+static void all_over(void) {
+    sim_check(held == 0, "%u permits are still held", held);
+    sim_check(sem.word / PERMIT == supply, "in the end there are %u permits", sem.word / PERMIT);
+    sim_check(!(sem.word & (RESERVED | SAVED)), "in the end the word is %#x", sem.word);
+    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
+        sim_check(!turns[i].waiting, "turn %u never came", i);
+    }
+    balance();
+}
+
+static void expect(int status, int expected, const char *call) {
+    sim_check(status == expected, "%s answers %s", call, vigil_status_name(status));
+}
+
+static void hold(uint32_t permits) {
+    held += permits;
+    sim_check(held <= supply, "%u permits of %u are held", held, supply);
+    if (supply == 1) { /* it is a mutex */
+        sim_check(prim_load_relaxed(&written) == entered, "what the holder before wrote is not seen");
+        prim_store_relaxed(&written, ++entered);
+    }
+}
+
+static void release(uint32_t permits) {
+    held -= permits;
+    expect(vigil_sem_release(&sem, permits), VIGIL_OK, "release");
+}
+
+/* How many permits, as a fiber's argument. */
+static uint32_t count_of(void *argument) {
+    return (uint32_t)(uintptr_t)argument;
+}
+
+static void go(const char *name, void (*fiber)(void *), uintptr_t permits) {
+    sim_go(name, fiber, (void *)permits);
+}
+
+FIBER(thread) {
+    expect(vigil_sem_acquire(&sem, count_of(argument)), VIGIL_OK, "acquire");
+    hold(count_of(argument));
+    had++;
+    release(count_of(argument));
+}
+
+FIBER(second_thread) {
+    await_in_line(1);
+    thread(argument);
+}
+
+/* Holds permits from the beginning, and releases them one by one. */
+FIBER(holder) {
+    for (uint32_t i = count_of(argument); i; i--) release(1);
+}
+
+FIBER(holder_at_once) {
+    release(count_of(argument));
+}
+
+FIBER(holder_of_two_in_line) {
+    await_in_line(2);
+    holder(argument);
+}
+
+static void come(vigil_op *op, int status) {
+    struct turn *turn = op->data;
+    sim_check(turn->waiting, "a callback that was not expected");
+    turn->waiting = false;
+    turn->status = status;
+    if (status == VIGIL_OK) {
+        hold(turn->permits);
+        had_loop = true;
+        release(turn->permits);
+    }
+}
+
+static void ask(vigil_agent *agent, struct turn *turn, uint32_t permits, int64_t timeout_ns) {
+    turn->request.op.data = turn;
+    turn->permits = permits;
+    turn->waiting = true;
+    int status = vigil_sem_acquire_async(agent, &turn->request, &sem, permits, timeout_ns, come);
+    bool timed_out = status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER;
+    sim_check(status == VIGIL_PENDING || status == VIGIL_OK || timed_out, "acquire_async answers %s",
+              vigil_status_name(status));
+    if (status != VIGIL_PENDING) {
+        come(&turn->request.op, status);
+    }
+}
+
+/* Never too late: until its callback it has nothing that could be lost. */
+static void cancel_turn(struct turn *turn) {
+    expect(vigil_cancel(&turn->request.op), turn->waiting ? VIGIL_OK : VIGIL_EIDLE, "cancel");
+    turn->waiting = false;
+}
+
+FIBER(loop) {
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], count_of(argument), VIGIL_FOREVER);
+    run(agent);
+    destroy(agent);
+}
+
+/* ---- All or nothing, and nobody forgotten ---- */
+
+static void sem_as_mutex(void) {
+    begin_with(1, 0);
+    go("thread 1", thread, 1);
+    go("thread 2", thread, 1);
+    go("thread 3", thread, 1);
+}
+
+static void sem_two_of_three(void) {
+    begin_with(2, 0);
+    go("thread 1", thread, 1);
+    go("thread 2", thread, 1);
+    go("thread 3", thread, 1);
+}
+
+static void sem_mixed_sizes(void) {
+    begin_with(3, 1);
+    go("thread of 2", thread, 2);
+    go("thread of 3", thread, 3);
+    go("thread of 1", thread, 1);
+    go("holder", holder, 1);
+}
+
+static void sem_one_by_one(void) {
+    begin_with(2, 2);
+    go("thread of 2", thread, 2);
+    go("thread of 1", second_thread, 1);
+    go("holder", holder_of_two_in_line, 2);
+}
+
+static void sem_two_at_once(void) {
+    begin_with(2, 2);
+    go("thread 1", thread, 1);
+    go("thread 2", thread, 1);
+    go("holder", holder_at_once, 2);
+}
+
+static void sem_loop_and_thread(void) {
+    begin_with(1, 0);
+    go("loop", loop, 1);
+    go("thread", thread, 1);
+}
+
+static void sem_loop_of_two(void) {
+    begin_with(2, 1);
+    go("loop of 2", loop, 2);
+    go("thread", thread, 1);
+    go("holder", holder, 1);
+}
+
+static void sem_loop_and_large_thread(void) {
+    begin_with(2, 1);
+    go("loop", loop, 1);
+    go("thread of 2", thread, 2);
+    go("holder", holder, 1);
+}
+
+/* ---- Who leaves lets those behind him have what is there: one is to be had, and he wants two ---- */
+
+FIBER(thread_of_two_500) {
+    (void)argument;
+    int64_t due_ns = vigil_now_ns() + 500;
+    expect(vigil_sem_acquire_for(&sem, 2, 500), VIGIL_TIMED_OUT, "acquire_for");
+    sim_check(vigil_now_ns() >= due_ns, "timed out too early");
+}
+
+FIBER(loop_of_two_500) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], 2, 500);
+    run(agent);
+    expect(turns[0].status, VIGIL_TIMED_OUT, "acquire_async");
+    destroy(agent);
+}
+
+/* Until somebody stands behind it, unless he was faster. */
+static bool two_in_line(void *unused) {
+    (void)unused;
+    return in_line() >= 2 || had;
+}
+
+FIBER(loop_of_two_cancels) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], 2, VIGIL_FOREVER);
+    sim_until(two_in_line, NULL);
+    cancel_turn(&turns[0]);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(loop_of_two_destroyed) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], 2, VIGIL_FOREVER);
+    sim_until(two_in_line, NULL);
+    destroy(agent);
+    expect(turns[0].status, VIGIL_CANCELLED, "acquire_async");
+}
+
+static void large_before_small(const char *name, void (*large)(void *)) {
+    begin_with(1, 1);
+    sim_moment(1500);
+    sim_go(name, large, NULL);
+    go("thread", thread, 1);
+    go("holder", holder, 1);
+}
+
+static void sem_timeout(void) {
+    large_before_small("thread of 2", thread_of_two_500);
+}
+
+static void sem_async_timeout(void) {
+    large_before_small("loop of 2", loop_of_two_500);
+}
+
+static void sem_cancel(void) {
+    large_before_small("loop of 2", loop_of_two_cancels);
+}
+
+static void sem_destroy(void) {
+    large_before_small("loop of 2", loop_of_two_destroyed);
+}
+
+/* The same where there are enough: at every step he may have them, or have been called. */
+FIBER(thread_500) {
+    (void)argument;
+    int status = vigil_sem_acquire_for(&sem, 1, 500);
+    if (status == VIGIL_OK) {
+        hold(1);
+        release(1);
+    } else {
+        expect(status, VIGIL_TIMED_OUT, "acquire_for");
+    }
+}
+
+FIBER(loop_500) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], 1, 500);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(loop_cancels) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], 1, VIGIL_FOREVER);
+    cancel_turn(&turns[0]);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(loop_destroyed) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], 1, VIGIL_FOREVER);
+    destroy(agent);
+}
+
+static void one_of_two(const char *name, void (*one)(void *)) {
+    begin_with(1, 1);
+    sim_moment(1500);
+    sim_go(name, one, NULL);
+    go("thread", thread, 1);
+    go("holder", holder, 1);
+}
+
+static void sem_timeout_when_called(void) {
+    one_of_two("thread 500", thread_500);
+}
+
+static void sem_async_timeout_when_called(void) {
+    one_of_two("loop 500", loop_500);
+}
+
+static void sem_cancel_when_called(void) {
+    one_of_two("loop", loop_cancels);
+}
+
+static void sem_destroy_when_called(void) {
+    one_of_two("loop", loop_destroyed);
+}
+
+/* ---- A queue of one loop's ---- */
+
+/* The first one wants two, of which there is one; the next, which inherits its place, wants one. */
+FIBER(loop_with_heir) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], 2, VIGIL_FOREVER);
+    ask(agent, &turns[1], 1, VIGIL_FOREVER);
+    cancel_turn(&turns[0]);
+    run(agent);
+    destroy(agent);
+}
+
+static void sem_heir(void) {
+    begin_with(1, 1);
+    go("loop", loop_with_heir, 0);
+    go("holder", holder, 1);
+}
+
+/* The same, but the loop does not run before the thread has had its permit. */
+static bool a_thread_had_it(void *unused) {
+    (void)unused;
+    return had > 0;
+}
+
+FIBER(slow_loop_with_heir) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], 2, VIGIL_FOREVER);
+    ask(agent, &turns[1], 1, VIGIL_FOREVER);
+    cancel_turn(&turns[0]);
+    sim_until(a_thread_had_it, NULL);
+    run(agent);
+    destroy(agent);
+}
+
+static void sem_slow_heir(void) {
+    begin_with(1, 1);
+    go("loop", slow_loop_with_heir, 0);
+    go("thread", thread, 1);
+    go("holder", holder, 1);
+}
+
+FIBER(loop_of_three) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    for (uint32_t i = 0; i < 3; i++) ask(agent, &turns[i], i % 2 + 1, VIGIL_FOREVER);
+    run(agent);
+    destroy(agent);
+}
+
+static void sem_queue(void) {
+    begin_with(2, 2);
+    go("loop", loop_of_three, 0);
+    go("thread", thread, 1);
+    go("holder", holder, 2);
+}
+
+/* ---- A loop that takes its time ---- */
+
+FIBER(slow_loop) {
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], count_of(argument), VIGIL_FOREVER);
+    sim_until(a_thread_had_it, NULL);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(holder_for_long) {
+    await_in_line(2);
+    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    holder_at_once(argument);
+}
+
+static void sem_slow_loop(void) {
+    begin_with(1, 1);
+    go("loop", slow_loop, 1);
+    go("thread", second_thread, 1);
+    go("holder", holder_of_two_in_line, 1);
+}
+
+static void sem_reserved_for_slow_loop(void) {
+    begin_with(2, 2);
+    go("loop", slow_loop, 1);
+    go("thread", second_thread, 2);
+    go("holder", holder_for_long, 2);
+}
+
+/* A thread of an event loop blocks behind its own request. */
+FIBER(loop_that_blocks) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], 1, VIGIL_FOREVER);
+    thread((void *)1);
+    run(agent);
+    destroy(agent);
+}
+
+static void sem_behind_itself(void) {
+    begin_with(1, 1);
+    go("loop", loop_that_blocks, 0);
+    go("holder", holder, 1);
+}
+
+/* The guard of what is reserved for a loop that does not run has a deadline of its own, and another waits behind it. */
+static bool guard_left;
+
+FIBER(guard) {
+    (void)argument;
+    await_in_line(1);
+    if (vigil_sem_acquire_for(&sem, 1, PATIENCE_NS + 500) == VIGIL_OK) {
+        hold(1);
+        release(1);
+    }
+    guard_left = true;
+}
+
+FIBER(third_thread) {
+    await_in_line(2);
+    thread(argument);
+}
+
+static bool three_in_line(void *unused) {
+    (void)unused;
+    return in_line() == (guard_left ? 2 : 3);
+}
+
+FIBER(holder_of_three_for_long) {
+    sim_until(three_in_line, NULL);
+    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    holder(argument);
+}
+
+static void sem_guard_with_deadline(void) {
+    begin_with(1, 1);
+    guard_left = false;
+    go("loop", slow_loop, 1);
+    go("guard", guard, 1);
+    go("thread", third_thread, 1);
+    go("holder", holder_of_three_for_long, 1);
+}
+
+/* ---- What one leaves, the next one gets ---- */
+
+/* Two permits, reserved for a loop that does not run. Two threads get one each, and each keeps it until both have. */
+static bool two_had_it(void *unused) {
+    (void)unused;
+    return had == 2;
+}
+
+FIBER(keeping_thread) {
+    (void)argument;
+    expect(vigil_sem_acquire(&sem, 1), VIGIL_OK, "acquire");
+    hold(1);
+    had++;
+    sim_until(two_had_it, NULL);
+    release(1);
+}
+
+FIBER(very_slow_loop) {
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], count_of(argument), VIGIL_FOREVER);
+    sim_until(two_had_it, NULL);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(second_keeping_thread) {
+    await_in_line(1);
+    keeping_thread(argument);
+}
+
+FIBER(third_keeping_thread) {
+    await_in_line(2);
+    keeping_thread(argument);
+}
+
+FIBER(holder_of_three_at_once) {
+    await_in_line(3);
+    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    holder_at_once(argument);
+}
+
+static void sem_further(void) {
+    begin_with(2, 2);
+    go("loop", very_slow_loop, 2);
+    go("thread 1", second_keeping_thread, 1);
+    go("thread 2", third_keeping_thread, 1);
+    go("holder", holder_of_three_at_once, 2);
+}
+
+/* ---- Patience ---- */
+
+/* A large request waits, and small ones come by. Once it has waited for long they get nothing before it does. */
+FIBER(barger) {
+    (void)argument;
+    await_in_line(1);
+    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    release(1);
+    if (vigil_sem_tryacquire(&sem, 1) == VIGIL_OK) {
+        sim_check(had || had_loop, "what was to be saved is taken");
+        hold(1);
+        release(1);
+    }
+    release(1);
+    if (vigil_sem_tryacquire(&sem, 1) == VIGIL_OK) {
+        sim_check(had || had_loop, "what was reserved is taken");
+        hold(1);
+        release(1);
+    }
+}
+
+static void sem_patience(void) {
+    begin_with(2, 2);
+    go("thread of 2", thread, 2);
+    go("barger", barger, 0);
+}
+
+static void sem_patience_of_loop(void) {
+    begin_with(2, 2);
+    go("loop of 2", loop, 2);
+    go("barger", barger, 0);
+}
+
+/* A small request behind a large one for which is saved does not become impatient before that one can be served. */
+static bool all_released;
+
+FIBER(small_behind_large) {
+    await_in_line(1);
+    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    release(1);
+    thread(argument);
+    sim_check(all_released, "a small request is served before a large one");
+}
+
+FIBER(slow_holder) {
+    await_in_line(2);
+    wait_while_zero(&words[1], 3 * PATIENCE_NS); /* nobody notifies: time passes */
+    all_released = true;
+    holder(argument);
+}
+
+static void sem_saved(void) {
+    begin_with(2, 2);
+    all_released = false;
+    go("large", thread, 2);
+    go("small", small_behind_large, 1);
+    go("holder", slow_holder, 1);
+}
+
+/* ---- Too many ---- */
+
+static int released;
+
+FIBER(releases_too_many) {
+    (void)argument;
+    int status = vigil_sem_release(&sem, 1);
+    released += status == VIGIL_OK;
+    sim_check(status == VIGIL_OK || status == VIGIL_ERANGE, "release answers %s", vigil_status_name(status));
+}
+
+static void sem_overflow(void) {
+    begin_with(VIGIL_SEM_MAX - 1, 0);
+    supply = VIGIL_SEM_MAX;
+    sem.word |= WAITERS;
+    released = 0;
+    go("one", releases_too_many, 0);
+    go("other", releases_too_many, 0);
+}
+
+static void only_one_released(void) {
+    sim_check(released == 1, "%d have released", released);
+    all_over();
+}
+
+/* ---- Forget ---- */
+
+static int64_t forgotten;
+static int cancelled;
+
+FIBER(thread_or_forgotten) {
+    (void)argument;
+    int status = vigil_sem_acquire(&sem, 1);
+    if (status == VIGIL_OK) {
+        hold(1);
+        release(1);
+    } else {
+        expect(status, VIGIL_CANCELLED, "acquire");
+        cancelled++;
+    }
+}
+
+FIBER(loop_or_forgotten) {
+    loop(argument);
+    cancelled += turns[0].status == VIGIL_CANCELLED;
+}
+
+FIBER(forgetter) {
+    (void)argument;
+    forgotten = vigil_forget(&sem, sizeof sem);
+}
+
+static void sem_forget(void) {
+    begin_with(1, 1);
+    forgotten = cancelled = 0;
+    go("thread", thread_or_forgotten, 1);
+    go("loop", loop_or_forgotten, 1);
+    go("forgetter", forgetter, 0);
+    go("holder", holder, 1);
+}
+
+static void forgotten_are_cancelled(void) {
+    sim_check(forgotten == cancelled, "forget answers %d, but %d were cancelled", (int)forgotten, cancelled);
+    all_over();
+}
+
+const struct sim_scenario sem_scenarios[] = {
+    {"sem_as_mutex", "three threads, one permit", sem_as_mutex, all_over},
+    {"sem_two_of_three", "three threads, two permits", sem_two_of_three, all_over},
+    {"sem_mixed_sizes", "threads that want two, three and one", sem_mixed_sizes, all_over},
+    {"sem_one_by_one", "two for one that wants both, and then one", sem_one_by_one, all_over},
+    {"sem_two_at_once", "two in line for two that are released", sem_two_at_once, all_over},
+    {"sem_loop_and_thread", "a loop and a thread, one permit", sem_loop_and_thread, all_over},
+    {"sem_loop_of_two", "a loop that wants more than a thread", sem_loop_of_two, all_over},
+    {"sem_loop_and_large_thread", "a thread that wants more than a loop", sem_loop_and_large_thread, all_over},
+    {"sem_timeout", "a large request's deadline, and a small one behind it", sem_timeout, all_over},
+    {"sem_async_timeout", "the same of a loop", sem_async_timeout, all_over},
+    {"sem_cancel", "a large request is cancelled, and a small one behind it", sem_cancel, all_over},
+    {"sem_destroy", "a loop with a large request ends, and a small one behind it", sem_destroy, all_over},
+    {"sem_timeout_when_called", "a thread's deadline against release", sem_timeout_when_called, all_over},
+    {"sem_async_timeout_when_called", "a loop's deadline against release", sem_async_timeout_when_called, all_over},
+    {"sem_cancel_when_called", "cancel against release", sem_cancel_when_called, all_over},
+    {"sem_destroy_when_called", "an agent's end against release", sem_destroy_when_called, all_over},
+    {"sem_heir", "a small request inherits a large one's place", sem_heir, all_over},
+    {"sem_slow_heir", "the same of a loop that waits for the next in line", sem_slow_heir, all_over},
+    {"sem_queue", "three requests of one loop's beside a thread", sem_queue, all_over},
+    {"sem_slow_loop", "a loop is called, but waits for the next in line", sem_slow_loop, all_over},
+    {"sem_reserved_for_slow_loop", "the same with a reservation", sem_reserved_for_slow_loop, all_over},
+    {"sem_behind_itself", "a loop's thread blocks behind its own request", sem_behind_itself, all_over},
+    {"sem_guard_with_deadline", "who guards a reservation gives up", sem_guard_with_deadline, all_over},
+    {"sem_further", "two threads get what a loop leaves", sem_further, all_over},
+    {"sem_patience", "a thread gets what it needs before newcomers", sem_patience, all_over},
+    {"sem_patience_of_loop", "a loop gets what it needs before newcomers", sem_patience_of_loop, all_over},
+    {"sem_saved", "nobody behind a large request is impatient", sem_saved, all_over},
+    {"sem_overflow", "two release where one more permit has room", sem_overflow, only_one_released},
+    {"sem_forget", "forget against release", sem_forget, forgotten_are_cancelled},
+    {NULL, NULL, NULL, NULL},
+};

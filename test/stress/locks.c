@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * locks - threads and event loops want a handful of mutexes, time out, cancel and end as chance has it.
+ *
+ *     locks [--seconds N | --rounds N] [--seed S]
+ *
+ * What a mutex guards is plain memory: two who hold it at once are seen by their footprints, and by the thread
+ * sanitizer. In the end every request is accounted for, as many have been inside as were granted a mutex, all of them
+ * are free, and nobody is in line. A round that hangs is ended by an alarm, which names it.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "vigil/vigil.h"
+#include "vigil/mutex.h"
+
+#define MICROSECOND INT64_C(1000)
+#define MILLISECOND INT64_C(1000000)
+#define SECOND      INT64_C(1000000000)
+#define HANG_S      120
+
+static uint64_t random_next(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    return *state ^= *state << 17;
+}
+
+static uint64_t random_below(uint64_t *state, uint64_t bound) {
+    return (random_next(state) >> 11) % bound;
+}
+
+static bool one_in(uint64_t *state, uint64_t chances) {
+    return random_below(state, chances) == 0;
+}
+
+/* Failures: the first few are told, all are counted. */
+
+static unsigned failures;
+
+#define FAIL_UNLESS(condition, ...)                                                                                    \
+    do {                                                                                                               \
+        if (!(condition) && __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED) < 10) {                                 \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                                            \
+            fprintf(stderr, __VA_ARGS__);                                                                              \
+            fputc('\n', stderr);                                                                                       \
+        }                                                                                                              \
+    } while (0)
+
+/* What is fought over. */
+
+#define MUTEXES 4
+
+static struct guarded {
+    vigil_mutex mutex;
+    uint32_t left_locked; /* whoever was granted it has gone: anybody may unlock it */
+    bool inside;          /* this and the next under the mutex */
+    uint64_t visits;
+} guarded[MUTEXES];
+
+static bool over; /* start nothing new */
+
+struct tally {
+    uint64_t started, granted, timed_out, cancelled, withdrawn; /* withdrawn: by vigil_cancel */
+};
+
+static void tally_add(struct tally *sum, const struct tally *more) {
+    sum->started += more->started;
+    sum->granted += more->granted;
+    sum->timed_out += more->timed_out;
+    sum->cancelled += more->cancelled;
+    sum->withdrawn += more->withdrawn;
+}
+
+static void tally_outcome(struct tally *tally, int status, int64_t deadline_ns) {
+    tally->granted += status == VIGIL_OK;
+    tally->timed_out += status == VIGIL_TIMED_OUT;
+    tally->cancelled += status == VIGIL_CANCELLED;
+    if (status == VIGIL_TIMED_OUT) FAIL_UNLESS(vigil_now_ns() >= deadline_ns, "timed out too early");
+    else FAIL_UNLESS(status == VIGIL_OK || status == VIGIL_CANCELLED, "ended with %s", vigil_status_name(status));
+}
+
+static bool is_over(void) {
+    return __atomic_load_n(&over, __ATOMIC_RELAXED);
+}
+
+static void visit(struct guarded *which, uint64_t *seed) {
+    FAIL_UNLESS(vigil_mutex_is_locked(&which->mutex), "granted, but not locked");
+    FAIL_UNLESS(!which->inside, "two hold it");
+    which->inside = true;
+    which->visits++;
+    for (uint64_t turns = one_in(seed, 50) ? 20000 : random_below(seed, 200); turns; turns--) {
+        __asm__ __volatile__("" ::: "memory");
+    }
+    FAIL_UNLESS(which->inside, "another has been here");
+    which->inside = false;
+}
+
+static void unlock(struct guarded *which) {
+    int status = vigil_mutex_unlock(&which->mutex);
+    FAIL_UNLESS(status == VIGIL_OK, "unlock answers %s", vigil_status_name(status));
+}
+
+static void leave_locked(struct guarded *which) {
+    __atomic_store_n(&which->left_locked, 1, __ATOMIC_RELEASE);
+}
+
+static void unlock_what_was_left_locked(void) {
+    for (int i = 0; i < MUTEXES; i++) {
+        if (__atomic_exchange_n(&guarded[i].left_locked, 0, __ATOMIC_ACQ_REL)) unlock(&guarded[i]);
+    }
+}
+
+struct plan {
+    struct guarded *which;
+    int64_t timeout_ns, deadline_ns;
+};
+
+static struct plan plan_lock(uint64_t *seed, int64_t longest_ns) {
+    struct plan plan = {.which = &guarded[random_below(seed, MUTEXES)]};
+    plan.timeout_ns = (int64_t)random_below(seed, (uint64_t)longest_ns) - longest_ns / 20;
+    plan.deadline_ns = vigil_now_ns() + plan.timeout_ns;
+    return plan;
+}
+
+/* Threads. */
+
+#define THREADS 3
+
+struct thread {
+    pthread_t thread;
+    uint64_t seed;
+    struct tally tally;
+};
+
+static void lock_once(uint64_t *seed, struct tally *tally, int64_t longest_ns) {
+    struct plan plan = plan_lock(seed, longest_ns);
+    bool forever = longest_ns > MILLISECOND && one_in(seed, 3);
+    int status =
+        forever ? vigil_mutex_lock(&plan.which->mutex) : vigil_mutex_lock_for(&plan.which->mutex, plan.timeout_ns);
+    tally->started++;
+    tally_outcome(tally, status, forever ? VIGIL_FOREVER : plan.deadline_ns);
+    if (status != VIGIL_OK) return;
+    visit(plan.which, seed);
+    if (one_in(seed, 20)) leave_locked(plan.which);
+    else unlock(plan.which);
+}
+
+static void *thread_main(void *argument) {
+    struct thread *me = argument;
+    while (!is_over()) {
+        lock_once(&me->seed, &me->tally, 2 * MILLISECOND);
+        unlock_what_was_left_locked();
+    }
+    return NULL;
+}
+
+/* Event loops, one life after the other: each agent ends with what it has pending. */
+
+#define LOOPS    3
+#define REQUESTS 16 /* of each */
+
+struct loop {
+    pthread_t thread;
+    uint64_t seed;
+    vigil_agent *agent;
+    bool ending;
+    struct tally tally;
+    struct request {
+        vigil_request request; /* first, so that one is the other */
+        struct loop *loop;
+        struct guarded *which;
+        int64_t deadline_ns;
+        bool pending;
+    } requests[REQUESTS];
+};
+
+static void start(struct loop *loop, struct request *mine);
+
+static void start_idle(struct loop *loop) {
+    for (int i = 0; i < REQUESTS; i++) {
+        if (!loop->requests[i].pending && one_in(&loop->seed, 2)) start(loop, &loop->requests[i]);
+    }
+}
+
+static void cancel_any(struct loop *loop) {
+    struct request *victim = &loop->requests[random_below(&loop->seed, REQUESTS)];
+    int status = vigil_cancel(&victim->request.op);
+    FAIL_UNLESS(status == (victim->pending ? VIGIL_OK : VIGIL_EIDLE), "cancel answers %s", vigil_status_name(status));
+    loop->tally.withdrawn += victim->pending;
+    victim->pending = false;
+}
+
+static void ended(vigil_op *op, int status) {
+    struct request *mine = (struct request *)op;
+    struct loop *loop = mine->loop;
+    FAIL_UNLESS(mine->pending, "called back twice");
+    mine->pending = false;
+    tally_outcome(&loop->tally, status, mine->deadline_ns);
+    if (status == VIGIL_OK) visit(mine->which, &loop->seed);
+}
+
+/* Callbacks may do anything; but what this one holds, it is to give back. */
+static void ended_executing(vigil_op *op, int status) {
+    struct loop *loop = ((struct request *)op)->loop;
+    ended(op, status);
+    if (loop->ending) return;
+    if (one_in(&loop->seed, 4)) cancel_any(loop);
+    if (one_in(&loop->seed, 4)) start_idle(loop);
+}
+
+static void ended_locking(vigil_op *op, int status) {
+    struct request *mine = (struct request *)op;
+    struct loop *loop = mine->loop;
+    struct guarded *which = mine->which;
+    ended_executing(op, status); /* after which `mine` may be under way again */
+    if (status != VIGIL_OK) return;
+    if (one_in(&loop->seed, 4)) leave_locked(which);
+    else unlock(which);
+}
+
+static void start(struct loop *loop, struct request *mine) {
+    struct plan plan = plan_lock(&loop->seed, 2 * MILLISECOND);
+    bool forever = one_in(&loop->seed, 2);
+    int64_t timeout_ns = forever ? VIGIL_FOREVER : plan.timeout_ns;
+    vigil_mutex *mutex = &plan.which->mutex;
+    mine->loop = loop;
+    mine->which = plan.which;
+    mine->deadline_ns = forever ? VIGIL_FOREVER : plan.deadline_ns;
+    mine->pending = true; /* for a callback that is called at once */
+    loop->tally.started++;
+    int status;
+    switch (random_below(&loop->seed, 3)) {
+    case 0: status = vigil_mutex_execute(loop->agent, &mine->request, mutex, timeout_ns, ended_executing); break;
+    case 1: status = vigil_mutex_execute_later(loop->agent, &mine->request, mutex, timeout_ns, ended_locking); break;
+    default:
+        status = vigil_mutex_lock_async(loop->agent, &mine->request, mutex, timeout_ns, ended_locking);
+        if (status == VIGIL_OK) ended_locking(&mine->request.op, VIGIL_OK);
+    }
+    if (status == VIGIL_TIMED_OUT) {
+        mine->pending = false;
+        tally_outcome(&loop->tally, status, plan.deadline_ns);
+    } else {
+        FAIL_UNLESS(status == VIGIL_OK || status == VIGIL_PENDING, "started with %s", vigil_status_name(status));
+    }
+}
+
+static void serve_for_a_while(struct loop *loop, bool by_poll, int64_t until_ns) {
+    struct pollfd seat = {.fd = by_poll ? vigil_agent_fd(loop->agent) : -1, .events = POLLIN};
+    while (vigil_now_ns() < until_ns) {
+        start_idle(loop);
+        if (one_in(&loop->seed, 3)) cancel_any(loop);
+        if (by_poll && poll(&seat, 1, 1) > 0) vigil_agent_dispatch(loop->agent);
+        else if (!by_poll) vigil_agent_run_until(loop->agent, vigil_now_ns() + 100 * MICROSECOND);
+        /* Behind its own requests, perhaps. */
+        if (one_in(&loop->seed, 4)) lock_once(&loop->seed, &loop->tally, MILLISECOND / 2);
+    }
+}
+
+static void live(struct loop *loop) {
+    if (vigil_agent_create(&loop->agent, 0) != VIGIL_OK) exit(2);
+    loop->ending = false;
+    int64_t span_ns = (int64_t)random_below(&loop->seed, 5 * MILLISECOND);
+    serve_for_a_while(loop, one_in(&loop->seed, 2), vigil_now_ns() + span_ns);
+    loop->ending = true;
+    FAIL_UNLESS(vigil_agent_destroy(loop->agent) == VIGIL_OK, "destroy");
+    for (int i = 0; i < REQUESTS; i++) FAIL_UNLESS(!loop->requests[i].pending, "pending after the agent's end");
+}
+
+static void *loop_main(void *argument) {
+    struct loop *loop = argument;
+    while (!is_over()) live(loop);
+    return NULL;
+}
+
+/* Rounds. */
+
+static pthread_t start_thread(void *(*main)(void *), void *argument) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, main, argument) == 0) return thread;
+    fprintf(stderr, "no thread to be had\n");
+    exit(2);
+}
+
+/* Until everybody has left, what was left locked is unlocked here. */
+static void *unlock_to_the_end(void *all_left) {
+    while (!__atomic_load_n((bool *)all_left, __ATOMIC_ACQUIRE)) {
+        unlock_what_was_left_locked();
+        nanosleep(&(struct timespec){.tv_nsec = 10 * MICROSECOND}, NULL);
+    }
+    unlock_what_was_left_locked();
+    return NULL;
+}
+
+static void check(const struct tally *sum) {
+    uint64_t visits = 0;
+    for (int i = 0; i < MUTEXES; i++) {
+        visits += guarded[i].visits;
+        FAIL_UNLESS(guarded[i].mutex.word % 4 == 0, "mutex %d is left as %#x", i, guarded[i].mutex.word);
+        FAIL_UNLESS(vigil_waiters(&guarded[i].mutex) == 0, "somebody is left in line %d", i);
+    }
+    FAIL_UNLESS(visits == sum->granted, "%" PRIu64 " visits, %" PRIu64 " granted", visits, sum->granted);
+    FAIL_UNLESS(sum->started == sum->granted + sum->timed_out + sum->cancelled + sum->withdrawn,
+                "%" PRIu64 " started, %" PRIu64 " granted, %" PRIu64 " late, %" PRIu64 " cancelled, %" PRIu64
+                " withdrawn",
+                sum->started, sum->granted, sum->timed_out, sum->cancelled, sum->withdrawn);
+}
+
+static struct tally total;
+
+static void play_round(uint64_t seed) {
+    struct thread threads[THREADS] = {{.seed = 0}};
+    struct loop *loops = calloc(LOOPS, sizeof *loops);
+    if (!loops) exit(2);
+    struct tally sum = {0};
+    bool all_left = false;
+    memset(guarded, 0, sizeof guarded);
+    for (int i = 0; i < MUTEXES; i++) {
+        if (i % 2) guarded[i].mutex = (vigil_mutex)VIGIL_MUTEX_FAIR;
+    }
+    __atomic_store_n(&over, false, __ATOMIC_RELAXED);
+    pthread_t unlocker = start_thread(unlock_to_the_end, &all_left);
+    for (int i = 0; i < THREADS; i++) {
+        threads[i].seed = random_next(&seed);
+        threads[i].thread = start_thread(thread_main, &threads[i]);
+    }
+    for (int i = 0; i < LOOPS; i++) {
+        loops[i].seed = random_next(&seed);
+        loops[i].thread = start_thread(loop_main, &loops[i]);
+    }
+    /* Mostly short: somebody who has been forgotten is found in the end, when nobody else is there to call him. */
+    nanosleep(&(struct timespec){.tv_nsec = (long)random_below(&seed, one_in(&seed, 10) ? 200000000 : 5000000)}, NULL);
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i].thread, NULL);
+        tally_add(&sum, &threads[i].tally);
+    }
+    for (int i = 0; i < LOOPS; i++) {
+        pthread_join(loops[i].thread, NULL);
+        tally_add(&sum, &loops[i].tally);
+    }
+    __atomic_store_n(&all_left, true, __ATOMIC_RELEASE);
+    pthread_join(unlocker, NULL);
+    check(&sum);
+    tally_add(&total, &sum);
+    free(loops);
+}
+
+static char playing[60]; /* for the alarm */
+
+static void on_alarm(int signal_number) {
+    (void)signal_number;
+    ssize_t written = write(STDERR_FILENO, playing, strlen(playing));
+    (void)written;
+    _exit(3);
+}
+
+static bool play(uint64_t seed) {
+    unsigned before = failures;
+    snprintf(playing, sizeof playing, "hangs: --rounds 1 --seed %" PRIu64 "\n", seed);
+    alarm(HANG_S);
+    play_round(seed * UINT64_C(0x9E3779B97F4A7C15) | 1);
+    alarm(0);
+    if (failures != before) fprintf(stderr, "failed: --rounds 1 --seed %" PRIu64 "\n", seed);
+    return failures == before;
+}
+
+static bool read_option(char **argv, const char *name, uint64_t *value) {
+    if (strcmp(argv[0], name) != 0 || !argv[1]) return false;
+    char *end;
+    *value = strtoull(argv[1], &end, 10);
+    return *argv[1] && !*end;
+}
+
+int main(int argc, char **argv) {
+    uint64_t seconds = 4, rounds = 0, seed = 1, passed = 0, failed = 0;
+    for (int i = 1; i < argc; i += 2) {
+        if (read_option(argv + i, "--seconds", &seconds) || read_option(argv + i, "--rounds", &rounds) ||
+            read_option(argv + i, "--seed", &seed)) {
+            continue;
+        }
+        fprintf(stderr, "usage: locks [--seconds N | --rounds N] [--seed S]\n");
+        return 2;
+    }
+    signal(SIGALRM, on_alarm);
+    int64_t begin_ns = vigil_now_ns();
+    for (uint64_t round = 0; rounds ? round < rounds : vigil_now_ns() - begin_ns < (int64_t)seconds * SECOND; round++) {
+        if (play(seed + round)) passed++;
+        else failed++;
+    }
+    printf("%" PRIu64 " granted, %" PRIu64 " late, %" PRIu64 " cancelled, %" PRIu64 " withdrawn\n", total.granted,
+           total.timed_out, total.cancelled, total.withdrawn);
+    printf("%" PRIu64 " passed, %" PRIu64 " failed\n", passed, failed);
+    bool all_kinds = total.granted && total.timed_out && total.cancelled && total.withdrawn;
+    return failed || !(all_kinds || rounds) ? 1 : 0;
+}

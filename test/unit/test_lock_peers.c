@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/* Bugs that others had in their locks: each is named where it is tested for. */
+#include "support.h"
+
+#include "child.h"
+#include "lockers.h"
+
+static bool usable(vigil_mutex *which) {
+    return vigil_waiters(which) == 0 && vigil_mutex_trylock(which) == VIGIL_OK && vigil_mutex_unlock(which) == VIGIL_OK;
+}
+
+static void ask_of(vigil_agent *whose, struct asker *asker, vigil_mutex *which) {
+    *asker = (struct asker){.mutex = which};
+    assert_int_equal(vigil_mutex_lock_async(whose, &asker->request, which, VIGIL_FOREVER, answer_and_unlock),
+                     VIGIL_PENDING);
+}
+
+/* tokio#1898: a waiter that was aborted stayed in the queue and wedged the mutex. */
+static void tokio_1898_an_aborted_waiter(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        struct asker aborted[3], last;
+        struct locker behind;
+        lock(both[i]);
+        for (int j = 0; j < 3; j++) ask_pending(&aborted[j], both[i], VIGIL_FOREVER, answer_and_unlock);
+        locker_start(&behind, both[i]);
+        for (int j = 0; j < 3; j++) assert_int_equal(cancel(&aborted[j]), VIGIL_OK);
+        memset(aborted, 0xEE, sizeof aborted); /* and its memory may go */
+        ask_pending(&last, both[i], VIGIL_FOREVER, answer_and_unlock);
+        unlock(both[i]);
+        assert_int_equal(locker_join(&behind), VIGIL_OK);
+        assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+        assert_int_equal(last.calls, 1);
+        assert_true(usable(both[i]));
+    }
+}
+
+/* embassy#6964: when the head of the queue was cancelled, the next one was not woken. */
+static void embassy_6964_the_cancelled_head(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        for (int already_called = 0; already_called < 2; already_called++) {
+            vigil_agent *other = new_agent(0);
+            struct asker head, next;
+            struct locker thread;
+            lock(both[i]);
+            ask_pending(&head, both[i], VIGIL_FOREVER, answer_and_unlock);
+            ask_of(other, &next, both[i]);
+            locker_start(&thread, both[i]);
+            let_pass(PATIENCE_NS);
+            if (already_called) unlock(both[i]);
+            assert_int_equal(cancel(&head), VIGIL_OK);
+            if (!already_called) unlock(both[i]);
+            dispatch();
+            assert_int_equal(vigil_agent_run(other), VIGIL_OK);
+            assert_int_equal(next.status, VIGIL_OK);
+            assert_int_equal(next.calls, 1);
+            assert_int_equal(locker_join(&thread), VIGIL_OK);
+            assert_int_equal(head.calls, 0);
+            end_agent(other);
+            assert_true(usable(both[i]));
+        }
+    }
+}
+
+/* moonbitlang/async#160: granted, then cancelled before it ran: the permit was lost. */
+static void moonbit_160_granted_then_cancelled(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        vigil_agent *other = new_agent(0);
+        struct asker called, granted, next;
+        lock(both[i]);
+        ask_pending(&called, both[i], VIGIL_FOREVER, answer_and_unlock);
+        ask_of(other, &next, both[i]);
+        let_pass(PATIENCE_NS);
+        unlock(both[i]); /* it is reserved for the first */
+        assert_int_equal(cancel(&called), VIGIL_OK);
+        dispatch();
+        assert_int_equal(called.calls, 0);
+        assert_int_equal(vigil_agent_run(other), VIGIL_OK);
+        assert_int_equal(next.status, VIGIL_OK);
+
+        lock(both[i]);
+        ask_pending(&granted, both[i], VIGIL_FOREVER, answer);
+        unlock(both[i]);
+        dispatch();
+        assert_int_equal(cancel(&granted), VIGIL_EIDLE); /* it has it, and gives it back as everybody else */
+        assert_true(vigil_mutex_is_locked(both[i]));
+        unlock(both[i]);
+        end_agent(other);
+        assert_true(usable(both[i]));
+    }
+}
+
+/* A thread that locks and unlocks without end. */
+
+static uint32_t stop;
+static uint64_t plain_counter; /* of no atomic type: only touched by who holds the mutex */
+
+static void *hammer(void *which) {
+    uintptr_t turns = 0;
+    for (; !LOAD(stop); turns++) {
+        if (vigil_mutex_lock(which) != VIGIL_OK) abort();
+        plain_counter++;
+        if (vigil_mutex_unlock(which) != VIGIL_OK) abort();
+    }
+    return (void *)turns;
+}
+
+#define HAMMERS 2
+
+static void start_hammers(pthread_t *threads, vigil_mutex *which) {
+    plain_counter = 0;
+    STORE(stop, 0);
+    for (int i = 0; i < HAMMERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, hammer, which), 0);
+}
+
+static uint64_t stop_hammers(pthread_t *threads) {
+    uint64_t turns = 0;
+    STORE(stop, 1);
+    for (int i = 0; i < HAMMERS; i++) {
+        void *his;
+        pthread_join(threads[i], &his);
+        turns += (uintptr_t)his;
+    }
+    return turns;
+}
+
+static void count_and_unlock(vigil_op *op, int status) {
+    struct asker *me = (struct asker *)op;
+    me->calls++;
+    me->status = status;
+    if (status != VIGIL_OK) return;
+    plain_counter++;
+    unlock(me->mutex);
+}
+
+/* Start, and see to it that it ends: how often it was granted. */
+static unsigned ask_and_end(struct asker *asker, int64_t timeout_ns, bool cancelled) {
+    unsigned before = asker->calls;
+    int status = vigil_mutex_lock_async(agent, &asker->request, asker->mutex, timeout_ns, count_and_unlock);
+    if (status == VIGIL_OK) {
+        plain_counter++;
+        unlock(asker->mutex);
+        return 1;
+    }
+    assert_int_equal(status, VIGIL_PENDING);
+    if (cancelled) {
+        assert_int_equal(cancel(asker), VIGIL_OK); /* never too late */
+        dispatch();
+        assert_int_equal(asker->calls, before);
+        return 0;
+    }
+    assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+    assert_int_equal(asker->calls, before + 1);
+    assert_true(asker->status == VIGIL_OK || asker->status == VIGIL_TIMED_OUT);
+    return asker->status == VIGIL_OK;
+}
+
+/* repoprompt-ce#492: cancel and unlock raced, and both won: the lock was lost, or held twice. */
+static void repoprompt_492_cancel_against_unlock(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        pthread_t threads[HAMMERS];
+        struct asker asker = {.mutex = both[i]};
+        uint64_t granted = 0;
+        start_hammers(threads, both[i]);
+        for (int round = 0; round < 5000; round++) granted += ask_and_end(&asker, VIGIL_FOREVER, true);
+        uint64_t turns = stop_hammers(threads);
+        assert_int_equal(plain_counter, turns + granted);
+        assert_true(usable(both[i]));
+    }
+}
+
+/* folly, timeout() around co_lock: the deadline won and so did the grant, which nobody then released. */
+static void folly_timeout_against_unlock(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        pthread_t threads[HAMMERS];
+        struct asker asker = {.mutex = both[i]};
+        uint64_t granted = 0;
+        start_hammers(threads, both[i]);
+        for (int round = 0; round < 3000; round++) {
+            granted += ask_and_end(&asker, 1 + round % 100 * MICROSECOND, false);
+            int status = vigil_mutex_lock_for(both[i], 1 + round % 100 * MICROSECOND);
+            if (status != VIGIL_OK) continue;
+            plain_counter++;
+            granted++;
+            unlock(both[i]);
+        }
+        uint64_t turns = stop_hammers(threads);
+        assert_int_equal(plain_counter, turns + granted);
+        assert_true(usable(both[i]));
+    }
+}
+
+struct holder {
+    vigil_mutex *mutex;
+    int64_t until_in_line;
+};
+
+static void *unlock_when_in_line(void *argument) {
+    struct holder *holder = argument;
+    AWAIT(vigil_waiters(holder->mutex) == holder->until_in_line);
+    return (void *)(intptr_t)vigil_mutex_unlock(holder->mutex);
+}
+
+/* emscripten#25670: a blocking acquire right after an asynchronous one, on the same thread, deadlocked. */
+static void emscripten_25670_behind_ones_own_request(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        struct holder holder = {both[i], 2};
+        struct asker asker;
+        pthread_t releases;
+        void *status;
+        lock(both[i]);
+        execute_pending(&asker, both[i]);
+        assert_int_equal(pthread_create(&releases, NULL, unlock_when_in_line, &holder), 0);
+        lock(both[i]); /* though no loop of ours runs meanwhile */
+        assert_int_equal(asker.calls, 0);
+        unlock(both[i]);
+        pthread_join(releases, &status);
+        assert_int_equal((intptr_t)status, VIGIL_OK);
+        assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+        assert_int_equal(asker.status, VIGIL_OK);
+        assert_int_equal(asker.calls, 1);
+        assert_true(usable(both[i]));
+    }
+}
+
+/* parking_lot#515, RustPython#6963: a fork's child found the queues of threads that it did not have. */
+
+static void the_childs_copy_works(vigil_mutex *which) {
+    CHECK(vigil_waiters(which) == 0);
+    CHECK(vigil_mutex_unlock(which) == VIGIL_OK); /* who forked holds it here as well */
+    CHECK(usable(which));
+    CHECK(vigil_mutex_lock(which) == VIGIL_OK);
+    CHECK(vigil_mutex_lock_for(which, MILLISECOND) == VIGIL_TIMED_OUT);
+    CHECK(vigil_mutex_unlock(which) == VIGIL_OK);
+    CHECK(usable(which));
+}
+
+static void parking_lot_515_a_child_of_a_process_with_a_line(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        struct locker threads[3];
+        struct asker asker;
+        lock(both[i]);
+        for (int j = 0; j < 3; j++) locker_start(&threads[j], both[i]);
+        execute_pending(&asker, both[i]);
+        pid_t child = fork_here();
+        if (child == 0) {
+            the_childs_copy_works(both[i]);
+            CHECK(asker.calls == 0);
+            _exit(0);
+        }
+        assert_int_equal(exit_status_of(child), 0);
+        assert_int_equal(vigil_waiters(both[i]), 4);
+        unlock(both[i]);
+        for (int j = 0; j < 3; j++) assert_int_equal(locker_join(&threads[j]), VIGIL_OK);
+        assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+        assert_int_equal(asker.calls, 1);
+        assert_true(usable(both[i]));
+    }
+}
+
+/* What is reserved for somebody of the parent's is not for ever out of the child's reach. */
+static void parking_lot_515_reserved_for_one_the_child_has_not(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        struct asker asker;
+        lock(both[i]);
+        execute_pending(&asker, both[i]);
+        let_pass(PATIENCE_NS);
+        unlock(both[i]);
+        assert_int_equal(STATE_OF(both[i]), RESERVED);
+        pid_t child = fork_here();
+        if (child == 0) {
+            CHECK(vigil_mutex_lock(both[i]) == VIGIL_OK);
+            the_childs_copy_works(both[i]);
+            _exit(0);
+        }
+        assert_int_equal(exit_status_of(child), 0);
+        dispatch();
+        assert_int_equal(asker.calls, 1);
+        assert_true(usable(both[i]));
+    }
+}
+
+/* parking_lot#76: a thread that came back at once took the lock again and again, and one that had waited starved. */
+static void parking_lot_76_starvation(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        pthread_t threads[HAMMERS];
+        struct asker asker = {.mutex = both[i]};
+        uint64_t granted = 0;
+        start_hammers(threads, both[i]);
+        for (int round = 0; round < 200; round++) { /* each comes to an end, or the runner's time limit says so */
+            lock(both[i]);
+            plain_counter++;
+            granted++;
+            unlock(both[i]);
+            granted += ask_and_end(&asker, VIGIL_FOREVER, false);
+        }
+        uint64_t turns = stop_hammers(threads);
+        assert_int_equal(granted, 400);
+        assert_int_equal(plain_counter, turns + granted);
+        assert_true(usable(both[i]));
+    }
+}
+
+/* tokio#6450: handed to someone who never ran, and everybody waited for him. */
+static void tokio_6450_a_loop_that_never_runs(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        for (int entitled = 0; entitled < 2; entitled++) {
+            vigil_agent *never_dispatched = new_agent(0), *other = new_agent(0);
+            struct asker stuck, next;
+            struct locker threads[2], late;
+            lock(both[i]);
+            ask_of(never_dispatched, &stuck, both[i]);
+            ask_of(other, &next, both[i]);
+            for (int j = 0; j < 2; j++) locker_start(&threads[j], both[i]);
+            if (entitled) let_pass(PATIENCE_NS);
+            unlock(both[i]);
+            assert_int_equal(vigil_agent_run(other), VIGIL_OK);
+            assert_int_equal(next.status, VIGIL_OK);
+            for (int j = 0; j < 2; j++) assert_int_equal(locker_join(&threads[j]), VIGIL_OK);
+            locker_launch(&late, both[i], VIGIL_FOREVER);
+            assert_int_equal(locker_join(&late), VIGIL_OK);
+            assert_int_equal(stuck.calls, 0);
+            end_agent(never_dispatched);
+            assert_int_equal(stuck.calls, 1);
+            end_agent(other);
+            assert_true(usable(both[i]));
+        }
+    }
+}
+
+/* And with a fair one, who loses his turn loses it to the next in line, not to whoever looks first. */
+static void tokio_6450_the_turn_goes_to_the_next(void **state) {
+    (void)state;
+    struct asker stuck;
+    struct locker threads[2];
+    lock(&fair);
+    ask_pending(&stuck, &fair, VIGIL_FOREVER, answer_and_unlock);
+    locker_start(&threads[0], &fair);
+    let_pass(FAIR_PATIENCE_NS / 2); /* so that the second one looks when the first one does not */
+    locker_start(&threads[1], &fair);
+    let_pass(FAIR_PATIENCE_NS * 3 / 4);
+    unlock(&fair);
+    for (unsigned i = 0; i < 2; i++) assert_int_equal(locker_join(&threads[i]), VIGIL_OK);
+    dispatch();
+    assert_int_equal(stuck.status, VIGIL_OK);
+    assert_int_equal(threads[0].rank, 1);
+    assert_int_equal(threads[1].rank, 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(tokio_1898_an_aborted_waiter),
+        TEST(embassy_6964_the_cancelled_head),
+        TEST(moonbit_160_granted_then_cancelled),
+        TEST(repoprompt_492_cancel_against_unlock),
+        TEST(folly_timeout_against_unlock),
+        TEST(emscripten_25670_behind_ones_own_request),
+        TEST(parking_lot_515_a_child_of_a_process_with_a_line),
+        TEST(parking_lot_515_reserved_for_one_the_child_has_not),
+        TEST(parking_lot_76_starvation),
+        TEST(tokio_6450_a_loop_that_never_runs),
+        TEST(tokio_6450_the_turn_goes_to_the_next),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

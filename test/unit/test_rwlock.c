@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: MIT */
+/* The lock for readers and writers: who excludes whom, one line of threads and an event loop, and who in it is next. */
+#include "support.h"
+
+#include "vigil/rwlock.h"
+
+static vigil_rwlock rwlock;
+static vigil_agent *agent;
+
+static int set_up(void **state) {
+    (void)state;
+    rwlock = (vigil_rwlock)VIGIL_RWLOCK_INIT;
+    return vigil_agent_create(&agent, 0) != VIGIL_OK;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    return vigil_agent_destroy(agent) != VIGIL_OK || vigil_waiters(&rwlock) != 0;
+}
+
+enum share { READ, WRITE };
+
+static int lock_for(enum share share, int64_t timeout_ns) {
+    return share == WRITE ? vigil_rwlock_write_lock_for(&rwlock, timeout_ns)
+                          : vigil_rwlock_read_lock_for(&rwlock, timeout_ns);
+}
+
+static int try_lock(enum share share) {
+    return share == WRITE ? vigil_rwlock_write_trylock(&rwlock) : vigil_rwlock_read_trylock(&rwlock);
+}
+
+static void lock(enum share share) {
+    assert_int_equal(share == WRITE ? vigil_rwlock_write_lock(&rwlock) : vigil_rwlock_read_lock(&rwlock), VIGIL_OK);
+}
+
+static void unlock(enum share share) {
+    assert_int_equal(share == WRITE ? vigil_rwlock_write_unlock(&rwlock) : vigil_rwlock_read_unlock(&rwlock), VIGIL_OK);
+}
+
+static void dispatch(void) {
+    assert_true(vigil_agent_dispatch(agent) >= 0);
+}
+
+/* Time passes: the only thing that makes a lock be reserved for the head of the line. */
+static void let_pass(int64_t duration_ns) {
+    for (int64_t until_ns = vigil_now_ns() + duration_ns; vigil_now_ns() < until_ns;) sched_yield();
+}
+
+/* A thread that locks; who started it unlocks. */
+struct locker {
+    pthread_t thread;
+    enum share share;
+    int64_t timeout_ns;
+    int status; /* UNDECIDED until it is through */
+};
+
+static void *locker_main(void *argument) {
+    struct locker *me = argument;
+    STORE(me->status, lock_for(me->share, me->timeout_ns));
+    return NULL;
+}
+
+static void locker_launch(struct locker *locker, enum share share, int64_t timeout_ns) {
+    *locker = (struct locker){.share = share, .timeout_ns = timeout_ns, .status = UNDECIDED};
+    assert_int_equal(pthread_create(&locker->thread, NULL, locker_main, locker), 0);
+}
+
+/* While it is not to be had: returns once the thread is in line. */
+static void locker_start(struct locker *locker, enum share share) {
+    int64_t before = vigil_waiters(&rwlock);
+    locker_launch(locker, share, VIGIL_FOREVER);
+    AWAIT(vigil_waiters(&rwlock) > before);
+}
+
+static bool locker_through(struct locker *locker) {
+    return LOAD(locker->status) != UNDECIDED;
+}
+
+static int locker_join(struct locker *locker) {
+    assert_int_equal(pthread_join(locker->thread, NULL), 0);
+    return locker->status;
+}
+
+/* A request that notes how it ended. */
+struct asker {
+    vigil_request request; /* first, so that the op is the asker */
+    unsigned calls;
+    int status;
+};
+
+static void answer(vigil_op *op, int status) {
+    struct asker *me = (struct asker *)op;
+    me->calls++;
+    me->status = status;
+}
+
+typedef int starter(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock, int64_t timeout_ns,
+                    vigil_callback *callback);
+static starter *const starters[] = {[READ] = vigil_rwlock_read_lock_async, [WRITE] = vigil_rwlock_write_lock_async};
+
+static int ask(struct asker *asker, enum share share, int64_t timeout_ns) {
+    return starters[share](agent, &asker->request, &rwlock, timeout_ns, answer);
+}
+
+static void ask_pending(struct asker *asker, enum share share, int64_t timeout_ns) {
+    *asker = (struct asker){0};
+    assert_int_equal(ask(asker, share, timeout_ns), VIGIL_PENDING);
+}
+
+static void until_answered(struct asker *asker, int status) {
+    while (!asker->calls) assert_true(vigil_agent_run_until(agent, vigil_now_ns() + SECOND) >= 0);
+    assert_int_equal(asker->calls, 1);
+    assert_int_equal(asker->status, status);
+}
+
+/* Who excludes whom. */
+
+static void readers_share_and_writers_do_not(void **state) {
+    (void)state;
+    lock(READ);
+    lock(READ);
+    assert_int_equal(try_lock(READ), VIGIL_OK);
+    assert_int_equal(lock_for(READ, 0), VIGIL_OK);
+    assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
+    for (int i = 0; i < 4; i++) unlock(READ);
+    assert_int_equal(rwlock.word, 0);
+    lock(WRITE);
+    assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
+    assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT);
+    assert_int_equal(lock_for(READ, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(lock_for(WRITE, -1), VIGIL_TIMED_OUT);
+    unlock(WRITE);
+    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(try_lock(WRITE), VIGIL_OK);
+    unlock(WRITE);
+}
+
+static void unlocking_what_is_not_held_changes_nothing(void **state) {
+    (void)state;
+    assert_int_equal(vigil_rwlock_read_unlock(&rwlock), VIGIL_ENOTHELD);
+    assert_int_equal(vigil_rwlock_write_unlock(&rwlock), VIGIL_ENOTHELD);
+    assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_ENOTHELD);
+    assert_int_equal(rwlock.word, 0);
+    lock(READ);
+    uint32_t read = rwlock.word;
+    assert_int_equal(vigil_rwlock_write_unlock(&rwlock), VIGIL_ENOTHELD);
+    assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_ENOTHELD);
+    assert_int_equal(rwlock.word, read);
+    struct locker writer;
+    locker_start(&writer, WRITE);
+    read = rwlock.word;
+    assert_int_equal(vigil_rwlock_write_unlock(&rwlock), VIGIL_ENOTHELD);
+    assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_ENOTHELD);
+    assert_int_equal(rwlock.word, read);
+    unlock(READ);
+    assert_int_equal(locker_join(&writer), VIGIL_OK);
+    uint32_t written = rwlock.word;
+    assert_int_equal(vigil_rwlock_read_unlock(&rwlock), VIGIL_ENOTHELD);
+    assert_int_equal(rwlock.word, written);
+    unlock(WRITE);
+}
+
+static void there_can_be_too_many_readers(void **state) {
+    (void)state;
+    struct asker asker = {0};
+    const uint32_t full = UINT32_C(1) << 31;
+    rwlock.word = full - 16;
+    lock(READ);
+    assert_int_equal(rwlock.word, full);
+    assert_int_equal(vigil_rwlock_read_lock(&rwlock), VIGIL_ELIMIT);
+    assert_int_equal(try_lock(READ), VIGIL_ELIMIT);
+    assert_int_equal(ask(&asker, READ, VIGIL_FOREVER), VIGIL_ELIMIT);
+    assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
+    assert_int_equal(rwlock.word, full);
+    unlock(READ);
+    lock(READ);
+    assert_int_equal(rwlock.word, full);
+}
+
+static void wrong_arguments(void **state) {
+    (void)state;
+    struct asker asker = {0};
+    assert_int_equal(vigil_rwlock_read_lock(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_rwlock_read_lock_for(NULL, 1), VIGIL_ENULL);
+    assert_int_equal(vigil_rwlock_read_trylock(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_rwlock_read_unlock(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_rwlock_write_lock(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_rwlock_write_lock_for(NULL, 1), VIGIL_ENULL);
+    assert_int_equal(vigil_rwlock_write_trylock(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_rwlock_write_unlock(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_rwlock_downgrade(NULL), VIGIL_ENULL);
+    vigil_rwlock two[2] = {{0}, {0}};
+    for (int i = 1; i < 4; i++) {
+        vigil_rwlock *askew = (vigil_rwlock *)(void *)((char *)two + i);
+        assert_int_equal(vigil_rwlock_read_lock_slowly(askew, 0), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil_rwlock_read_unlock_slowly(askew), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil_rwlock_write_lock_slowly(askew, 0), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil_rwlock_write_unlock_slowly(askew), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil_rwlock_downgrade(askew), VIGIL_EMISALIGNED);
+    }
+    for (size_t i = 0; i < COUNT_OF(starters); i++) {
+        vigil_rwlock *askew = (vigil_rwlock *)(void *)((char *)two + 1);
+        assert_int_equal(starters[i](NULL, &asker.request, &rwlock, 1, answer), VIGIL_ENULL);
+        assert_int_equal(starters[i](agent, NULL, &rwlock, 1, answer), VIGIL_ENULL);
+        assert_int_equal(starters[i](agent, &asker.request, NULL, 1, answer), VIGIL_ENULL);
+        assert_int_equal(starters[i](agent, &asker.request, &rwlock, 1, NULL), VIGIL_ENULL);
+        assert_int_equal(starters[i](agent, &asker.request, askew, 1, answer), VIGIL_EMISALIGNED);
+    }
+    assert_int_equal(rwlock.word, 0);
+}
+
+static void where_blocking_is_refused_only_waiting_is(void **state) {
+    (void)state;
+    vigil_agent *strict = new_agent(VIGIL_AGENT_MAY_NOT_BLOCK);
+    lock(WRITE);
+    uint32_t locked = rwlock.word;
+    assert_int_equal(vigil_rwlock_read_lock(&rwlock), VIGIL_EMAYNOTBLOCK);
+    assert_int_equal(vigil_rwlock_write_lock(&rwlock), VIGIL_EMAYNOTBLOCK);
+    assert_int_equal(lock_for(READ, 1), VIGIL_EMAYNOTBLOCK);
+    assert_int_equal(rwlock.word, locked);
+    unlock(WRITE);
+    end_agent(strict);
+}
+
+/* Threads in line. */
+
+static void deadlines_are_kept(void **state) {
+    (void)state;
+    lock(WRITE);
+    for (int share = READ; share <= WRITE; share++) {
+        int64_t due_ns = vigil_now_ns() + 2 * MILLISECOND;
+        assert_int_equal(lock_for((enum share)share, 2 * MILLISECOND), VIGIL_TIMED_OUT);
+        assert_true(vigil_now_ns() >= due_ns);
+    }
+    unlock(WRITE);
+    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(lock_for(WRITE, 2 * MILLISECOND), VIGIL_OK);
+    unlock(WRITE);
+}
+
+static void readers_at_the_head_are_let_in_together(void **state) {
+    (void)state;
+    struct locker readers[3], writer, last;
+    lock(WRITE);
+    for (size_t i = 0; i < COUNT_OF(readers); i++) locker_start(&readers[i], READ);
+    locker_start(&writer, WRITE);
+    locker_start(&last, READ);
+    unlock(WRITE);
+    for (size_t i = 0; i < COUNT_OF(readers); i++) assert_int_equal(locker_join(&readers[i]), VIGIL_OK);
+    assert_false(locker_through(&writer) || locker_through(&last));
+    for (size_t i = 0; i < COUNT_OF(readers); i++) unlock(READ);
+    assert_int_equal(locker_join(&writer), VIGIL_OK);
+    assert_false(locker_through(&last));
+    unlock(WRITE);
+    assert_int_equal(locker_join(&last), VIGIL_OK);
+    unlock(READ);
+}
+
+static void new_readers_wait_behind_a_writer(void **state) {
+    (void)state;
+    struct locker writer, reader;
+    struct asker asker = {0};
+    lock(READ);
+    locker_start(&writer, WRITE);
+    assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT);
+    assert_int_equal(lock_for(READ, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(ask(&asker, READ, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(lock_for(READ, MILLISECOND), VIGIL_TIMED_OUT); /* nor does patience help */
+    locker_start(&reader, READ);
+    unlock(READ);
+    assert_int_equal(locker_join(&writer), VIGIL_OK);
+    assert_false(locker_through(&reader));
+    unlock(WRITE);
+    assert_int_equal(locker_join(&reader), VIGIL_OK);
+    unlock(READ);
+}
+
+static void a_writer_that_leaves_lets_readers_in(void **state) {
+    (void)state;
+    struct locker writer, reader;
+    lock(READ);
+    locker_launch(&writer, WRITE, 50 * MILLISECOND);
+    AWAIT(vigil_waiters(&rwlock) == 1 || locker_through(&writer));
+    locker_launch(&reader, READ, VIGIL_FOREVER);
+    assert_int_equal(locker_join(&writer), VIGIL_TIMED_OUT);
+    assert_int_equal(locker_join(&reader), VIGIL_OK); /* while we read */
+    assert_int_equal(try_lock(READ), VIGIL_OK);
+    for (int i = 0; i < 3; i++) unlock(READ);
+}
+
+static void what_was_locked_here_is_unlocked_there(void **state) {
+    (void)state;
+    struct locker reader, writer;
+    locker_launch(&reader, READ, VIGIL_FOREVER);
+    assert_int_equal(locker_join(&reader), VIGIL_OK);
+    unlock(READ);
+    locker_launch(&writer, WRITE, VIGIL_FOREVER);
+    assert_int_equal(locker_join(&writer), VIGIL_OK);
+    unlock(WRITE);
+    assert_int_equal(rwlock.word, 0);
+}
+
+static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
+    (void)state;
+    struct locker locker;
+    struct asker asker;
+    lock(WRITE);
+    locker_start(&locker, READ);
+    ask_pending(&asker, WRITE, VIGIL_FOREVER);
+    assert_int_equal(vigil_forget(&rwlock, sizeof rwlock), 2);
+    assert_int_equal(locker_join(&locker), VIGIL_CANCELLED);
+    until_answered(&asker, VIGIL_CANCELLED);
+    unlock(WRITE);
+    assert_int_equal(rwlock.word, 0);
+}
+
+/* Downgrade. */
+
+static void a_downgraded_lock_is_read(void **state) {
+    (void)state;
+    lock(WRITE);
+    assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_OK);
+    assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
+    assert_int_equal(try_lock(READ), VIGIL_OK);
+    unlock(READ);
+    assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_ENOTHELD);
+    unlock(READ);
+    assert_int_equal(rwlock.word, 0);
+}
+
+static void downgrade_lets_in_readers_at_the_head_only(void **state) {
+    (void)state;
+    struct locker reader, writer, last;
+    lock(WRITE);
+    locker_start(&reader, READ);
+    locker_start(&writer, WRITE);
+    locker_start(&last, READ);
+    assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_OK);
+    assert_int_equal(locker_join(&reader), VIGIL_OK);
+    assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT); /* a writer waits */
+    assert_false(locker_through(&writer) || locker_through(&last));
+    unlock(READ);
+    unlock(READ);
+    assert_int_equal(locker_join(&writer), VIGIL_OK);
+    unlock(WRITE);
+    assert_int_equal(locker_join(&last), VIGIL_OK);
+    unlock(READ);
+}
+
+/* The event loop. */
+
+static void a_free_lock_is_had_at_once(void **state) {
+    (void)state;
+    struct asker asker = {0};
+    assert_int_equal(ask(&asker, READ, VIGIL_FOREVER), VIGIL_OK);
+    assert_int_equal(ask(&asker, READ, 0), VIGIL_OK);
+    assert_int_equal(ask(&asker, WRITE, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(try_lock(READ), VIGIL_OK); /* nobody waits to write */
+    for (int i = 0; i < 3; i++) unlock(READ);
+    assert_int_equal(ask(&asker, WRITE, VIGIL_FOREVER), VIGIL_OK);
+    unlock(WRITE);
+    dispatch();
+    assert_int_equal(asker.calls, 0);
+    assert_int_equal(rwlock.word, 0);
+}
+
+static void a_loop_is_served_in_order(void **state) {
+    (void)state;
+    struct asker readers[2], writer;
+    lock(WRITE);
+    ask_pending(&readers[0], READ, VIGIL_FOREVER);
+    ask_pending(&readers[1], READ, VIGIL_FOREVER);
+    ask_pending(&writer, WRITE, VIGIL_FOREVER);
+    assert_int_equal(ask(&writer, WRITE, VIGIL_FOREVER), VIGIL_EINUSE);
+    assert_int_equal(vigil_waiters(&rwlock), 1);
+    unlock(WRITE);
+    until_answered(&readers[0], VIGIL_OK);
+    until_answered(&readers[1], VIGIL_OK);
+    dispatch();
+    assert_int_equal(writer.calls, 0);
+    unlock(READ);
+    unlock(READ);
+    until_answered(&writer, VIGIL_OK);
+    unlock(WRITE);
+}
+
+static void a_request_to_write_that_goes_lets_readers_in(void **state) {
+    (void)state;
+    for (int how = 0; how < 3; how++) { /* it times out, is cancelled, or its agent ends */
+        struct asker asker;
+        struct locker reader;
+        lock(READ);
+        ask_pending(&asker, WRITE, how == 0 ? MILLISECOND : VIGIL_FOREVER);
+        locker_start(&reader, READ);
+        if (how == 0) until_answered(&asker, VIGIL_TIMED_OUT);
+        if (how == 1) assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+        if (how == 2) {
+            end_agent(agent);
+            agent = new_agent(0);
+            assert_int_equal(asker.status, VIGIL_CANCELLED);
+        }
+        assert_int_equal(locker_join(&reader), VIGIL_OK);
+        assert_int_equal(try_lock(READ), VIGIL_OK);
+        for (int i = 0; i < 3; i++) unlock(READ);
+    }
+}
+
+static void a_request_to_read_inherits_the_place_of_one_to_write(void **state) {
+    (void)state;
+    struct asker writer, reader;
+    lock(READ);
+    ask_pending(&writer, WRITE, VIGIL_FOREVER);
+    ask_pending(&reader, READ, VIGIL_FOREVER);
+    assert_int_equal(vigil_cancel(&writer.request.op), VIGIL_OK);
+    until_answered(&reader, VIGIL_OK);
+    assert_int_equal(writer.calls, 0);
+    unlock(READ);
+    unlock(READ);
+}
+
+static void what_was_for_a_cancelled_request_goes_on(void **state) {
+    (void)state;
+    for (int share = READ; share <= WRITE; share++) {
+        struct asker asker;
+        lock(WRITE);
+        ask_pending(&asker, (enum share)share, VIGIL_FOREVER);
+        let_pass(MILLISECOND);
+        unlock(WRITE); /* it has been called, and it is reserved */
+        assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
+        assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+        dispatch();
+        assert_int_equal(asker.calls, 0);
+        assert_int_equal(try_lock(WRITE), VIGIL_OK);
+        unlock(WRITE);
+    }
+}
+
+static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
+    (void)state;
+    for (int share = READ; share <= WRITE; share++) {
+        struct asker asker;
+        struct locker other;
+        lock(WRITE);
+        ask_pending(&asker, (enum share)share, VIGIL_FOREVER);
+        locker_start(&other, share == READ ? WRITE : READ);
+        let_pass(MILLISECOND);
+        unlock(WRITE); /* reserved for the loop, which does not look */
+        assert_int_equal(locker_join(&other), VIGIL_OK);
+        unlock(other.share);
+        until_answered(&asker, VIGIL_OK);
+        unlock((enum share)share);
+    }
+}
+
+/* All together. */
+
+#define ROUNDS (UNDER_TSAN ? 2000 : 10000)
+
+static uint64_t pair[2]; /* the same, whenever somebody reads: the lock is all that makes it so */
+static uint64_t writes;
+
+static bool visit(enum share share) {
+    bool same = pair[0] == pair[1];
+    if (share == WRITE) {
+        pair[0]++;
+        pair[1]++;
+        writes++;
+    }
+    return same;
+}
+
+static void *visitor_main(void *seed) {
+    uint64_t random = (uint64_t)(uintptr_t)seed;
+    for (int i = 0; i < ROUNDS; i++) {
+        enum share share = random_next(&random) % 4 ? READ : WRITE;
+        int64_t timeout_ns = random_next(&random) % 4 ? VIGIL_FOREVER : 10 * MICROSECOND;
+        int status = lock_for(share, timeout_ns);
+        if (status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER) continue;
+        if (status != VIGIL_OK) return "lock";
+        if (!visit(share)) return "torn";
+        if (share == WRITE && i % 2) {
+            if (vigil_rwlock_downgrade(&rwlock) != VIGIL_OK) return "downgrade";
+            share = READ;
+            if (!visit(share)) return "torn";
+        }
+        status = share == WRITE ? vigil_rwlock_write_unlock(&rwlock) : vigil_rwlock_read_unlock(&rwlock);
+        if (status != VIGIL_OK) return "unlock";
+    }
+    return NULL;
+}
+
+static void visit_and_unlock(vigil_op *op, int status) {
+    answer(op, status);
+    if (status != VIGIL_OK) return;
+    assert_true(visit(WRITE));
+    unlock(WRITE);
+}
+
+static void a_writer_is_alone(void **state) {
+    (void)state;
+    pthread_t visitors[3];
+    pair[0] = pair[1] = writes = 0;
+    for (uintptr_t i = 0; i < COUNT_OF(visitors); i++)
+        assert_int_equal(pthread_create(&visitors[i], NULL, visitor_main, (void *)(i + 1)), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct asker asker = {0};
+        int status = vigil_rwlock_write_lock_async(agent, &asker.request, &rwlock, VIGIL_FOREVER, visit_and_unlock);
+        if (status == VIGIL_OK) visit_and_unlock(&asker.request.op, status);
+        else if (i % 3 == 0) assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+        else until_answered(&asker, VIGIL_OK);
+    }
+    for (size_t i = 0; i < COUNT_OF(visitors); i++) {
+        void *failed = NULL;
+        AWAIT(vigil_agent_dispatch(agent) >= 0 && pthread_tryjoin_np(visitors[i], &failed) == 0);
+        assert_null(failed);
+    }
+    dispatch();
+    assert_int_equal(pair[0], writes);
+    assert_int_equal(pair[1], writes);
+    lock(WRITE);
+    unlock(WRITE);
+    assert_int_equal(rwlock.word, 0);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(readers_share_and_writers_do_not),
+        TEST(unlocking_what_is_not_held_changes_nothing),
+        TEST(there_can_be_too_many_readers),
+        TEST(wrong_arguments),
+        TEST(where_blocking_is_refused_only_waiting_is),
+        TEST(deadlines_are_kept),
+        TEST(readers_at_the_head_are_let_in_together),
+        TEST(new_readers_wait_behind_a_writer),
+        TEST(a_writer_that_leaves_lets_readers_in),
+        TEST(what_was_locked_here_is_unlocked_there),
+        TEST(who_waits_on_forgotten_memory_is_cancelled),
+        TEST(a_downgraded_lock_is_read),
+        TEST(downgrade_lets_in_readers_at_the_head_only),
+        TEST(a_free_lock_is_had_at_once),
+        TEST(a_loop_is_served_in_order),
+        TEST(a_request_to_write_that_goes_lets_readers_in),
+        TEST(a_request_to_read_inherits_the_place_of_one_to_write),
+        TEST(what_was_for_a_cancelled_request_goes_on),
+        TEST(a_loop_that_does_not_run_keeps_nobody_from_it),
+        TEST(a_writer_is_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+/* The semaphore: counting, one line of threads and an event loop, and who in it gets what. */
+#include "support.h"
+
+#include "vigil/sem.h"
+
+static vigil_sem sem;
+static vigil_agent *agent;
+
+static int set_up(void **state) {
+    (void)state;
+    sem = (vigil_sem)VIGIL_SEM_INIT(0);
+    return vigil_agent_create(&agent, 0) != VIGIL_OK;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    return vigil_agent_destroy(agent) != VIGIL_OK || vigil_waiters(&sem) != 0;
+}
+
+static void release(uint32_t permits) {
+    assert_int_equal(vigil_sem_release(&sem, permits), VIGIL_OK);
+}
+
+static void dispatch(void) {
+    assert_true(vigil_agent_dispatch(agent) >= 0);
+}
+
+/* A thread that acquires permits, and keeps them. */
+struct taker {
+    pthread_t thread;
+    uint32_t permits;
+    int64_t timeout_ns;
+    int status; /* UNDECIDED until it is through */
+};
+
+static void *taker_main(void *argument) {
+    struct taker *me = argument;
+    STORE(me->status, vigil_sem_acquire_for(&sem, me->permits, me->timeout_ns));
+    return NULL;
+}
+
+static void taker_launch(struct taker *taker, uint32_t permits, int64_t timeout_ns) {
+    *taker = (struct taker){.permits = permits, .timeout_ns = timeout_ns, .status = UNDECIDED};
+    assert_int_equal(pthread_create(&taker->thread, NULL, taker_main, taker), 0);
+}
+
+/* While there are too few permits: returns once the thread is in line. */
+static void taker_start(struct taker *taker, uint32_t permits) {
+    int64_t before = vigil_waiters(&sem);
+    taker_launch(taker, permits, VIGIL_FOREVER);
+    AWAIT(vigil_waiters(&sem) > before);
+}
+
+static bool taker_through(struct taker *taker) {
+    return LOAD(taker->status) != UNDECIDED;
+}
+
+static int taker_join(struct taker *taker) {
+    assert_int_equal(pthread_join(taker->thread, NULL), 0);
+    return taker->status;
+}
+
+/* A request that notes how it ended. */
+struct asker {
+    vigil_request request; /* first, so that the op is the asker */
+    unsigned calls;
+    int status;
+};
+
+static void answer(vigil_op *op, int status) {
+    struct asker *me = (struct asker *)op;
+    me->calls++;
+    me->status = status;
+}
+
+static int ask(struct asker *asker, uint32_t permits, int64_t timeout_ns) {
+    return vigil_sem_acquire_async(agent, &asker->request, &sem, permits, timeout_ns, answer);
+}
+
+static void ask_pending(struct asker *asker, uint32_t permits, int64_t timeout_ns) {
+    *asker = (struct asker){0};
+    assert_int_equal(ask(asker, permits, timeout_ns), VIGIL_PENDING);
+}
+
+static void until_answered(struct asker *asker, int status) {
+    while (!asker->calls) assert_true(vigil_agent_run_until(agent, vigil_now_ns() + SECOND) >= 0);
+    assert_int_equal(asker->calls, 1);
+    assert_int_equal(asker->status, status);
+}
+
+/* Counting. */
+
+static void permits_are_counted(void **state) {
+    (void)state;
+    vigil_sem some = VIGIL_SEM_INIT(5);
+    assert_int_equal(vigil_sem_value(&some), 5);
+    assert_int_equal(vigil_sem_acquire(&some, 2), VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&some), 3);
+    assert_int_equal(vigil_sem_acquire_for(&some, 3, 0), VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&some), 0);
+    assert_int_equal(vigil_sem_release(&some, 7), VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&some), 7);
+    assert_int_equal(vigil_sem_tryacquire(&some, 7), VIGIL_OK);
+    assert_int_equal(some.word, 0);
+}
+
+static void all_or_nothing(void **state) {
+    (void)state;
+    release(3);
+    assert_int_equal(vigil_sem_tryacquire(&sem, 4), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_sem_acquire_for(&sem, 4, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_sem_acquire_for(&sem, 4, INT64_MIN), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_sem_acquire_for(&sem, 4, MILLISECOND), VIGIL_TIMED_OUT);
+    struct asker asker = {0};
+    assert_int_equal(ask(&asker, 4, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_sem_value(&sem), 3);
+    assert_int_equal(vigil_sem_tryacquire(&sem, 3), VIGIL_OK);
+}
+
+static void there_is_a_greatest_number(void **state) {
+    (void)state;
+    release(VIGIL_SEM_MAX);
+    assert_int_equal(vigil_sem_value(&sem), VIGIL_SEM_MAX);
+    uint32_t full = sem.word;
+    assert_int_equal(vigil_sem_release(&sem, 1), VIGIL_ERANGE);
+    assert_int_equal(vigil_sem_release(&sem, VIGIL_SEM_MAX), VIGIL_ERANGE);
+    assert_int_equal(vigil_sem_release(&sem, UINT32_MAX), VIGIL_ERANGE);
+    assert_int_equal(vigil_sem_acquire(&sem, VIGIL_SEM_MAX + 1), VIGIL_ERANGE);
+    assert_int_equal(vigil_sem_tryacquire(&sem, UINT32_MAX), VIGIL_ERANGE);
+    assert_int_equal(sem.word, full);
+    assert_int_equal(vigil_sem_acquire(&sem, VIGIL_SEM_MAX), VIGIL_OK);
+    assert_int_equal(sem.word, 0);
+}
+
+static void too_many_change_nothing_while_somebody_waits(void **state) {
+    (void)state;
+    struct taker taker;
+    taker_start(&taker, VIGIL_SEM_MAX);
+    release(VIGIL_SEM_MAX - 1);
+    assert_int_equal(vigil_sem_release(&sem, 2), VIGIL_ERANGE);
+    assert_int_equal(vigil_sem_value(&sem), VIGIL_SEM_MAX - 1);
+    assert_false(taker_through(&taker));
+    release(1);
+    assert_int_equal(taker_join(&taker), VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&sem), 0);
+}
+
+static void wrong_arguments(void **state) {
+    (void)state;
+    struct asker asker = {0};
+    assert_int_equal(vigil_sem_acquire(NULL, 1), VIGIL_ENULL);
+    assert_int_equal(vigil_sem_acquire_for(NULL, 1, 1), VIGIL_ENULL);
+    assert_int_equal(vigil_sem_tryacquire(NULL, 1), VIGIL_ENULL);
+    assert_int_equal(vigil_sem_release(NULL, 1), VIGIL_ENULL);
+    assert_int_equal(vigil_sem_value(NULL), 0);
+    release(1);
+    uint32_t before = sem.word;
+    assert_int_equal(vigil_sem_acquire(&sem, 0), VIGIL_EINVAL);
+    assert_int_equal(vigil_sem_acquire_for(&sem, 0, 1), VIGIL_EINVAL);
+    assert_int_equal(vigil_sem_tryacquire(&sem, 0), VIGIL_EINVAL);
+    assert_int_equal(vigil_sem_release(&sem, 0), VIGIL_EINVAL);
+    assert_int_equal(ask(&asker, 0, VIGIL_FOREVER), VIGIL_EINVAL);
+    assert_int_equal(ask(&asker, VIGIL_SEM_MAX + 1, VIGIL_FOREVER), VIGIL_ERANGE);
+    assert_int_equal(vigil_sem_acquire_async(NULL, &asker.request, &sem, 1, 1, answer), VIGIL_ENULL);
+    assert_int_equal(vigil_sem_acquire_async(agent, NULL, &sem, 1, 1, answer), VIGIL_ENULL);
+    assert_int_equal(vigil_sem_acquire_async(agent, &asker.request, NULL, 1, 1, answer), VIGIL_ENULL);
+    assert_int_equal(vigil_sem_acquire_async(agent, &asker.request, &sem, 1, 1, NULL), VIGIL_ENULL);
+    vigil_sem two[2] = {{0}, {0}};
+    for (int i = 1; i < 4; i++) {
+        vigil_sem *askew = (vigil_sem *)(void *)((char *)two + i);
+        assert_int_equal(vigil_sem_acquire_slowly(askew, 1, 0), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil_sem_release_slowly(askew, 1), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil_sem_acquire_async(agent, &asker.request, askew, 1, 1, answer), VIGIL_EMISALIGNED);
+    }
+    assert_int_equal(sem.word, before);
+}
+
+static void where_blocking_is_refused_only_waiting_is(void **state) {
+    (void)state;
+    vigil_agent *strict = new_agent(VIGIL_AGENT_MAY_NOT_BLOCK);
+    release(1);
+    assert_int_equal(vigil_sem_acquire(&sem, 1), VIGIL_OK);
+    assert_int_equal(vigil_sem_acquire(&sem, 1), VIGIL_EMAYNOTBLOCK);
+    assert_int_equal(vigil_sem_acquire_for(&sem, 1, 1), VIGIL_EMAYNOTBLOCK);
+    assert_int_equal(vigil_sem_tryacquire(&sem, 1), VIGIL_TIMED_OUT);
+    assert_int_equal(sem.word, 0);
+    end_agent(strict);
+}
+
+/* Threads in line. */
+
+static void a_deadline_is_kept(void **state) {
+    (void)state;
+    int64_t due_ns = vigil_now_ns() + 2 * MILLISECOND;
+    assert_int_equal(vigil_sem_acquire_for(&sem, 1, 2 * MILLISECOND), VIGIL_TIMED_OUT);
+    assert_true(vigil_now_ns() >= due_ns);
+    release(1); /* nobody is there for it */
+    assert_int_equal(vigil_sem_value(&sem), 1);
+    assert_int_equal(vigil_sem_acquire_for(&sem, 1, 2 * MILLISECOND), VIGIL_OK);
+}
+
+static void a_release_serves_as_many_as_it_can(void **state) {
+    (void)state;
+    struct taker takers[4];
+    for (size_t i = 0; i < COUNT_OF(takers); i++) taker_start(&takers[i], (uint32_t)i + 1);
+    release(6); /* for those who want one, two and three */
+    for (size_t i = 0; i < 3; i++) assert_int_equal(taker_join(&takers[i]), VIGIL_OK);
+    assert_false(taker_through(&takers[3]));
+    assert_int_equal(vigil_sem_value(&sem), 0);
+    release(4);
+    assert_int_equal(taker_join(&takers[3]), VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&sem), 0);
+}
+
+static void a_small_request_waits_behind_a_large_one(void **state) {
+    (void)state;
+    struct taker large, small;
+    taker_start(&large, 3);
+    taker_start(&small, 1);
+    release(1);
+    release(1);
+    assert_false(taker_through(&large) || taker_through(&small));
+    assert_int_equal(vigil_waiters(&sem), 2);
+    release(1);
+    assert_int_equal(taker_join(&large), VIGIL_OK);
+    assert_int_equal(vigil_waiters(&sem), 1);
+    release(1);
+    assert_int_equal(taker_join(&small), VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&sem), 0);
+}
+
+static void what_is_saved_is_not_for_newcomers(void **state) {
+    (void)state;
+    struct taker large;
+    taker_start(&large, 2);
+    for (int64_t until_ns = vigil_now_ns() + MILLISECOND; vigil_now_ns() < until_ns;) sched_yield();
+    release(1);
+    assert_int_equal(vigil_sem_tryacquire(&sem, 1), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_sem_value(&sem), 1);
+    release(1);
+    assert_int_equal(taker_join(&large), VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&sem), 0);
+}
+
+static void who_leaves_lets_the_next_one_have_it(void **state) {
+    (void)state;
+    struct taker large, small;
+    taker_launch(&large, 3, 50 * MILLISECOND);
+    AWAIT(vigil_waiters(&sem) == 1 || taker_through(&large));
+    taker_launch(&small, 1, VIGIL_FOREVER);
+    release(1); /* and no more: it may be taken at once, if the small one is faster */
+    assert_int_equal(taker_join(&large), VIGIL_TIMED_OUT);
+    assert_int_equal(taker_join(&small), VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&sem), 0);
+}
+
+static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
+    (void)state;
+    struct taker taker;
+    struct asker asker;
+    taker_start(&taker, 1);
+    ask_pending(&asker, 1, VIGIL_FOREVER);
+    assert_int_equal(vigil_forget(&sem, sizeof sem), 2);
+    assert_int_equal(taker_join(&taker), VIGIL_CANCELLED);
+    until_answered(&asker, VIGIL_CANCELLED);
+    assert_int_equal(vigil_sem_value(&sem), 0);
+}
+
+/* The event loop. */
+
+static void what_is_there_is_had_at_once(void **state) {
+    (void)state;
+    struct asker asker = {0};
+    release(3);
+    assert_int_equal(ask(&asker, 2, VIGIL_FOREVER), VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&sem), 1);
+    dispatch();
+    assert_int_equal(asker.calls, 0);
+}
+
+static void a_loop_is_served_when_there_are_enough(void **state) {
+    (void)state;
+    struct asker asker;
+    ask_pending(&asker, 2, VIGIL_FOREVER);
+    assert_int_equal(ask(&asker, 2, VIGIL_FOREVER), VIGIL_EINUSE);
+    release(1);
+    dispatch();
+    assert_int_equal(asker.calls, 0);
+    release(1);
+    until_answered(&asker, VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&sem), 0);
+}
+
+static void requests_of_a_loop_are_served_in_order(void **state) {
+    (void)state;
+    struct asker askers[3];
+    for (size_t i = 0; i < COUNT_OF(askers); i++) ask_pending(&askers[i], (uint32_t)i + 1, VIGIL_FOREVER);
+    assert_int_equal(vigil_waiters(&sem), 1);
+    release(3);
+    until_answered(&askers[0], VIGIL_OK);
+    until_answered(&askers[1], VIGIL_OK);
+    assert_int_equal(askers[2].calls, 0);
+    release(3);
+    until_answered(&askers[2], VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&sem), 0);
+}
+
+static void a_request_times_out(void **state) {
+    (void)state;
+    struct asker asker;
+    int64_t due_ns = vigil_now_ns() + MILLISECOND;
+    ask_pending(&asker, 1, MILLISECOND);
+    until_answered(&asker, VIGIL_TIMED_OUT);
+    assert_true(vigil_now_ns() >= due_ns);
+    assert_int_equal(vigil_waiters(&sem), 0);
+    release(1);
+    assert_int_equal(vigil_sem_value(&sem), 1);
+}
+
+static void a_large_request_that_goes_lets_a_thread_have_it(void **state) {
+    (void)state;
+    for (int how = 0; how < 3; how++) { /* it times out, is cancelled, or its agent ends */
+        struct asker asker;
+        struct taker taker;
+        ask_pending(&asker, 2, how == 0 ? MILLISECOND : VIGIL_FOREVER);
+        taker_start(&taker, 1);
+        release(1);
+        assert_int_equal(vigil_sem_value(&sem), 1);
+        assert_false(taker_through(&taker));
+        if (how == 0) until_answered(&asker, VIGIL_TIMED_OUT);
+        if (how == 1) assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+        if (how == 2) {
+            end_agent(agent);
+            agent = new_agent(0);
+            assert_int_equal(asker.status, VIGIL_CANCELLED);
+        }
+        assert_int_equal(taker_join(&taker), VIGIL_OK);
+        assert_int_equal(vigil_sem_value(&sem), 0);
+    }
+}
+
+static void a_small_request_inherits_a_large_ones_place(void **state) {
+    (void)state;
+    struct asker large, small;
+    ask_pending(&large, 2, VIGIL_FOREVER);
+    ask_pending(&small, 1, VIGIL_FOREVER);
+    release(1);
+    assert_int_equal(vigil_cancel(&large.request.op), VIGIL_OK);
+    until_answered(&small, VIGIL_OK);
+    assert_int_equal(large.calls, 0);
+    assert_int_equal(vigil_sem_value(&sem), 0);
+}
+
+static void what_was_for_a_cancelled_request_goes_on(void **state) {
+    (void)state;
+    struct asker asker;
+    ask_pending(&asker, 1, VIGIL_FOREVER);
+    release(1); /* it has been called */
+    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+    dispatch();
+    assert_int_equal(asker.calls, 0);
+    assert_int_equal(vigil_sem_tryacquire(&sem, 1), VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&sem), 0);
+}
+
+static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
+    (void)state;
+    struct asker asker;
+    struct taker taker;
+    ask_pending(&asker, 1, VIGIL_FOREVER);
+    taker_start(&taker, 1);
+    for (int64_t until_ns = vigil_now_ns() + MILLISECOND; vigil_now_ns() < until_ns;) sched_yield();
+    release(1); /* reserved for the loop, which does not look */
+    assert_int_equal(taker_join(&taker), VIGIL_OK);
+    dispatch();
+    assert_int_equal(asker.calls, 0);
+    release(1);
+    until_answered(&asker, VIGIL_OK);
+}
+
+/* All together. */
+
+#define SUPPLY 4
+#define ROUNDS (UNDER_TSAN ? 2000 : 10000)
+
+static int32_t in_use, most_in_use;
+
+static void use(int32_t permits) {
+    int32_t now = __atomic_add_fetch(&in_use, permits, __ATOMIC_RELAXED);
+    for (int32_t most = LOAD(most_in_use); now > most;) {
+        if (__atomic_compare_exchange_n(&most_in_use, &most, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) break;
+    }
+    __atomic_sub_fetch(&in_use, permits, __ATOMIC_RELAXED);
+}
+
+static void *user_main(void *seed) {
+    uint64_t random = (uint64_t)(uintptr_t)seed;
+    for (int i = 0; i < ROUNDS; i++) {
+        uint32_t permits = (uint32_t)(random_next(&random) % SUPPLY) + 1;
+        int64_t timeout_ns = random_next(&random) % 4 ? VIGIL_FOREVER : 10 * MICROSECOND;
+        int status = vigil_sem_acquire_for(&sem, permits, timeout_ns);
+        if (status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER) continue;
+        if (status != VIGIL_OK) return "acquire";
+        use((int32_t)permits);
+        if (vigil_sem_release(&sem, permits) != VIGIL_OK) return "release";
+    }
+    return NULL;
+}
+
+static void use_and_release(vigil_op *op, int status) {
+    answer(op, status);
+    if (status != VIGIL_OK) return;
+    use(2);
+    release(2);
+}
+
+static void nobody_holds_what_there_is_not(void **state) {
+    (void)state;
+    pthread_t users[3];
+    in_use = most_in_use = 0;
+    release(SUPPLY);
+    for (uintptr_t i = 0; i < COUNT_OF(users); i++)
+        assert_int_equal(pthread_create(&users[i], NULL, user_main, (void *)(i + 1)), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct asker asker = {0};
+        int status = vigil_sem_acquire_async(agent, &asker.request, &sem, 2, VIGIL_FOREVER, use_and_release);
+        if (status == VIGIL_OK) use_and_release(&asker.request.op, status);
+        else if (i % 3 == 0) assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+        else until_answered(&asker, VIGIL_OK);
+    }
+    for (size_t i = 0; i < COUNT_OF(users); i++) {
+        void *failed = NULL;
+        AWAIT(vigil_agent_dispatch(agent) >= 0 && pthread_tryjoin_np(users[i], &failed) == 0);
+        assert_null(failed);
+    }
+    dispatch();
+    assert_true(most_in_use > 0 && most_in_use <= SUPPLY);
+    assert_int_equal(vigil_sem_value(&sem), SUPPLY);
+    assert_int_equal(vigil_sem_acquire(&sem, SUPPLY), VIGIL_OK);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(permits_are_counted),
+        TEST(all_or_nothing),
+        TEST(there_is_a_greatest_number),
+        TEST(too_many_change_nothing_while_somebody_waits),
+        TEST(wrong_arguments),
+        TEST(where_blocking_is_refused_only_waiting_is),
+        TEST(a_deadline_is_kept),
+        TEST(a_release_serves_as_many_as_it_can),
+        TEST(a_small_request_waits_behind_a_large_one),
+        TEST(what_is_saved_is_not_for_newcomers),
+        TEST(who_leaves_lets_the_next_one_have_it),
+        TEST(who_waits_on_forgotten_memory_is_cancelled),
+        TEST(what_is_there_is_had_at_once),
+        TEST(a_loop_is_served_when_there_are_enough),
+        TEST(requests_of_a_loop_are_served_in_order),
+        TEST(a_request_times_out),
+        TEST(a_large_request_that_goes_lets_a_thread_have_it),
+        TEST(a_small_request_inherits_a_large_ones_place),
+        TEST(what_was_for_a_cancelled_request_goes_on),
+        TEST(a_loop_that_does_not_run_keeps_nobody_from_it),
+        TEST(nobody_holds_what_there_is_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
