@@ -49,7 +49,20 @@ extern "C" {
     X(EINVAL, -16, "invalid", "an argument has a value that means nothing here")                                  \
     X(ESYSTEM, -17, "system", "the operating system refused; errno says why")                                     \
     X(ENOTHELD, -18, "not-held", "nobody holds this lock; unlock what was locked, and only once")                 \
-    X(EDEADLOCK, -19, "deadlock", "this thread holds that lock already and would wait for itself; see check.h")
+    X(EDEADLOCK, -19, "deadlock", "this thread holds that lock already and would wait for itself; see check.h")   \
+    X(EEXISTS, -20, "exists", "a segment has that name; open or unlink it, or choose another name")               \
+    X(ENOTFOUND, -21, "not-found", "no segment has that name; create it first")                                   \
+    X(ENAME, -22, "bad-name",                                                                                     \
+      "a segment's name is 1 to 200 of A-Z a-z 0-9 . _ - and begins without a dot; choose such a one")            \
+    X(EFOREIGN, -23, "foreign", "this is no segment of Vigil's; look what it is, and choose another name")        \
+    X(ETRUNCATED, -24, "truncated", "a part of the segment's file is missing; unlink it and create it anew")      \
+    X(ECORRUPT, -25, "corrupt", "the segment's file contradicts itself; unlink it and create it anew")            \
+    X(EVERSION, -26, "other-version",                                                                             \
+      "made by a Vigil with another format; use one version in all programs, or unlink it and create it anew")    \
+    X(EMACHINE, -27, "other-machine",                                                                             \
+      "made with another word size or byte order; build all programs for the same machine")                       \
+    X(EOWNER, -28, "other-owner",                                                                                 \
+      "another user owns it; have them give it a mode for others and pass a descriptor, or choose another name")
 
 enum vigil_status {
 #define VIGIL_STATUS_ENUMERATOR(name, number, text, meaning) VIGIL_##name = number,

@@ -11,6 +11,7 @@
 #include "agent.h"
 #include "memory.h"
 #include "atomics.h"
+#include "segment.h"
 #include "request.h"
 #include "mutex.h"
 #include "cond.h"

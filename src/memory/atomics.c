@@ -6,8 +6,10 @@
 static int find_element(vigil_view view, uint64_t index, void **address) {
     uint64_t size = element_size(view.type);
     if (size == 0) return VIGIL_ETYPE;
+    unsigned char *data = view.buffer->data;
+    if (data == NULL) return VIGIL_EFORKED;
     if (index >= element_count(view)) return VIGIL_ERANGE;
-    *address = view.buffer->data + view.byte_offset + index * size; /* inside the buffer, so nothing overflows */
+    *address = data + view.byte_offset + index * size; /* inside the buffer, so nothing overflows */
     return VIGIL_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "buffer.h"
+#include "segment.h"
 #include "vigil/wait.h"
 
 /* Even an empty buffer has a mapping, so that its data has an address like any other's. */
@@ -23,33 +23,43 @@ int vigil_buffer_create(vigil_buffer **buffer, uint64_t length, uint64_t max_len
         free(made);
         return VIGIL_ENOMEM;
     }
-    *made = (vigil_buffer){.data = data, .length = length, .max_length = max_length, .growable = length < max_length};
+    *made = (vigil_buffer){
+        .data = data,
+        .length = &made->own_length,
+        .max_length = max_length,
+        .growable = length < max_length,
+        .own_length = length,
+    };
     *buffer = made;
     return VIGIL_OK;
 }
 
 int64_t vigil_buffer_destroy(vigil_buffer *buffer) {
     if (buffer == NULL) return VIGIL_ENULL;
-    int64_t cancelled = vigil_forget(buffer->data, prim_load_seq_cst(&buffer->length));
+    if (buffer->segment != NULL) return segment_close(buffer->segment);
+    int64_t cancelled = vigil_forget(buffer->data, buffer_length(buffer));
     prim_unmap(buffer->data, mapping_bytes(buffer->max_length));
     free(buffer);
     return cancelled;
 }
 
-/* The whole mapping reads and writes from the start, zeroed: to grow is to say so. */
+/* The whole mapping reads and writes from the start, zeroed: to grow is to say so. A segment's file grows first. */
 int vigil_buffer_grow(vigil_buffer *buffer, uint64_t new_length) {
     if (buffer == NULL) return VIGIL_ENULL;
+    if (buffer->data == NULL) return VIGIL_EFORKED;
     if (new_length > buffer->max_length) return VIGIL_ERANGE;
 
-    uint64_t length = prim_load_seq_cst(&buffer->length);
+    uint64_t length = prim_load_seq_cst(buffer->length);
     while (length < new_length) {
-        if (prim_cas_seq_cst(&buffer->length, &length, new_length)) return VIGIL_OK;
+        int status = buffer->segment == NULL ? VIGIL_OK : segment_extend(buffer->segment, new_length);
+        if (status != VIGIL_OK) return status;
+        if (prim_cas_seq_cst(buffer->length, &length, new_length)) return VIGIL_OK;
     }
     return length == new_length ? VIGIL_OK : VIGIL_EINVAL;
 }
 
 uint64_t vigil_buffer_length(vigil_buffer *buffer) {
-    return buffer == NULL ? 0 : prim_load_seq_cst(&buffer->length);
+    return buffer == NULL ? 0 : buffer_length(buffer);
 }
 
 uint64_t vigil_buffer_max_length(vigil_buffer *buffer) {

@@ -6,12 +6,22 @@
 #include "prim.h"
 #include "vigil/memory.h"
 
+struct segment;
+
 struct vigil_buffer {
-    unsigned char *data; /* a mapping of max_length bytes */
-    uint64_t length;     /* atomic; only rises */
+    unsigned char *data; /* a mapping of max_length bytes; null: a segment, in the child of a fork */
+    uint64_t *length;    /* atomic; only rises; own_length, or in the segment */
     uint64_t max_length;
     bool growable;
+    uint64_t own_length;
+    struct segment *segment; /* null: memory of this process alone */
 };
+
+/* Whatever another member of a segment has done to it, we stay in the mapping. */
+static inline uint64_t buffer_length(const vigil_buffer *buffer) {
+    uint64_t length = prim_load_seq_cst(buffer->length);
+    return length < buffer->max_length ? length : buffer->max_length;
+}
 
 /* X(enumerator, C type, name, argument): the argument is passed through to each X. */
 #define ELEMENT_TYPES(X, argument)               \
@@ -35,11 +45,12 @@ static inline uint64_t element_size(enum vigil_type type) {
 
 /*
  * A view lies inside its buffer when it is made, and a buffer never shrinks: so only a view to the end has to look at
- * the length that the buffer has now, and its offset is never above that.
+ * the length that the buffer has now. Its offset is never above that, except in the child of a fork.
  */
 static inline uint64_t element_count(vigil_view view) {
     if (view.length != VIGIL_TO_END) return view.length;
-    return (prim_load_seq_cst(&view.buffer->length) - view.byte_offset) / element_size(view.type);
+    uint64_t length = buffer_length(view.buffer);
+    return length < view.byte_offset ? 0 : (length - view.byte_offset) / element_size(view.type);
 }
 
 #endif

@@ -31,6 +31,15 @@ static const struct {
     {VIGIL_ESYSTEM, -17, "system"},
     {VIGIL_ENOTHELD, -18, "not-held"},
     {VIGIL_EDEADLOCK, -19, "deadlock"},
+    {VIGIL_EEXISTS, -20, "exists"},
+    {VIGIL_ENOTFOUND, -21, "not-found"},
+    {VIGIL_ENAME, -22, "bad-name"},
+    {VIGIL_EFOREIGN, -23, "foreign"},
+    {VIGIL_ETRUNCATED, -24, "truncated"},
+    {VIGIL_ECORRUPT, -25, "corrupt"},
+    {VIGIL_EVERSION, -26, "other-version"},
+    {VIGIL_EMACHINE, -27, "other-machine"},
+    {VIGIL_EOWNER, -28, "other-owner"},
 };
 
 static void numbers_never_change(void **state) {

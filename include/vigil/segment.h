@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vigil/segment.h - segments: buffers that several processes share.
+ *
+ * A segment is a vigil_buffer like any other: views, atomics and the functions of vigil/memory.h work on it. Its bytes
+ * are in a file in memory, which every process maps that opens it by name or by a descriptor:
+ *
+ *     vigil_buffer *buffer;
+ *     vigil_segment_open_or_create(&buffer, "example", &(vigil_segment_options){.length = 1 << 20});
+ *     vigil_view counters;
+ *     vigil_view_init(&counters, buffer, VIGIL_I32, 0, VIGIL_TO_END);
+ *     vigil_atomics_add(counters, 3, 1, NULL); // and so do the others
+ *     vigil_buffer_destroy(buffer);            // the others still have it
+ *     vigil_segment_unlink("example");
+ *
+ * The file stays until it is unlinked and the last process has left, or the machine is switched off.
+ *
+ * So far it is memory that is shared, with checked atomics on it. The lines of vigil/wait.h and the locks are still each
+ * process's own: a wait on a segment's word is not ended by another process's vigil_notify.
+ *
+ * MEMBERS. A process that opens a segment is a member of it, until it destroys the buffer, ends, is killed or executes
+ * another program. The others learn which, reliably: a process that is merely stopped is still a member. To open a
+ * segment that this process has open already answers the same buffer; then it is to be destroyed as many times. A
+ * process may have 64 segments open.
+ *
+ * FORK. The child is no member, and what it inherited is dead for it: views, atomics and vigil_buffer_grow answer
+ * VIGIL_EFORKED, the length is 0, the data null, and an address kept from before the fork is a fault. It destroys the
+ * buffer and opens the segment for itself.
+ *
+ * GROWING. A named segment has memory for every byte of its length from the start, because touching one for which the
+ * file system has none left would be a fault; anonymous ones use memory for the pages that are touched. Hence
+ * vigil_buffer_grow may also answer VIGIL_ENOMEM, or VIGIL_ESYSTEM.
+ *
+ * TRUST. The members of a segment trust each other: any of them can write anything into it. What is not a segment,
+ * or not a whole one, is refused, each with an error of its own:
+ *
+ *     VIGIL_EFOREIGN     not a file of this library's, or not a file at all
+ *     VIGIL_ETRUNCATED   a part of it is missing
+ *     VIGIL_ECORRUPT     it contradicts itself
+ *     VIGIL_EVERSION     made by a version of the library that has another format
+ *     VIGIL_EMACHINE     made by a program with another word size or byte order
+ *     VIGIL_EOWNER       owned by another user
+ *
+ * Needs Linux with /proc and, for names, /dev/shm.
+ */
+#ifndef VIGIL_SEGMENT_H
+#define VIGIL_SEGMENT_H
+
+#include <stdint.h>
+
+#include "memory.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a new segment is to be like. Zero, in each field, is for the default; a null pointer is for all of them. */
+typedef struct vigil_segment_options {
+    uint64_t length;     /* in bytes, all zero at first; default 4096 */
+    uint64_t max_length; /* that it may grow to; default: length */
+    uint32_t waiters;    /* how many may wait on its words at once; default 1024, at most 2^20 */
+    uint32_t members;    /* how many processes may have it open at once; default 64, at most 4096 */
+    unsigned mode;       /* who may open it, as for chmod(2), to read and write in any case; default 0600 */
+} vigil_segment_options;
+
+/*
+ * A name is 1 to 200 characters of A-Z a-z 0-9 . _ - and does not begin with a dot. Every user (the process's effective
+ * one) has names of their own. For another user, make the segment with a mode that has bits for group or others
+ * and pass a descriptor.
+ *
+ * vigil_segment_create: a new one; VIGIL_EEXISTS if the name is taken. It is complete before anybody can open it.
+ * vigil_segment_open: one that exists; VIGIL_ENOTFOUND if there is none.
+ * vigil_segment_open_or_create: of any number of processes that call this at once, one creates it and the others
+ *     open that one. It may thus be different from what the options say.
+ *
+ * Besides, what each of them may answer: VIGIL_ENULL, VIGIL_ENAME, VIGIL_ERANGE (`length` above `max_length`, or more
+ * waiters or members than may be), VIGIL_EINVAL (a mode that means nothing here), VIGIL_ENOMEM, VIGIL_ELIMIT (as many
+ * members, or segments in this process, as may be), VIGIL_ESYSTEM, and, when opening, the errors above.
+ */
+VIGIL_API int vigil_segment_create(vigil_buffer **buffer, const char *name, const vigil_segment_options *options);
+VIGIL_API int vigil_segment_open(vigil_buffer **buffer, const char *name);
+VIGIL_API int vigil_segment_open_or_create(vigil_buffer **buffer, const char *name,
+                                           const vigil_segment_options *options);
+
+/*
+ * vigil_segment_unlink - take the name away. Members keep the segment; the name is free for a new one.
+ *
+ * VIGIL_ENULL, VIGIL_ENAME, VIGIL_ENOTFOUND, VIGIL_EOWNER, VIGIL_ESYSTEM.
+ */
+VIGIL_API int vigil_segment_unlink(const char *name);
+
+/*
+ * Without a name: for processes that inherit a descriptor or get it over a Unix socket.
+ *
+ * vigil_segment_create_anonymous: errors as vigil_segment_create's.
+ * vigil_segment_fd: a new descriptor of a segment, named or not, for others to open it by. It is the caller's, to pass
+ *     on and to close, and is closed by exec unless the caller changes that. Zero or positive; or VIGIL_ENULL,
+ *     VIGIL_EINVAL (a buffer that is no segment), VIGIL_EFORKED, VIGIL_ESYSTEM.
+ * vigil_segment_open_fd: open the segment behind a descriptor, which remains the caller's. VIGIL_EINVAL if it is none;
+ *     other errors as vigil_segment_open's. VIGIL_EOWNER is for another user's file that only its owner may write.
+ */
+VIGIL_API int vigil_segment_create_anonymous(vigil_buffer **buffer, const vigil_segment_options *options);
+VIGIL_API int vigil_segment_fd(vigil_buffer *buffer);
+VIGIL_API int vigil_segment_open_fd(vigil_buffer **buffer, int fd);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

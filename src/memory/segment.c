@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT */
+#include "segment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lot/word_lock.h"
+#include "prim_file.h"
+#include "vigil/segment.h"
+#include "vigil/wait.h"
+
+#define DEFAULT_LENGTH  4096u
+#define DEFAULT_WAITERS 1024u
+#define DEFAULT_MEMBERS 64u
+#define DEFAULT_MODE    0600u
+#define NAME_MOST       200u
+
+/* Held while anything is opened or closed, and by who forks: so that no child inherits what is in no table. */
+static uint32_t gate;
+
+/* The segments of this process: see segment.h. */
+
+uint64_t segments_now;
+
+struct place {
+    uintptr_t start, end; /* of the mapping */
+    struct segment *segment;
+};
+static struct place tables[2][SEGMENTS_MOST]; /* by start */
+
+static struct place *table_of(uint64_t now) {
+    return tables[now / SEGMENTS_STEP % 2];
+}
+
+/* How many begin at or before the address. */
+static uint32_t count_up_to(struct place *table, uint32_t count, uintptr_t address) {
+    uint32_t low = 0;
+    while (low < count) {
+        uint32_t middle = low + (count - low) / 2;
+        if (prim_load_acquire(&table[middle].start) <= address) low = middle + 1;
+        else count = middle;
+    }
+    return low;
+}
+
+/*
+ * The acquire of each field pairs with the release in put(): who sees something of a later change also sees, in its
+ * second look at segments_now, the switch that preceded that change.
+ */
+struct segment *segment_find(uintptr_t address) {
+    uint64_t now = prim_load_acquire(&segments_now), before;
+    struct segment *found;
+    do {
+        before = now;
+        struct place *table = table_of(before);
+        uint32_t below = count_up_to(table, before & SEGMENTS_COUNT, address);
+        bool inside = below > 0 && address < prim_load_acquire(&table[below - 1].end);
+        found = inside ? prim_load_acquire(&table[below - 1].segment) : NULL;
+        now = prim_load_acquire(&segments_now);
+    } while (now != before);
+    return found;
+}
+
+static void put(struct place *place, struct place value) {
+    prim_store_release(&place->start, value.start);
+    prim_store_release(&place->end, value.end);
+    prim_store_release(&place->segment, value.segment);
+}
+
+static void switch_to(uint32_t count) {
+    uint64_t changes = segments_now / SEGMENTS_STEP + 1;
+    prim_store_release(&segments_now, changes * SEGMENTS_STEP + count);
+}
+
+static void table_add(struct segment *segment) {
+    struct place *from = table_of(segments_now), *to = table_of(segments_now + SEGMENTS_STEP);
+    uint32_t count = segments_now & SEGMENTS_COUNT;
+    uintptr_t start = (uintptr_t)segment->base;
+    uint32_t at = count_up_to(from, count, start);
+    for (uint32_t i = 0; i < at; i++) put(&to[i], from[i]);
+    put(&to[at], (struct place){start, start + segment->layout.end, segment});
+    for (uint32_t i = at; i < count; i++) put(&to[i + 1], from[i]);
+    switch_to(count + 1);
+}
+
+static void table_remove(struct segment *segment) {
+    struct place *from = table_of(segments_now), *to = table_of(segments_now + SEGMENTS_STEP);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < (segments_now & SEGMENTS_COUNT); i++) {
+        if (from[i].segment != segment) put(&to[left++], from[i]);
+    }
+    switch_to(left);
+}
+
+static struct segment *find_file(uint64_t device, uint64_t inode) {
+    struct place *table = table_of(segments_now);
+    for (uint32_t i = 0; i < (segments_now & SEGMENTS_COUNT); i++) {
+        struct segment *segment = table[i].segment;
+        if (segment->device == device && segment->inode == inode) return segment;
+    }
+    return NULL;
+}
+
+/* Fork. */
+
+static void before_fork(void) {
+    word_lock(&gate);
+}
+
+static void in_parent(void) {
+    word_unlock(&gate, 0);
+}
+
+/* The child is no member. What it does with its copy is refused, or, by an address it has kept, a fault. */
+static void in_child(void) {
+    struct place *table = table_of(segments_now);
+    for (uint32_t i = 0; i < (segments_now & SEGMENTS_COUNT); i++) {
+        struct segment *segment = table[i].segment;
+        prim_file_close(segment->fd);
+        prim_file_bar(segment->base, segment->layout.end);
+        segment->fd = -1;
+        segment->buffer.data = NULL;
+        segment->buffer.length = &segment->buffer.own_length; /* zero */
+    }
+    switch_to(0);
+    word_unlock(&gate, 0);
+}
+
+/* The layout. */
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* For limits that have been checked: nothing overflows. */
+static struct segment_layout layout_of(uint32_t members, uint32_t waiters, uint64_t max_length) {
+    struct segment_layout at = {.members_at = round_up(sizeof(struct segment_header), 64), .buckets = 1};
+    while (at.buckets < waiters / 4) at.buckets *= 2;
+    at.slots = round_up((uint64_t)waiters + 1, SEGMENT_CHUNK_SLOTS);
+    at.chunks = at.slots / SEGMENT_CHUNK_SLOTS;
+
+    at.buckets_at = at.members_at + sizeof(struct segment_member) * members;
+    at.chunks_at = round_up(at.buckets_at + SEGMENT_BUCKET_BYTES * at.buckets, 64);
+    at.slots_at = round_up(at.chunks_at + SEGMENT_CHUNK_BYTES * at.chunks, 64);
+    at.user_at = round_up(at.slots_at + SEGMENT_SLOT_BYTES * at.slots, SEGMENT_PAGE);
+    at.end = at.user_at + max_length;
+    return at;
+}
+
+_Static_assert(sizeof(struct segment_member) == 64, "records are of one cache line each");
+
+/* FNV-1a. Against accidents, not against people. */
+static uint64_t checksum_of(const struct segment_header *header) {
+    const unsigned char *bytes = (const unsigned char *)header;
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < offsetof(struct segment_header, checksum); i++) {
+        sum = (sum ^ bytes[i]) * UINT64_C(0x100000001b3);
+    }
+    return sum;
+}
+
+static void header_fill(struct segment_header *header, const vigil_segment_options *options) {
+    memcpy(header->magic, SEGMENT_MAGIC, sizeof header->magic);
+    header->byte_order = SEGMENT_BYTE_ORDER;
+    header->word_bytes = sizeof(void *);
+    header->version = SEGMENT_VERSION;
+    header->members = options->members;
+    header->waiters = options->waiters;
+    header->first_length = header->length = options->length;
+    header->max_length = options->max_length;
+    header->layout = layout_of(options->members, options->waiters, options->max_length);
+    header->checksum = checksum_of(header);
+}
+
+static bool limits_good(uint32_t members, uint32_t waiters, uint64_t first_length, uint64_t max_length) {
+    return members >= 1 && members <= SEGMENT_MEMBERS_MOST && waiters >= 1 && waiters <= SEGMENT_WAITERS_MOST &&
+           first_length <= max_length && max_length <= SEGMENT_LENGTH_MOST;
+}
+
+/* `had`: so many bytes of it there were to read; the rest is zero. */
+static int header_check(const struct segment_header *header, uint64_t had) {
+    if (memcmp(header->magic, SEGMENT_MAGIC, sizeof header->magic) != 0) return VIGIL_EFOREIGN;
+    if (had < offsetof(struct segment_header, members)) return VIGIL_ETRUNCATED;
+    if (header->byte_order != SEGMENT_BYTE_ORDER || header->word_bytes != sizeof(void *)) return VIGIL_EMACHINE;
+    if (header->version != SEGMENT_VERSION) return VIGIL_EVERSION;
+    if (had < sizeof *header) return VIGIL_ETRUNCATED;
+    if (header->checksum != checksum_of(header)) return VIGIL_ECORRUPT;
+    if (!limits_good(header->members, header->waiters, header->first_length, header->max_length)) {
+        return VIGIL_ECORRUPT;
+    }
+    struct segment_layout right = layout_of(header->members, header->waiters, header->max_length);
+    return memcmp(&header->layout, &right, sizeof right) == 0 ? VIGIL_OK : VIGIL_ECORRUPT;
+}
+
+/* Members. */
+
+bool segment_member_alive(const struct segment *segment, uint32_t number) {
+    if (number == segment->self) return true; /* the kernel tells us of others' locks only */
+    if (!(prim_load_acquire(&segment_member(segment, number)->life) & SEGMENT_JOINED)) return false;
+    return prim_file_test(segment->fd, SEGMENT_LOCKS_AT + number) != PRIM_LOCK_FREE;
+}
+
+static int join(struct segment *segment) {
+    for (uint32_t number = 0; number < segment->members; number++) {
+        enum prim_lock lock = prim_file_lock(segment->fd, SEGMENT_LOCKS_AT + number); /* J1 */
+        if (lock == PRIM_LOCK_FAILED) return VIGIL_ESYSTEM;
+        if (lock == PRIM_LOCK_HELD) continue;
+        struct segment_member *record = segment_member(segment, number);
+        record->pid = prim_process_id(); /* J2 */
+        prim_process_name(record->name, sizeof record->name);
+        uint32_t last = prim_load_relaxed(&record->life);
+        prim_store_release(&record->life, (last | SEGMENT_JOINED) + 2); /* J3 */
+        segment->self = number;
+        return VIGIL_OK;
+    }
+    return VIGIL_ELIMIT;
+}
+
+static void leave(struct segment *segment) {
+    struct segment_member *record = segment_member(segment, segment->self);
+    prim_store_release(&record->life, prim_load_relaxed(&record->life) & ~SEGMENT_JOINED); /* L1 */
+    prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + segment->self);                       /* L2 */
+}
+
+/* Opening. All of this under the gate. */
+
+static int trouble(void) {
+    switch (errno) {
+    case EBADF: return VIGIL_EINVAL;
+    case EEXIST: return VIGIL_EEXISTS;
+    case ENOMEM:
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return VIGIL_ENOMEM;
+    default: return VIGIL_ESYSTEM;
+    }
+}
+
+static int trouble_with_name(void) {
+    switch (errno) {
+    case ENOENT: return VIGIL_ENOTFOUND;
+    case EACCES:
+    case EPERM: return VIGIL_EOWNER;
+    case EISDIR: return VIGIL_EFOREIGN;
+    default: return trouble();
+    }
+}
+
+/* The segment keeps the descriptor, but does not close it. */
+static int map(struct segment **made, int fd, const struct prim_file_look *file, const struct segment_header *header) {
+    struct segment *segment = malloc(sizeof *segment);
+    unsigned char *base = segment ? prim_file_map(fd, header->layout.end) : NULL;
+    if (!base) {
+        int status = trouble();
+        free(segment);
+        return status;
+    }
+    *segment = (struct segment){
+        .base = base,
+        .layout = header->layout,
+        .device = file->device,
+        .inode = file->inode,
+        .fd = fd,
+        .members = header->members,
+        .opens = 1,
+    };
+    segment->buffer = (vigil_buffer){
+        .data = base + header->layout.user_at,
+        .length = &segment_header(segment)->length,
+        .max_length = header->max_length,
+        .growable = header->first_length < header->max_length,
+        .segment = segment,
+    };
+    *made = segment;
+    return VIGIL_OK;
+}
+
+static void unmap(struct segment *segment) {
+    prim_file_unmap(segment->base, segment->layout.end);
+    free(segment);
+}
+
+/* Make a segment of a new and empty file. */
+static int make(struct segment **made, int fd, const vigil_segment_options *options) {
+    struct segment_header header;
+    memset(&header, 0, sizeof header);
+    header_fill(&header, options);
+
+    struct prim_file_look file;
+    bool good = prim_file_permit(fd, options->mode) && prim_file_extend(fd, header.layout.user_at + options->length) &&
+                prim_file_look(fd, &file);
+    int status = good ? map(made, fd, &file, &header) : trouble();
+    if (status != VIGIL_OK) return status;
+    memcpy((*made)->base, &header, sizeof header);
+    status = join(*made);
+    if (status != VIGIL_OK) unmap(*made);
+    return status;
+}
+
+/*
+ * Of all that is mapped, only the header is known to exist: now the rest. The length comes first, so that a file that
+ * grows meanwhile is never found shorter than it says.
+ */
+static int length_check(const struct segment *segment, uint64_t first_length) {
+    uint64_t length = prim_load_seq_cst(segment->buffer.length);
+    if (length < first_length || length > segment->buffer.max_length) return VIGIL_ECORRUPT;
+    struct prim_file_look file;
+    if (!prim_file_look(segment->fd, &file)) return trouble();
+    return file.bytes < segment->layout.user_at + length ? VIGIL_ETRUNCATED : VIGIL_OK;
+}
+
+/* Find a segment in a file that may contain anything. */
+static int adopt(struct segment **made, int fd, const struct prim_file_look *file) {
+    struct segment_header header;
+    memset(&header, 0, sizeof header);
+    int64_t had = prim_file_read(fd, &header, sizeof header);
+    int status = had < 0 ? trouble() : header_check(&header, (uint64_t)had);
+    if (status == VIGIL_OK) status = map(made, fd, file, &header);
+    if (status != VIGIL_OK) return status;
+    status = length_check(*made, header.first_length);
+    if (status == VIGIL_OK) status = join(*made);
+    if (status != VIGIL_OK) unmap(*made);
+    return status;
+}
+
+/* A file in a name's place is ours or nobody's business; one that we were given may be meant for us. */
+static int examine(int fd, bool by_name, struct prim_file_look *file) {
+    if (!prim_file_look(fd, file)) return trouble();
+    if (!file->regular) return VIGIL_EFOREIGN;
+    return file->owned || (!by_name && file->for_others) ? VIGIL_OK : VIGIL_EOWNER;
+}
+
+static bool table_full(void) {
+    return (segments_now & SEGMENTS_COUNT) == SEGMENTS_MOST;
+}
+
+static int attach(struct segment **found, int fd, bool by_name) {
+    struct prim_file_look file;
+    int status = examine(fd, by_name, &file);
+    if (status != VIGIL_OK) return status;
+    *found = find_file(file.device, file.inode);
+    if (*found) {
+        (*found)->opens++;
+        return VIGIL_OK;
+    }
+    if (table_full()) return VIGIL_ELIMIT;
+    status = adopt(found, fd, &file);
+    if (status == VIGIL_OK) table_add(*found);
+    return status;
+}
+
+/* Examined twice: what is not a segment is not to be opened at all, and another thread may put something else there. */
+static int open_behind(struct segment **found, int given, bool by_name) {
+    struct prim_file_look file;
+    int status = examine(given, by_name, &file);
+    if (status != VIGIL_OK) return status;
+    int fd = prim_file_reopen(given);
+    if (fd < 0) return errno == EACCES || errno == EPERM ? VIGIL_EOWNER : trouble();
+    status = attach(found, fd, by_name);
+    if (status != VIGIL_OK || (*found)->fd != fd) prim_file_close(fd);
+    return status;
+}
+
+static int open_named(struct segment **found, const char *path) {
+    int fd = prim_file_find(path);
+    if (fd < 0) return trouble_with_name();
+    int status = open_behind(found, fd, true);
+    prim_file_close(fd);
+    return status;
+}
+
+static int create_named(struct segment **made, const char *path, const vigil_segment_options *options) {
+    struct prim_draft draft;
+    if (table_full()) return VIGIL_ELIMIT;
+    if (!prim_draft_open(&draft)) return trouble();
+    int status = make(made, draft.fd, options);
+    if (status == VIGIL_OK && !prim_draft_link(&draft, path)) {
+        status = trouble();
+        unmap(*made);
+    }
+    prim_draft_end(&draft);
+    if (status == VIGIL_OK) table_add(*made);
+    else prim_file_close(draft.fd);
+    return status;
+}
+
+static int create_anonymous(struct segment **made, const vigil_segment_options *options) {
+    if (table_full()) return VIGIL_ELIMIT;
+    int fd = prim_file_anonymous();
+    if (fd < 0) return trouble();
+    int status = make(made, fd, options);
+    if (status == VIGIL_OK) {
+        prim_file_seal(fd);
+        table_add(*made);
+    } else {
+        prim_file_close(fd);
+    }
+    return status;
+}
+
+/* Who is overtaken between the two opens what the other one made; and so on, if that is unlinked at once. */
+static int open_or_create(struct segment **found, const char *path, const vigil_segment_options *options) {
+    int status;
+    do {
+        status = open_named(found, path);
+        if (status == VIGIL_ENOTFOUND) status = create_named(found, path, options);
+    } while (status == VIGIL_EEXISTS);
+    return status;
+}
+
+/* The interface. */
+
+static int path_of(char path[PRIM_PATH_BYTES], const char *name) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    if (!name) return VIGIL_ENULL;
+    size_t length = strspn(name, letters);
+    if (length < 1 || length > NAME_MOST || name[length] || name[0] == '.') return VIGIL_ENAME;
+    prim_file_path(path, name);
+    return VIGIL_OK;
+}
+
+static int complete(vigil_segment_options *all, const vigil_segment_options *given) {
+    *all = given ? *given : (vigil_segment_options){0};
+    if (!all->length) all->length = DEFAULT_LENGTH;
+    if (!all->max_length) all->max_length = all->length;
+    if (!all->waiters) all->waiters = DEFAULT_WAITERS;
+    if (!all->members) all->members = DEFAULT_MEMBERS;
+    if (!all->mode) all->mode = DEFAULT_MODE;
+    if ((all->mode & ~0666u) || (all->mode & 0600) != 0600) return VIGIL_EINVAL;
+    if (all->length <= all->max_length && all->max_length > SEGMENT_LENGTH_MOST) return VIGIL_ENOMEM;
+    return limits_good(all->members, all->waiters, all->length, all->max_length) ? VIGIL_OK : VIGIL_ERANGE;
+}
+
+static bool enter(void) {
+    static const struct prim_fork calls = {before_fork, in_parent, in_child};
+    if (!prim_around_fork(&calls)) return false;
+    word_lock(&gate);
+    return true;
+}
+
+static int finish(vigil_buffer **buffer, struct segment *segment, int status) {
+    word_unlock(&gate, 0);
+    if (status == VIGIL_OK) *buffer = &segment->buffer;
+    return status;
+}
+
+int vigil_segment_create(vigil_buffer **buffer, const char *name, const vigil_segment_options *options) {
+    char path[PRIM_PATH_BYTES];
+    vigil_segment_options all;
+    struct segment *segment = NULL;
+    int status = buffer ? path_of(path, name) : VIGIL_ENULL;
+    if (status == VIGIL_OK) status = complete(&all, options);
+    if (status != VIGIL_OK) return status;
+    if (!enter()) return VIGIL_ENOMEM;
+    status = create_named(&segment, path, &all);
+    return finish(buffer, segment, status);
+}
+
+int vigil_segment_open(vigil_buffer **buffer, const char *name) {
+    char path[PRIM_PATH_BYTES];
+    struct segment *segment = NULL;
+    int status = buffer ? path_of(path, name) : VIGIL_ENULL;
+    if (status != VIGIL_OK) return status;
+    if (!enter()) return VIGIL_ENOMEM;
+    status = open_named(&segment, path);
+    return finish(buffer, segment, status);
+}
+
+int vigil_segment_open_or_create(vigil_buffer **buffer, const char *name, const vigil_segment_options *options) {
+    char path[PRIM_PATH_BYTES];
+    vigil_segment_options all;
+    struct segment *segment = NULL;
+    int status = buffer ? path_of(path, name) : VIGIL_ENULL;
+    if (status == VIGIL_OK) status = complete(&all, options);
+    if (status != VIGIL_OK) return status;
+    if (!enter()) return VIGIL_ENOMEM;
+    status = open_or_create(&segment, path, &all);
+    return finish(buffer, segment, status);
+}
+
+int vigil_segment_unlink(const char *name) {
+    char path[PRIM_PATH_BYTES];
+    int status = path_of(path, name);
+    if (status != VIGIL_OK) return status;
+    return prim_file_unlink(path) ? VIGIL_OK : trouble_with_name();
+}
+
+int vigil_segment_create_anonymous(vigil_buffer **buffer, const vigil_segment_options *options) {
+    vigil_segment_options all;
+    struct segment *segment = NULL;
+    int status = buffer ? complete(&all, options) : VIGIL_ENULL;
+    if (status != VIGIL_OK) return status;
+    if (!enter()) return VIGIL_ENOMEM;
+    status = create_anonymous(&segment, &all);
+    return finish(buffer, segment, status);
+}
+
+int vigil_segment_fd(vigil_buffer *buffer) {
+    if (!buffer) return VIGIL_ENULL;
+    if (!buffer->segment) return VIGIL_EINVAL;
+    if (!buffer->data) return VIGIL_EFORKED;
+    int fd = prim_file_reopen(buffer->segment->fd);
+    return fd < 0 ? VIGIL_ESYSTEM : fd;
+}
+
+int vigil_segment_open_fd(vigil_buffer **buffer, int fd) {
+    struct segment *segment = NULL;
+    if (!buffer) return VIGIL_ENULL;
+    if (!enter()) return VIGIL_ENOMEM;
+    int status = open_behind(&segment, fd, false);
+    return finish(buffer, segment, status);
+}
+
+int segment_extend(struct segment *segment, uint64_t new_length) {
+    return prim_file_extend(segment->fd, segment->layout.user_at + new_length) ? VIGIL_OK : trouble(); /* G1 */
+}
+
+int64_t segment_close(struct segment *segment) {
+    int64_t cancelled = 0;
+    word_lock(&gate);
+    if (--segment->opens == 0) {
+        int fd = segment->fd;
+        if (fd >= 0) {
+            cancelled = vigil_forget(segment->buffer.data, buffer_length(&segment->buffer));
+            table_remove(segment);
+            leave(segment);
+        }
+        unmap(segment);
+        if (fd >= 0) prim_file_close(fd);
+    }
+    word_unlock(&gate, 0);
+    return cancelled;
+}

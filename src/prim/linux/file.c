@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prim_file.h on Linux: tmpfs, memfd and open-file-description locks.
+ *
+ * By bare system calls, for the reasons given at the bells in prim.c.
+ */
+#define _GNU_SOURCE
+#include "prim_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define FOLDER "/dev/shm"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* since Linux 6.3 */
+#endif
+
+static int open_at(const char *path, int flags, unsigned mode) {
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode);
+}
+
+/* Names and descriptors. */
+
+void prim_file_path(char path[PRIM_PATH_BYTES], const char *name) {
+    snprintf(path, PRIM_PATH_BYTES, FOLDER "/vigil-%u-%s", (unsigned)geteuid(), name);
+}
+
+static void link_to(char path[PRIM_PATH_BYTES], int fd) {
+    snprintf(path, PRIM_PATH_BYTES, "/proc/self/fd/%d", fd);
+}
+
+int prim_file_find(const char *path) {
+    return open_at(path, O_PATH | O_NOFOLLOW, 0);
+}
+
+int prim_file_reopen(int fd) {
+    char path[PRIM_PATH_BYTES];
+    link_to(path, fd);
+    return open_at(path, O_RDWR | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+void prim_file_close(int fd) {
+    int errno_before = errno;
+    syscall(SYS_close, fd);
+    errno = errno_before;
+}
+
+bool prim_file_unlink(const char *path) {
+    return unlink(path) == 0;
+}
+
+/* A name that no segment can have, as theirs begin without a dot. */
+static bool open_temporary(struct prim_draft *draft) {
+    static unsigned drafts;
+    do {
+        unsigned number = __atomic_fetch_add(&drafts, 1, __ATOMIC_RELAXED);
+        snprintf(draft->temporary, PRIM_PATH_BYTES, FOLDER "/.vigil-%u-%ld-%u", (unsigned)geteuid(), (long)getpid(),
+                 number);
+        draft->fd = open_at(draft->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    } while (draft->fd < 0 && errno == EEXIST); /* left behind by one who was killed, or another namespace's */
+    return draft->fd >= 0;
+}
+
+bool prim_draft_open(struct prim_draft *draft) {
+    draft->temporary[0] = 0;
+    draft->fd = open_at(FOLDER, O_RDWR | O_TMPFILE, 0600);
+    if (draft->fd >= 0) return true;
+    /* What systems say that don't know it: see open(2). */
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT) return false;
+    return open_temporary(draft);
+}
+
+bool prim_draft_link(const struct prim_draft *draft, const char *path) {
+    if (draft->temporary[0]) return link(draft->temporary, path) == 0;
+    char from[PRIM_PATH_BYTES];
+    link_to(from, draft->fd);
+    return linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+}
+
+void prim_draft_end(const struct prim_draft *draft) {
+    int errno_before = errno;
+    if (draft->temporary[0]) unlink(draft->temporary);
+    errno = errno_before;
+}
+
+int prim_file_anonymous(void) {
+    int fd = (int)syscall(SYS_memfd_create, "vigil", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL) fd = (int)syscall(SYS_memfd_create, "vigil", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return fd;
+}
+
+/* What is in them. */
+
+/* On 64-bit systems, the C library's struct is the kernel's. */
+bool prim_file_look(int fd, struct prim_file_look *look) {
+    struct stat found;
+    if (syscall(SYS_fstat, fd, &found) != 0) return false;
+    *look = (struct prim_file_look){
+        .device = found.st_dev,
+        .inode = found.st_ino,
+        .bytes = (uint64_t)found.st_size,
+        .regular = S_ISREG(found.st_mode),
+        .owned = found.st_uid == geteuid(),
+        .for_others = (found.st_mode & (S_IWGRP | S_IWOTH)) != 0,
+    };
+    return true;
+}
+
+bool prim_file_permit(int fd, unsigned mode) {
+    return syscall(SYS_fchmod, fd, mode) == 0;
+}
+
+int64_t prim_file_read(int fd, void *copy, size_t bytes) {
+    int64_t had = 0;
+    while (had < (int64_t)bytes) {
+        long more = syscall(SYS_pread64, fd, (char *)copy + had, bytes - (size_t)had, had);
+        if (more < 0 && errno == EINTR) continue;
+        if (more < 0) return -1;
+        if (more == 0) break;
+        had += more;
+    }
+    return had;
+}
+
+/* In one piece, for what fails is then undone; and without signals, for each would undo what there is so far. */
+static bool allocate(int fd, uint64_t from, uint64_t to) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    long failed;
+    do {
+        failed = syscall(SYS_fallocate, fd, 0, from, to - from);
+    } while (failed && errno == EINTR);
+    pthread_sigmask(SIG_SETMASK, &before, NULL); /* answers its errors, and leaves errno alone */
+    return !failed;
+}
+
+/*
+ * A file system with a limit may be full when a page is touched, which is a fault: there, the memory is taken now. Not
+ * so where there is none (anonymous files), lest a large number take all that the machine has: the last byte will do.
+ */
+bool prim_file_extend(int fd, uint64_t bytes) {
+    struct prim_file_look file;
+    struct statfs system;
+    if (!prim_file_look(fd, &file) || syscall(SYS_fstatfs, fd, &system) != 0) return false;
+    if (file.bytes >= bytes) return true;
+    if (system.f_blocks == 0) return allocate(fd, bytes - 1, bytes);
+    if ((bytes - file.bytes) / (uint64_t)system.f_bsize > system.f_bavail) { /* don't fill it up to find out */
+        errno = ENOSPC;
+        return false;
+    }
+    return allocate(fd, file.bytes, bytes);
+}
+
+void prim_file_seal(int fd) {
+    int errno_before = errno;
+    syscall(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK);
+    errno = errno_before;
+}
+
+/*
+ * The addresses are taken and given back through the C library, so that the thread sanitizer knows of them; the file
+ * comes by a bare call, because that must not know of the descriptor.
+ */
+void *prim_file_map(int fd, size_t bytes) {
+    void *mapping = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED) return NULL;
+    long mapped =
+        syscall(SYS_mmap, mapping, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0L);
+    if (mapped == (long)mapping) return mapping;
+    int why = errno;
+    munmap(mapping, bytes);
+    errno = why;
+    return NULL;
+}
+
+void prim_file_bar(void *mapping, size_t bytes) {
+    void *barred = mmap(mapping, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    assert(barred == mapping);
+    (void)barred;
+}
+
+void prim_file_unmap(void *mapping, size_t bytes) {
+    int errno_before = errno;
+    munmap(mapping, bytes);
+    errno = errno_before;
+}
+
+/* Locks. */
+
+static struct flock lock_on(uint64_t at, short type) {
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
+}
+
+enum prim_lock prim_file_lock(int fd, uint64_t at) {
+    struct flock lock = lock_on(at, F_WRLCK);
+    if (syscall(SYS_fcntl, fd, F_OFD_SETLK, &lock) == 0) return PRIM_LOCK_FREE;
+    return errno == EAGAIN || errno == EACCES ? PRIM_LOCK_HELD : PRIM_LOCK_FAILED;
+}
+
+void prim_file_unlock(int fd, uint64_t at) {
+    struct flock lock = lock_on(at, F_UNLCK);
+    int errno_before = errno;
+    syscall(SYS_fcntl, fd, F_OFD_SETLK, &lock);
+    errno = errno_before;
+}
+
+enum prim_lock prim_file_test(int fd, uint64_t at) {
+    struct flock lock = lock_on(at, F_WRLCK);
+    if (syscall(SYS_fcntl, fd, F_OFD_GETLK, &lock) != 0) return PRIM_LOCK_FAILED;
+    return lock.l_type == F_UNLCK ? PRIM_LOCK_FREE : PRIM_LOCK_HELD;
+}
+
+/* Processes. */
+
+static const struct prim_fork *around_fork;
+static int fork_not_hooked;
+
+static void hook_fork(void) {
+    fork_not_hooked = pthread_atfork(around_fork->before, around_fork->in_parent, around_fork->in_child);
+}
+
+bool prim_around_fork(const struct prim_fork *calls) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    __atomic_store_n(&around_fork, calls, __ATOMIC_RELAXED); /* the same each time */
+    pthread_once(&once, hook_fork);
+    if (fork_not_hooked) errno = fork_not_hooked;
+    return !fork_not_hooked;
+}
+
+void prim_process_name(char *name, size_t bytes) {
+    size_t length = strnlen(program_invocation_short_name, bytes);
+    memset(name, 0, bytes);
+    memcpy(name, program_invocation_short_name, length);
+}
