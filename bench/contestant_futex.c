@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 static struct word words[2];
-static uint32_t pinged, ponged;
 
 static void futex_wait(uint32_t *word, uint32_t expected) {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
@@ -46,33 +45,17 @@ static void notify_parallel(const struct job *job, double figures[FIGURES_MAX]) 
     figures[0] = speedup_of_two(own_words_loop, job->n / 16 + 1);
 }
 
-static void throw_ball(uint32_t *word, uint32_t ball) {
-    __atomic_store_n(word, ball, __ATOMIC_SEQ_CST);
-    futex_wake(word);
+static void throw_ball(unsigned side, uint32_t ball) {
+    __atomic_store_n(&words[side].value, ball, __ATOMIC_SEQ_CST);
+    futex_wake(&words[side].value);
 }
 
-static void catch_ball(uint32_t *word, uint32_t ball) {
-    uint32_t seen;
+static void catch_ball(unsigned side, uint32_t ball) {
+    uint32_t *word = &words[side].value, seen;
     while ((seen = __atomic_load_n(word, __ATOMIC_SEQ_CST)) != ball) futex_wait(word, seen);
 }
 
-static void ping(uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        throw_ball(&words[0].value, ++pinged);
-        catch_ball(&words[1].value, pinged);
-    }
-}
-
-static void pong(uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        catch_ball(&words[0].value, ++ponged);
-        throw_ball(&words[1].value, ponged);
-    }
-}
-
-static void pingpong_block(const struct job *job, double figures[FIGURES_MAX]) {
-    figures[0] = per_round_trip_ns(ping, pong, job->n);
-}
+#include "pingpong.h"
 
 static const struct skill skills[] = {
     {"notify_nobody", notify_nobody, false},

@@ -9,7 +9,6 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived[2] = {PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER};
 static uint32_t balls[2];
-static uint32_t pinged, ponged;
 
 static void signal_loop(uint64_t n) {
     for (uint64_t i = 0; i < n; i++) pthread_cond_signal(&arrived[0]);
@@ -19,40 +18,24 @@ static void cond_notify_nobody(const struct job *job, double figures[FIGURES_MAX
     figures[0] = per_call_ns(signal_loop, job->n);
 }
 
-static void cond_throw(unsigned side, uint32_t ball) {
+static void throw_ball(unsigned side, uint32_t ball) {
     pthread_mutex_lock(&mutex);
     balls[side] = ball;
     pthread_mutex_unlock(&mutex);
     pthread_cond_signal(&arrived[side]);
 }
 
-static void cond_catch(unsigned side, uint32_t ball) {
+static void catch_ball(unsigned side, uint32_t ball) {
     pthread_mutex_lock(&mutex);
     while (balls[side] != ball) pthread_cond_wait(&arrived[side], &mutex);
     pthread_mutex_unlock(&mutex);
 }
 
-static void cond_ping(uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        cond_throw(0, ++pinged);
-        cond_catch(1, pinged);
-    }
-}
-
-static void cond_pong(uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        cond_catch(0, ++ponged);
-        cond_throw(1, ponged);
-    }
-}
-
-static void cond_pingpong_block(const struct job *job, double figures[FIGURES_MAX]) {
-    figures[0] = per_round_trip_ns(cond_ping, cond_pong, job->n);
-}
+#include "pingpong.h"
 
 static const struct skill cond_skills[] = {
     {"notify_nobody", cond_notify_nobody, false},
-    {"pingpong_block", cond_pingpong_block, false},
+    {"pingpong_block", pingpong_block, false},
     {0},
 };
 const struct contestant contestant_glibc_cond = {.name = "glibc cond", .skills = {cond_skills}};

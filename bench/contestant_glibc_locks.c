@@ -31,24 +31,7 @@ static void unlock(void) {
     pthread_mutex_unlock(&locks.mutex);
 }
 
-static void lock_loop(uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        lock();
-        unlock();
-    }
-}
-
-static void mutex_uncontended(const struct job *job, double figures[FIGURES_MAX]) {
-    figures[0] = per_call_ns(lock_loop, job->n);
-}
-
-static void mutex_contest(const struct job *job, double figures[FIGURES_MAX]) {
-    contest_throughput(job, (struct lock){lock, unlock}, figures);
-}
-
-static void mutex_waits(const struct job *job, double figures[FIGURES_MAX]) {
-    contest_longest_wait(job, (struct lock){lock, unlock}, figures);
-}
+#include "mutex_skills.h"
 
 static void wait(void) {
     pthread_cond_wait(&locks.cond, &locks.mutex);

@@ -7,7 +7,6 @@
 static nsync_mu mu;
 static nsync_cv arrived[2];
 static uint32_t balls[2];
-static uint32_t pinged, ponged;
 
 static void signal_loop(uint64_t n) {
     for (uint64_t i = 0; i < n; i++) nsync_cv_signal(&arrived[0]);
@@ -30,23 +29,7 @@ static void catch_ball(unsigned side, uint32_t ball) {
     nsync_mu_unlock(&mu);
 }
 
-static void ping(uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        throw_ball(0, ++pinged);
-        catch_ball(1, pinged);
-    }
-}
-
-static void pong(uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        catch_ball(0, ++ponged);
-        throw_ball(1, ponged);
-    }
-}
-
-static void pingpong_block(const struct job *job, double figures[FIGURES_MAX]) {
-    figures[0] = per_round_trip_ns(ping, pong, job->n);
-}
+#include "pingpong.h"
 
 static const struct skill skills[] = {
     {"notify_nobody", notify_nobody, false},

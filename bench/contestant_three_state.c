@@ -35,24 +35,7 @@ static void unlock(void) {
     if (__atomic_fetch_sub(&mutex.value, 1, __ATOMIC_RELEASE) != 1) unlock_slowly();
 }
 
-static void lock_loop(uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        lock();
-        unlock();
-    }
-}
-
-static void mutex_uncontended(const struct job *job, double figures[FIGURES_MAX]) {
-    figures[0] = per_call_ns(lock_loop, job->n);
-}
-
-static void mutex_contest(const struct job *job, double figures[FIGURES_MAX]) {
-    contest_throughput(job, (struct lock){lock, unlock}, figures);
-}
-
-static void mutex_waits(const struct job *job, double figures[FIGURES_MAX]) {
-    contest_longest_wait(job, (struct lock){lock, unlock}, figures);
-}
+#include "mutex_skills.h"
 
 static const struct skill skills[] = {
     {"mutex_uncontended", mutex_uncontended, false},

@@ -287,36 +287,18 @@ static void bytes(const struct job *job, double figures[FIGURES_MAX]) {
 
 /* Round trips */
 
-static uint32_t pinged, ponged;
-
-static void throw_ball(uint32_t *word, uint32_t ball) {
-    __atomic_store_n(word, ball, __ATOMIC_SEQ_CST);
-    vigil_notify(word, 1);
+static void throw_ball(unsigned side, uint32_t ball) {
+    __atomic_store_n(&words[side].value, ball, __ATOMIC_SEQ_CST);
+    vigil_notify(&words[side].value, 1);
 }
 
 /* A notification may be late: for a ball that we saw and caught before it came. */
-static void catch_ball(uint32_t *word, uint32_t ball) {
-    uint32_t seen;
+static void catch_ball(unsigned side, uint32_t ball) {
+    uint32_t *word = &words[side].value, seen;
     while ((seen = __atomic_load_n(word, __ATOMIC_SEQ_CST)) != ball) vigil_wait32(word, seen, VIGIL_FOREVER);
 }
 
-static void ping(uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        throw_ball(&words[0].value, ++pinged);
-        catch_ball(&words[1].value, pinged);
-    }
-}
-
-static void pong(uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        catch_ball(&words[0].value, ++ponged);
-        throw_ball(&words[1].value, ponged);
-    }
-}
-
-static void pingpong_block(const struct job *job, double figures[FIGURES_MAX]) {
-    figures[0] = per_round_trip_ns(ping, pong, job->n);
-}
+#include "pingpong.h"
 
 struct async_pong {
     vigil_op op;
@@ -331,7 +313,7 @@ static void async_pong_play(struct async_pong *player) {
     do {
         if (__atomic_load_n(&words[0].value, __ATOMIC_SEQ_CST) != ponged) {
             player->left--;
-            throw_ball(&words[1].value, ++ponged);
+            throw_ball(1, ++ponged);
         }
     } while (player->left > 0 && vigil_wait32_async(player->loop.agent, &player->op, &words[0].value, ponged,
                                                     VIGIL_FOREVER, on_ball) == VIGIL_NOT_EQUAL);

@@ -8,29 +8,33 @@
  * - nobody holds the mutex beside another;
  * - whoever wants it gets it, or gives up himself: who sleeps on makes an invalid end state. Only loops that have
  *   stopped may be left over;
- * - in the end it is unlocked, or reserved for a loop that has stopped.
+ * - in the end it is unlocked, with nobody coming, or reserved for a loop that has stopped;
+ * - if it is fair, and as long as nobody's patience has ended, who gets it is the first of those who wait.
  *
- * No state ever comes back (check.sh looks for cycles), so every run gets to such an end, whoever is scheduled.
+ * No state comes back (check.sh looks for cycles) unless somebody's patience ends again and again, which takes time. So
+ * every run gets to such an end, whoever is scheduled.
  *
  * What happens under the bucket's lock is one step: line.pml is about that. Elsewhere each load and each CAS of the
  * word is a step of its own. There is no clock: patience and deadlines may end at any time, and each unlock may find
- * that the head has waited for long enough to be entitled, or that it has not. That includes what a fair mutex does.
+ * that the head has waited for long enough to be entitled, or that it has not.
  *
  * Who plays: STOPPING, CROWD, OWN_REQUEST or PATIENT, see init. In the last one nobody's patience ends and no loop
- * stops: what would otherwise only cost time is caught there.
+ * stops: what would otherwise only cost time is caught there. FAIR: the same for a fair mutex.
  *
  * Broken on purpose, each to be caught: CALL_ONE, FREE_OUTSIDE, JOIN_BLINDLY, TAKE_AS_LOCKED, WAIT_AT_LOCKED,
- * GIVE_UP_BLINDLY, GUARD_FOREVER, GUARD_AWAKE, TAKE_BY_STORE, MARK_BY_STORE, LOSE_ORPHAN.
+ * GIVE_UP_BLINDLY, GUARD_FOREVER, GUARD_LEAVES, GUARD_AWAKE, TAKE_BY_STORE, MARK_BY_STORE, DROP_CALL, LOOP_IS_COMING,
+ * COMING_STAYS; and if it is fair, CALL_MORE, GUARD_BY_CHANCE.
  */
-#define FREE      0 /* the word */
+#define FREE      0 /* the word: one of these ... */
 #define LOCKED    1
 #define CONTENDED 2
 #define RESERVED  3
+#define COMING    4 /* ... and this, or not: a thread that has been called has yet to come */
+#define state(w)  ((w) & 3)
 
-#define NEWCOMER  0 /* standing */
-#define BESIDE    1
-#define CALLED    2
-#define IMPATIENT 3
+#define NEWCOMER 0 /* standing */
+#define BESIDE   1
+#define CALLED   2
 
 #define PLAYERS 4
 #ifdef CROWD
@@ -46,6 +50,7 @@ bool in_line[PLAYERS];           /* ... these are in line. The others are awake,
 byte standing[PLAYERS];
 bool ended[PLAYERS];
 byte holders, playing, stopped;
+bool out_of_order; /* a fair mutex has been declined in place of somebody who did not come */
 
 #ifdef PATIENT
 #define loop_stops false
@@ -53,10 +58,13 @@ byte holders, playing, stopped;
 #define loop_stops true
 #endif
 
+/* patience_ns, of one in line. If it is fair he looks again and again, so that he sees each reservation. */
 #if defined(PATIENT) || defined(GUARD_FOREVER)
 #define patience_ends false
+#elif defined(FAIR) && !defined(GUARD_BY_CHANCE)
+#define patience_ends (word == RESERVED)
 #else
-#define patience_ends (seen == RESERVED) /* patience_ns */
+#define patience_ends (seen == RESERVED)
 #endif
 
 inline find(p) {
@@ -96,28 +104,41 @@ inline depart() {
     }
 }
 
-#define waited            (standing[me] != NEWCOMER)
-#define may_take_reserved (standing[me] >= CALLED)
+/* Taking. */
+
+#define waited (standing[me] != NEWCOMER)
+
+#ifdef COMING_STAYS
+#define kept (seen & COMING)
+#else
+#define kept (waited -> 0 : seen & COMING)
+#endif
 
 #ifdef WAIT_AT_LOCKED
-#define to_mark (seen == LOCKED && !waited)
+#define to_mark (state(seen) != RESERVED && seen != (kept | CONTENDED) && !waited)
 #else
-#define to_mark (seen == LOCKED)
+#define to_mark (state(seen) != RESERVED && seen != (kept | CONTENDED))
 #endif
-#define to_take (seen == FREE || (seen == RESERVED && may_take_reserved))
+#define to_take (state(seen) == FREE || (seen == RESERVED && standing[me] == CALLED))
 
 #if defined(TAKE_BY_STORE)
 #define cas_succeeds (word == seen || seen == RESERVED)
 #elif defined(MARK_BY_STORE)
-#define cas_succeeds (word == seen || seen == LOCKED)
+#define cas_succeeds (word == seen || state(seen) == LOCKED)
 #else
 #define cas_succeeds (word == seen)
 #endif
 
 #ifdef TAKE_AS_LOCKED
-#define becomes (seen == FREE -> LOCKED : CONTENDED)
+#define becomes (kept | (state(seen) == FREE -> LOCKED : CONTENDED))
 #else
-#define becomes (seen == FREE && !waited -> LOCKED : CONTENDED)
+#define becomes (kept | (state(seen) == FREE && !waited -> LOCKED : CONTENDED))
+#endif
+
+#ifdef FAIR
+#define my_turn (out_of_order || arrivals == 0 || arrived[0] == me)
+#else
+#define my_turn true
 #endif
 
 /* Either we have `got` it, or `seen` is what the word must still be when we join the line. */
@@ -125,10 +146,12 @@ inline take() {
     do
     :: atomic {
         seen = word;
+#ifndef FAIR
         if
-        :: seen != FREE -> arrive()
+        :: state(seen) != FREE -> arrive() /* the line is in order of that, not of who joins it first */
         :: else
         fi;
+#endif
         if
         :: to_take || to_mark
         :: else -> break
@@ -142,37 +165,47 @@ inline take() {
             got = true;
             holders++;
             assert(holders == 1);
+            assert(my_turn);
             depart();
             break
-        :: to_mark && cas_succeeds -> word = CONTENDED; seen = CONTENDED; break
+        :: !to_take && to_mark && cas_succeeds -> seen = kept | CONTENDED; word = seen; break
         fi
        }
     od
 }
 
 inline join() {
+    d_step {
 #if defined(JOIN_BLINDLY)
-    in_line[me] = true
+        in_line[me] = true;
 #elif defined(GUARD_AWAKE)
-    in_line[me] = (word == seen && word != RESERVED)
+        in_line[me] = (word == seen && word != RESERVED);
 #else
-    in_line[me] = (word == seen)
+        in_line[me] = (word == seen);
+#endif
+        seen = (in_line[me] && seen == RESERVED -> RESERVED : 0) /* nothing else matters any more */
+    }
+#ifdef FAIR
+    if
+    :: in_line[me] -> arrive()
+    :: else
+    fi
 #endif
 }
 
-inline leave_impatiently() {
-    d_step {
-        if
-        :: in_line[me] -> in_line[me] = false; standing[me] = IMPATIENT
-        :: else /* called already: that stands */
-        fi
-    }
-}
+/* Releasing. */
 
 #define nobody_in_line (!in_line[0] && !in_line[1] && !in_line[2] && !in_line[3])
 
-/* Everybody up to the first thread: a loop may never come, a thread does. */
-inline call_some() {
+#if defined(CALL_ONE) || (defined(FAIR) && !defined(CALL_MORE))
+#define enough_called true
+#else
+#define enough_called thread_called
+#endif
+
+/* Everybody up to the first thread: a loop may never come, a thread does. If it is fair, the head. `everybody`: a
+ * condition has moved them here. */
+inline call_some(everybody) {
     d_step {
         first = CALLED;
         i = 0;
@@ -182,41 +215,49 @@ inline call_some() {
             in_line[arrived[i]] = false;
             standing[arrived[i]] = first;
             first = BESIDE;
-#ifdef CALL_ONE
-            break
-#else
+            thread_called = thread_called || !is_loop(arrived[i]);
             if
-            :: is_loop(arrived[i]) -> i++
-            :: else -> break
+            :: enough_called && !everybody -> break
+            :: else -> i++
             fi
-#endif
         :: i == arrivals -> break
         od;
         i = 0; first = 0
     }
 }
 
+#ifdef LOOP_IS_COMING
+#define somebody_comes true
+#else
+#define somebody_comes thread_called
+#endif
+
 inline unlock() {
     if
-    :: atomic { word == LOCKED -> word = FREE; holders--; got = false }
+    :: atomic { state(word) == LOCKED -> word = word & COMING; holders--; got = false }
+    :: atomic { word == (CONTENDED | COMING) -> word = FREE | COMING; holders--; got = false }
     :: atomic {
-        word != LOCKED -> /* nobody but us can change that */
+        word != (CONTENDED | COMING) && state(word) != LOCKED -> /* and nobody but us can change that */
         assert(word == CONTENDED);
         holders--; got = false;
         if
 #ifdef FREE_OUTSIDE
-        :: nobody_in_line -> seen = CONTENDED
+        :: nobody_in_line -> unfinished = true
 #else
         :: nobody_in_line -> word = FREE
 #endif
-        :: !nobody_in_line -> word = FREE; call_some()
-        :: !nobody_in_line -> word = RESERVED; call_some() /* the head is entitled */
-        fi
+#ifndef FAIR
+        :: !nobody_in_line -> call_some(false); word = (somebody_comes -> FREE | COMING : FREE)
+        :: !nobody_in_line -> call_some(true); word = (somebody_comes -> FREE | COMING : FREE)
+#endif
+        :: !nobody_in_line -> call_some(false); word = RESERVED /* the head is entitled, or it is fair */
+        fi;
+        thread_called = false
        }
 #ifdef FREE_OUTSIDE
        d_step {
         if
-        :: seen == CONTENDED -> word = FREE; seen = 0
+        :: unfinished -> word = FREE; unfinished = false
         :: else
         fi
        }
@@ -224,33 +265,62 @@ inline unlock() {
     fi
 }
 
+/* In place of one who does not come, or being the one. */
+inline decline() {
+    if
+    :: word != RESERVED
+    :: atomic { word == RESERVED -> word = CONTENDED; holders++; assert(holders == 1) }
+       unlock()
+    fi
+}
+
+/* lock_look: without leaving the line. Meanwhile we may have been called. */
+inline look() {
+#ifdef FAIR
+    out_of_order = true;
+#endif
+    decline();
+    seen = (word == RESERVED -> RESERVED : 0)
+}
+
 /* vigil_mutex_lock_for, and vigil_mutex_unlock if that got it */
 proctype thread(byte me, rounds; bool timed) {
     byte seen, i, first;
-    bool got, late;
+    bool got, thread_called, relied_upon, unfinished;
 again:
     take();
     if
     :: got -> unlock(); goto over
-    :: !got && late -> depart(); goto over
-    :: !got && !late -> join()
+    :: else
     fi;
+    atomic {
+        join();
+        if
+        :: !in_line[me] -> goto again
+        :: else
+        fi
+    }
+waiting:
     if
-    :: !in_line[me]
-    :: patience_ends -> leave_impatiently()
-    :: timed ->
+    :: !in_line[me] -> goto again
+    :: patience_ends ->
+progress:
+        look(); goto waiting
 #ifdef GIVE_UP_BLINDLY
-        atomic { in_line[me] = false; depart() }
-        goto over
+    :: atomic { timed -> in_line[me] = false; depart() }
 #else
-        d_step { late = true; in_line[me] = false; standing[me] = IMPATIENT }
+    :: atomic { timed && in_line[me] -> in_line[me] = false; relied_upon = waited; depart() }
+#endif
+#ifndef GUARD_LEAVES
+       if
+       :: relied_upon -> relied_upon = false; decline()
+       :: else
+       fi
 #endif
     fi;
-    goto again;
-
 over:
     atomic {
-        late = false;
+        relied_upon = false;
         rounds--;
         if
         :: rounds > 0 -> goto again
@@ -259,28 +329,11 @@ over:
     }
 }
 
-/* on_orphan, decline: a call whose request is gone. A process of its own, for the loop's next request does not wait. */
-proctype orphan() {
-    byte seen, i, first;
-    bool got;
-    if
-    :: loop_stops -> stopped++
-    :: word != RESERVED
-#ifdef LOSE_ORPHAN
-    :: word == RESERVED
-#else
-    :: atomic { word == RESERVED -> word = CONTENDED; holders++; assert(holders == 1) }
-       unlock()
-#endif
-    fi;
-    playing--
-}
-
 /* vigil_mutex_execute with a callback that does nothing. Who can cancel or stop is never left waiting: a steady loop
  * does neither, so that it must be called. `own`: the loop's thread, if that may block meanwhile. */
 proctype loop(byte me, requests, own; bool steady) {
     byte seen, i, first;
-    bool got;
+    bool got, thread_called, unfinished;
 again:
     take();
     if
@@ -297,11 +350,16 @@ again:
 pending:
     if
     :: !in_line[me] -> goto again
-    :: patience_ends -> leave_impatiently(); goto again
+    :: patience_ends ->
+progress:
+        look(); goto pending
     :: loop_stops && !steady -> stopped++; goto stop
     :: own -> atomic { playing++; run thread(own, 1, false) } ended[own]; own = 0; goto pending
-    :: atomic { !steady && in_line[me] -> in_line[me] = false; depart() } /* cancelled */
-    :: atomic { !steady && !in_line[me] -> depart(); playing++; run orphan() }
+    :: atomic { !steady && in_line[me] -> in_line[me] = false; depart() } /* cancelled: give_up_place */
+    :: atomic { !steady && !in_line[me] -> depart() } /* the call is an orphan now, of which nobody need hear */
+#ifndef DROP_CALL
+       decline()
+#endif
     fi;
 over:
     requests--;

@@ -26,8 +26,10 @@ $sim --random "$seed" --seconds $((share_s / scenarios + 1))
 
 build tsan
 for preset in release tsan; do
-    echo "Stress, $preset: from seed $seed, $((share_s / 2)) s"
-    $steady build/$preset/test/stress_stress --seconds $((share_s / 2)) --seed "$seed"
+    for stress in stress locks; do
+        echo "Stress of $stress, $preset: from seed $seed, $((share_s / 4)) s"
+        $steady build/$preset/test/stress_$stress --seconds $((share_s / 4)) --seed "$seed"
+    done
 done
 
 if command -v clang >/dev/null; then

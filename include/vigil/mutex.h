@@ -68,8 +68,10 @@ typedef struct vigil_mutex {
     uint32_t word;
 } vigil_mutex;
 
-#define VIGIL_MUTEX_INIT {0u}
-#define VIGIL_MUTEX_FAIR {4u}
+#define VIGIL_MUTEX_INIT                                                                                               \
+    { 0u }
+#define VIGIL_MUTEX_FAIR                                                                                               \
+    { 4u }
 
 /*
  * vigil_mutex_lock - block until the lock is ours: VIGIL_OK.
@@ -116,7 +118,7 @@ VIGIL_API int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request,
 VIGIL_API int vigil_mutex_execute_later(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
                                         int64_t timeout_ns, vigil_callback *callback);
 
-/* The mutex that lies on an element of a view of VIGIL_I32 or VIGIL_U32. VIGIL_ENULL, VIGIL_ETYPE, VIGIL_ERANGE. */
+/* The mutex on an element of a view of VIGIL_I32 or VIGIL_U32. VIGIL_ENULL, VIGIL_ETYPE, VIGIL_ERANGE, VIGIL_EFORKED. */
 VIGIL_API int vigil_mutex_in(vigil_view view, uint64_t index, vigil_mutex **mutex);
 
 #ifdef VIGIL_NO_INLINE

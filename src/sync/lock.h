@@ -111,6 +111,9 @@ int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, 
 int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns,
                   struct lot *lot, uint32_t slot, enum standing standing);
 
+/* As kind->granted: tell the caller, and that is all. */
+void lock_granted(vigil_request *request);
+
 /* Being in line: wait until called, or until the deadline. */
 int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t slot, uint32_t *word, uint32_t seen,
               uint64_t deadline_ns);

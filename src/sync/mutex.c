@@ -57,11 +57,21 @@ static bool is_coming(uint32_t seen) {
     return (seen & COMING) && !mutex_is_fair(seen) && (seen & COMING) == coming();
 }
 
+/* Who comes does not go back at once if somebody has it: a short critical section may be over soon. */
+static uint32_t wait_for_a_chance(uint32_t *word) {
+    uint32_t seen = prim_load_relaxed(word);
+    for (unsigned turns = PRIM_SPIN_LOCK; turns && ((seen & STATE) == LOCKED || (seen & STATE) == CONTENDED); turns--) {
+        prim_pause();
+        seen = prim_load_relaxed(word);
+    }
+    return seen;
+}
+
 bool mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *result) {
     (void)argument;
-    uint32_t seen = prim_load_relaxed(word);
     bool may_barge = standing == NEWCOMER;
     bool may_take_reserved = standing == CALLED;
+    uint32_t seen = may_barge ? prim_load_relaxed(word) : wait_for_a_chance(word);
     for (;;) {
         uint32_t flags = seen & ~STATE, state = seen & STATE;
         if (!may_barge && !mutex_is_fair(seen)) flags &= ~COMING; /* here we are */
@@ -101,18 +111,14 @@ void mutex_decline(uint32_t *word) {
 
 /* Blocking. */
 
-static void granted_in_callback(vigil_request *request) {
-    request->callback(&request->op, VIGIL_OK);
-}
-
 static void granted_to_execute(vigil_request *request) {
     vigil_mutex *mutex = request->object;
     request->callback(&request->op, VIGIL_OK); /* after which the request may be gone */
     vigil_mutex_unlock(mutex);
 }
 
-static const struct lock_kind locking = {mutex_take,    mutex_patience_ns,   mutex_reserved,
-                                         mutex_decline, granted_in_callback, NULL};
+static const struct lock_kind locking = {mutex_take,    mutex_patience_ns, mutex_reserved,
+                                         mutex_decline, lock_granted,      NULL};
 static const struct lock_kind executing = {mutex_take,    mutex_patience_ns,  mutex_reserved,
                                            mutex_decline, granted_to_execute, NULL};
 

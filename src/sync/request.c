@@ -125,6 +125,7 @@ static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t see
     slot->owner = (uint64_t)(uintptr_t)place;
     slot->began_ns = first->began_ns;
     slot->argument = first->argument;
+    slot->state = SLOT_WAITING;
     prim_store_relaxed(&slot->seat, agent->seat.number);
     if (!lot_join_in_order(agent->lot, place->slot, &(struct word){first->object, seen, false}, again)) return false;
     place->callback = on_call;
@@ -181,14 +182,14 @@ static void give_up(vigil_request *request) {
 }
 
 /* All that are there now; not those that callbacks start meanwhile. */
-static void cancel_all(vigil_agent *agent, vigil_request *first) {
+static void cancel_all(vigil_agent *agent, vigil_request *first, bool forgotten) {
     void *word = first->object;
     size_t count = 0;
     for (vigil_request *request = first; request; request = request->next) count++;
     for (; count && first; count--, first = at_rest(agent, word)) {
         queue_remove(agent, first);
         agent_end(agent, &first->op);
-        if (agent->closing) give_up(first); /* else the memory has been forgotten */
+        if (!forgotten) give_up(first);
         first->callback(&first->op, VIGIL_CANCELLED);
     }
     if (first) serve(agent, first, NEWCOMER);
@@ -208,8 +209,10 @@ static void on_call(vigil_op *place, int status) {
     if (called && !agent->closing) {
         serve(agent, first, standing);
     } else {
+        /* Ours was to leave the line; or somebody has forgotten the memory, which is not to be touched any more. */
+        bool forgotten = !called && agent->lot->slots[place->slot].state == VIGIL_CANCELLED;
         if (called) kind_of(first)->decline(first->object);
-        cancel_all(agent, first);
+        cancel_all(agent, first, forgotten);
     }
 }
 
@@ -277,4 +280,8 @@ int request_wait(vigil_agent *agent, vigil_request *request, const struct word *
     int status = agent_wait(agent, &request->op, word, timeout_ns, told);
     if (status == VIGIL_PENDING) request->op.flags |= OP_REQUEST;
     return status;
+}
+
+void lock_granted(vigil_request *request) {
+    request->callback(&request->op, VIGIL_OK);
 }

@@ -135,17 +135,11 @@ static void decline(uint32_t *word) {
     look_at_line((struct look){.word = word, .afresh = true});
 }
 
-static void granted(vigil_request *request) {
-    request->callback(&request->op, VIGIL_OK);
-}
-
-/* It has left the line; except if the memory has been forgotten: then its place was at rest, and nothing is touched. */
 static void given_up(vigil_request *request) {
-    bool left = (request->place.flags & OP_PENDING) || request->op.agent->closing;
-    if (left && !BUG(sem_left_silently)) look_at_line((struct look){.word = request->object});
+    if (!BUG(sem_left_silently)) look_at_line((struct look){.word = request->object});
 }
 
-static const struct lock_kind acquiring = {take, patience_ns, reserved, decline, granted, given_up};
+static const struct lock_kind acquiring = {take, patience_ns, reserved, decline, lock_granted, given_up};
 
 /* Blocking. */
 

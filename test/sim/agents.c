@@ -2,8 +2,6 @@
 /* Scenarios of an agent's own life: sleeping, posts, polling, stopping, ending; and workers. */
 #include "scenario.h"
 
-#define FIBER(name) static void name(void *argument)
-
 static vigil_agent *offered;
 
 static void offer(vigil_agent *agent) {
@@ -23,10 +21,6 @@ static vigil_agent *await_agent(void) {
         prim_pause();
     }
     return agent;
-}
-
-static void go(const char *name, void (*fiber)(void *)) {
-    sim_go(name, fiber, NULL);
 }
 
 static void begin_without_agent(void) {
@@ -112,16 +106,11 @@ FIBER(loop_with_wait) {
     destroy(agent);
 }
 
-FIBER(notifier) {
-    (void)argument;
-    change_and_notify(&words[0], 1);
-}
-
 static void post_and_notify(void) {
     begin_without_agent();
     go("loop", loop_with_wait);
     go("poster", poster);
-    go("notifier", notifier);
+    go("notifier", notifier_one);
 }
 
 /* ---- A loop of the caller's ---- */
@@ -140,12 +129,7 @@ FIBER(polling_loop) { /* the argument: the wait's timeout */
 static void poll_and_notify(void) {
     begin();
     sim_go("loop", polling_loop, (void *)(intptr_t)VIGIL_FOREVER);
-    go("notifier", notifier);
-}
-
-FIBER(bare_notifier) {
-    (void)argument;
-    notify(&words[0], 1);
+    go("notifier", notifier_one);
 }
 
 static void poll_timeout_and_notify(void) {
@@ -198,7 +182,7 @@ static void poll_post_and_notify(void) {
     begin_without_agent();
     go("loop", polling_loop_served);
     go("poster", poster_of_count);
-    go("notifier", notifier);
+    go("notifier", notifier_one);
 }
 
 /* A frame loop: never sleeps in the library, dispatches now and then, then runs. */
@@ -243,7 +227,7 @@ FIBER(polling_loop_of_reposts) {
 static void poll_reposts(void) {
     begin();
     go("loop", polling_loop_of_reposts);
-    go("notifier", notifier);
+    go("notifier", notifier_one);
 }
 
 /* ---- Run until, unref, stop ---- */
@@ -287,7 +271,7 @@ static void run_until_then_poll(void) {
     begin();
     sim_moment(1500);
     go("loop", loop_until_then_poll);
-    go("notifier", notifier);
+    go("notifier", notifier_one);
 }
 
 /* The wait that does not count need not have ended when run returns. */
@@ -305,7 +289,7 @@ FIBER(loop_unref) {
 static void unref_and_notify(void) {
     begin();
     go("loop", loop_unref);
-    go("notifier", notifier);
+    go("notifier", notifier_one);
 }
 
 FIBER(stopped_loop) {
@@ -484,7 +468,7 @@ FIBER(loop_may_not_block) {
 static void may_not_block(void) {
     begin();
     go("loop", loop_may_not_block);
-    go("notifier", notifier);
+    go("notifier", notifier_one);
 }
 
 /* ---- Workers ---- */

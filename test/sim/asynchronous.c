@@ -2,12 +2,6 @@
 /* Scenarios with agents that wait, beside threads that block. */
 #include "scenario.h"
 
-#define FIBER(name) static void name(void *argument)
-
-static void go(const char *name, void (*fiber)(void *)) {
-    sim_go(name, fiber, NULL);
-}
-
 /* ---- Parts ---- */
 
 FIBER(loop) { /* the argument: its request */
@@ -24,32 +18,6 @@ FIBER(loop_twice) {
     start(agent, &requests[1], &words[0], VIGIL_FOREVER);
     run(agent);
     destroy(agent);
-}
-
-FIBER(thread) {
-    (void)argument;
-    wait_while_zero(&words[0], VIGIL_FOREVER);
-}
-
-FIBER(notifier_all) {
-    (void)argument;
-    change_and_notify(&words[0], VIGIL_ALL);
-}
-
-FIBER(notifier_one) {
-    (void)argument;
-    change_and_notify(&words[0], 1);
-}
-
-FIBER(notifier_two) {
-    (void)argument;
-    change_and_notify(&words[0], 2);
-}
-
-/* Nobody changes the word: whoever is not notified must end otherwise. */
-FIBER(bare_notifier) {
-    (void)argument;
-    notify(&words[0], 1);
 }
 
 /* ---- Agents and threads in one line ---- */
@@ -84,14 +52,14 @@ static void three_agents(void) {
 static void agent_and_thread(void) {
     begin();
     sim_go("loop", loop, &requests[0]);
-    go("thread", thread);
+    go("thread", waiter);
     go("notifier", notifier_all);
 }
 
 static void agents_and_two_notifiers(void) {
     begin();
     sim_go("loop", loop, &requests[0]);
-    go("thread", thread);
+    go("thread", waiter);
     go("notifier 1", notifier_one);
     go("notifier 2", notifier_one);
 }
@@ -394,7 +362,7 @@ FIBER(late_notifier) {
 static void async_forget_and_notify(void) {
     begin();
     sim_go("loop", loop, &requests[0]);
-    go("thread", thread);
+    go("thread", waiter);
     go("forgetter", forgetter);
     go("notifier", late_notifier);
 }

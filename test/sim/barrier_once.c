@@ -17,12 +17,6 @@
 
 #include "scenario.h"
 
-#define FIBER(name) static void name(void *argument)
-
-static void go(const char *name, void (*fiber)(void *), int number) {
-    sim_go(name, fiber, (void *)(intptr_t)number);
-}
-
 static int number_of(void *argument) {
     return (int)(intptr_t)argument;
 }
@@ -132,56 +126,56 @@ FIBER(loop) {
 
 static void barrier_two_threads(void) {
     begin_barrier(2);
-    go("thread 0", thread, 0);
-    go("thread 1", thread, 1);
+    go_with("thread 0", thread, 0);
+    go_with("thread 1", thread, 1);
 }
 
 static void barrier_three_threads(void) {
     begin_barrier(3);
-    go("thread 0", thread, 0);
-    go("thread 1", thread, 1);
-    go("thread 2", thread, 2);
+    go_with("thread 0", thread, 0);
+    go_with("thread 1", thread, 1);
+    go_with("thread 2", thread, 2);
 }
 
 static void barrier_two_rounds(void) {
     begin_barrier(2);
-    go("thread 0", thread_twice, 0);
-    go("thread 1", thread_twice, 1);
+    go_with("thread 0", thread_twice, 0);
+    go_with("thread 1", thread_twice, 1);
 }
 
 static void barrier_four_for_two(void) {
     begin_barrier(2);
     all_meet = false;
-    go("thread 0", thread, 0);
-    go("thread 1", thread, 1);
-    go("thread 2", thread, 2);
-    go("thread 3", thread, 0);
+    go_with("thread 0", thread, 0);
+    go_with("thread 1", thread, 1);
+    go_with("thread 2", thread, 2);
+    go_with("thread 3", thread, 0);
 }
 
 static void barrier_rounds_wrap(void) {
     begin_barrier(2);
     barrier.word = 0xffff0000u;
-    go("thread 0", thread_twice, 0);
-    go("thread 1", thread_twice, 1);
+    go_with("thread 0", thread_twice, 0);
+    go_with("thread 1", thread_twice, 1);
 }
 
 static void barrier_loop_and_thread(void) {
     begin_barrier(2);
-    go("loop", loop, 0);
-    go("thread", thread, 1);
+    go_with("loop", loop, 0);
+    go_with("thread", thread, 1);
 }
 
 static void barrier_two_loops(void) {
     begin_barrier(2);
-    go("loop 0", loop, 0);
-    go("loop 1", loop, 1);
+    go_with("loop 0", loop, 0);
+    go_with("loop 1", loop, 1);
 }
 
 static void barrier_loop_and_threads(void) {
     begin_barrier(3);
-    go("loop", loop, 0);
-    go("thread 1", thread, 1);
-    go("thread 2", thread, 2);
+    go_with("loop", loop, 0);
+    go_with("thread 1", thread, 1);
+    go_with("thread 2", thread, 2);
 }
 
 /* Two requests of one loop's are two parties; it arrives again from the callback. */
@@ -210,7 +204,7 @@ FIBER(loop_of_two) {
 
 static void barrier_loop_alone(void) {
     begin_barrier(2);
-    go("loop", loop_of_two, 0);
+    go_with("loop", loop_of_two, 0);
 }
 
 /* A loop that does not run keeps nobody who was there with it. */
@@ -236,9 +230,9 @@ FIBER(second_thread) {
 
 static void barrier_slow_loop(void) {
     begin_barrier(3);
-    go("loop", slow_loop, 0);
-    go("thread 1", second_thread, 1);
-    go("thread 2", second_thread, 2);
+    go_with("loop", slow_loop, 0);
+    go_with("thread 1", second_thread, 1);
+    go_with("thread 2", second_thread, 2);
 }
 
 /* ---- Taking it back ---- */
@@ -300,42 +294,42 @@ FIBER(loop_destroyed) {
 static void barrier_timeout(void) {
     begin_barrier(2);
     sim_moment(1500);
-    go("impatient", thread_500, 0);
-    go("thread", thread, 1);
+    go_with("impatient", thread_500, 0);
+    go_with("thread", thread, 1);
 }
 
 static void barrier_timeouts(void) {
     begin_barrier(3);
     sim_moment(1500);
-    go("impatient 0", thread_500, 0);
-    go("impatient 1", thread_500, 1);
-    go("thread", thread, 2);
+    go_with("impatient 0", thread_500, 0);
+    go_with("impatient 1", thread_500, 1);
+    go_with("thread", thread, 2);
 }
 
 static void barrier_async_timeout(void) {
     begin_barrier(2);
     sim_moment(1500);
-    go("impatient", loop_500, 0);
-    go("thread", thread, 1);
+    go_with("impatient", loop_500, 0);
+    go_with("thread", thread, 1);
 }
 
 static void barrier_cancel(void) {
     begin_barrier(2);
-    go("loop", loop_cancels, 0);
-    go("thread", thread, 1);
+    go_with("loop", loop_cancels, 0);
+    go_with("thread", thread, 1);
 }
 
 static void barrier_cancel_of_three(void) {
     begin_barrier(3);
-    go("loop", loop_cancels, 0);
-    go("thread 1", thread, 1);
-    go("thread 2", thread, 2);
+    go_with("loop", loop_cancels, 0);
+    go_with("thread 1", thread, 1);
+    go_with("thread 2", thread, 2);
 }
 
 static void barrier_destroy(void) {
     begin_barrier(2);
-    go("loop", loop_destroyed, 0);
-    go("thread", thread, 1);
+    go_with("loop", loop_destroyed, 0);
+    go_with("thread", thread, 1);
 }
 
 /* ---- Forgotten: nobody touches it any more ---- */
@@ -393,9 +387,9 @@ static void forget_barrier(int loop_just_ends) {
     on_heap = NULL;
     forgotten = false;
     cancelled = 0;
-    go("forgetter", forgetter, 0);
-    go("loop", forgotten_loop, loop_just_ends);
-    go("thread", forgotten_thread, 0);
+    go_with("forgetter", forgetter, 0);
+    go_with("loop", forgotten_loop, loop_just_ends);
+    go_with("thread", forgotten_thread, 0);
 }
 
 static void barrier_forget(void) {
@@ -415,12 +409,6 @@ static void both_cancelled(void) {
 
 #define FAILURE (-100)
 
-static struct turn {
-    vigil_request request;
-    bool waiting;
-    int status;
-} turns[2];
-
 static vigil_once once;
 static uint32_t written; /* by the function, each time */
 static uint32_t attempts;
@@ -432,7 +420,6 @@ static bool inside;
 static void begin_once(uint32_t fail) {
     begin();
     once = (vigil_once)VIGIL_ONCE_INIT;
-    memset(turns, 0, sizeof turns);
     written = attempts = failed = satisfied = 0;
     failures = fail;
     inside = false;
@@ -444,9 +431,6 @@ static void once_is_over(void) {
     sim_check(vigil_once_is_done(&once), "it is not done");
     sim_check(attempts == failures + 1, "the function was called %u times", attempts);
     sim_check(failed == failures, "%u calls were told of a failure", failed);
-    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
-        sim_check(!turns[i].waiting, "turn %u never came", i);
-    }
     balance();
 }
 
@@ -507,10 +491,7 @@ FIBER(later_caller_500) {
 }
 
 static void turn_comes(vigil_op *op, int status) {
-    struct turn *turn = op->data;
-    sim_check(turn->waiting, "a callback that was not expected");
-    turn->waiting = false;
-    turn->status = status;
+    turn_ends(op, status);
     note_end(status);
 }
 
@@ -539,60 +520,60 @@ FIBER(later_loop) {
 
 static void once_two_threads(void) {
     begin_once(0);
-    go("thread 1", caller, 0);
-    go("thread 2", caller, 0);
+    go_with("thread 1", caller, 0);
+    go_with("thread 2", caller, 0);
 }
 
 static void once_three_threads(void) {
     begin_once(0);
-    go("thread 1", caller, 0);
-    go("thread 2", caller, 0);
-    go("thread 3", caller, 0);
+    go_with("thread 1", caller, 0);
+    go_with("thread 2", caller, 0);
+    go_with("thread 3", caller, 0);
 }
 
 static void once_awaited(void) {
     begin_once(0);
-    go("first", first_caller, 2);
-    go("thread", later_caller, 0);
-    go("loop", later_loop, 0);
+    go_with("first", first_caller, 2);
+    go_with("thread", later_caller, 0);
+    go_with("loop", later_loop, 0);
 }
 
 static void once_loop_and_thread(void) {
     begin_once(0);
-    go("loop", calling_loop, 0);
-    go("thread", caller, 0);
+    go_with("loop", calling_loop, 0);
+    go_with("thread", caller, 0);
 }
 
 static void once_fails(void) {
     begin_once(1);
-    go("thread 1", caller, 0);
-    go("thread 2", caller, 0);
+    go_with("thread 1", caller, 0);
+    go_with("thread 2", caller, 0);
 }
 
 static void once_fails_twice(void) {
     begin_once(2);
-    go("thread 1", caller, 0);
-    go("thread 2", caller, 0);
-    go("thread 3", caller, 0);
+    go_with("thread 1", caller, 0);
+    go_with("thread 2", caller, 0);
+    go_with("thread 3", caller, 0);
 }
 
 static void once_fails_for_loop(void) {
     begin_once(1);
-    go("first", first_caller, 1);
-    go("loop", later_loop, 0);
+    go_with("first", first_caller, 1);
+    go_with("loop", later_loop, 0);
 }
 
 static void once_fails_in_loop(void) {
     begin_once(1);
-    go("loop", calling_loop, 0);
-    go("thread", caller, 0);
+    go_with("loop", calling_loop, 0);
+    go_with("thread", caller, 0);
 }
 
 static void once_fails_for_all(void) {
     begin_once(1);
-    go("first", first_caller, 2);
-    go("loop", later_loop, 0);
-    go("thread", later_caller, 0);
+    go_with("first", first_caller, 2);
+    go_with("loop", later_loop, 0);
+    go_with("thread", later_caller, 0);
 }
 
 /* ---- A loop that takes its time ---- */
@@ -619,9 +600,9 @@ FIBER(caller_behind_loop) {
 
 static void once_slow_loop(void) {
     begin_once(1);
-    go("first", first_caller, 2);
-    go("loop", slow_calling_loop, 0);
-    go("thread", caller_behind_loop, 0);
+    go_with("first", first_caller, 2);
+    go_with("loop", slow_calling_loop, 0);
+    go_with("thread", caller_behind_loop, 0);
 }
 
 /* A loop's thread blocks behind its own request. */
@@ -637,8 +618,8 @@ FIBER(loop_behind_itself) {
 
 static void once_behind_itself(void) {
     begin_once(1);
-    go("first", first_caller, 2);
-    go("loop", loop_behind_itself, 0);
+    go_with("first", first_caller, 2);
+    go_with("loop", loop_behind_itself, 0);
 }
 
 /* ---- Deadlines, cancel, and agents that end ---- */
@@ -681,40 +662,40 @@ FIBER(later_loop_destroyed) {
 static void once_timeout(void) {
     begin_once(0);
     sim_moment(1500);
-    go("first", caller, 0);
-    go("impatient", later_caller_500, 0);
-    go("thread", caller, 0);
+    go_with("first", caller, 0);
+    go_with("impatient", later_caller_500, 0);
+    go_with("thread", caller, 0);
 }
 
 static void once_async_timeout(void) {
     begin_once(0);
     sim_moment(1500);
-    go("first", caller, 0);
-    go("impatient", later_loop_500, 0);
-    go("thread", caller, 0);
+    go_with("first", caller, 0);
+    go_with("impatient", later_loop_500, 0);
+    go_with("thread", caller, 0);
 }
 
 static void once_fails_timeouts(void) {
     begin_once(1);
     sim_moment(1500);
-    go("first", caller, 0);
-    go("impatient", later_caller_500, 0);
-    go("loop", later_loop_500, 0);
-    go("thread", later_caller, 0);
+    go_with("first", caller, 0);
+    go_with("impatient", later_caller_500, 0);
+    go_with("loop", later_loop_500, 0);
+    go_with("thread", later_caller, 0);
 }
 
 static void once_cancel(void) {
     begin_once(1);
-    go("first", caller, 0);
-    go("loop", later_loop_cancels, 0);
-    go("thread", later_caller, 0);
+    go_with("first", caller, 0);
+    go_with("loop", later_loop_cancels, 0);
+    go_with("thread", later_caller, 0);
 }
 
 static void once_destroy(void) {
     begin_once(1);
-    go("first", caller, 0);
-    go("loop", later_loop_destroyed, 0);
-    go("thread", later_caller, 0);
+    go_with("first", caller, 0);
+    go_with("loop", later_loop_destroyed, 0);
+    go_with("thread", later_caller, 0);
 }
 
 /* The second attempt takes until the loop, which has waited for the first one and waits again, is out of patience. */
@@ -739,9 +720,9 @@ FIBER(second_caller) {
 static void once_waits_again(void) {
     begin_once(1);
     sim_moment(1500);
-    go("first", first_caller, 1);
-    go("impatient", later_loop_500, 0);
-    go("thread", second_caller, 0);
+    go_with("first", first_caller, 1);
+    go_with("impatient", later_loop_500, 0);
+    go_with("thread", second_caller, 0);
 }
 
 const struct sim_scenario barrier_once_scenarios[] = {

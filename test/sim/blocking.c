@@ -2,27 +2,6 @@
 /* Scenarios with threads that block. */
 #include "scenario.h"
 
-#define FIBER(name) static void name(void *argument)
-
-static void go(const char *name, void (*fiber)(void *)) {
-    sim_go(name, fiber, NULL);
-}
-
-FIBER(waiter) {
-    (void)argument;
-    wait_while_zero(&words[0], VIGIL_FOREVER);
-}
-
-FIBER(notifier_all) {
-    (void)argument;
-    change_and_notify(&words[0], VIGIL_ALL);
-}
-
-FIBER(notifier_one) {
-    (void)argument;
-    change_and_notify(&words[0], 1);
-}
-
 static void one_waiter(void) {
     begin();
     go("waiter", waiter);
@@ -43,11 +22,6 @@ static void two_waiters_two_notifiers(void) {
     go("waiter 2", waiter);
     go("notifier 1", notifier_one);
     go("notifier 2", notifier_one);
-}
-
-FIBER(notifier_two) {
-    (void)argument;
-    change_and_notify(&words[0], 2);
 }
 
 static void notify_two(void) {
@@ -120,12 +94,6 @@ FIBER(waiter_500) {
 FIBER(waiter_700) {
     (void)argument;
     wait_while_zero(&words[0], 700);
-}
-
-/* Nobody changes the word: whoever is not notified must time out. */
-FIBER(bare_notifier) {
-    (void)argument;
-    notify(&words[0], 1);
 }
 
 static void timeout_and_notify(void) {

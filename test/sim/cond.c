@@ -5,11 +5,7 @@
  */
 #include "vigil/cond.h"
 
-#include <string.h>
-
 #include "scenario.h"
-
-#define FIBER(name) static void name(void *argument)
 
 #define UNLOCKED 0u
 #define FAIR     4u
@@ -21,24 +17,15 @@ static int taken;         /* by those who waited */
 static int timed_out;     /* of those who may */
 static int64_t told;      /* what signal and broadcast answered */
 static int64_t signalled; /* waits that ended by a signal */
-
-static struct turn {
-    vigil_request request;
-    bool waiting;
-    int64_t timeout_ns;
-} turns[2];
-
-static void go(const char *name, void (*fiber)(void *)) {
-    sim_go(name, fiber, NULL);
-}
+static int64_t loops_timeout_ns;
 
 static void begin_with(uint32_t word) {
     begin();
     mutex.word = word;
     cond.word = other_cond.word = 0;
-    memset(turns, 0, sizeof turns);
     tokens = taken = timed_out = 0;
     told = signalled = 0;
+    loops_timeout_ns = VIGIL_FOREVER;
     sim_name(&mutex, sizeof mutex, "mutex");
     sim_name(&cond, sizeof cond, "cond");
 }
@@ -47,12 +34,7 @@ static void all_over(void) {
     sim_check(mutex.word % FAIR == UNLOCKED, "in the end the mutex is %#x", mutex.word);
     sim_check(tokens == 0, "%d tokens are left", tokens);
     sim_check(told == signalled, "%d were said to be signalled, but %d were", (int)told, (int)signalled);
-    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) sim_check(!turns[i].waiting, "turn %u never came", i);
     balance();
-}
-
-static void expect(int status, int expected, const char *call) {
-    sim_check(status == expected, "%s answers %s", call, vigil_status_name(status));
 }
 
 static void lock(void) {
@@ -65,6 +47,19 @@ static void unlock(void) {
 
 /* ---- Who waits ---- */
 
+static void take(void) {
+    tokens--;
+    taken++;
+}
+
+static void take_at_deadline(void) {
+    if (tokens) {
+        take();
+    } else {
+        timed_out++;
+    }
+}
+
 FIBER(taker) {
     (void)argument;
     lock();
@@ -72,8 +67,7 @@ FIBER(taker) {
         expect(vigil_cond_wait(&cond, &mutex), VIGIL_OK, "cond_wait");
         signalled++;
     }
-    tokens--;
-    taken++;
+    take();
     unlock();
 }
 
@@ -91,29 +85,17 @@ FIBER(taker_500) {
         expect(status, VIGIL_OK, "cond_wait_for");
         signalled++;
     }
-    if (tokens) {
-        tokens--;
-        taken++;
-    } else {
-        timed_out++;
-    }
+    take_at_deadline();
     unlock();
 }
 
 static void look(struct turn *turn, vigil_agent *agent);
 
 static void look_again(vigil_op *op, int status) {
-    struct turn *turn = op->data;
-    sim_check(turn->waiting, "a callback that was not expected");
-    turn->waiting = false;
+    struct turn *turn = turn_ends(op, status);
     if (status == VIGIL_CANCELLED) return;
     if (status == VIGIL_TIMED_OUT) {
-        if (tokens) {
-            tokens--;
-            taken++;
-        } else {
-            timed_out++;
-        }
+        take_at_deadline();
         unlock();
         return;
     }
@@ -125,16 +107,12 @@ static void look_again(vigil_op *op, int status) {
 /* With the mutex held. */
 static void look(struct turn *turn, vigil_agent *agent) {
     if (tokens) {
-        tokens--;
-        taken++;
+        take();
         unlock();
         return;
     }
-    turn->request.op.data = turn;
-    turn->waiting = true;
-    int64_t timeout_ns = turn->timeout_ns ? turn->timeout_ns : VIGIL_FOREVER;
-    expect(vigil_cond_wait_async(agent, &turn->request, &cond, &mutex, timeout_ns, look_again), VIGIL_PENDING,
-           "cond_wait_async");
+    int status = vigil_cond_wait_async(agent, turn_begins(turn), &cond, &mutex, loops_timeout_ns, look_again);
+    expect(status, VIGIL_PENDING, "cond_wait_async");
 }
 
 static void enter(vigil_op *op, int status) {
@@ -254,11 +232,19 @@ static void cond_fair_loop_and_thread(void) {
 
 /* ---- Deadlines: a token is taken, or nobody was there in time and it stays ---- */
 
-static void one_or_timed_out(void) {
-    sim_check(taken + timed_out == 1 && tokens == timed_out, "%d taken, %d timed out, %d left", taken, timed_out,
+static void taken_or_timed_out(int takers) {
+    sim_check(taken + timed_out == takers && tokens == timed_out, "%d taken, %d timed out, %d left", taken, timed_out,
               tokens);
     tokens = 0;
     all_over();
+}
+
+static void one_or_timed_out(void) {
+    taken_or_timed_out(1);
+}
+
+static void two_or_timed_out(void) {
+    taken_or_timed_out(2);
 }
 
 static void cond_timeout(void) {
@@ -271,7 +257,7 @@ static void cond_timeout(void) {
 static void cond_async_timeout(void) {
     begin_with(UNLOCKED);
     sim_moment(1500);
-    turns[0].timeout_ns = 500;
+    loops_timeout_ns = 500;
     sim_go("loop", loop, &turns[0]);
     go("giver", giver_outside);
 }
@@ -284,13 +270,6 @@ static void cond_timeout_beside(void) {
     go("taker", taker);
     go("giver", giver);
     go("giver 2", giver_outside);
-}
-
-static void two_or_timed_out(void) {
-    sim_check(taken + timed_out == 2 && tokens == timed_out, "%d taken, %d timed out, %d left", taken, timed_out,
-              tokens);
-    tokens = 0;
-    all_over();
 }
 
 /* ---- A signal that came to somebody who is gone goes on to the next ---- */

@@ -8,11 +8,7 @@
  */
 #include "vigil/mutex.h"
 
-#include <string.h>
-
 #include "scenario.h"
-
-#define FIBER(name) static void name(void *argument)
 
 #define UNLOCKED  0u
 #define LOCKED    1u
@@ -20,24 +16,9 @@
 #define RESERVED  3u
 #define FAIR      4u
 
-#define PATIENCE_NS 500000
-
-static void go(const char *name, void (*fiber)(void *)) {
-    sim_go(name, fiber, NULL);
-}
-
 /* ---- Parts ---- */
 
-/* An asynchronous request, and what becomes of it. */
-struct turn {
-    vigil_request request;
-    bool waiting;
-    int status;
-    void (*then)(struct turn *turn); /* what to do with the lock held; else work() */
-};
-
 static vigil_mutex mutex;
-static struct turn turns[3];
 static uint32_t written; /* by each who holds the lock */
 static uint32_t entered;
 static int inside;
@@ -48,7 +29,6 @@ static bool had_loop;
 static void begin_with(uint32_t word) {
     begin();
     mutex.word = word;
-    memset(turns, 0, sizeof turns);
     written = entered = 0;
     inside = cancelled = 0;
     had_thread = had_loop = false;
@@ -58,14 +38,7 @@ static void begin_with(uint32_t word) {
 
 static void all_over(void) {
     sim_check(mutex.word % FAIR == UNLOCKED, "in the end the mutex is %#x", mutex.word);
-    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
-        sim_check(!turns[i].waiting, "turn %u never came", i);
-    }
     balance();
-}
-
-static void expect(int status, int expected, const char *call) {
-    sim_check(status == expected, "%s answers %s", call, vigil_status_name(status));
 }
 
 static void work(void) {
@@ -119,10 +92,7 @@ static void enter(struct turn *turn) {
 }
 
 static void come(vigil_op *op, int status) {
-    struct turn *turn = op->data;
-    sim_check(turn->waiting, "a callback that was not expected");
-    turn->waiting = false;
-    turn->status = status;
+    struct turn *turn = turn_ends(op, status);
     cancelled += status == VIGIL_CANCELLED;
     if (status == VIGIL_OK) {
         enter(turn);
@@ -137,23 +107,14 @@ static void come_and_unlock(vigil_op *op, int status) {
 }
 
 static void execute(vigil_agent *agent, struct turn *turn) {
-    turn->request.op.data = turn;
-    turn->waiting = true;
-    int status = vigil_mutex_execute(agent, &turn->request, &mutex, VIGIL_FOREVER, come);
+    int status = vigil_mutex_execute(agent, turn_begins(turn), &mutex, VIGIL_FOREVER, come);
     sim_check(status == VIGIL_PENDING || (status == VIGIL_OK && !turn->waiting), "execute answers %s",
               vigil_status_name(status));
 }
 
 static void ask(vigil_agent *agent, struct turn *turn, int64_t timeout_ns, vigil_callback *callback) {
-    turn->request.op.data = turn;
-    turn->waiting = true;
-    int status = vigil_mutex_lock_async(agent, &turn->request, &mutex, timeout_ns, callback);
-    bool timed_out = status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER;
-    sim_check(status == VIGIL_PENDING || status == VIGIL_OK || timed_out, "lock_async answers %s",
-              vigil_status_name(status));
-    if (status != VIGIL_PENDING) {
-        callback(&turn->request.op, status);
-    }
+    int status = vigil_mutex_lock_async(agent, turn_begins(turn), &mutex, timeout_ns, callback);
+    turn_answered(turn, status, timeout_ns, callback);
 }
 
 FIBER(loop) { /* the argument: its turn */
@@ -309,12 +270,6 @@ static void mutex_fair_timeouts(void) {
 
 /* ---- Cancel, and agents that end ---- */
 
-/* Never too late: until its callback it has nothing that could be lost. */
-static void cancel_turn(struct turn *turn) {
-    expect(vigil_cancel(&turn->request.op), turn->waiting ? VIGIL_OK : VIGIL_EIDLE, "cancel");
-    turn->waiting = false;
-}
-
 FIBER(loop_cancels) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -403,7 +358,7 @@ FIBER(barger) {
     work();
     if (!had_thread && !had_loop) {
         sim_until(somebody_in_line, NULL);
-        wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+        let_pass(PATIENCE_NS);
     }
     unlock();
     if (vigil_mutex_trylock(&mutex) == VIGIL_OK) {
@@ -620,7 +575,7 @@ FIBER(third_thread) {
 
 FIBER(holder_for_long) {
     sim_until(three_in_line, NULL);
-    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    let_pass(PATIENCE_NS);
     holder(argument);
 }
 

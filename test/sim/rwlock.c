@@ -8,33 +8,17 @@
  */
 #include "vigil/rwlock.h"
 
-#include <string.h>
-
 #include "scenario.h"
-
-#define FIBER(name) static void name(void *argument)
 
 #define WRITER  1u
 #define WAITERS 2u
 #define READER  16u
 
-#define PATIENCE_NS 500000
-
-static void go(const char *name, void (*fiber)(void *)) {
-    sim_go(name, fiber, NULL);
-}
+enum { TO_READ, TO_WRITE }; /* what a turn wants */
 
 /* ---- Parts ---- */
 
-/* An asynchronous request, and what becomes of it. */
-struct turn {
-    vigil_request request;
-    bool writes, waiting;
-    int status;
-};
-
 static vigil_rwlock rwlock;
-static struct turn turns[3];
 static uint32_t written; /* by each writer */
 static uint32_t entered;
 static int readers, writers;         /* inside */
@@ -44,7 +28,6 @@ static bool had_loop;
 static void begin_with(uint32_t word) {
     begin();
     rwlock.word = word;
-    memset(turns, 0, sizeof turns);
     written = entered = 0;
     readers = word == READER;
     writers = word == WRITER;
@@ -57,14 +40,7 @@ static void begin_with(uint32_t word) {
 static void all_over(void) {
     sim_check(!(rwlock.word & ~WAITERS), "in the end the word is %#x", rwlock.word);
     sim_check(!readers && !writers, "somebody is still inside");
-    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
-        sim_check(!turns[i].waiting, "turn %u never came", i);
-    }
     balance();
-}
-
-static void expect(int status, int expected, const char *call) {
-    sim_check(status == expected, "%s answers %s", call, vigil_status_name(status));
 }
 
 static void enter(bool writes) {
@@ -137,35 +113,19 @@ FIBER(reading_holder_of_line) {
 }
 
 static void come(vigil_op *op, int status) {
-    struct turn *turn = op->data;
-    sim_check(turn->waiting, "a callback that was not expected");
-    turn->waiting = false;
-    turn->status = status;
+    struct turn *turn = turn_ends(op, status);
     if (status == VIGIL_OK) {
-        enter(turn->writes);
+        enter(turn->wants == TO_WRITE);
         had_loop = true;
-        leave(turn->writes);
+        leave(turn->wants == TO_WRITE);
     }
 }
 
 static void ask(vigil_agent *agent, struct turn *turn, bool writes, int64_t timeout_ns) {
-    turn->request.op.data = turn;
-    turn->writes = writes;
-    turn->waiting = true;
-    int status = writes ? vigil_rwlock_write_lock_async(agent, &turn->request, &rwlock, timeout_ns, come)
-                        : vigil_rwlock_read_lock_async(agent, &turn->request, &rwlock, timeout_ns, come);
-    bool timed_out = status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER;
-    sim_check(status == VIGIL_PENDING || status == VIGIL_OK || timed_out, "lock_async answers %s",
-              vigil_status_name(status));
-    if (status != VIGIL_PENDING) {
-        come(&turn->request.op, status);
-    }
-}
-
-/* Never too late: until its callback it has nothing that could be lost. */
-static void cancel_turn(struct turn *turn) {
-    expect(vigil_cancel(&turn->request.op), turn->waiting ? VIGIL_OK : VIGIL_EIDLE, "cancel");
-    turn->waiting = false;
+    turn->wants = writes ? TO_WRITE : TO_READ;
+    int status = writes ? vigil_rwlock_write_lock_async(agent, turn_begins(turn), &rwlock, timeout_ns, come)
+                        : vigil_rwlock_read_lock_async(agent, turn_begins(turn), &rwlock, timeout_ns, come);
+    turn_answered(turn, status, timeout_ns, come);
 }
 
 static void loop_until(bool writes, bool (*may_run)(void *)) {
@@ -501,7 +461,7 @@ FIBER(slow_writing_loop) {
 
 FIBER(holder_for_long) {
     await_in_line((uintptr_t)argument);
-    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    let_pass(PATIENCE_NS);
     leave(true);
 }
 
@@ -589,7 +549,7 @@ static bool three_in_line(void *unused) {
 FIBER(holder_of_three_for_long) {
     (void)argument;
     sim_until(three_in_line, NULL);
-    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    let_pass(PATIENCE_NS);
     leave(true);
 }
 
@@ -608,7 +568,7 @@ static void rwlock_guard_with_deadline(void) {
 FIBER(barger) {
     (void)argument;
     await_in_line(1);
-    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    let_pass(PATIENCE_NS);
     leave(true);
     if (vigil_rwlock_write_trylock(&rwlock) == VIGIL_OK) {
         sim_check(had_readers || had_writers || had_loop, "what was reserved is taken to write");
@@ -620,7 +580,7 @@ FIBER(barger) {
 FIBER(reading_barger) {
     (void)argument;
     await_in_line(1);
-    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    let_pass(PATIENCE_NS);
     leave(true);
     if (vigil_rwlock_read_trylock(&rwlock) == VIGIL_OK) {
         sim_check(had_writers, "what was reserved is taken to read");

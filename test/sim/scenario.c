@@ -8,6 +8,7 @@
 _Alignas(64) uint32_t words[16];
 struct books books;
 struct request requests[8];
+struct turn turns[3];
 
 static uint32_t message; /* every notifier writes it first, everyone who is notified must see it */
 static struct lot *lot;
@@ -22,6 +23,7 @@ void begin_before_first_use(void) {
     memset(words, 0, sizeof words);
     memset(&books, 0, sizeof books);
     memset(requests, 0, sizeof requests);
+    memset(turns, 0, sizeof turns);
     message = 0;
     most_in_line = 0;
     static const char *const names[] = {"words[0]", "words[1]", "words[2]", "words[3]"};
@@ -57,6 +59,9 @@ void balance(void) {
     for (unsigned i = 0; i < sizeof requests / sizeof *requests; i++) {
         sim_check(!requests[i].pending, "request %u is still pending", i);
     }
+    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
+        sim_check(!turns[i].waiting, "turn %u never came", i);
+    }
 }
 
 /* A wait that had begun ends with this status. */
@@ -77,6 +82,41 @@ static void end_wait(int status, int64_t due_ns, int64_t place) {
 
 static int64_t due(int64_t timeout_ns) {
     return timeout_ns == VIGIL_FOREVER ? VIGIL_FOREVER : vigil_now_ns() + timeout_ns;
+}
+
+/* ---- Fibers ---- */
+
+void go(const char *name, void (*fiber)(void *)) {
+    sim_go(name, fiber, NULL);
+}
+
+void go_with(const char *name, void (*fiber)(void *), intptr_t argument) {
+    sim_go(name, fiber, (void *)argument);
+}
+
+void waiter(void *unused) {
+    (void)unused;
+    wait_while_zero(&words[0], VIGIL_FOREVER);
+}
+
+void notifier_all(void *unused) {
+    (void)unused;
+    change_and_notify(&words[0], VIGIL_ALL);
+}
+
+void notifier_one(void *unused) {
+    (void)unused;
+    change_and_notify(&words[0], 1);
+}
+
+void notifier_two(void *unused) {
+    (void)unused;
+    change_and_notify(&words[0], 2);
+}
+
+void bare_notifier(void *unused) {
+    (void)unused;
+    notify(&words[0], 1);
 }
 
 /* ---- Blocking ---- */
@@ -113,6 +153,10 @@ void forget(const void *memory, uint64_t length) {
     int64_t forgotten = vigil_forget(memory, length);
     sim_check(forgotten >= 0, "forget answers %lld", (long long)forgotten);
     books.forgotten += forgotten;
+}
+
+void let_pass(int64_t duration_ns) {
+    wait_while_zero(&words[1], duration_ns);
 }
 
 /* Looked at after every step of anybody, so it sees every number. */
@@ -190,4 +234,38 @@ void post(vigil_agent *agent, vigil_function *function, void *argument) {
     books.posted++;
     int status = vigil_agent_post(agent, function, argument);
     sim_check(status == VIGIL_OK, "post: %s", vigil_status_name(status));
+}
+
+/* ---- Locks ---- */
+
+void expect(int status, int expected, const char *call) {
+    sim_check(status == expected, "%s answers %s", call, vigil_status_name(status));
+}
+
+vigil_request *turn_begins(struct turn *turn) {
+    turn->request.op.data = turn;
+    turn->waiting = true;
+    return &turn->request;
+}
+
+void turn_answered(struct turn *turn, int status, int64_t timeout_ns, vigil_callback *callback) {
+    bool timed_out = status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER;
+    sim_check(status == VIGIL_PENDING || status == VIGIL_OK || timed_out, "the request is answered %s",
+              vigil_status_name(status));
+    if (status != VIGIL_PENDING) {
+        callback(&turn->request.op, status);
+    }
+}
+
+struct turn *turn_ends(vigil_op *op, int status) {
+    struct turn *turn = op->data;
+    sim_check(turn->waiting, "a callback that was not expected");
+    turn->waiting = false;
+    turn->status = status;
+    return turn;
+}
+
+void cancel_turn(struct turn *turn) {
+    expect(vigil_cancel(&turn->request.op), turn->waiting ? VIGIL_OK : VIGIL_EIDLE, "cancel");
+    turn->waiting = false;
 }

@@ -12,6 +12,7 @@
 #include "prim.h"
 #include "sim.h"
 #include "vigil/agent.h"
+#include "vigil/request.h"
 #include "vigil/wait.h"
 
 /* In the simulator's lot, words[0] and words[2] are in one bucket, words[1] is in the other. */
@@ -31,6 +32,20 @@ void begin(void);
 void begin_before_first_use(void);
 void balance(void); /* every finish calls this last */
 
+/* ---- Fibers ---- */
+
+#define FIBER(name) static void name(void *argument)
+
+void go(const char *name, void (*fiber)(void *));
+void go_with(const char *name, void (*fiber)(void *), intptr_t argument);
+
+/* These have no argument: words[0] is waited on, or changed and notified. */
+void waiter(void *unused);
+void notifier_all(void *unused);
+void notifier_one(void *unused);
+void notifier_two(void *unused);
+void bare_notifier(void *unused); /* does not change it: whoever is not notified must end otherwise */
+
 /* ---- Blocking ---- */
 
 /* Waits while the word is 0. `place` in line, counted from 1, if the scenario sees to that; else 0. */
@@ -39,6 +54,9 @@ int wait_while_zero(uint32_t *word, int64_t timeout_ns);
 int64_t notify(uint32_t *word, int64_t count);
 void change_and_notify(uint32_t *word, int64_t count);
 void forget(const void *memory, uint64_t length);
+
+/* Waits on words[1], which nobody is to notify: time passes. */
+void let_pass(int64_t duration_ns);
 
 /* How many there are in all lines together right now. To look at between steps. */
 int64_t in_line(void);
@@ -69,6 +87,32 @@ vigil_agent *new_agent(void);
 void run(vigil_agent *agent);
 void destroy(vigil_agent *agent);
 void post(vigil_agent *agent, vigil_function *function, void *argument);
+
+/* ---- Locks ---- */
+
+/* So long the head of a lock's line waits before the lock is reserved for it. */
+#define PATIENCE_NS 500000
+
+void expect(int status, int expected, const char *call);
+
+/* An asynchronous request for a lock, and what becomes of it. */
+struct turn {
+    vigil_request request;
+    uint32_t wants;                  /* if there are different things to ask for: the scenario knows */
+    void (*then)(struct turn *turn); /* what to do with the lock held, if the scenario looks here */
+    bool waiting;
+    int status; /* of its end */
+};
+
+extern struct turn turns[3];
+
+/* Right before, and right after the request is made: one that is not pending ends at once. */
+vigil_request *turn_begins(struct turn *turn);
+void turn_answered(struct turn *turn, int status, int64_t timeout_ns, vigil_callback *callback);
+/* The first thing in its callback. */
+struct turn *turn_ends(vigil_op *op, int status);
+/* Never too late: until its callback it has nothing that could be lost. */
+void cancel_turn(struct turn *turn);
 
 /* ---- The lists of scenarios, one per file, each ended by one without a name ---- */
 

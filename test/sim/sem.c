@@ -7,31 +7,16 @@
  */
 #include "vigil/sem.h"
 
-#include <string.h>
-
 #include "scenario.h"
-
-#define FIBER(name) static void name(void *argument)
 
 #define WAITERS  1u
 #define RESERVED 2u
 #define SAVED    4u
 #define PERMIT   8u
 
-#define PATIENCE_NS 500000
-
 /* ---- Parts ---- */
 
-/* An asynchronous request, and what becomes of it. */
-struct turn {
-    vigil_request request;
-    uint32_t permits;
-    bool waiting;
-    int status;
-};
-
 static vigil_sem sem;
-static struct turn turns[3];
 static uint32_t supply, held;
 static uint32_t written; /* by each who holds the only permit */
 static uint32_t entered;
@@ -41,7 +26,6 @@ static bool had_loop;
 static void begin_with(uint32_t all, uint32_t held_at_first) {
     begin();
     sem.word = (all - held_at_first) * PERMIT;
-    memset(turns, 0, sizeof turns);
     supply = all;
     held = held_at_first;
     written = entered = 0;
@@ -55,14 +39,7 @@ static void all_over(void) {
     sim_check(held == 0, "%u permits are still held", held);
     sim_check(sem.word / PERMIT == supply, "in the end there are %u permits", sem.word / PERMIT);
     sim_check(!(sem.word & (RESERVED | SAVED)), "in the end the word is %#x", sem.word);
-    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
-        sim_check(!turns[i].waiting, "turn %u never came", i);
-    }
     balance();
-}
-
-static void expect(int status, int expected, const char *call) {
-    sim_check(status == expected, "%s answers %s", call, vigil_status_name(status));
 }
 
 static void hold(uint32_t permits) {
@@ -82,10 +59,6 @@ static void release(uint32_t permits) {
 /* How many permits, as a fiber's argument. */
 static uint32_t count_of(void *argument) {
     return (uint32_t)(uintptr_t)argument;
-}
-
-static void go(const char *name, void (*fiber)(void *), uintptr_t permits) {
-    sim_go(name, fiber, (void *)permits);
 }
 
 FIBER(thread) {
@@ -115,99 +88,88 @@ FIBER(holder_of_two_in_line) {
 }
 
 static void come(vigil_op *op, int status) {
-    struct turn *turn = op->data;
-    sim_check(turn->waiting, "a callback that was not expected");
-    turn->waiting = false;
-    turn->status = status;
+    struct turn *turn = turn_ends(op, status);
     if (status == VIGIL_OK) {
-        hold(turn->permits);
+        hold(turn->wants);
         had_loop = true;
-        release(turn->permits);
+        release(turn->wants);
     }
 }
 
 static void ask(vigil_agent *agent, struct turn *turn, uint32_t permits, int64_t timeout_ns) {
-    turn->request.op.data = turn;
-    turn->permits = permits;
-    turn->waiting = true;
-    int status = vigil_sem_acquire_async(agent, &turn->request, &sem, permits, timeout_ns, come);
-    bool timed_out = status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER;
-    sim_check(status == VIGIL_PENDING || status == VIGIL_OK || timed_out, "acquire_async answers %s",
-              vigil_status_name(status));
-    if (status != VIGIL_PENDING) {
-        come(&turn->request.op, status);
-    }
+    turn->wants = permits;
+    int status = vigil_sem_acquire_async(agent, turn_begins(turn), &sem, permits, timeout_ns, come);
+    turn_answered(turn, status, timeout_ns, come);
 }
 
-/* Never too late: until its callback it has nothing that could be lost. */
-static void cancel_turn(struct turn *turn) {
-    expect(vigil_cancel(&turn->request.op), turn->waiting ? VIGIL_OK : VIGIL_EIDLE, "cancel");
-    turn->waiting = false;
+static void loop_until(uint32_t permits, bool (*may_run)(void *)) {
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], permits, VIGIL_FOREVER);
+    if (may_run) sim_until(may_run, NULL);
+    run(agent);
+    destroy(agent);
 }
 
 FIBER(loop) {
-    vigil_agent *agent = new_agent();
-    ask(agent, &turns[0], count_of(argument), VIGIL_FOREVER);
-    run(agent);
-    destroy(agent);
+    loop_until(count_of(argument), NULL);
 }
 
 /* ---- All or nothing, and nobody forgotten ---- */
 
 static void sem_as_mutex(void) {
     begin_with(1, 0);
-    go("thread 1", thread, 1);
-    go("thread 2", thread, 1);
-    go("thread 3", thread, 1);
+    go_with("thread 1", thread, 1);
+    go_with("thread 2", thread, 1);
+    go_with("thread 3", thread, 1);
 }
 
 static void sem_two_of_three(void) {
     begin_with(2, 0);
-    go("thread 1", thread, 1);
-    go("thread 2", thread, 1);
-    go("thread 3", thread, 1);
+    go_with("thread 1", thread, 1);
+    go_with("thread 2", thread, 1);
+    go_with("thread 3", thread, 1);
 }
 
 static void sem_mixed_sizes(void) {
     begin_with(3, 1);
-    go("thread of 2", thread, 2);
-    go("thread of 3", thread, 3);
-    go("thread of 1", thread, 1);
-    go("holder", holder, 1);
+    go_with("thread of 2", thread, 2);
+    go_with("thread of 3", thread, 3);
+    go_with("thread of 1", thread, 1);
+    go_with("holder", holder, 1);
 }
 
 static void sem_one_by_one(void) {
     begin_with(2, 2);
-    go("thread of 2", thread, 2);
-    go("thread of 1", second_thread, 1);
-    go("holder", holder_of_two_in_line, 2);
+    go_with("thread of 2", thread, 2);
+    go_with("thread of 1", second_thread, 1);
+    go_with("holder", holder_of_two_in_line, 2);
 }
 
 static void sem_two_at_once(void) {
     begin_with(2, 2);
-    go("thread 1", thread, 1);
-    go("thread 2", thread, 1);
-    go("holder", holder_at_once, 2);
+    go_with("thread 1", thread, 1);
+    go_with("thread 2", thread, 1);
+    go_with("holder", holder_at_once, 2);
 }
 
 static void sem_loop_and_thread(void) {
     begin_with(1, 0);
-    go("loop", loop, 1);
-    go("thread", thread, 1);
+    go_with("loop", loop, 1);
+    go_with("thread", thread, 1);
 }
 
 static void sem_loop_of_two(void) {
     begin_with(2, 1);
-    go("loop of 2", loop, 2);
-    go("thread", thread, 1);
-    go("holder", holder, 1);
+    go_with("loop of 2", loop, 2);
+    go_with("thread", thread, 1);
+    go_with("holder", holder, 1);
 }
 
 static void sem_loop_and_large_thread(void) {
     begin_with(2, 1);
-    go("loop", loop, 1);
-    go("thread of 2", thread, 2);
-    go("holder", holder, 1);
+    go_with("loop", loop, 1);
+    go_with("thread of 2", thread, 2);
+    go_with("holder", holder, 1);
 }
 
 /* ---- Who leaves lets those behind him have what is there: one is to be had, and he wants two ---- */
@@ -253,28 +215,28 @@ FIBER(loop_of_two_destroyed) {
     expect(turns[0].status, VIGIL_CANCELLED, "acquire_async");
 }
 
-static void large_before_small(const char *name, void (*large)(void *)) {
+static void before_thread(const char *name, void (*fiber)(void *)) {
     begin_with(1, 1);
     sim_moment(1500);
-    sim_go(name, large, NULL);
-    go("thread", thread, 1);
-    go("holder", holder, 1);
+    go(name, fiber);
+    go_with("thread", thread, 1);
+    go_with("holder", holder, 1);
 }
 
 static void sem_timeout(void) {
-    large_before_small("thread of 2", thread_of_two_500);
+    before_thread("thread of 2", thread_of_two_500);
 }
 
 static void sem_async_timeout(void) {
-    large_before_small("loop of 2", loop_of_two_500);
+    before_thread("loop of 2", loop_of_two_500);
 }
 
 static void sem_cancel(void) {
-    large_before_small("loop of 2", loop_of_two_cancels);
+    before_thread("loop of 2", loop_of_two_cancels);
 }
 
 static void sem_destroy(void) {
-    large_before_small("loop of 2", loop_of_two_destroyed);
+    before_thread("loop of 2", loop_of_two_destroyed);
 }
 
 /* The same where there are enough: at every step he may have them, or have been called. */
@@ -313,28 +275,20 @@ FIBER(loop_destroyed) {
     destroy(agent);
 }
 
-static void one_of_two(const char *name, void (*one)(void *)) {
-    begin_with(1, 1);
-    sim_moment(1500);
-    sim_go(name, one, NULL);
-    go("thread", thread, 1);
-    go("holder", holder, 1);
-}
-
 static void sem_timeout_when_called(void) {
-    one_of_two("thread 500", thread_500);
+    before_thread("thread 500", thread_500);
 }
 
 static void sem_async_timeout_when_called(void) {
-    one_of_two("loop 500", loop_500);
+    before_thread("loop 500", loop_500);
 }
 
 static void sem_cancel_when_called(void) {
-    one_of_two("loop", loop_cancels);
+    before_thread("loop", loop_cancels);
 }
 
 static void sem_destroy_when_called(void) {
-    one_of_two("loop", loop_destroyed);
+    before_thread("loop", loop_destroyed);
 }
 
 /* ---- A queue of one loop's ---- */
@@ -352,8 +306,8 @@ FIBER(loop_with_heir) {
 
 static void sem_heir(void) {
     begin_with(1, 1);
-    go("loop", loop_with_heir, 0);
-    go("holder", holder, 1);
+    go("loop", loop_with_heir);
+    go_with("holder", holder, 1);
 }
 
 /* The same, but the loop does not run before the thread has had its permit. */
@@ -375,9 +329,9 @@ FIBER(slow_loop_with_heir) {
 
 static void sem_slow_heir(void) {
     begin_with(1, 1);
-    go("loop", slow_loop_with_heir, 0);
-    go("thread", thread, 1);
-    go("holder", holder, 1);
+    go("loop", slow_loop_with_heir);
+    go_with("thread", thread, 1);
+    go_with("holder", holder, 1);
 }
 
 FIBER(loop_of_three) {
@@ -390,39 +344,35 @@ FIBER(loop_of_three) {
 
 static void sem_queue(void) {
     begin_with(2, 2);
-    go("loop", loop_of_three, 0);
-    go("thread", thread, 1);
-    go("holder", holder, 2);
+    go("loop", loop_of_three);
+    go_with("thread", thread, 1);
+    go_with("holder", holder, 2);
 }
 
 /* ---- A loop that takes its time ---- */
 
 FIBER(slow_loop) {
-    vigil_agent *agent = new_agent();
-    ask(agent, &turns[0], count_of(argument), VIGIL_FOREVER);
-    sim_until(a_thread_had_it, NULL);
-    run(agent);
-    destroy(agent);
+    loop_until(count_of(argument), a_thread_had_it);
 }
 
 FIBER(holder_for_long) {
     await_in_line(2);
-    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    let_pass(PATIENCE_NS);
     holder_at_once(argument);
 }
 
 static void sem_slow_loop(void) {
     begin_with(1, 1);
-    go("loop", slow_loop, 1);
-    go("thread", second_thread, 1);
-    go("holder", holder_of_two_in_line, 1);
+    go_with("loop", slow_loop, 1);
+    go_with("thread", second_thread, 1);
+    go_with("holder", holder_of_two_in_line, 1);
 }
 
 static void sem_reserved_for_slow_loop(void) {
     begin_with(2, 2);
-    go("loop", slow_loop, 1);
-    go("thread", second_thread, 2);
-    go("holder", holder_for_long, 2);
+    go_with("loop", slow_loop, 1);
+    go_with("thread", second_thread, 2);
+    go_with("holder", holder_for_long, 2);
 }
 
 /* A thread of an event loop blocks behind its own request. */
@@ -437,8 +387,8 @@ FIBER(loop_that_blocks) {
 
 static void sem_behind_itself(void) {
     begin_with(1, 1);
-    go("loop", loop_that_blocks, 0);
-    go("holder", holder, 1);
+    go("loop", loop_that_blocks);
+    go_with("holder", holder, 1);
 }
 
 /* The guard of what is reserved for a loop that does not run has a deadline of its own, and another waits behind it. */
@@ -466,17 +416,17 @@ static bool three_in_line(void *unused) {
 
 FIBER(holder_of_three_for_long) {
     sim_until(three_in_line, NULL);
-    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    let_pass(PATIENCE_NS);
     holder(argument);
 }
 
 static void sem_guard_with_deadline(void) {
     begin_with(1, 1);
     guard_left = false;
-    go("loop", slow_loop, 1);
-    go("guard", guard, 1);
-    go("thread", third_thread, 1);
-    go("holder", holder_of_three_for_long, 1);
+    go_with("loop", slow_loop, 1);
+    go_with("guard", guard, 1);
+    go_with("thread", third_thread, 1);
+    go_with("holder", holder_of_three_for_long, 1);
 }
 
 /* ---- What one leaves, the next one gets ---- */
@@ -497,11 +447,7 @@ FIBER(keeping_thread) {
 }
 
 FIBER(very_slow_loop) {
-    vigil_agent *agent = new_agent();
-    ask(agent, &turns[0], count_of(argument), VIGIL_FOREVER);
-    sim_until(two_had_it, NULL);
-    run(agent);
-    destroy(agent);
+    loop_until(count_of(argument), two_had_it);
 }
 
 FIBER(second_keeping_thread) {
@@ -516,16 +462,16 @@ FIBER(third_keeping_thread) {
 
 FIBER(holder_of_three_at_once) {
     await_in_line(3);
-    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    let_pass(PATIENCE_NS);
     holder_at_once(argument);
 }
 
 static void sem_further(void) {
     begin_with(2, 2);
-    go("loop", very_slow_loop, 2);
-    go("thread 1", second_keeping_thread, 1);
-    go("thread 2", third_keeping_thread, 1);
-    go("holder", holder_of_three_at_once, 2);
+    go_with("loop", very_slow_loop, 2);
+    go_with("thread 1", second_keeping_thread, 1);
+    go_with("thread 2", third_keeping_thread, 1);
+    go_with("holder", holder_of_three_at_once, 2);
 }
 
 /* ---- Patience ---- */
@@ -534,7 +480,7 @@ static void sem_further(void) {
 FIBER(barger) {
     (void)argument;
     await_in_line(1);
-    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    let_pass(PATIENCE_NS);
     release(1);
     if (vigil_sem_tryacquire(&sem, 1) == VIGIL_OK) {
         sim_check(had || had_loop, "what was to be saved is taken");
@@ -551,14 +497,14 @@ FIBER(barger) {
 
 static void sem_patience(void) {
     begin_with(2, 2);
-    go("thread of 2", thread, 2);
-    go("barger", barger, 0);
+    go_with("thread of 2", thread, 2);
+    go("barger", barger);
 }
 
 static void sem_patience_of_loop(void) {
     begin_with(2, 2);
-    go("loop of 2", loop, 2);
-    go("barger", barger, 0);
+    go_with("loop of 2", loop, 2);
+    go("barger", barger);
 }
 
 /* A small request behind a large one for which is saved does not become impatient before that one can be served. */
@@ -566,7 +512,7 @@ static bool all_released;
 
 FIBER(small_behind_large) {
     await_in_line(1);
-    wait_while_zero(&words[1], PATIENCE_NS); /* nobody notifies: time passes */
+    let_pass(PATIENCE_NS);
     release(1);
     thread(argument);
     sim_check(all_released, "a small request is served before a large one");
@@ -574,7 +520,7 @@ FIBER(small_behind_large) {
 
 FIBER(slow_holder) {
     await_in_line(2);
-    wait_while_zero(&words[1], 3 * PATIENCE_NS); /* nobody notifies: time passes */
+    let_pass(3 * PATIENCE_NS);
     all_released = true;
     holder(argument);
 }
@@ -582,9 +528,9 @@ FIBER(slow_holder) {
 static void sem_saved(void) {
     begin_with(2, 2);
     all_released = false;
-    go("large", thread, 2);
-    go("small", small_behind_large, 1);
-    go("holder", slow_holder, 1);
+    go_with("large", thread, 2);
+    go_with("small", small_behind_large, 1);
+    go_with("holder", slow_holder, 1);
 }
 
 /* ---- Too many ---- */
@@ -603,8 +549,8 @@ static void sem_overflow(void) {
     supply = VIGIL_SEM_MAX;
     sem.word |= WAITERS;
     released = 0;
-    go("one", releases_too_many, 0);
-    go("other", releases_too_many, 0);
+    go("one", releases_too_many);
+    go("other", releases_too_many);
 }
 
 static void only_one_released(void) {
@@ -642,10 +588,10 @@ FIBER(forgetter) {
 static void sem_forget(void) {
     begin_with(1, 1);
     forgotten = cancelled = 0;
-    go("thread", thread_or_forgotten, 1);
-    go("loop", loop_or_forgotten, 1);
-    go("forgetter", forgetter, 0);
-    go("holder", holder, 1);
+    go_with("thread", thread_or_forgotten, 1);
+    go_with("loop", loop_or_forgotten, 1);
+    go("forgetter", forgetter);
+    go_with("holder", holder, 1);
 }
 
 static void forgotten_are_cancelled(void) {

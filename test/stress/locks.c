@@ -8,52 +8,12 @@
  * sanitizer. In the end every request is accounted for, as many have been inside as were granted a mutex, all of them
  * are free, and nobody is in line. A round that hangs is ended by an alarm, which names it.
  */
-#define _GNU_SOURCE
-#include <inttypes.h>
+#include "stress.h"
+
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "vigil/vigil.h"
 #include "vigil/mutex.h"
-
-#define MICROSECOND INT64_C(1000)
-#define MILLISECOND INT64_C(1000000)
-#define SECOND      INT64_C(1000000000)
-#define HANG_S      120
-
-static uint64_t random_next(uint64_t *state) {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    return *state ^= *state << 17;
-}
-
-static uint64_t random_below(uint64_t *state, uint64_t bound) {
-    return (random_next(state) >> 11) % bound;
-}
-
-static bool one_in(uint64_t *state, uint64_t chances) {
-    return random_below(state, chances) == 0;
-}
-
-/* Failures: the first few are told, all are counted. */
-
-static unsigned failures;
-
-#define FAIL_UNLESS(condition, ...)                                                                                    \
-    do {                                                                                                               \
-        if (!(condition) && __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED) < 10) {                                 \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                                            \
-            fprintf(stderr, __VA_ARGS__);                                                                              \
-            fputc('\n', stderr);                                                                                       \
-        }                                                                                                              \
-    } while (0)
 
 /* What is fought over. */
 
@@ -283,16 +243,9 @@ static void *loop_main(void *argument) {
 
 /* Rounds. */
 
-static pthread_t start_thread(void *(*main)(void *), void *argument) {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, main, argument) == 0) return thread;
-    fprintf(stderr, "no thread to be had\n");
-    exit(2);
-}
-
 /* Until everybody has left, what was left locked is unlocked here. */
 static void *unlock_to_the_end(void *all_left) {
-    while (!__atomic_load_n((bool *)all_left, __ATOMIC_ACQUIRE)) {
+    while (!load_flag(all_left)) {
         unlock_what_was_left_locked();
         nanosleep(&(struct timespec){.tv_nsec = 10 * MICROSECOND}, NULL);
     }
@@ -347,58 +300,22 @@ static void play_round(uint64_t seed) {
         pthread_join(loops[i].thread, NULL);
         tally_add(&sum, &loops[i].tally);
     }
-    __atomic_store_n(&all_left, true, __ATOMIC_RELEASE);
+    raise_flag(&all_left);
     pthread_join(unlocker, NULL);
     check(&sum);
     tally_add(&total, &sum);
     free(loops);
 }
 
-static char playing[60]; /* for the alarm */
-
-static void on_alarm(int signal_number) {
-    (void)signal_number;
-    ssize_t written = write(STDERR_FILENO, playing, strlen(playing));
-    (void)written;
-    _exit(3);
-}
-
-static bool play(uint64_t seed) {
-    unsigned before = failures;
-    snprintf(playing, sizeof playing, "hangs: --rounds 1 --seed %" PRIu64 "\n", seed);
-    alarm(HANG_S);
-    play_round(seed * UINT64_C(0x9E3779B97F4A7C15) | 1);
-    alarm(0);
-    if (failures != before) fprintf(stderr, "failed: --rounds 1 --seed %" PRIu64 "\n", seed);
-    return failures == before;
-}
-
-static bool read_option(char **argv, const char *name, uint64_t *value) {
-    if (strcmp(argv[0], name) != 0 || !argv[1]) return false;
-    char *end;
-    *value = strtoull(argv[1], &end, 10);
-    return *argv[1] && !*end;
-}
+static const struct kind only_kind = {"locks", play_round};
 
 int main(int argc, char **argv) {
-    uint64_t seconds = 4, rounds = 0, seed = 1, passed = 0, failed = 0;
-    for (int i = 1; i < argc; i += 2) {
-        if (read_option(argv + i, "--seconds", &seconds) || read_option(argv + i, "--rounds", &rounds) ||
-            read_option(argv + i, "--seed", &seed)) {
-            continue;
-        }
-        fprintf(stderr, "usage: locks [--seconds N | --rounds N] [--seed S]\n");
-        return 2;
-    }
-    signal(SIGALRM, on_alarm);
-    int64_t begin_ns = vigil_now_ns();
-    for (uint64_t round = 0; rounds ? round < rounds : vigil_now_ns() - begin_ns < (int64_t)seconds * SECOND; round++) {
-        if (play(seed + round)) passed++;
-        else failed++;
-    }
+    struct run run = {.seconds = 4, .seed = 1};
+    if (!read_options(argc, argv, &run)) return 2;
+    play_rounds(&run, &only_kind, 1);
     printf("%" PRIu64 " granted, %" PRIu64 " late, %" PRIu64 " cancelled, %" PRIu64 " withdrawn\n", total.granted,
            total.timed_out, total.cancelled, total.withdrawn);
-    printf("%" PRIu64 " passed, %" PRIu64 " failed\n", passed, failed);
+    tell_end(&run);
     bool all_kinds = total.granted && total.timed_out && total.cancelled && total.withdrawn;
-    return failed || !(all_kinds || rounds) ? 1 : 0;
+    return run.failed || !(all_kinds || run.rounds) ? 1 : 0;
 }

@@ -15,69 +15,11 @@
  *
  * A round that hangs is ended by an alarm, which names it.
  */
-#define _GNU_SOURCE
-#include <inttypes.h>
+#include "stress.h"
+
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "vigil/vigil.h"
-
-#define MICROSECOND INT64_C(1000)
-#define MILLISECOND INT64_C(1000000)
-#define SECOND INT64_C(1000000000)
-#define HANG_S 120
-
-static uint64_t random_next(uint64_t *state) {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    return *state ^= *state << 17;
-}
-
-static uint64_t random_below(uint64_t *state, uint64_t bound) {
-    return (random_next(state) >> 11) % bound;
-}
-
-static bool one_in(uint64_t *state, uint64_t chances) {
-    return random_below(state, chances) == 0;
-}
-
-/* Failures: the first few are told, all are counted. */
-
-static unsigned failures;
-
-#define FAIL_UNLESS(condition, ...)                                                                                    \
-    do {                                                                                                               \
-        if (!(condition) && __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED) < 10) {                                 \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                                            \
-            fprintf(stderr, __VA_ARGS__);                                                                              \
-            fputc('\n', stderr);                                                                                       \
-        }                                                                                                              \
-    } while (0)
-
-static pthread_t start(void *(*main)(void *), void *argument) {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, main, argument) != 0) {
-        fprintf(stderr, "no thread to be had\n");
-        exit(2);
-    }
-    return thread;
-}
-
-static bool load_flag(const bool *flag) {
-    return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
-}
-
-static void raise_flag(bool *flag) {
-    __atomic_store_n(flag, true, __ATOMIC_RELEASE);
-}
 
 /* Storm and fall. */
 
@@ -279,7 +221,7 @@ static void *loop_main(void *argument) {
 }
 
 static void start_loop(struct loop *loop) {
-    if (loop->way != BY_WORKER) loop->thread = start(loop_main, loop);
+    if (loop->way != BY_WORKER) loop->thread = start_thread(loop_main, loop);
     else if (vigil_worker_start(&loop->worker, begin_loop, loop) != VIGIL_OK) exit(2);
 }
 
@@ -397,11 +339,11 @@ static void begin_storm(uint64_t seed, struct sleeper *sleepers, struct loop *lo
     }
     for (int i = 0; i < SLEEPERS; i++) {
         sleepers[i].seed = random_next(&seed);
-        sleepers[i].thread = start(sleeper_main, &sleepers[i]);
+        sleepers[i].thread = start_thread(sleeper_main, &sleepers[i]);
     }
     for (int i = 0; i < NOTIFIERS; i++) {
         notifiers[i].seed = random_next(&seed);
-        notifiers[i].thread = start(notifier_main, &notifiers[i]);
+        notifiers[i].thread = start_thread(notifier_main, &notifiers[i]);
     }
     for (int i = 0; i < LOOPS; i++) {
         while (!load_flag(&loops[i].ready)) sched_yield();
@@ -482,7 +424,7 @@ static void serve_member(struct member *me, void (*first)(struct member *)) {
 }
 
 static void run_members(struct member *members, void *(*main)(void *)) {
-    for (int i = 0; i < MEMBERS; i++) members[i].thread = start(main, &members[i]);
+    for (int i = 0; i < MEMBERS; i++) members[i].thread = start_thread(main, &members[i]);
 }
 
 static void join_members(struct member *members) {
@@ -577,65 +519,12 @@ static void relay(uint64_t seed) {
     FAIL_UNLESS(turn == LAPS * MEMBERS, "%u turns", turn);
 }
 
-/* Rounds. */
-
-static const struct {
-    const char *name;
-    void (*play)(uint64_t seed);
-} kinds[] = {{"storm", storm}, {"fall", fall}, {"ring", ring}, {"relay", relay}};
-
-#define KINDS (sizeof kinds / sizeof kinds[0])
-
-static char playing[80]; /* for the alarm */
-
-static void on_alarm(int signal_number) {
-    (void)signal_number;
-    ssize_t written = write(STDERR_FILENO, playing, strlen(playing));
-    (void)written;
-    _exit(3);
-}
-
-/* The seed decides the kind too: `--rounds 1 --seed S` plays it again. */
-static bool play(uint64_t seed) {
-    unsigned before = failures;
-    size_t kind = seed % KINDS;
-    snprintf(playing, sizeof playing, "hangs: %s, --rounds 1 --seed %" PRIu64 "\n", kinds[kind].name, seed);
-    alarm(HANG_S);
-    kinds[kind].play(seed * UINT64_C(0x9E3779B97F4A7C15) | 1);
-    alarm(0);
-    if (failures == before) return true;
-    fprintf(stderr, "failed: %s, --rounds 1 --seed %" PRIu64 "\n", kinds[kind].name, seed);
-    return false;
-}
-
-static bool read_option(char **argv, const char *name, uint64_t *value) {
-    if (strcmp(argv[0], name) != 0 || !argv[1]) return false;
-    char *end;
-    *value = strtoull(argv[1], &end, 10);
-    return *argv[1] && !*end;
-}
+static const struct kind kinds[] = {{"storm", storm}, {"fall", fall}, {"ring", ring}, {"relay", relay}};
 
 int main(int argc, char **argv) {
-    uint64_t seconds = 3, rounds = 0, seed = 1, passed = 0, failed = 0;
-    for (int i = 1; i < argc; i += 2) {
-        if (read_option(argv + i, "--seconds", &seconds) || read_option(argv + i, "--rounds", &rounds) ||
-            read_option(argv + i, "--seed", &seed)) {
-            continue;
-        }
-        fprintf(stderr, "usage: stress [--seconds N | --rounds N] [--seed S]\n");
-        return 2;
-    }
-    signal(SIGALRM, on_alarm);
-    int64_t begin_ns = vigil_now_ns(), told_ns = begin_ns, now_ns = begin_ns;
-    for (uint64_t round = 0; rounds ? round < rounds : now_ns - begin_ns < (int64_t)seconds * SECOND; round++) {
-        if (play(seed + round)) passed++;
-        else failed++;
-        now_ns = vigil_now_ns();
-        if (now_ns - told_ns < 10 * SECOND) continue;
-        printf("%" PRIu64 " rounds, %" PRIu64 " failed, seed %" PRIu64 "\n", round + 1, failed, seed);
-        fflush(stdout);
-        told_ns = now_ns;
-    }
-    printf("%" PRIu64 " passed, %" PRIu64 " failed\n", passed, failed);
-    return failed ? 1 : 0;
+    struct run run = {.seconds = 3, .seed = 1};
+    if (!read_options(argc, argv, &run)) return 2;
+    play_rounds(&run, kinds, sizeof kinds / sizeof kinds[0]);
+    tell_end(&run);
+    return run.failed ? 1 : 0;
 }

@@ -46,11 +46,6 @@ static inline void unlock(vigil_mutex *which) {
     assert_int_equal(vigil_mutex_unlock(which), VIGIL_OK);
 }
 
-/* Time passes: the only thing that makes a mutex be reserved for the head of the line. */
-static inline void let_pass(int64_t duration_ns) {
-    for (int64_t until_ns = vigil_now_ns() + duration_ns; vigil_now_ns() < until_ns;) sched_yield();
-}
-
 /* A thread that locks, notes as how manieth, and unlocks. */
 struct locker {
     pthread_t thread;

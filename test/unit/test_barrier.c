@@ -4,21 +4,16 @@
 
 #include "vigil/barrier.h"
 
+#include "askers.h"
+
 #define ROUND            65536u
 #define ARRIVED(barrier) (LOAD((barrier).word) % ROUND)
 
-static vigil_barrier pair; /* of two parties, anew for each test */
-static vigil_agent *agent;
+static vigil_barrier pair; /* of two parties */
 
-static int set_up(void **state) {
-    (void)state;
+static const void *new_lock(void) {
     pair = (vigil_barrier)VIGIL_BARRIER_INIT(2);
-    return vigil_agent_create(&agent, 0) != VIGIL_OK;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    return vigil_agent_destroy(agent) != VIGIL_OK || vigil_waiters(&pair) != 0;
+    return &pair;
 }
 
 /* A thread that arrives. */
@@ -48,19 +43,6 @@ static int arriver_join(struct arriver *arriver) {
     return arriver->status;
 }
 
-/* A request that notes how it ended. */
-struct asker {
-    vigil_request request; /* first, so that the op is the asker */
-    unsigned calls;
-    int status;
-};
-
-static void answer(vigil_op *op, int status) {
-    struct asker *me = (struct asker *)op;
-    me->calls++;
-    me->status = status;
-}
-
 static int ask(struct asker *asker, vigil_barrier *barrier, int64_t timeout_ns) {
     return vigil_barrier_wait_async(agent, &asker->request, barrier, timeout_ns, answer);
 }
@@ -69,15 +51,6 @@ static void ask_pending(struct asker *asker, int64_t timeout_ns) {
     *asker = (struct asker){0};
     assert_int_equal(ask(asker, &pair, timeout_ns), VIGIL_PENDING);
     assert_int_equal(ARRIVED(pair), 1);
-}
-
-static void assert_answered(const struct asker *asker, int status) {
-    assert_int_equal(asker->calls, 1);
-    assert_int_equal(asker->status, status);
-}
-
-static int64_t dispatch(void) {
-    return vigil_agent_dispatch(agent);
 }
 
 /* Arguments. */
@@ -401,8 +374,6 @@ static void forgetting_cancels_all(void **state) {
     assert_int_equal(dispatch(), 1);
     assert_answered(&asker, VIGIL_CANCELLED);
 }
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

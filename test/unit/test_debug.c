@@ -164,10 +164,6 @@ static void a_loop_has_one_place_in_a_locks_line(void **state) {
 /* Known to have been in line for so long; the clock that counts may be a tick behind. */
 #define TICK_MS 20u
 
-static void let_pass(int64_t duration_ns) {
-    for (int64_t until_ns = vigil_now_ns() + duration_ns; vigil_now_ns() < until_ns;) sched_yield();
-}
-
 static void the_time_is_that_since_joining(void **state) {
     (void)state;
     uint32_t word = 0;

@@ -115,7 +115,8 @@ static void start_hammers(pthread_t *threads, vigil_mutex *which) {
     for (int i = 0; i < HAMMERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, hammer, which), 0);
 }
 
-static uint64_t stop_hammers(pthread_t *threads) {
+/* `granted` is how often others had the mutex meanwhile. */
+static void stop_hammers(pthread_t *threads, vigil_mutex *which, uint64_t granted) {
     uint64_t turns = 0;
     STORE(stop, 1);
     for (int i = 0; i < HAMMERS; i++) {
@@ -123,7 +124,8 @@ static uint64_t stop_hammers(pthread_t *threads) {
         pthread_join(threads[i], &his);
         turns += (uintptr_t)his;
     }
-    return turns;
+    assert_int_equal(plain_counter, turns + granted);
+    assert_true(usable(which));
 }
 
 static void count_and_unlock(vigil_op *op, int status) {
@@ -166,9 +168,7 @@ static void repoprompt_492_cancel_against_unlock(void **state) {
         uint64_t granted = 0;
         start_hammers(threads, both[i]);
         for (int round = 0; round < 5000; round++) granted += ask_and_end(&asker, VIGIL_FOREVER, true);
-        uint64_t turns = stop_hammers(threads);
-        assert_int_equal(plain_counter, turns + granted);
-        assert_true(usable(both[i]));
+        stop_hammers(threads, both[i], granted);
     }
 }
 
@@ -188,9 +188,7 @@ static void folly_timeout_against_unlock(void **state) {
             granted++;
             unlock(both[i]);
         }
-        uint64_t turns = stop_hammers(threads);
-        assert_int_equal(plain_counter, turns + granted);
-        assert_true(usable(both[i]));
+        stop_hammers(threads, both[i], granted);
     }
 }
 
@@ -302,10 +300,8 @@ static void parking_lot_76_starvation(void **state) {
             unlock(both[i]);
             granted += ask_and_end(&asker, VIGIL_FOREVER, false);
         }
-        uint64_t turns = stop_hammers(threads);
+        stop_hammers(threads, both[i], granted);
         assert_int_equal(granted, 400);
-        assert_int_equal(plain_counter, turns + granted);
-        assert_true(usable(both[i]));
     }
 }
 

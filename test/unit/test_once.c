@@ -2,18 +2,16 @@
 /* The once, on real threads and with an event loop. */
 #include "support.h"
 
-#include "child.h"
-
 #include "vigil/once.h"
+
+#include "askers.h"
+#include "child.h"
 
 #define NEW     0u
 #define RUNNING 1u
 #define AWAITED 2u
 #define DONE    3u
 #define FAILURE (-1234)
-
-static vigil_once once; /* new for each test */
-static vigil_agent *agent;
 
 /* A function: how often it has been called, and what it does. */
 struct work {
@@ -29,15 +27,13 @@ static int do_work(void *argument) {
     return work->answer;
 }
 
-static int set_up(void **state) {
-    (void)state;
-    once = (vigil_once)VIGIL_ONCE_INIT;
-    return vigil_agent_create(&agent, 0) != VIGIL_OK;
-}
+static vigil_once once;
+static struct work asked; /* what askers are to do */
 
-static int tear_down(void **state) {
-    (void)state;
-    return vigil_agent_destroy(agent) != VIGIL_OK || vigil_waiters(&once) != 0;
+static const void *new_lock(void) {
+    once = (vigil_once)VIGIL_ONCE_INIT;
+    asked = (struct work){0};
+    return &once;
 }
 
 /* A thread that calls. */
@@ -80,38 +76,20 @@ static int caller_join(struct caller *caller) {
     return caller->status;
 }
 
-/* A request that notes how it ended. */
-struct asker {
-    vigil_request request; /* first, so that the op is the asker */
-    struct work work;
-    unsigned calls;
-    int status;
-};
-
-static void answer(vigil_op *op, int status) {
-    struct asker *me = (struct asker *)op;
-    me->calls++;
-    me->status = status;
-}
-
 static int ask(struct asker *asker, int64_t timeout_ns) {
-    return vigil_once_call_async(agent, &asker->request, &once, do_work, &asker->work, timeout_ns, answer);
+    return vigil_once_call_async(agent, &asker->request, &once, do_work, &asked, timeout_ns, answer);
 }
 
 static void ask_pending(struct asker *asker, int64_t timeout_ns) {
     *asker = (struct asker){0};
+    asked = (struct work){0};
     assert_int_equal(ask(asker, timeout_ns), VIGIL_PENDING);
     assert_int_equal(LOAD(once.word), AWAITED);
 }
 
-static void assert_answered(const struct asker *asker, int status, unsigned function_calls) {
-    assert_int_equal(asker->calls, 1);
-    assert_int_equal(asker->status, status);
-    assert_int_equal(asker->work.calls, function_calls);
-}
-
-static int64_t dispatch(void) {
-    return vigil_agent_dispatch(agent);
+static void assert_asked(const struct asker *asker, int status, unsigned function_calls) {
+    assert_answered(asker, status);
+    assert_int_equal(asked.calls, function_calls);
 }
 
 /* Arguments. */
@@ -121,19 +99,18 @@ static void null_and_misaligned_are_refused(void **state) {
     struct asker asker = {0};
     vigil_request *request = &asker.request;
     vigil_once *misaligned = (vigil_once *)(void *)((char *)&once + 2);
-    assert_int_equal(vigil_once_call(NULL, do_work, &asker.work), VIGIL_ENULL);
+    assert_int_equal(vigil_once_call(NULL, do_work, &asked), VIGIL_ENULL);
     assert_int_equal(vigil_once_call(&once, NULL, NULL), VIGIL_ENULL);
-    assert_int_equal(vigil_once_call_for(NULL, do_work, &asker.work, 0), VIGIL_ENULL);
-    assert_int_equal(vigil_once_call_slowly(misaligned, do_work, &asker.work, 0), VIGIL_EMISALIGNED);
-    assert_int_equal(vigil_once_call_async(NULL, request, &once, do_work, &asker.work, 1, answer), VIGIL_ENULL);
-    assert_int_equal(vigil_once_call_async(agent, NULL, &once, do_work, &asker.work, 1, answer), VIGIL_ENULL);
-    assert_int_equal(vigil_once_call_async(agent, request, NULL, do_work, &asker.work, 1, answer), VIGIL_ENULL);
-    assert_int_equal(vigil_once_call_async(agent, request, &once, NULL, &asker.work, 1, answer), VIGIL_ENULL);
-    assert_int_equal(vigil_once_call_async(agent, request, &once, do_work, &asker.work, 1, NULL), VIGIL_ENULL);
-    assert_int_equal(vigil_once_call_async(agent, request, misaligned, do_work, &asker.work, 1, answer),
-                     VIGIL_EMISALIGNED);
+    assert_int_equal(vigil_once_call_for(NULL, do_work, &asked, 0), VIGIL_ENULL);
+    assert_int_equal(vigil_once_call_slowly(misaligned, do_work, &asked, 0), VIGIL_EMISALIGNED);
+    assert_int_equal(vigil_once_call_async(NULL, request, &once, do_work, &asked, 1, answer), VIGIL_ENULL);
+    assert_int_equal(vigil_once_call_async(agent, NULL, &once, do_work, &asked, 1, answer), VIGIL_ENULL);
+    assert_int_equal(vigil_once_call_async(agent, request, NULL, do_work, &asked, 1, answer), VIGIL_ENULL);
+    assert_int_equal(vigil_once_call_async(agent, request, &once, NULL, &asked, 1, answer), VIGIL_ENULL);
+    assert_int_equal(vigil_once_call_async(agent, request, &once, do_work, &asked, 1, NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_once_call_async(agent, request, misaligned, do_work, &asked, 1, answer), VIGIL_EMISALIGNED);
     assert_false(vigil_once_is_done(NULL));
-    assert_int_equal(asker.work.calls, 0);
+    assert_int_equal(asked.calls, 0);
     assert_int_equal(once.word, NEW);
 }
 
@@ -161,7 +138,7 @@ static void another_thread_is_refused(void **state) {
     assert_int_equal(pthread_create(&thread, NULL, ask_elsewhere, &asker), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(asker.status, VIGIL_EWRONGTHREAD);
-    assert_int_equal(asker.work.calls, 0);
+    assert_int_equal(asked.calls, 0);
 }
 
 /* One after the other. */
@@ -186,13 +163,14 @@ static void it_is_called_once(void **state) {
         assert_int_equal(ask(&asker, 0), VIGIL_OK);
     }
     assert_int_equal(work.calls, 1);
-    assert_int_equal(asker.work.calls + asker.calls, 0);
+    assert_int_equal(asked.calls + asker.calls, 0);
 }
 
 static void a_failure_is_told_and_it_is_new_again(void **state) {
     (void)state;
     struct work fails = {.answer = FAILURE}, works = {0};
-    struct asker asker = {.work = {.answer = FAILURE}};
+    struct asker asker = {0};
+    asked.answer = FAILURE;
     assert_int_equal(vigil_once_call(&once, do_work, &fails), FAILURE);
     assert_int_equal(vigil_once_call_for(&once, do_work, &fails, 0), FAILURE);
     assert_int_equal(ask(&asker, 0), FAILURE);
@@ -200,7 +178,7 @@ static void a_failure_is_told_and_it_is_new_again(void **state) {
     assert_int_equal(once.word, NEW);
     assert_int_equal(vigil_once_call(&once, do_work, &works), VIGIL_OK);
     assert_int_equal(fails.calls, 2);
-    assert_int_equal(asker.work.calls, 1);
+    assert_int_equal(asked.calls, 1);
     assert_int_equal(asker.calls, 0);
     assert_int_equal(works.calls, 1);
 }
@@ -210,7 +188,7 @@ static void a_loop_calls_the_function_at_once_if_it_is_new(void **state) {
     struct asker asker = {0};
     assert_int_equal(ask(&asker, 0), VIGIL_OK);
     assert_true(vigil_once_is_done(&once));
-    assert_int_equal(asker.work.calls, 1);
+    assert_int_equal(asked.calls, 1);
     assert_int_equal(asker.calls, 0);
     assert_int_equal(dispatch(), 0);
 }
@@ -229,7 +207,7 @@ static void others_wait_until_it_is_done(void **state) {
     assert_int_equal(caller_join(&first), VIGIL_OK);
     assert_int_equal(caller_join(&second), VIGIL_OK);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-    assert_answered(&asker, VIGIL_OK, 0);
+    assert_asked(&asker, VIGIL_OK, 0);
     assert_int_equal(second.work.calls, 0);
     assert_int_equal(once.word, DONE);
 }
@@ -253,11 +231,11 @@ static void after_a_failure_a_waiting_loop_is_next(void **state) {
         struct asker asker;
         caller_start(&first, FAILURE);
         ask_pending(&asker, VIGIL_FOREVER);
-        asker.work.answer = answers[i];
+        asked.answer = answers[i];
         assert_int_equal(caller_join(&first), FAILURE);
         assert_int_equal(once.word, NEW);
         assert_int_equal(dispatch(), 1);
-        assert_answered(&asker, answers[i], 1);
+        assert_asked(&asker, answers[i], 1);
         assert_int_equal(once.word, answers[i] == VIGIL_OK ? DONE : NEW);
     }
 }
@@ -273,7 +251,7 @@ static void nobody_waits_for_a_loop(void **state) {
     assert_int_equal(caller_join(&first), FAILURE);
     assert_int_equal(caller_join(&second), VIGIL_OK);
     assert_int_equal(dispatch(), 1);
-    assert_answered(&asker, VIGIL_OK, 0);
+    assert_asked(&asker, VIGIL_OK, 0);
 }
 
 static void a_loop_waits_again_if_another_was_faster(void **state) {
@@ -292,7 +270,7 @@ static void a_loop_waits_again_if_another_was_faster(void **state) {
     assert_int_equal(vigil_ref(&asker.request.op), VIGIL_OK);
     assert_int_equal(caller_join(&second), VIGIL_OK);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-    assert_answered(&asker, VIGIL_OK, 0);
+    assert_asked(&asker, VIGIL_OK, 0);
 }
 
 #define THREADS 4
@@ -351,7 +329,7 @@ static void a_deadline_is_for_waiting(void **state) {
         assert_true(vigil_now_ns() >= due_ns);
     }
     assert_int_equal(caller_join(&first), VIGIL_OK);
-    assert_int_equal(work.calls + asker.work.calls, 0);
+    assert_int_equal(work.calls + asked.calls, 0);
 }
 
 static void a_loop_has_a_deadline_too(void **state) {
@@ -363,7 +341,7 @@ static void a_loop_has_a_deadline_too(void **state) {
     ask_pending(&asker, MILLISECOND);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_true(vigil_now_ns() >= due_ns);
-    assert_answered(&asker, VIGIL_TIMED_OUT, 0);
+    assert_asked(&asker, VIGIL_TIMED_OUT, 0);
     assert_int_equal(caller_join(&first), VIGIL_OK);
 }
 
@@ -378,7 +356,7 @@ static void a_loop_that_waits_again_keeps_its_deadline(void **state) {
     caller_start(&second, VIGIL_OK);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_true(vigil_now_ns() >= due_ns);
-    assert_answered(&asker, VIGIL_TIMED_OUT, 0);
+    assert_asked(&asker, VIGIL_TIMED_OUT, 0);
     assert_int_equal(caller_join(&second), VIGIL_OK);
 }
 
@@ -422,7 +400,7 @@ static void cancel_may_come_too_late(void **state) {
     assert_int_equal(caller_join(&first), VIGIL_OK);
     assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_ETOOLATE);
     assert_int_equal(dispatch(), 1);
-    assert_answered(&asker, VIGIL_OK, 0);
+    assert_asked(&asker, VIGIL_OK, 0);
 }
 
 static void an_agents_end_cancels(void **state) {
@@ -432,7 +410,7 @@ static void an_agents_end_cancels(void **state) {
     caller_start(&first, VIGIL_OK);
     ask_pending(&asker, VIGIL_FOREVER);
     end_agent(agent);
-    assert_answered(&asker, VIGIL_CANCELLED, 0);
+    assert_asked(&asker, VIGIL_CANCELLED, 0);
     assert_int_equal(caller_join(&first), VIGIL_OK);
     agent = new_agent(0);
 }
@@ -448,7 +426,7 @@ static void an_agent_that_ends_begins_nothing(void **state) {
         ask_pending(&asker, VIGIL_FOREVER);
         assert_int_equal(caller_join(&first), answers[i]);
         end_agent(agent);
-        assert_answered(&asker, answers[i] == VIGIL_OK ? VIGIL_OK : VIGIL_CANCELLED, 0);
+        assert_asked(&asker, answers[i] == VIGIL_OK ? VIGIL_OK : VIGIL_CANCELLED, 0);
         agent = new_agent(0);
     }
 }
@@ -470,12 +448,11 @@ static void the_function_cannot_have_its_own_request(void **state) {
     struct caller first;
     caller_start(&first, FAILURE);
     meddler = (struct asker){0};
-    assert_int_equal(
-        vigil_once_call_async(agent, &meddler.request, &once, meddle, &meddler.work, VIGIL_FOREVER, answer),
-        VIGIL_PENDING);
+    assert_int_equal(vigil_once_call_async(agent, &meddler.request, &once, meddle, &asked, VIGIL_FOREVER, answer),
+                     VIGIL_PENDING);
     assert_int_equal(caller_join(&first), FAILURE);
     assert_int_equal(dispatch(), 1);
-    assert_answered(&meddler, VIGIL_OK, 1);
+    assert_asked(&meddler, VIGIL_OK, 1);
 }
 
 static pid_t child;
@@ -494,7 +471,7 @@ static void the_function_may_fork(void **state) {
     assert_int_equal(vigil_once_call_async(agent, &asker.request, &once, fork_in_function, NULL, VIGIL_FOREVER, answer),
                      VIGIL_PENDING);
     assert_int_equal(caller_join(&first), FAILURE);
-    int64_t dispatched = dispatch();
+    int64_t dispatched = vigil_agent_dispatch(agent);
     if (child == 0) {
         CHECK(dispatched == VIGIL_EFORKED);
         CHECK(asker.calls == 0);
@@ -502,7 +479,7 @@ static void the_function_may_fork(void **state) {
         _exit(0);
     }
     assert_int_equal(dispatched, 1);
-    assert_answered(&asker, VIGIL_OK, 0);
+    assert_asked(&asker, VIGIL_OK, 0);
     assert_int_equal(exit_status_of(child), 0);
 }
 
@@ -518,11 +495,9 @@ static void forgetting_cancels_all(void **state) {
     assert_int_equal(vigil_forget(&once, sizeof once), 2);
     assert_int_equal(caller_join(&second), VIGIL_CANCELLED);
     assert_int_equal(dispatch(), 1);
-    assert_answered(&asker, VIGIL_CANCELLED, 0);
+    assert_asked(&asker, VIGIL_CANCELLED, 0);
     assert_int_equal(caller_join(&first), VIGIL_OK);
 }
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

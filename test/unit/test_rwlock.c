@@ -4,23 +4,19 @@
 
 #include "vigil/rwlock.h"
 
+#include "askers.h"
+#include "takers.h"
+
 static vigil_rwlock rwlock;
-static vigil_agent *agent;
 
-static int set_up(void **state) {
-    (void)state;
+static const void *new_lock(void) {
     rwlock = (vigil_rwlock)VIGIL_RWLOCK_INIT;
-    return vigil_agent_create(&agent, 0) != VIGIL_OK;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    return vigil_agent_destroy(agent) != VIGIL_OK || vigil_waiters(&rwlock) != 0;
+    return &rwlock;
 }
 
 enum share { READ, WRITE };
 
-static int lock_for(enum share share, int64_t timeout_ns) {
+static int take(uint32_t share, int64_t timeout_ns) {
     return share == WRITE ? vigil_rwlock_write_lock_for(&rwlock, timeout_ns)
                           : vigil_rwlock_read_lock_for(&rwlock, timeout_ns);
 }
@@ -37,80 +33,12 @@ static void unlock(enum share share) {
     assert_int_equal(share == WRITE ? vigil_rwlock_write_unlock(&rwlock) : vigil_rwlock_read_unlock(&rwlock), VIGIL_OK);
 }
 
-static void dispatch(void) {
-    assert_true(vigil_agent_dispatch(agent) >= 0);
-}
-
-/* Time passes: the only thing that makes a lock be reserved for the head of the line. */
-static void let_pass(int64_t duration_ns) {
-    for (int64_t until_ns = vigil_now_ns() + duration_ns; vigil_now_ns() < until_ns;) sched_yield();
-}
-
-/* A thread that locks; who started it unlocks. */
-struct locker {
-    pthread_t thread;
-    enum share share;
-    int64_t timeout_ns;
-    int status; /* UNDECIDED until it is through */
-};
-
-static void *locker_main(void *argument) {
-    struct locker *me = argument;
-    STORE(me->status, lock_for(me->share, me->timeout_ns));
-    return NULL;
-}
-
-static void locker_launch(struct locker *locker, enum share share, int64_t timeout_ns) {
-    *locker = (struct locker){.share = share, .timeout_ns = timeout_ns, .status = UNDECIDED};
-    assert_int_equal(pthread_create(&locker->thread, NULL, locker_main, locker), 0);
-}
-
-/* While it is not to be had: returns once the thread is in line. */
-static void locker_start(struct locker *locker, enum share share) {
-    int64_t before = vigil_waiters(&rwlock);
-    locker_launch(locker, share, VIGIL_FOREVER);
-    AWAIT(vigil_waiters(&rwlock) > before);
-}
-
-static bool locker_through(struct locker *locker) {
-    return LOAD(locker->status) != UNDECIDED;
-}
-
-static int locker_join(struct locker *locker) {
-    assert_int_equal(pthread_join(locker->thread, NULL), 0);
-    return locker->status;
-}
-
-/* A request that notes how it ended. */
-struct asker {
-    vigil_request request; /* first, so that the op is the asker */
-    unsigned calls;
-    int status;
-};
-
-static void answer(vigil_op *op, int status) {
-    struct asker *me = (struct asker *)op;
-    me->calls++;
-    me->status = status;
-}
-
 typedef int starter(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock, int64_t timeout_ns,
                     vigil_callback *callback);
 static starter *const starters[] = {[READ] = vigil_rwlock_read_lock_async, [WRITE] = vigil_rwlock_write_lock_async};
 
-static int ask(struct asker *asker, enum share share, int64_t timeout_ns) {
+static int ask(struct asker *asker, uint32_t share, int64_t timeout_ns) {
     return starters[share](agent, &asker->request, &rwlock, timeout_ns, answer);
-}
-
-static void ask_pending(struct asker *asker, enum share share, int64_t timeout_ns) {
-    *asker = (struct asker){0};
-    assert_int_equal(ask(asker, share, timeout_ns), VIGIL_PENDING);
-}
-
-static void until_answered(struct asker *asker, int status) {
-    while (!asker->calls) assert_true(vigil_agent_run_until(agent, vigil_now_ns() + SECOND) >= 0);
-    assert_int_equal(asker->calls, 1);
-    assert_int_equal(asker->status, status);
 }
 
 /* Who excludes whom. */
@@ -120,15 +48,15 @@ static void readers_share_and_writers_do_not(void **state) {
     lock(READ);
     lock(READ);
     assert_int_equal(try_lock(READ), VIGIL_OK);
-    assert_int_equal(lock_for(READ, 0), VIGIL_OK);
+    assert_int_equal(take(READ, 0), VIGIL_OK);
     assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
     for (int i = 0; i < 4; i++) unlock(READ);
     assert_int_equal(rwlock.word, 0);
     lock(WRITE);
     assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
     assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT);
-    assert_int_equal(lock_for(READ, 0), VIGIL_TIMED_OUT);
-    assert_int_equal(lock_for(WRITE, -1), VIGIL_TIMED_OUT);
+    assert_int_equal(take(READ, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(take(WRITE, -1), VIGIL_TIMED_OUT);
     unlock(WRITE);
     assert_int_equal(rwlock.word, 0);
     assert_int_equal(try_lock(WRITE), VIGIL_OK);
@@ -146,14 +74,14 @@ static void unlocking_what_is_not_held_changes_nothing(void **state) {
     assert_int_equal(vigil_rwlock_write_unlock(&rwlock), VIGIL_ENOTHELD);
     assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_ENOTHELD);
     assert_int_equal(rwlock.word, read);
-    struct locker writer;
-    locker_start(&writer, WRITE);
+    struct taker writer;
+    taker_start(&writer, WRITE);
     read = rwlock.word;
     assert_int_equal(vigil_rwlock_write_unlock(&rwlock), VIGIL_ENOTHELD);
     assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_ENOTHELD);
     assert_int_equal(rwlock.word, read);
     unlock(READ);
-    assert_int_equal(locker_join(&writer), VIGIL_OK);
+    assert_int_equal(taker_join(&writer), VIGIL_OK);
     uint32_t written = rwlock.word;
     assert_int_equal(vigil_rwlock_read_unlock(&rwlock), VIGIL_ENOTHELD);
     assert_int_equal(rwlock.word, written);
@@ -216,7 +144,7 @@ static void where_blocking_is_refused_only_waiting_is(void **state) {
     uint32_t locked = rwlock.word;
     assert_int_equal(vigil_rwlock_read_lock(&rwlock), VIGIL_EMAYNOTBLOCK);
     assert_int_equal(vigil_rwlock_write_lock(&rwlock), VIGIL_EMAYNOTBLOCK);
-    assert_int_equal(lock_for(READ, 1), VIGIL_EMAYNOTBLOCK);
+    assert_int_equal(take(READ, 1), VIGIL_EMAYNOTBLOCK);
     assert_int_equal(rwlock.word, locked);
     unlock(WRITE);
     end_agent(strict);
@@ -229,86 +157,86 @@ static void deadlines_are_kept(void **state) {
     lock(WRITE);
     for (int share = READ; share <= WRITE; share++) {
         int64_t due_ns = vigil_now_ns() + 2 * MILLISECOND;
-        assert_int_equal(lock_for((enum share)share, 2 * MILLISECOND), VIGIL_TIMED_OUT);
+        assert_int_equal(take((enum share)share, 2 * MILLISECOND), VIGIL_TIMED_OUT);
         assert_true(vigil_now_ns() >= due_ns);
     }
     unlock(WRITE);
     assert_int_equal(rwlock.word, 0);
-    assert_int_equal(lock_for(WRITE, 2 * MILLISECOND), VIGIL_OK);
+    assert_int_equal(take(WRITE, 2 * MILLISECOND), VIGIL_OK);
     unlock(WRITE);
 }
 
 static void readers_at_the_head_are_let_in_together(void **state) {
     (void)state;
-    struct locker readers[3], writer, last;
+    struct taker readers[3], writer, last;
     lock(WRITE);
-    for (size_t i = 0; i < COUNT_OF(readers); i++) locker_start(&readers[i], READ);
-    locker_start(&writer, WRITE);
-    locker_start(&last, READ);
+    for (size_t i = 0; i < COUNT_OF(readers); i++) taker_start(&readers[i], READ);
+    taker_start(&writer, WRITE);
+    taker_start(&last, READ);
     unlock(WRITE);
-    for (size_t i = 0; i < COUNT_OF(readers); i++) assert_int_equal(locker_join(&readers[i]), VIGIL_OK);
-    assert_false(locker_through(&writer) || locker_through(&last));
+    for (size_t i = 0; i < COUNT_OF(readers); i++) assert_int_equal(taker_join(&readers[i]), VIGIL_OK);
+    assert_false(taker_through(&writer) || taker_through(&last));
     for (size_t i = 0; i < COUNT_OF(readers); i++) unlock(READ);
-    assert_int_equal(locker_join(&writer), VIGIL_OK);
-    assert_false(locker_through(&last));
+    assert_int_equal(taker_join(&writer), VIGIL_OK);
+    assert_false(taker_through(&last));
     unlock(WRITE);
-    assert_int_equal(locker_join(&last), VIGIL_OK);
+    assert_int_equal(taker_join(&last), VIGIL_OK);
     unlock(READ);
 }
 
 static void new_readers_wait_behind_a_writer(void **state) {
     (void)state;
-    struct locker writer, reader;
+    struct taker writer, reader;
     struct asker asker = {0};
     lock(READ);
-    locker_start(&writer, WRITE);
+    taker_start(&writer, WRITE);
     assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT);
-    assert_int_equal(lock_for(READ, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(take(READ, 0), VIGIL_TIMED_OUT);
     assert_int_equal(ask(&asker, READ, 0), VIGIL_TIMED_OUT);
-    assert_int_equal(lock_for(READ, MILLISECOND), VIGIL_TIMED_OUT); /* nor does patience help */
-    locker_start(&reader, READ);
+    assert_int_equal(take(READ, MILLISECOND), VIGIL_TIMED_OUT); /* nor does patience help */
+    taker_start(&reader, READ);
     unlock(READ);
-    assert_int_equal(locker_join(&writer), VIGIL_OK);
-    assert_false(locker_through(&reader));
+    assert_int_equal(taker_join(&writer), VIGIL_OK);
+    assert_false(taker_through(&reader));
     unlock(WRITE);
-    assert_int_equal(locker_join(&reader), VIGIL_OK);
+    assert_int_equal(taker_join(&reader), VIGIL_OK);
     unlock(READ);
 }
 
 static void a_writer_that_leaves_lets_readers_in(void **state) {
     (void)state;
-    struct locker writer, reader;
+    struct taker writer, reader;
     lock(READ);
-    locker_launch(&writer, WRITE, 50 * MILLISECOND);
-    AWAIT(vigil_waiters(&rwlock) == 1 || locker_through(&writer));
-    locker_launch(&reader, READ, VIGIL_FOREVER);
-    assert_int_equal(locker_join(&writer), VIGIL_TIMED_OUT);
-    assert_int_equal(locker_join(&reader), VIGIL_OK); /* while we read */
+    taker_launch(&writer, WRITE, 50 * MILLISECOND);
+    AWAIT(vigil_waiters(&rwlock) == 1 || taker_through(&writer));
+    taker_launch(&reader, READ, VIGIL_FOREVER);
+    assert_int_equal(taker_join(&writer), VIGIL_TIMED_OUT);
+    assert_int_equal(taker_join(&reader), VIGIL_OK); /* while we read */
     assert_int_equal(try_lock(READ), VIGIL_OK);
     for (int i = 0; i < 3; i++) unlock(READ);
 }
 
 static void what_was_locked_here_is_unlocked_there(void **state) {
     (void)state;
-    struct locker reader, writer;
-    locker_launch(&reader, READ, VIGIL_FOREVER);
-    assert_int_equal(locker_join(&reader), VIGIL_OK);
+    struct taker reader, writer;
+    taker_launch(&reader, READ, VIGIL_FOREVER);
+    assert_int_equal(taker_join(&reader), VIGIL_OK);
     unlock(READ);
-    locker_launch(&writer, WRITE, VIGIL_FOREVER);
-    assert_int_equal(locker_join(&writer), VIGIL_OK);
+    taker_launch(&writer, WRITE, VIGIL_FOREVER);
+    assert_int_equal(taker_join(&writer), VIGIL_OK);
     unlock(WRITE);
     assert_int_equal(rwlock.word, 0);
 }
 
 static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
     (void)state;
-    struct locker locker;
+    struct taker taker;
     struct asker asker;
     lock(WRITE);
-    locker_start(&locker, READ);
+    taker_start(&taker, READ);
     ask_pending(&asker, WRITE, VIGIL_FOREVER);
     assert_int_equal(vigil_forget(&rwlock, sizeof rwlock), 2);
-    assert_int_equal(locker_join(&locker), VIGIL_CANCELLED);
+    assert_int_equal(taker_join(&taker), VIGIL_CANCELLED);
     until_answered(&asker, VIGIL_CANCELLED);
     unlock(WRITE);
     assert_int_equal(rwlock.word, 0);
@@ -330,20 +258,20 @@ static void a_downgraded_lock_is_read(void **state) {
 
 static void downgrade_lets_in_readers_at_the_head_only(void **state) {
     (void)state;
-    struct locker reader, writer, last;
+    struct taker reader, writer, last;
     lock(WRITE);
-    locker_start(&reader, READ);
-    locker_start(&writer, WRITE);
-    locker_start(&last, READ);
+    taker_start(&reader, READ);
+    taker_start(&writer, WRITE);
+    taker_start(&last, READ);
     assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_OK);
-    assert_int_equal(locker_join(&reader), VIGIL_OK);
+    assert_int_equal(taker_join(&reader), VIGIL_OK);
     assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT); /* a writer waits */
-    assert_false(locker_through(&writer) || locker_through(&last));
+    assert_false(taker_through(&writer) || taker_through(&last));
     unlock(READ);
     unlock(READ);
-    assert_int_equal(locker_join(&writer), VIGIL_OK);
+    assert_int_equal(taker_join(&writer), VIGIL_OK);
     unlock(WRITE);
-    assert_int_equal(locker_join(&last), VIGIL_OK);
+    assert_int_equal(taker_join(&last), VIGIL_OK);
     unlock(READ);
 }
 
@@ -386,20 +314,14 @@ static void a_loop_is_served_in_order(void **state) {
 
 static void a_request_to_write_that_goes_lets_readers_in(void **state) {
     (void)state;
-    for (int how = 0; how < 3; how++) { /* it times out, is cancelled, or its agent ends */
+    for (int how = 0; how < WAYS_TO_GO; how++) {
         struct asker asker;
-        struct locker reader;
+        struct taker reader;
         lock(READ);
-        ask_pending(&asker, WRITE, how == 0 ? MILLISECOND : VIGIL_FOREVER);
-        locker_start(&reader, READ);
-        if (how == 0) until_answered(&asker, VIGIL_TIMED_OUT);
-        if (how == 1) assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
-        if (how == 2) {
-            end_agent(agent);
-            agent = new_agent(0);
-            assert_int_equal(asker.status, VIGIL_CANCELLED);
-        }
-        assert_int_equal(locker_join(&reader), VIGIL_OK);
+        ask_pending(&asker, WRITE, how == AT_ITS_DEADLINE ? MILLISECOND : VIGIL_FOREVER);
+        taker_start(&reader, READ);
+        asker_goes(&asker, how);
+        assert_int_equal(taker_join(&reader), VIGIL_OK);
         assert_int_equal(try_lock(READ), VIGIL_OK);
         for (int i = 0; i < 3; i++) unlock(READ);
     }
@@ -439,14 +361,14 @@ static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
     (void)state;
     for (int share = READ; share <= WRITE; share++) {
         struct asker asker;
-        struct locker other;
+        struct taker other;
         lock(WRITE);
         ask_pending(&asker, (enum share)share, VIGIL_FOREVER);
-        locker_start(&other, share == READ ? WRITE : READ);
+        taker_start(&other, share == READ ? WRITE : READ);
         let_pass(MILLISECOND);
         unlock(WRITE); /* reserved for the loop, which does not look */
-        assert_int_equal(locker_join(&other), VIGIL_OK);
-        unlock(other.share);
+        assert_int_equal(taker_join(&other), VIGIL_OK);
+        unlock((enum share)other.wanted);
         until_answered(&asker, VIGIL_OK);
         unlock((enum share)share);
     }
@@ -474,7 +396,7 @@ static void *visitor_main(void *seed) {
     for (int i = 0; i < ROUNDS; i++) {
         enum share share = random_next(&random) % 4 ? READ : WRITE;
         int64_t timeout_ns = random_next(&random) % 4 ? VIGIL_FOREVER : 10 * MICROSECOND;
-        int status = lock_for(share, timeout_ns);
+        int status = take(share, timeout_ns);
         if (status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER) continue;
         if (status != VIGIL_OK) return "lock";
         if (!visit(share)) return "torn";
@@ -500,8 +422,7 @@ static void a_writer_is_alone(void **state) {
     (void)state;
     pthread_t visitors[3];
     pair[0] = pair[1] = writes = 0;
-    for (uintptr_t i = 0; i < COUNT_OF(visitors); i++)
-        assert_int_equal(pthread_create(&visitors[i], NULL, visitor_main, (void *)(i + 1)), 0);
+    launch_all(visitors, COUNT_OF(visitors), visitor_main);
     for (int i = 0; i < ROUNDS; i++) {
         struct asker asker = {0};
         int status = vigil_rwlock_write_lock_async(agent, &asker.request, &rwlock, VIGIL_FOREVER, visit_and_unlock);
@@ -509,20 +430,13 @@ static void a_writer_is_alone(void **state) {
         else if (i % 3 == 0) assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
         else until_answered(&asker, VIGIL_OK);
     }
-    for (size_t i = 0; i < COUNT_OF(visitors); i++) {
-        void *failed = NULL;
-        AWAIT(vigil_agent_dispatch(agent) >= 0 && pthread_tryjoin_np(visitors[i], &failed) == 0);
-        assert_null(failed);
-    }
-    dispatch();
+    join_all(visitors, COUNT_OF(visitors));
     assert_int_equal(pair[0], writes);
     assert_int_equal(pair[1], writes);
     lock(WRITE);
     unlock(WRITE);
     assert_int_equal(rwlock.word, 0);
 }
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -4,89 +4,26 @@
 
 #include "vigil/sem.h"
 
+#include "askers.h"
+#include "takers.h"
+
 static vigil_sem sem;
-static vigil_agent *agent;
 
-static int set_up(void **state) {
-    (void)state;
+static const void *new_lock(void) {
     sem = (vigil_sem)VIGIL_SEM_INIT(0);
-    return vigil_agent_create(&agent, 0) != VIGIL_OK;
+    return &sem;
 }
 
-static int tear_down(void **state) {
-    (void)state;
-    return vigil_agent_destroy(agent) != VIGIL_OK || vigil_waiters(&sem) != 0;
-}
-
-static void release(uint32_t permits) {
-    assert_int_equal(vigil_sem_release(&sem, permits), VIGIL_OK);
-}
-
-static void dispatch(void) {
-    assert_true(vigil_agent_dispatch(agent) >= 0);
-}
-
-/* A thread that acquires permits, and keeps them. */
-struct taker {
-    pthread_t thread;
-    uint32_t permits;
-    int64_t timeout_ns;
-    int status; /* UNDECIDED until it is through */
-};
-
-static void *taker_main(void *argument) {
-    struct taker *me = argument;
-    STORE(me->status, vigil_sem_acquire_for(&sem, me->permits, me->timeout_ns));
-    return NULL;
-}
-
-static void taker_launch(struct taker *taker, uint32_t permits, int64_t timeout_ns) {
-    *taker = (struct taker){.permits = permits, .timeout_ns = timeout_ns, .status = UNDECIDED};
-    assert_int_equal(pthread_create(&taker->thread, NULL, taker_main, taker), 0);
-}
-
-/* While there are too few permits: returns once the thread is in line. */
-static void taker_start(struct taker *taker, uint32_t permits) {
-    int64_t before = vigil_waiters(&sem);
-    taker_launch(taker, permits, VIGIL_FOREVER);
-    AWAIT(vigil_waiters(&sem) > before);
-}
-
-static bool taker_through(struct taker *taker) {
-    return LOAD(taker->status) != UNDECIDED;
-}
-
-static int taker_join(struct taker *taker) {
-    assert_int_equal(pthread_join(taker->thread, NULL), 0);
-    return taker->status;
-}
-
-/* A request that notes how it ended. */
-struct asker {
-    vigil_request request; /* first, so that the op is the asker */
-    unsigned calls;
-    int status;
-};
-
-static void answer(vigil_op *op, int status) {
-    struct asker *me = (struct asker *)op;
-    me->calls++;
-    me->status = status;
+static int take(uint32_t permits, int64_t timeout_ns) {
+    return vigil_sem_acquire_for(&sem, permits, timeout_ns);
 }
 
 static int ask(struct asker *asker, uint32_t permits, int64_t timeout_ns) {
     return vigil_sem_acquire_async(agent, &asker->request, &sem, permits, timeout_ns, answer);
 }
 
-static void ask_pending(struct asker *asker, uint32_t permits, int64_t timeout_ns) {
-    *asker = (struct asker){0};
-    assert_int_equal(ask(asker, permits, timeout_ns), VIGIL_PENDING);
-}
-
-static void until_answered(struct asker *asker, int status) {
-    while (!asker->calls) assert_true(vigil_agent_run_until(agent, vigil_now_ns() + SECOND) >= 0);
-    assert_int_equal(asker->calls, 1);
-    assert_int_equal(asker->status, status);
+static void release(uint32_t permits) {
+    assert_int_equal(vigil_sem_release(&sem, permits), VIGIL_OK);
 }
 
 /* Counting. */
@@ -234,7 +171,7 @@ static void what_is_saved_is_not_for_newcomers(void **state) {
     (void)state;
     struct taker large;
     taker_start(&large, 2);
-    for (int64_t until_ns = vigil_now_ns() + MILLISECOND; vigil_now_ns() < until_ns;) sched_yield();
+    let_pass(MILLISECOND);
     release(1);
     assert_int_equal(vigil_sem_tryacquire(&sem, 1), VIGIL_TIMED_OUT);
     assert_int_equal(vigil_sem_value(&sem), 1);
@@ -320,21 +257,15 @@ static void a_request_times_out(void **state) {
 
 static void a_large_request_that_goes_lets_a_thread_have_it(void **state) {
     (void)state;
-    for (int how = 0; how < 3; how++) { /* it times out, is cancelled, or its agent ends */
+    for (int how = 0; how < WAYS_TO_GO; how++) {
         struct asker asker;
         struct taker taker;
-        ask_pending(&asker, 2, how == 0 ? MILLISECOND : VIGIL_FOREVER);
+        ask_pending(&asker, 2, how == AT_ITS_DEADLINE ? MILLISECOND : VIGIL_FOREVER);
         taker_start(&taker, 1);
         release(1);
         assert_int_equal(vigil_sem_value(&sem), 1);
         assert_false(taker_through(&taker));
-        if (how == 0) until_answered(&asker, VIGIL_TIMED_OUT);
-        if (how == 1) assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
-        if (how == 2) {
-            end_agent(agent);
-            agent = new_agent(0);
-            assert_int_equal(asker.status, VIGIL_CANCELLED);
-        }
+        asker_goes(&asker, how);
         assert_int_equal(taker_join(&taker), VIGIL_OK);
         assert_int_equal(vigil_sem_value(&sem), 0);
     }
@@ -370,7 +301,7 @@ static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
     struct taker taker;
     ask_pending(&asker, 1, VIGIL_FOREVER);
     taker_start(&taker, 1);
-    for (int64_t until_ns = vigil_now_ns() + MILLISECOND; vigil_now_ns() < until_ns;) sched_yield();
+    let_pass(MILLISECOND);
     release(1); /* reserved for the loop, which does not look */
     assert_int_equal(taker_join(&taker), VIGIL_OK);
     dispatch();
@@ -420,8 +351,7 @@ static void nobody_holds_what_there_is_not(void **state) {
     pthread_t users[3];
     in_use = most_in_use = 0;
     release(SUPPLY);
-    for (uintptr_t i = 0; i < COUNT_OF(users); i++)
-        assert_int_equal(pthread_create(&users[i], NULL, user_main, (void *)(i + 1)), 0);
+    launch_all(users, COUNT_OF(users), user_main);
     for (int i = 0; i < ROUNDS; i++) {
         struct asker asker = {0};
         int status = vigil_sem_acquire_async(agent, &asker.request, &sem, 2, VIGIL_FOREVER, use_and_release);
@@ -429,18 +359,11 @@ static void nobody_holds_what_there_is_not(void **state) {
         else if (i % 3 == 0) assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
         else until_answered(&asker, VIGIL_OK);
     }
-    for (size_t i = 0; i < COUNT_OF(users); i++) {
-        void *failed = NULL;
-        AWAIT(vigil_agent_dispatch(agent) >= 0 && pthread_tryjoin_np(users[i], &failed) == 0);
-        assert_null(failed);
-    }
-    dispatch();
+    join_all(users, COUNT_OF(users));
     assert_true(most_in_use > 0 && most_in_use <= SUPPLY);
     assert_int_equal(vigil_sem_value(&sem), SUPPLY);
     assert_int_equal(vigil_sem_acquire(&sem, SUPPLY), VIGIL_OK);
 }
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

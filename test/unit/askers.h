@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * askers.h - a lock and an agent of this thread, anew for each test; and requests that note how they ended. To be
+ * included after support.h.
+ */
+#ifndef VIGIL_TEST_ASKERS_H
+#define VIGIL_TEST_ASKERS_H
+
+#include "vigil/request.h"
+
+/* To be defined by the test: makes the lock anew, and answers where it is. */
+static const void *new_lock(void);
+
+static const void *lock_address;
+static vigil_agent *agent;
+
+static int set_up(void **state) {
+    (void)state;
+    lock_address = new_lock();
+    return vigil_agent_create(&agent, 0) != VIGIL_OK;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    return vigil_agent_destroy(agent) != VIGIL_OK || vigil_waiters(lock_address) != 0;
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+static inline int64_t dispatch(void) {
+    int64_t ended = vigil_agent_dispatch(agent);
+    assert_true(ended >= 0);
+    return ended;
+}
+
+/* A request that notes how it ended. */
+struct asker {
+    vigil_request request; /* first, so that the op is the asker */
+    unsigned calls;
+    int status;
+};
+
+static inline void answer(vigil_op *op, int status) {
+    struct asker *me = (struct asker *)op;
+    me->calls++;
+    me->status = status;
+}
+
+static inline void assert_answered(const struct asker *asker, int status) {
+    assert_int_equal(asker->calls, 1);
+    assert_int_equal(asker->status, status);
+}
+
+static inline void until_answered(struct asker *asker, int status) {
+    while (!asker->calls) assert_true(vigil_agent_run_until(agent, vigil_now_ns() + SECOND) >= 0);
+    assert_answered(asker, status);
+}
+
+#endif

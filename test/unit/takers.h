@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * takers.h - threads, and requests, that want something of a lock: so many permits of a semaphore, or one share or the
+ * other of a lock for readers and writers. To be included after askers.h.
+ */
+#ifndef VIGIL_TEST_TAKERS_H
+#define VIGIL_TEST_TAKERS_H
+
+/* To be defined by the test. */
+static int take(uint32_t wanted, int64_t timeout_ns);
+static int ask(struct asker *asker, uint32_t wanted, int64_t timeout_ns);
+
+/* A thread that takes what it wants, and keeps it. */
+struct taker {
+    pthread_t thread;
+    uint32_t wanted;
+    int64_t timeout_ns;
+    int status; /* UNDECIDED until it is through */
+};
+
+static inline void *taker_main(void *argument) {
+    struct taker *me = argument;
+    STORE(me->status, take(me->wanted, me->timeout_ns));
+    return NULL;
+}
+
+static inline void taker_launch(struct taker *taker, uint32_t wanted, int64_t timeout_ns) {
+    *taker = (struct taker){.wanted = wanted, .timeout_ns = timeout_ns, .status = UNDECIDED};
+    assert_int_equal(pthread_create(&taker->thread, NULL, taker_main, taker), 0);
+}
+
+/* While that is not to be had: returns once the thread is in line. */
+static inline void taker_start(struct taker *taker, uint32_t wanted) {
+    int64_t before = vigil_waiters(lock_address);
+    taker_launch(taker, wanted, VIGIL_FOREVER);
+    AWAIT(vigil_waiters(lock_address) > before);
+}
+
+static inline bool taker_through(struct taker *taker) {
+    return LOAD(taker->status) != UNDECIDED;
+}
+
+static inline int taker_join(struct taker *taker) {
+    assert_int_equal(pthread_join(taker->thread, NULL), 0);
+    return taker->status;
+}
+
+static inline void ask_pending(struct asker *asker, uint32_t wanted, int64_t timeout_ns) {
+    *asker = (struct asker){0};
+    assert_int_equal(ask(asker, wanted, timeout_ns), VIGIL_PENDING);
+}
+
+/* How a request goes that has not been served. */
+enum { AT_ITS_DEADLINE, CANCELLED, WITH_ITS_AGENT, WAYS_TO_GO };
+
+static inline void asker_goes(struct asker *asker, int how) {
+    if (how == AT_ITS_DEADLINE) until_answered(asker, VIGIL_TIMED_OUT);
+    if (how == CANCELLED) assert_int_equal(vigil_cancel(&asker->request.op), VIGIL_OK);
+    if (how == WITH_ITS_AGENT) {
+        end_agent(agent);
+        agent = new_agent(0);
+        assert_answered(asker, VIGIL_CANCELLED);
+    }
+}
+
+/* All together: threads, each with a seed of its own, beside the loop. They answer null, or what has failed. */
+
+static inline void launch_all(pthread_t *threads, size_t count, void *(*thread_main)(void *seed)) {
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, thread_main, (void *)(uintptr_t)(i + 1)), 0);
+}
+
+static inline void join_all(pthread_t *threads, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        void *failed = NULL;
+        AWAIT(vigil_agent_dispatch(agent) >= 0 && pthread_tryjoin_np(threads[i], &failed) == 0);
+        assert_null(failed);
+    }
+    dispatch();
+}
+
+#endif
