@@ -58,8 +58,8 @@ VIGIL_API int vigil_barrier_wait_for(vigil_barrier *barrier, int64_t timeout_ns)
  * VIGIL_LAST, or VIGIL_OK if others have completed the round in this very moment: the callback is never called.
  * VIGIL_PENDING: it has arrived, and callback(&request->op, status) is called once, from the agent's dispatch, with
  * VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_CANCELLED. vigil_cancel(&request->op) takes the arrival back, or answers
- * VIGIL_ETOOLATE: the round is complete, and the callback will be called. Errors as of vigil_wait32_async, and
- * VIGIL_EINVAL.
+ * VIGIL_ETOOLATE: the round is complete, or the memory forgotten, and the callback will be called. Errors as of
+ * vigil_wait32_async, and VIGIL_EINVAL.
  */
 VIGIL_API int vigil_barrier_wait_async(vigil_agent *agent, vigil_request *request, vigil_barrier *barrier,
                                        int64_t timeout_ns, vigil_callback *callback);

@@ -20,8 +20,8 @@
  * Threads and event loops wait in one line, first come, first served. A wait ends by a signal or by its deadline, never
  * spuriously; but somebody else may have been at the mutex first, so look at your condition again.
  *
- * Who signals need not hold the mutex. A thread that is signalled while the mutex is locked is not woken: it is moved to
- * the mutex's line, and sleeps on until its turn comes there. So a broadcast wakes no herd.
+ * Who signals need not hold the mutex. A thread that is signalled while the mutex is locked is not woken: it is moved
+ * to the mutex's line, and sleeps on until its turn comes there. So a broadcast wakes no herd.
  */
 #ifndef VIGIL_COND_H
 #define VIGIL_COND_H
@@ -49,8 +49,8 @@ typedef struct vigil_cond {
  * released.
  *
  * VIGIL_CANCELLED: the memory of the condition or of the mutex has been forgotten; the mutex is not held. The following
- * change nothing, and the mutex stays held: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EINVAL (the condition is not zero), VIGIL_EMAYNOTBLOCK,
- * VIGIL_ENOTHELD (nobody holds the mutex), VIGIL_ENOMEM, VIGIL_ELIMIT.
+ * change nothing, and the mutex stays held: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EINVAL (the condition is not zero),
+ * VIGIL_EMAYNOTBLOCK, VIGIL_ENOTHELD (nobody holds the mutex), VIGIL_ENOMEM, VIGIL_ELIMIT.
  */
 VIGIL_API int vigil_cond_wait(vigil_cond *cond, vigil_mutex *mutex);
 VIGIL_API int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns);
@@ -60,8 +60,8 @@ VIGIL_API int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t 
  *
  * VIGIL_PENDING: the mutex has been released, and callback(&request->op, status) is called once, from the agent's
  * dispatch: VIGIL_OK or VIGIL_TIMED_OUT with the mutex held, to be released by vigil_mutex_unlock; VIGIL_CANCELLED, or
- * VIGIL_ELIMIT when every place to wait for the mutex was taken, without it. Any other answer: nothing has happened, the
- * mutex is still held.
+ * VIGIL_ELIMIT when every place to wait for the mutex was taken, without it. Any other answer: nothing has happened,
+ * the mutex is still held.
  *
  * vigil_cancel(&request->op) may answer VIGIL_ETOOLATE between the signal and the callback. A signal that came to a
  * request which is cancelled after that, or whose agent ends, goes on to the next in line.

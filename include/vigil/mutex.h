@@ -7,24 +7,26 @@
  *     a thread         vigil_mutex_lock(&mutex); ... vigil_mutex_unlock(&mutex);
  *     an event loop    vigil_mutex_execute(agent, &request, &mutex, VIGIL_FOREVER, with_the_lock_held);
  *
- * Both wait in one line, the mutex's own (see wait.h). The lock belongs to whoever was granted it, not to a thread: what
- * was locked on one thread may be unlocked on another. It is not recursive.
+ * Both wait in one line, the mutex's own (see wait.h). The lock belongs to whoever was granted it, not to a thread:
+ * what was locked on one thread may be unlocked on another. It is not recursive.
  *
  * WHO GETS IT NEXT
  *
  * A mutex that is unlocked goes to whoever takes it first, so that a thread that is running need not wait for one that
- * is being woken. The head of the line is called by each unlock, and tries. Nobody starves: once the head has waited
- * for half a millisecond, the unlock reserves the mutex for it, and no newcomer can come in between. That goes for
- * event loops as well. An event loop that is called but does not run keeps nobody from the lock who waits for it: after
- * half a millisecond it is the next one's turn. (vigil_mutex_trylock, which does not wait, fails meanwhile.)
+ * is being woken. The head of the line is called when the mutex is unlocked, unless somebody who has been called is on
+ * his way, and tries. Nobody starves: once the head has waited for half a millisecond, the next unlock that looks at
+ * the line reserves the mutex for it, and no newcomer can come in between; that happens at most once in half a
+ * millisecond. It goes for event loops as well. One that is called but does not run keeps nobody from the lock who
+ * waits for it: after half a millisecond it is the next one's turn. (vigil_mutex_trylock, which does not wait, fails
+ * meanwhile.)
  *
  * A mutex that begins as VIGIL_MUTEX_FAIR is first come, first served: each unlock reserves it for the head of the
  * line. Who does not come for it (an event loop that does not run) loses his turn to the next after a second or two.
  * It costs a change of threads for each unlock while somebody waits.
  *
  * "First come" is by the clock: the moment at which somebody found the mutex locked. An event loop has one place in
- * the line, that of its oldest request, and when it is called it serves its requests in order, as long as the mutex is
- * to be had.
+ * the line, that of its oldest request, and when it is called it serves its requests in order: as long as the mutex is
+ * to be had, or, if it is fair, each in its turn.
  *
  * THE WORD
  *
@@ -81,7 +83,8 @@ typedef struct vigil_mutex {
  * VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
  * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it: then nothing changes. After it the mutex is not
- * touched any more; its memory may be freed when nobody else uses it, that is, when all who waited for it have come back.
+ * touched any more; its memory may be freed when nobody else uses it, that is, when all who waited for it have come
+ * back.
  *
  * vigil_mutex_is_locked - whether somebody holds it right now. To look at.
  *

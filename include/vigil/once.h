@@ -65,8 +65,8 @@ VIGIL_API int vigil_once_call_slowly(vigil_once *once, vigil_once_function *func
  * If nobody has begun, the function is called here and now, and its answer is the answer: the callback is never called.
  * VIGIL_OK, if it is done. VIGIL_PENDING, if somebody is at it: callback(&request->op, status) is called once, from the
  * agent's dispatch, with VIGIL_OK; with what the function answered, if others failed and it was called here; with
- * VIGIL_TIMED_OUT or VIGIL_CANCELLED. vigil_cancel answers VIGIL_ETOOLATE between the others' end and the callback.
- * Errors as of vigil_wait32_async.
+ * VIGIL_TIMED_OUT or VIGIL_CANCELLED. vigil_cancel answers VIGIL_ETOOLATE between the others' end, or a vigil_forget,
+ * and the callback. Errors as of vigil_wait32_async.
  */
 VIGIL_API int vigil_once_call_async(vigil_agent *agent, vigil_request *request, vigil_once *once,
                                     vigil_once_function *function, void *argument, int64_t timeout_ns,

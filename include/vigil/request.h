@@ -12,7 +12,8 @@
  *     vigil_cancel(&request.op);                               the callback will not be called
  *
  * The callback gets the op, `(vigil_request *)op` is the request. A request that is cancelled or times out just when
- * it would have been granted neither loses the lock nor holds it: it goes on to the next in line.
+ * it would have been granted neither loses the lock nor holds it: it goes on to the next in line. The memory of a lock
+ * may be freed when every call on it has returned and every request for it has come back.
  */
 #ifndef VIGIL_REQUEST_H
 #define VIGIL_REQUEST_H

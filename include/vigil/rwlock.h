@@ -17,8 +17,8 @@
  * leave, new readers wait behind it. A lock that has been unlocked goes to whoever takes it first; the head of the line
  * is called by each unlock, and readers who stand together at the head are called together. Nobody starves: once the
  * head has waited for half a millisecond the unlock reserves the lock for it, and no newcomer can come in between. That
- * goes for event loops as well; but one that is called and does not run keeps nobody from the lock: after half a
- * millisecond the next one takes what was reserved for it.
+ * goes for event loops as well; but one that is called and does not run keeps nobody from the lock who waits for it:
+ * after half a millisecond it is the next one's turn. (The trying forms, which do not wait, fail meanwhile.)
  *
  * THE WORD
  *
@@ -54,7 +54,7 @@ typedef struct vigil_rwlock {
  *
  * The timed forms give up after `timeout_ns` (VIGIL_TIMED_OUT), the trying ones at once. VIGIL_CANCELLED if the memory
  * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ELIMIT
- * for the 134,217,728th reader; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ * beyond 134,217,728 readers; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
  * vigil_rwlock_read_unlock, vigil_rwlock_write_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it in that way:
  * then nothing changes.
@@ -62,7 +62,8 @@ typedef struct vigil_rwlock {
  * vigil_rwlock_downgrade - from writing to reading, and no other writer comes in between: VIGIL_OK. Readers at the head
  * of the line are let in. VIGIL_ENOTHELD as above.
  *
- * Where nobody waits they are inline. Other languages, and who defines VIGIL_NO_INLINE, find them in the library too.
+ * Where nobody waits they are inline, and the address is not checked. Other languages, and who defines
+ * VIGIL_NO_INLINE, find them in the library too.
  */
 VIGIL_API int vigil_rwlock_downgrade(vigil_rwlock *lock);
 

@@ -15,8 +15,8 @@
  *
  * The file stays until it is unlinked and the last process has left, or the machine is switched off.
  *
- * So far it is memory that is shared, with checked atomics on it. The lines of vigil/wait.h and the locks are still each
- * process's own: a wait on a segment's word is not ended by another process's vigil_notify.
+ * So far it is memory that is shared, with checked atomics on it. The lines of vigil/wait.h and the locks are still
+ * each process's own: a wait on a segment's word is not ended by another process's vigil_notify.
  *
  * MEMBERS. A process that opens a segment is a member of it, until it destroys the buffer, ends, is killed or executes
  * another program. The others learn which, reliably: a process that is merely stopped is still a member. To open a

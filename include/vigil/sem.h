@@ -14,10 +14,11 @@
  *
  * All who wait stand in one line, by the moment at which they found too few permits. They are served in that order: a
  * small request waits behind a large one. Permits that are there go to whoever takes them first, though, so a newcomer
- * may be faster than the head of the line. Nobody starves: once the head has waited for half a millisecond no newcomer
- * gets anything before it, and what is released meanwhile is saved until there is enough for it. That goes for event
- * loops as well; but one that is called and does not run keeps nobody from the permits: after half a millisecond the
- * next one takes what was reserved for it.
+ * may be faster than the head of the line. Nobody starves: once the head has waited for half a millisecond, from the
+ * next release on no newcomer gets anything before it, and what is released is saved until there is enough for it. That
+ * goes for event loops as well; but one that is called and does not run keeps nobody from the permits who waits for
+ * them: after half a millisecond it is the next one's turn. (vigil_sem_tryacquire, which does not wait, fails
+ * meanwhile.)
  *
  * THE WORD
  *
@@ -61,7 +62,8 @@ typedef struct vigil_sem {
  *
  * vigil_sem_value - how many permits there are right now. To look at.
  *
- * Where nobody waits they are inline. Other languages, and who defines VIGIL_NO_INLINE, find them in the library too.
+ * Where nobody waits they are inline, and the address is not checked. Other languages, and who defines
+ * VIGIL_NO_INLINE, find them in the library too.
  */
 VIGIL_API int vigil_sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_ns);
 VIGIL_API int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits);

@@ -437,9 +437,8 @@ static void granted_to_execute(vigil_request *request) {
     vigil_mutex_unlock(mutex);
 }
 
-static const struct lock_kind locking = {mutex_take, mutex_patience_ns, mutex_reserved, mutex_decline, granted, NULL};
-static const struct lock_kind executing = {mutex_take,    mutex_patience_ns,  mutex_reserved,
-                                           mutex_decline, granted_to_execute, NULL};
+static const struct lock_kind locking = {MUTEX_KIND, .granted = granted};
+static const struct lock_kind executing = {MUTEX_KIND, .granted = granted_to_execute};
 
 static int start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                  vigil_callback *callback, const struct lock_kind *kind, struct site site) {

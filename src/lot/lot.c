@@ -148,16 +148,18 @@ bool lot_join_in_order(struct lot *lot, uint32_t index, const struct word *word,
     return equal;
 }
 
-void lot_change_place(struct lot *lot, uint32_t index, uint64_t key, uint64_t began_ns, uint64_t argument) {
+bool lot_change_place(struct lot *lot, uint32_t index, uint64_t key, uint64_t began_ns, uint64_t argument) {
     struct slot *slot = &lot->slots[index];
     struct bucket *bucket = bucket_lock(lot, key);
-    if (prim_load_relaxed(&slot->key) == key) {
+    bool in_line = prim_load_relaxed(&slot->key) == key;
+    if (in_line) {
         line_remove(lot, line_of(lot, bucket, key), index);
         slot->began_ns = began_ns;
         slot->argument = argument;
         line_insert(lot, line_of(lot, bucket, key), index, key, true);
     }
     bucket_unlock(bucket, 0);
+    return in_line;
 }
 
 void lot_leave_soon(struct lot *lot, uint32_t index) {

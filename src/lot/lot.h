@@ -149,8 +149,8 @@ bool lot_join(struct lot *lot, uint32_t slot, const struct word *word);
  */
 bool lot_join_in_order(struct lot *lot, uint32_t slot, const struct word *word, bool again);
 
-/* If it still is in that line: put it where one belongs who began then, and who has that argument. */
-void lot_change_place(struct lot *lot, uint32_t slot, uint64_t key, uint64_t began_ns, uint64_t argument);
+/* If it still is in that line: put it where one belongs who began then, and who has that argument. Else false. */
+bool lot_change_place(struct lot *lot, uint32_t slot, uint64_t key, uint64_t began_ns, uint64_t argument);
 
 /* In line: sleep until the slot's fate is known, and is in its `state`; or until the deadline: false. */
 bool lot_sleep(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
@@ -191,8 +191,8 @@ int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t 
 int64_t lot_count(struct lot *lot, uint64_t key);
 
 /*
- * What debug/dump.c wants to know. A bucket's lines are looked at in the order of their keys: the first one whose key is
- * above `after`, of which the first waiters are copied, under the lock, and the others counted, up to a limit.
+ * What debug/dump.c wants to know. A bucket's lines are looked at in the order of their keys: the first one whose key
+ * is above `after`, of which the first waiters are copied, under the lock, and the others counted, up to a limit.
  */
 struct lot_glance {
     uint64_t agent;     /* its address; zero: a thread */

@@ -41,7 +41,7 @@ static struct word in_line_of(const vigil_cond *cond) {
 
 /* Threads. */
 
-static const struct lock_kind retaking = {mutex_take, mutex_patience_ns, mutex_reserved, mutex_decline, NULL, NULL};
+static const struct lock_kind retaking = {MUTEX_KIND};
 
 static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
     return a_ns < b_ns ? a_ns : b_ns;
@@ -64,7 +64,7 @@ static int wait_for_signal(struct lot *lot, uint32_t index, const vigil_cond *co
         else if (prim_load_relaxed(&lot->slots[index].key) != cond_key)
             status = lock_wait(&retaking, lot, index, &mutex->word, seen, PRIM_NEVER);
     }
-    if (status == VIGIL_OK) return VIGIL_OK; /* by vigil_notify, and not in the mutex's line */
+    if (status == VIGIL_OK && !lot->slots[index].began_ns) return VIGIL_OK; /* by vigil_notify, and not moved before */
     return standing_after(status, standing) ? VIGIL_OK : status;
 }
 
@@ -115,8 +115,7 @@ static void pass_signal_on(vigil_request *request) {
     if (request->status == VIGIL_OK && !BUG(signal_dropped)) vigil_cond_signal(request->second);
 }
 
-static const struct lock_kind asking = {mutex_take,    mutex_patience_ns, mutex_reserved,
-                                        mutex_decline, granted,           pass_signal_on};
+static const struct lock_kind asking = {MUTEX_KIND, .granted = granted, .given_up = pass_signal_on};
 
 static void ask_for_mutex(vigil_request *request, int status) {
     vigil_op *op = &request->op;

@@ -48,6 +48,7 @@ static int wait_in_line(const struct lock_kind *kind, struct lot *lot, uint32_t 
     prim_store_relaxed(&lot->slots[index].state, SLOT_WAITING);
     if (!lot_join_in_order(lot, index, &(struct word){word, seen, false}, again)) return VIGIL_NOT_EQUAL;
     PROBE(lock_contended, word);
+    if (kind->joined) kind->joined(word, seen);
     return lock_wait(kind, lot, index, word, seen, deadline_ns);
 }
 

@@ -9,9 +9,9 @@
  *
  * WHO STANDS IN LINE
  *
- * Threads, and event loops. A thread that is called comes: it runs sooner or later, and has nothing else to do. An event
- * loop may not: it may be busy for a long time, or its thread may block, perhaps behind its own request. So an event
- * loop is called, but never relied upon. That is the rule on which all else rests:
+ * Threads, and event loops. A thread that is called comes: it runs sooner or later, and has nothing else to do. An
+ * event loop may not: it may be busy for a long time, or its thread may block, perhaps behind its own request. So an
+ * event loop is called, but never relied upon. That is the rule on which all else rests:
  *
  *     Who releases a lock calls everybody in line up to and including the first thread.
  *
@@ -27,12 +27,13 @@
  *
  * RESERVED
  *
- * So that nobody starves, a lock can be reserved when it is released: newcomers may not take it, nor those who have been
- * called beside somebody else (SLOT_BESIDE), but only who has been called himself (SLOT_CALLED). That may be an event
- * loop that does not run. So the others, who go back to the line, and whoever joins it meanwhile, guard the reservation:
- * they look at the word after a while (`patience_ns`), without leaving the line, and if it still is reserved as it was
- * they decline in place of the one who does not come: the lock is released once more, and whoever is the head of the
- * line now is called. A guard who has been called, and so is relied upon, does the same when he leaves at his deadline.
+ * So that nobody starves, a lock can be reserved when it is released: newcomers may not take it, nor those who have
+ * been called beside somebody else (SLOT_BESIDE), but only who has been called himself (SLOT_CALLED). That may be an
+ * event loop that does not run. So the others, who go back to the line, and whoever joins it meanwhile, guard the
+ * reservation: they look at the word after a while (`patience_ns`), without leaving the line, and if it still is
+ * reserved as it was they decline in place of the one who does not come: the lock is released once more, and whoever is
+ * the head of the line now is called. A guard who has been called, and so is relied upon, does the same when he leaves
+ * at his deadline.
  *
  * It is all the same who takes a reserved lock: someone called earlier, who comes late, may take what was reserved for
  * another. That one goes back to the head of the line.
@@ -76,8 +77,14 @@ struct lock_kind {
     void (*decline)(uint32_t *word);
     /* On the agent's thread: the request, which is the caller's again, has got it. */
     void (*granted)(vigil_request *request);
-    /* The same: it will not get it. Null: nothing is to be done about that. */
+    /* The same: it will not get it. */
     void (*given_up)(vigil_request *request);
+    /* Somebody has joined the line, having seen that, or has left it: others may have to be called. */
+    void (*joined)(uint32_t *word, uint32_t seen);
+    void (*left)(uint32_t *word);
+    /* Whether turns are to be strictly in order, as far as the word says. */
+    bool (*strict)(uint32_t seen);
+    /* (The last four may be null.) */
 };
 
 /* Whoever takes a lock, or has just taken one, says so here. */

@@ -13,8 +13,8 @@
  *                       2 -> 0         without the lock, calling nobody, while one who has been called is coming
  *
  * Joining compares the word under the lock of the bucket, and a 2 is changed only under that: so who joins does so
- * before the holder looks at the line, and is seen. A 3 is changed without it, but who joins on a 3 is its guard; and so
- * is a 2 while somebody is coming, but then that one is responsible for those in line.
+ * before the holder looks at the line, and is seen. A 3 is changed without it, but who joins on a 3 is its guard; and
+ * so is a 2 while somebody is coming, but then that one is responsible for those in line.
  *
  * What the holder did is seen by the next: each store that releases pairs with the acquiring CAS that takes the lock.
  */
@@ -117,10 +117,8 @@ static void granted_to_execute(vigil_request *request) {
     vigil_mutex_unlock(mutex);
 }
 
-static const struct lock_kind locking = {mutex_take,    mutex_patience_ns, mutex_reserved,
-                                         mutex_decline, lock_granted,      NULL};
-static const struct lock_kind executing = {mutex_take,    mutex_patience_ns,  mutex_reserved,
-                                           mutex_decline, granted_to_execute, NULL};
+static const struct lock_kind locking = {MUTEX_KIND, .granted = lock_granted};
+static const struct lock_kind executing = {MUTEX_KIND, .granted = granted_to_execute};
 
 /* For as long as a short critical section takes, if nobody else waits. */
 static bool spin_to_take(uint32_t *word) {

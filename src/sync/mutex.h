@@ -5,12 +5,16 @@
 
 #include "lock.h"
 
-/* Taking it, releasing it and what is between: see mutex.c. `granted` is up to the user. */
+/* Taking it, releasing it and what is between: see mutex.c. What happens when it is granted is up to the user. */
 bool mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
 uint64_t mutex_patience_ns(uint32_t seen);
 bool mutex_reserved(uint32_t seen);
 bool mutex_is_fair(uint32_t seen);
 void mutex_decline(uint32_t *word);
+
+#define MUTEX_KIND                                                                                                     \
+    .take = mutex_take, .patience_ns = mutex_patience_ns, .reserved = mutex_reserved, .decline = mutex_decline,        \
+    .strict = mutex_is_fair
 
 struct mutex_release {
     uint32_t *word;

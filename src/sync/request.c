@@ -60,6 +60,10 @@ static void queue_append(vigil_request **link, vigil_request *request) {
     }
 }
 
+static void left_line(const vigil_request *request) {
+    if (kind_of(request)->left) kind_of(request)->left(request->object);
+}
+
 /* The place itself, if it still is in line, becomes that of the one who came later. */
 static void inherit_place(struct lot *lot, vigil_request *from, vigil_request *to) {
     vigil_op *place = &to->place;
@@ -67,20 +71,24 @@ static void inherit_place(struct lot *lot, vigil_request *from, vigil_request *t
     to->seen = from->seen;
     if (place->timer_link) timers_move(&from->place, place);
     if (place->slot) lot->slots[place->slot].owner = (uint64_t)(uintptr_t)place;
-    if (place->flags & OP_PENDING) lot_change_place(lot, place->slot, place->address, to->began_ns, to->argument);
+    bool in_line =
+        (place->flags & OP_PENDING) && lot_change_place(lot, place->slot, place->address, to->began_ns, to->argument);
+    if (in_line) left_line(to);
 }
 
 static void give_up_place(vigil_agent *agent, vigil_request *first) {
     vigil_op *place = &first->place;
     if (place->timer_link) timers_remove(&agent->timers, place);
-    if ((place->flags & OP_PENDING) && !lot_leave(agent->lot, place->slot, place->address)) {
+    bool pending = place->flags & OP_PENDING, in_line = pending && lot_leave(agent->lot, place->slot, place->address);
+    if (pending && !in_line) {
         struct slot *slot = &agent->lot->slots[place->slot]; /* in the mail */
-        bool called = slot->state != VIGIL_CANCELLED;
+        bool called = slot->state != VIGIL_CANCELLED;        /* if not, its memory has been forgotten */
         slot->owner = SLOT_ORPHAN;
         agent->pending++;
         if (called && !BUG(orphan_dropped)) kind_of(first)->decline(first->object);
     } else if (place->slot) {
         slot_release(agent->lot, place->slot);
+        if (in_line) left_line(first);
     }
 }
 
@@ -133,6 +141,7 @@ static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t see
     place->address = key_of(first->object);
     place->flags = OP_PENDING | OP_PLACE;
     be_patient(agent, first, seen);
+    if (kind_of(first)->joined) kind_of(first)->joined(first->object, seen);
     return true;
 }
 
@@ -154,9 +163,23 @@ static vigil_request *at_rest(vigil_agent *agent, const void *word) {
     return first && !(first->place.flags & OP_PENDING) ? first : NULL;
 }
 
+/* With the lock held. If turns are strict, the next one must be in line before others can be called. */
+static void have_next_in_line(vigil_agent *agent, vigil_request *next) {
+    const struct lock_kind *kind = kind_of(next);
+    uint32_t seen = prim_load_relaxed((uint32_t *)next->object);
+    if (!kind->strict || !kind->strict(seen) || BUG(turn_missed)) return;
+    do {
+        bool taken = kind->take(next->object, next->argument, NEWCOMER, &seen);
+        assert(!taken); /* it is ours */
+        (void)taken;
+    } while (!stand_in_line(agent, next, seen, false));
+}
+
 static void grant(vigil_agent *agent, vigil_request *first) {
+    vigil_request *next = first->next;
     queue_remove(agent, first);
     agent_end(agent, &first->op);
+    if (next) have_next_in_line(agent, next);
     PROBE(lock_granted, first->object);
     kind_of(first)->granted(first);
 }
@@ -181,15 +204,15 @@ static void give_up(vigil_request *request) {
     if (kind_of(request)->given_up) kind_of(request)->given_up(request);
 }
 
-/* All that are there now; not those that callbacks start meanwhile. */
-static void cancel_all(vigil_agent *agent, vigil_request *first, bool forgotten) {
+/* As many as there are now; or callbacks that start new ones would keep us here for ever. */
+static void cancel_all(vigil_agent *agent, vigil_request *first) {
     void *word = first->object;
     size_t count = 0;
     for (vigil_request *request = first; request; request = request->next) count++;
     for (; count && first; count--, first = at_rest(agent, word)) {
         queue_remove(agent, first);
         agent_end(agent, &first->op);
-        if (!forgotten) give_up(first);
+        give_up(first);
         first->callback(&first->op, VIGIL_CANCELLED);
     }
     if (first) serve(agent, first, NEWCOMER);
@@ -209,10 +232,10 @@ static void on_call(vigil_op *place, int status) {
     if (called && !agent->closing) {
         serve(agent, first, standing);
     } else {
-        /* Ours was to leave the line; or somebody has forgotten the memory, which is not to be touched any more. */
         bool forgotten = !called && agent->lot->slots[place->slot].state == VIGIL_CANCELLED;
         if (called) kind_of(first)->decline(first->object);
-        cancel_all(agent, first, forgotten);
+        else if (!forgotten) left_line(first); /* else the memory is not to be touched any more */
+        cancel_all(agent, first);
     }
 }
 

@@ -87,7 +87,7 @@ static uint32_t flags_for(const struct look *look, uint32_t seen, const struct s
 }
 
 static void release(struct look *look, const struct slot *head) {
-    bool entitled = head && prim_now_ns() >= head->began_ns + PATIENCE_NS;
+    bool entitled = head && head->began_ns && prim_now_ns() >= head->began_ns + PATIENCE_NS;
     uint32_t seen = prim_load_relaxed(look->word), flags;
     do {
         look->not_held = !holds(seen, look->held);
@@ -118,6 +118,7 @@ static uint32_t call(const struct slot *slot, void *context) {
     look->writer |= writes(slot);
     look->thread |= relied_upon;
     look->writing_thread |= relied_upon && writes(slot);
+    if (!slot->began_ns) return VIGIL_OK; /* a plain wait */
     return beside ? SLOT_BESIDE : SLOT_CALLED;
 }
 
@@ -165,11 +166,22 @@ static void decline(uint32_t *word) {
     look_at_line((struct look){.word = word, .afresh = true});
 }
 
-static void given_up(vigil_request *request) {
-    if (!BUG(rwlock_left_silently)) look_at_line((struct look){.word = request->object});
+/* What is saved is so for him who was the head of the line: now somebody may stand before that one. */
+static void joined(uint32_t *word, uint32_t seen) {
+    if ((seen & SAVED) && !BUG(rwlock_saved_for_another)) look_at_line((struct look){.word = word});
 }
 
-static const struct lock_kind locking = {take, patience_ns, reserved, decline, lock_granted, given_up};
+static void left(uint32_t *word) {
+    if (!BUG(rwlock_left_silently)) look_at_line((struct look){.word = word});
+}
+
+static const struct lock_kind locking = {.take = take,
+                                         .patience_ns = patience_ns,
+                                         .reserved = reserved,
+                                         .decline = decline,
+                                         .granted = lock_granted,
+                                         .joined = joined,
+                                         .left = left};
 
 /* Unlocking. */
 

@@ -70,7 +70,7 @@ static uint32_t flags_for(const struct look *look, uint32_t seen, const struct s
 }
 
 static void release(struct look *look, const struct slot *head) {
-    bool entitled = head && prim_now_ns() >= head->began_ns + PATIENCE_NS;
+    bool entitled = head && head->began_ns && prim_now_ns() >= head->began_ns + PATIENCE_NS;
     uint32_t seen = prim_load_relaxed(look->word), flags;
     do {
         look->too_many = look->released > VIGIL_SEM_MAX - seen / PERMIT;
@@ -93,6 +93,7 @@ static uint32_t call(const struct slot *slot, void *context) {
     if (look->reserves && look->for_threads) return LOT_STAY;
     look->wanted_by_all += wanted(slot);
     if (!slot->seat || BUG(sem_counts_on_loops)) look->for_threads += wanted(slot);
+    if (!slot->began_ns) return VIGIL_OK; /* a plain wait */
     return look->wanted_by_all <= look->permits ? SLOT_CALLED : SLOT_BESIDE;
 }
 
@@ -135,11 +136,22 @@ static void decline(uint32_t *word) {
     look_at_line((struct look){.word = word, .afresh = true});
 }
 
-static void given_up(vigil_request *request) {
-    if (!BUG(sem_left_silently)) look_at_line((struct look){.word = request->object});
+/* What is saved is so for him who was the head of the line: now somebody may stand before that one. */
+static void joined(uint32_t *word, uint32_t seen) {
+    if ((seen & SAVED) && !BUG(sem_saved_for_another)) look_at_line((struct look){.word = word});
 }
 
-static const struct lock_kind acquiring = {take, patience_ns, reserved, decline, lock_granted, given_up};
+static void left(uint32_t *word) {
+    if (!BUG(sem_left_silently)) look_at_line((struct look){.word = word});
+}
+
+static const struct lock_kind acquiring = {.take = take,
+                                           .patience_ns = patience_ns,
+                                           .reserved = reserved,
+                                           .decline = decline,
+                                           .granted = lock_granted,
+                                           .joined = joined,
+                                           .left = left};
 
 /* Blocking. */
 

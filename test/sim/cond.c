@@ -8,6 +8,7 @@
 #include "scenario.h"
 
 #define UNLOCKED 0u
+#define LOCKED   1u
 #define FAIR     4u
 
 static vigil_mutex mutex;
@@ -230,6 +231,37 @@ static void cond_fair_loop_and_thread(void) {
     go("giver", giver_of_two_outside);
 }
 
+/* ---- With somebody who knows the three states of the mutex only ---- */
+
+static void plain_lock(void) {
+    for (uint32_t seen = UNLOCKED; !prim_cas_acq_rel(&mutex.word, &seen, LOCKED); seen = UNLOCKED) prim_pause();
+}
+
+static void plain_unlock(void) {
+    uint32_t seen = LOCKED;
+    if (!prim_cas_acq_rel(&mutex.word, &seen, UNLOCKED)) {
+        prim_store_release(&mutex.word, UNLOCKED);
+        vigil_notify(&mutex.word, 1);
+    }
+}
+
+/* Whom it notifies has been moved to the mutex's line by its own broadcast. */
+FIBER(plain_giver_of_two) {
+    (void)argument;
+    await_in_line(2);
+    plain_lock();
+    tokens += 2;
+    told += vigil_cond_broadcast(&cond);
+    plain_unlock();
+}
+
+static void cond_three_state(void) {
+    begin_with(UNLOCKED);
+    go("taker 1", taker);
+    go("taker 2", taker);
+    go("plain", plain_giver_of_two);
+}
+
 /* ---- Deadlines: a token is taken, or nobody was there in time and it stays ---- */
 
 static void taken_or_timed_out(int takers) {
@@ -362,6 +394,7 @@ const struct sim_scenario cond_scenarios[] = {
     {"cond_loop", "a loop waits, a thread signals", cond_loop, all_over},
     {"cond_loop_and_thread", "a loop and a thread wait, one tells both", cond_loop_and_thread, all_over},
     {"cond_fair_loop_and_thread", "the same with a fair mutex", cond_fair_loop_and_thread, all_over},
+    {"cond_three_state", "two wait, who tells both has a three-state lock", cond_three_state, all_over},
     {"cond_timeout", "a thread's deadline against a signal", cond_timeout, one_or_timed_out},
     {"cond_async_timeout", "a loop's deadline against a signal", cond_async_timeout, one_or_timed_out},
     {"cond_timeout_beside", "the same with another beside it", cond_timeout_beside, two_or_timed_out},

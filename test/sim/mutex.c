@@ -432,6 +432,61 @@ static void mutex_fair_line(void) {
     go("holder", holder_again);
 }
 
+/* The loop's second request is older than the thread, but has no place of its own before the first is served. */
+static bool both_asked, thread_came;
+
+static bool both_have_asked(void *unused) {
+    (void)unused;
+    return both_asked;
+}
+
+static bool thread_in_line(void *unused) {
+    (void)unused;
+    return thread_came && in_line() == 2;
+}
+
+static void serve_first(struct turn *turn) {
+    (void)turn;
+    serve(1);
+}
+
+FIBER(loop_first_and_second) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    turns[0].then = serve_first;
+    turns[1].then = serve_second;
+    execute(agent, &turns[0]);
+    execute(agent, &turns[1]);
+    both_asked = true;
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(thread_third) {
+    (void)argument;
+    sim_until(both_have_asked, NULL);
+    let_pass(1); /* it is younger than they are */
+    thread_came = true;
+    lock();
+    serve(3);
+    unlock();
+}
+
+FIBER(holder_until_thread_in_line) {
+    sim_until(thread_in_line, NULL);
+    holder(argument);
+}
+
+static void mutex_fair_next_of_loop(void) {
+    begin_with(FAIR | LOCKED);
+    last_served = 0;
+    began_ns = vigil_now_ns();
+    both_asked = thread_came = false;
+    go("first two", loop_first_and_second);
+    go("third", thread_third);
+    go("holder", holder_until_thread_in_line);
+}
+
 /* ---- A loop that takes its time ---- */
 
 static bool thread_had_it(void *unused) {
@@ -803,6 +858,8 @@ const struct sim_scenario mutex_scenarios[] = {
     {"mutex_patience", "a thread is handed what was taken from it before", mutex_patience, all_over},
     {"mutex_patience_of_loop", "a loop is handed what was taken from it before", mutex_patience_of_loop, all_over},
     {"mutex_fair_line", "thread, loop, thread and the holder again in turn", mutex_fair_line, all_over},
+    {"mutex_fair_next_of_loop", "two requests of one loop's, and a thread after them", mutex_fair_next_of_loop,
+     all_over},
     {"mutex_slow_loop", "a loop is called, but waits for the next in line", mutex_slow_loop, all_over},
     {"mutex_fair_slow_loop", "the same with a reservation", mutex_fair_slow_loop, all_over},
     {"mutex_slow_loops", "the same with two threads behind it", mutex_slow_loops, all_over},

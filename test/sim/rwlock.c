@@ -442,6 +442,63 @@ static void rwlock_heir(void) {
     go("holder", holder_for_loop);
 }
 
+/* Two requests to read that are older than a writer are let in together: the first one stays until the second is in. */
+static bool both_asked, writer_came;
+
+static bool both_have_asked(void *unused) {
+    (void)unused;
+    return both_asked;
+}
+
+static bool writer_in_line(void *unused) {
+    (void)unused;
+    return writer_came && in_line() == 2;
+}
+
+static void come_and_stay(vigil_op *op, int status) {
+    struct turn *turn = turn_ends(op, status);
+    expect(status, VIGIL_OK, "read_lock_async's callback");
+    enter(false);
+    if (turn == &turns[1]) {
+        sim_check(readers == 2, "the first reader is not there");
+        leave(false);
+        leave(false);
+    }
+}
+
+FIBER(loop_reads_twice) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    for (int i = 0; i < 2; i++) {
+        int status = vigil_rwlock_read_lock_async(agent, turn_begins(&turns[i]), &rwlock, VIGIL_FOREVER, come_and_stay);
+        expect(status, VIGIL_PENDING, "read_lock_async");
+    }
+    both_asked = true;
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(writer_after_both) {
+    sim_until(both_have_asked, NULL);
+    let_pass(1); /* it is younger than they are */
+    writer_came = true;
+    writer(argument);
+}
+
+FIBER(holder_until_writer_in_line) {
+    (void)argument;
+    sim_until(writer_in_line, NULL);
+    leave(true);
+}
+
+static void rwlock_loop_reads_together(void) {
+    begin_with(WRITER);
+    both_asked = writer_came = false;
+    go("loop", loop_reads_twice);
+    go("writer", writer_after_both);
+    go("holder", holder_until_writer_in_line);
+}
+
 /* ---- A loop that takes its time ---- */
 
 static bool a_thread_had_it(void *unused) {
@@ -753,6 +810,7 @@ const struct sim_scenario rwlock_scenarios[] = {
     {"rwlock_destroy_when_called", "an agent's end against unlock", rwlock_destroy_when_called, all_over},
     {"rwlock_queue", "three requests of one loop's beside a writer", rwlock_queue, all_over},
     {"rwlock_heir", "a request to read inherits the place of one to write", rwlock_heir, all_over},
+    {"rwlock_loop_reads_together", "two requests to read before a writer", rwlock_loop_reads_together, all_over},
     {"rwlock_slow_reading_loop", "a loop is called, but waits for a writer behind it", rwlock_slow_reading_loop,
      all_over},
     {"rwlock_slow_writing_loop", "a loop is called, but waits for a reader behind it", rwlock_slow_writing_loop,

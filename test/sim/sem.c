@@ -533,6 +533,94 @@ static void sem_saved(void) {
     go_with("holder", slow_holder, 1);
 }
 
+/* What is saved for the head of the line does not keep him waiting who belongs before it. */
+
+static bool released_some(void *unused) {
+    (void)unused;
+    return all_released;
+}
+
+/* It is called, but has gone: the thread that was called beside it finds that all is saved for the one behind. */
+FIBER(loop_cancels_when_called) {
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], count_of(argument), VIGIL_FOREVER);
+    sim_until(released_some, NULL);
+    cancel_turn(&turns[0]);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(holder_until_thread_had_it) {
+    (void)argument;
+    await_in_line(3);
+    let_pass(PATIENCE_NS);
+    release(3);
+    all_released = true;
+    sim_until(a_thread_had_it, NULL);
+    release(2);
+}
+
+static void sem_beside_saved(void) {
+    begin_with(5, 5);
+    all_released = false;
+    go_with("loop of 2", loop_cancels_when_called, 2);
+    go_with("thread of 2", second_thread, 2);
+    go_with("thread of 5", third_thread, 5);
+    go("holder", holder_until_thread_had_it);
+}
+
+/* The loop's second request has no place of its own when the permits that the first one leaves are saved. */
+static bool both_asked, large_came;
+
+static bool both_have_asked(void *unused) {
+    (void)unused;
+    return both_asked;
+}
+
+static bool large_in_line(void *unused) {
+    (void)unused;
+    return large_came && in_line() == 2;
+}
+
+static bool loop_had_both(void *unused) {
+    (void)unused;
+    return both_asked && !turns[0].waiting && !turns[1].waiting;
+}
+
+FIBER(loop_asks_twice) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    ask(agent, &turns[0], 1, VIGIL_FOREVER);
+    ask(agent, &turns[1], 1, VIGIL_FOREVER);
+    both_asked = true;
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(large_after_both) {
+    sim_until(both_have_asked, NULL);
+    let_pass(1); /* it is younger than they are */
+    large_came = true;
+    thread(argument);
+}
+
+FIBER(holder_until_loop_had_both) {
+    (void)argument;
+    sim_until(large_in_line, NULL);
+    let_pass(PATIENCE_NS);
+    release(2);
+    sim_until(loop_had_both, NULL);
+    release(3);
+}
+
+static void sem_next_of_loop_before_saved(void) {
+    begin_with(5, 5);
+    both_asked = large_came = false;
+    go("loop", loop_asks_twice);
+    go_with("thread of 5", large_after_both, 5);
+    go("holder", holder_until_loop_had_both);
+}
+
 /* ---- Too many ---- */
 
 static int released;
@@ -627,6 +715,9 @@ const struct sim_scenario sem_scenarios[] = {
     {"sem_patience", "a thread gets what it needs before newcomers", sem_patience, all_over},
     {"sem_patience_of_loop", "a loop gets what it needs before newcomers", sem_patience_of_loop, all_over},
     {"sem_saved", "nobody behind a large request is impatient", sem_saved, all_over},
+    {"sem_beside_saved", "a loop goes, and a thread called beside it finds all saved", sem_beside_saved, all_over},
+    {"sem_next_of_loop_before_saved", "a loop's second request is older than a large one",
+     sem_next_of_loop_before_saved, all_over},
     {"sem_overflow", "two release where one more permit has room", sem_overflow, only_one_released},
     {"sem_forget", "forget against release", sem_forget, forgotten_are_cancelled},
     {NULL, NULL, NULL, NULL},

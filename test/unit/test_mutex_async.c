@@ -338,6 +338,50 @@ static void a_fair_line_of_threads_and_requests(void **state) {
     assert_usable(&fair);
 }
 
+/* The second request is older than the thread, though it has no place of its own before the first is served. */
+static void a_fair_line_of_two_requests_and_a_thread(void **state) {
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        struct asker requests[2];
+        struct locker thread;
+        served = 0;
+        lock(&fair);
+        for (int i = 0; i < 2; i++) {
+            if (how) execute_pending(&requests[i], &fair);
+            else ask_pending(&requests[i], &fair, VIGIL_FOREVER, answer_and_unlock);
+        }
+        locker_start(&thread, &fair);
+        unlock(&fair);
+        assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+        assert_int_equal(locker_join(&thread), VIGIL_OK);
+        assert_int_equal(requests[0].rank, 1);
+        assert_int_equal(requests[1].rank, 2);
+        assert_int_equal(thread.rank, 3);
+        assert_usable(&fair);
+    }
+}
+
+static struct asker third;
+
+static void unlock_and_ask_third(vigil_op *op, int status) {
+    answer_and_unlock(op, status);
+    ask_pending(&third, &fair, VIGIL_FOREVER, answer_and_unlock); /* it is the second one's turn */
+}
+
+static void a_callbacks_own_request_is_the_last(void **state) {
+    (void)state;
+    struct asker first, second;
+    lock(&fair);
+    ask_pending(&first, &fair, VIGIL_FOREVER, unlock_and_ask_third);
+    ask_pending(&second, &fair, VIGIL_FOREVER, answer_and_unlock);
+    unlock(&fair);
+    assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+    assert_int_equal(first.rank, 1);
+    assert_int_equal(second.rank, 2);
+    assert_int_equal(third.rank, 3);
+    assert_usable(&fair);
+}
+
 /* An agent's place is that of its oldest request: without that one it is not where it was. */
 static void a_cancelled_request_leaves_no_place_to_the_next(void **state) {
     (void)state;
@@ -804,6 +848,72 @@ static void forgotten_with_all_its_requests(void **state) {
     }
 }
 
+/* Forgotten, and freed before the loop hears of it: the address sanitizer watches. */
+
+static vigil_mutex *new_and_locked(bool is_fair) {
+    vigil_mutex *new = calloc(1, sizeof *new);
+    if (is_fair) *new = (vigil_mutex)VIGIL_MUTEX_FAIR;
+    lock(new);
+    return new;
+}
+
+static void forget_and_free(vigil_mutex *which) {
+    assert_int_equal(vigil_forget(which, sizeof *which), 1);
+    free(which);
+}
+
+static void cancel_what_was_for_freed_memory(void **state) {
+    (void)state;
+    for (int is_fair = 0; is_fair < 2; is_fair++) {
+        struct asker asker, next;
+        vigil_mutex *gone = new_and_locked(is_fair);
+        ask_pending(&asker, gone, VIGIL_FOREVER, answer);
+        forget_and_free(gone);
+        assert_int_equal(cancel(&asker), VIGIL_OK);
+        dispatch();
+        gone = new_and_locked(is_fair);
+        ask_pending(&asker, gone, VIGIL_FOREVER, answer);
+        ask_pending(&next, gone, VIGIL_FOREVER, answer);
+        forget_and_free(gone);
+        assert_int_equal(cancel(&asker), VIGIL_OK); /* and it leaves its place to the next */
+        assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+        assert_int_equal(asker.calls, 0);
+        assert_int_equal(next.calls, 1);
+        assert_int_equal(next.status, VIGIL_CANCELLED);
+    }
+}
+
+static void the_agents_end_with_a_request_for_freed_memory(void **state) {
+    (void)state;
+    for (int is_fair = 0; is_fair < 2; is_fair++) {
+        struct asker queue[2];
+        vigil_mutex *gone = new_and_locked(is_fair);
+        for (int j = 0; j < 2; j++) ask_pending(&queue[j], gone, VIGIL_FOREVER, answer);
+        forget_and_free(gone);
+        end_agent(agent);
+        agent = new_agent(0);
+        for (int j = 0; j < 2; j++) {
+            assert_int_equal(queue[j].calls, 1);
+            assert_int_equal(queue[j].status, VIGIL_CANCELLED);
+        }
+    }
+}
+
+static void who_hears_of_it_cancels_the_next(void **state) {
+    (void)state;
+    for (int is_fair = 0; is_fair < 2; is_fair++) {
+        struct asker first;
+        vigil_mutex *gone = new_and_locked(is_fair);
+        ask_pending(&first, gone, VIGIL_FOREVER, cancel_the_others);
+        for (int j = 0; j < 3; j++) ask_pending(&victims[j], gone, VIGIL_FOREVER, answer);
+        forget_and_free(gone);
+        assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+        assert_int_equal(first.calls, 1);
+        assert_int_equal(first.status, VIGIL_CANCELLED);
+        for (int j = 0; j < 3; j++) assert_int_equal(victims[j].calls, 0);
+    }
+}
+
 /* Many. */
 
 #define MANY 10000
@@ -938,6 +1048,8 @@ int main(void) {
         TEST(each_grant_waits_for_the_one_before),
         TEST(many_mutexes_at_once),
         TEST(a_fair_line_of_threads_and_requests),
+        TEST(a_fair_line_of_two_requests_and_a_thread),
+        TEST(a_callbacks_own_request_is_the_last),
         TEST(a_cancelled_request_leaves_no_place_to_the_next),
         TEST(two_agents_of_one_thread),
         TEST(cancel_in_the_queue),
@@ -957,6 +1069,9 @@ int main(void) {
         TEST(a_callback_starts_itself_anew),
         TEST(a_callback_that_forks),
         TEST(forgotten_with_all_its_requests),
+        TEST(cancel_what_was_for_freed_memory),
+        TEST(the_agents_end_with_a_request_for_freed_memory),
+        TEST(who_hears_of_it_cancels_the_next),
         TEST(many_requests_against_a_thread),
         TEST(many_requests_do_not_starve_a_posted_function),
         TEST(many_requests_do_not_keep_a_dispatch),

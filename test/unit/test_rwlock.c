@@ -242,6 +242,29 @@ static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
     assert_int_equal(rwlock.word, 0);
 }
 
+/* Somebody who knows nothing of shares waits for a change of the word: behind one who reads, behind one who writes. */
+static void a_plain_wait_ends_with_an_unlock(void **state) {
+    (void)state;
+    for (int share = READ; share <= WRITE; share++) {
+        struct asker asker;
+        struct sleeper sleeper = {.address = &rwlock, .timeout_ns = VIGIL_FOREVER};
+        struct noted noted = {0};
+        lock((enum share)share);
+        ask_pending(&asker, WRITE, VIGIL_FOREVER); /* or nobody would look at the line */
+        sleeper.expected = rwlock.word;
+        int status = vigil_wait32_async(agent, &noted.op, &rwlock, rwlock.word, VIGIL_FOREVER, note);
+        assert_int_equal(status, VIGIL_PENDING);
+        sleeper_launch(&sleeper);
+        AWAIT(in_line(&rwlock) == 3);
+        unlock((enum share)share);
+        assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
+        until_answered(&asker, VIGIL_OK);
+        assert_int_equal(noted.calls, 1);
+        assert_int_equal(noted.status, VIGIL_OK);
+        unlock(WRITE);
+    }
+}
+
 /* Downgrade. */
 
 static void a_downgraded_lock_is_read(void **state) {
@@ -374,6 +397,66 @@ static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
     }
 }
 
+/* Forgotten, and freed before the loop hears of it: the address sanitizer watches. */
+
+static vigil_rwlock *new_and_written(void) {
+    vigil_rwlock *new = calloc(1, sizeof *new);
+    assert_int_equal(vigil_rwlock_write_lock(new), VIGIL_OK);
+    return new;
+}
+
+static void start_on(vigil_rwlock *which, struct asker *asker, int share, vigil_callback *callback) {
+    *asker = (struct asker){0};
+    assert_int_equal(starters[share](agent, &asker->request, which, VIGIL_FOREVER, callback), VIGIL_PENDING);
+}
+
+static void forget_and_free(vigil_rwlock *which) {
+    assert_int_equal(vigil_forget(which, sizeof *which), 1);
+    free(which);
+}
+
+static void a_request_goes_that_was_for_freed_memory(void **state) {
+    (void)state;
+    for (int how = CANCELLED; how < WAYS_TO_GO; how++) {
+        for (int share = READ; share <= WRITE; share++) {
+            struct asker asker, next;
+            vigil_rwlock *gone = new_and_written();
+            start_on(gone, &asker, share, answer);
+            forget_and_free(gone);
+            asker_goes(&asker, how);
+            dispatch();
+            gone = new_and_written();
+            start_on(gone, &asker, share, answer);
+            start_on(gone, &next, READ, answer);
+            forget_and_free(gone);
+            asker_goes(&asker, how); /* and leaves its place to the next */
+            until_answered(&next, VIGIL_CANCELLED);
+            assert_int_equal(asker.calls, how == CANCELLED ? 0 : 1);
+        }
+    }
+}
+
+static struct asker victim;
+
+static void cancel_the_victim(vigil_op *op, int status) {
+    answer(op, status);
+    assert_int_equal(vigil_cancel(&victim.request.op), VIGIL_OK);
+}
+
+static void who_hears_of_it_cancels_the_next(void **state) {
+    (void)state;
+    for (int share = READ; share <= WRITE; share++) {
+        struct asker asker;
+        vigil_rwlock *gone = new_and_written();
+        start_on(gone, &asker, share, cancel_the_victim);
+        start_on(gone, &victim, READ, answer);
+        forget_and_free(gone);
+        until_answered(&asker, VIGIL_CANCELLED);
+        assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+        assert_int_equal(victim.calls, 0);
+    }
+}
+
 /* All together. */
 
 #define ROUNDS (UNDER_TSAN ? 2000 : 10000)
@@ -451,6 +534,7 @@ int main(void) {
         TEST(a_writer_that_leaves_lets_readers_in),
         TEST(what_was_locked_here_is_unlocked_there),
         TEST(who_waits_on_forgotten_memory_is_cancelled),
+        TEST(a_plain_wait_ends_with_an_unlock),
         TEST(a_downgraded_lock_is_read),
         TEST(downgrade_lets_in_readers_at_the_head_only),
         TEST(a_free_lock_is_had_at_once),
@@ -459,6 +543,8 @@ int main(void) {
         TEST(a_request_to_read_inherits_the_place_of_one_to_write),
         TEST(what_was_for_a_cancelled_request_goes_on),
         TEST(a_loop_that_does_not_run_keeps_nobody_from_it),
+        TEST(a_request_goes_that_was_for_freed_memory),
+        TEST(who_hears_of_it_cancels_the_next),
         TEST(a_writer_is_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,6 +204,42 @@ static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
     assert_int_equal(vigil_sem_value(&sem), 0);
 }
 
+/* Somebody who knows nothing of permits waits for a change of the word. */
+static void a_plain_wait_ends_with_a_release(void **state) {
+    (void)state;
+    struct asker asker;
+    struct sleeper sleeper = {.address = &sem, .timeout_ns = VIGIL_FOREVER};
+    struct noted noted = {0};
+    ask_pending(&asker, 1, VIGIL_FOREVER); /* or nobody would look at the line */
+    sleeper.expected = sem.word;
+    sleeper_launch(&sleeper);
+    AWAIT(in_line(&sem) == 2);
+    int status = vigil_wait32_async(agent, &noted.op, &sem, sem.word, VIGIL_FOREVER, note);
+    assert_int_equal(status, VIGIL_PENDING);
+    release(1);
+    assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
+    until_answered(&asker, VIGIL_OK);
+    assert_int_equal(noted.calls, 1);
+    assert_int_equal(noted.status, VIGIL_OK);
+    assert_int_equal(vigil_sem_value(&sem), 0);
+}
+
+/* Nor does it matter what its slot was used for before. */
+static void a_plain_wait_of_a_loop_wants_nothing(void **state) {
+    (void)state;
+    struct asker large, small;
+    struct noted noted = {0};
+    ask_pending(&large, 1000, VIGIL_FOREVER);
+    assert_int_equal(vigil_cancel(&large.request.op), VIGIL_OK);
+    assert_int_equal(vigil_wait32_async(agent, &noted.op, &sem, sem.word, VIGIL_FOREVER, note), VIGIL_PENDING);
+    ask_pending(&small, 1, VIGIL_FOREVER);
+    release(1);
+    dispatch();
+    assert_answered(&small, VIGIL_OK);
+    assert_int_equal(noted.calls, 1);
+    assert_int_equal(noted.status, VIGIL_OK);
+}
+
 /* The event loop. */
 
 static void what_is_there_is_had_at_once(void **state) {
@@ -310,6 +346,57 @@ static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
     until_answered(&asker, VIGIL_OK);
 }
 
+/* Forgotten, and freed before the loop hears of it: the address sanitizer watches. */
+
+static void start_on(vigil_sem *which, struct asker *asker, vigil_callback *callback) {
+    *asker = (struct asker){0};
+    int status = vigil_sem_acquire_async(agent, &asker->request, which, 1, VIGIL_FOREVER, callback);
+    assert_int_equal(status, VIGIL_PENDING);
+}
+
+static void forget_and_free(vigil_sem *which) {
+    assert_int_equal(vigil_forget(which, sizeof *which), 1);
+    free(which);
+}
+
+static void a_request_goes_that_was_for_freed_memory(void **state) {
+    (void)state;
+    for (int how = CANCELLED; how < WAYS_TO_GO; how++) {
+        struct asker asker, next;
+        vigil_sem *gone = calloc(1, sizeof *gone);
+        start_on(gone, &asker, answer);
+        forget_and_free(gone);
+        asker_goes(&asker, how);
+        dispatch();
+        gone = calloc(1, sizeof *gone);
+        start_on(gone, &asker, answer);
+        start_on(gone, &next, answer);
+        forget_and_free(gone);
+        asker_goes(&asker, how); /* and leaves its place to the next */
+        until_answered(&next, VIGIL_CANCELLED);
+        assert_int_equal(asker.calls, how == CANCELLED ? 0 : 1);
+    }
+}
+
+static struct asker victim;
+
+static void cancel_the_victim(vigil_op *op, int status) {
+    answer(op, status);
+    assert_int_equal(vigil_cancel(&victim.request.op), VIGIL_OK);
+}
+
+static void who_hears_of_it_cancels_the_next(void **state) {
+    (void)state;
+    struct asker asker;
+    vigil_sem *gone = calloc(1, sizeof *gone);
+    start_on(gone, &asker, cancel_the_victim);
+    start_on(gone, &victim, answer);
+    forget_and_free(gone);
+    until_answered(&asker, VIGIL_CANCELLED);
+    assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+    assert_int_equal(victim.calls, 0);
+}
+
 /* All together. */
 
 #define SUPPLY 4
@@ -379,6 +466,8 @@ int main(void) {
         TEST(what_is_saved_is_not_for_newcomers),
         TEST(who_leaves_lets_the_next_one_have_it),
         TEST(who_waits_on_forgotten_memory_is_cancelled),
+        TEST(a_plain_wait_ends_with_a_release),
+        TEST(a_plain_wait_of_a_loop_wants_nothing),
         TEST(what_is_there_is_had_at_once),
         TEST(a_loop_is_served_when_there_are_enough),
         TEST(requests_of_a_loop_are_served_in_order),
@@ -387,6 +476,8 @@ int main(void) {
         TEST(a_small_request_inherits_a_large_ones_place),
         TEST(what_was_for_a_cancelled_request_goes_on),
         TEST(a_loop_that_does_not_run_keeps_nobody_from_it),
+        TEST(a_request_goes_that_was_for_freed_memory),
+        TEST(who_hears_of_it_cancels_the_next),
         TEST(nobody_holds_what_there_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,9 @@
     X(rwlock_readers_pass, "new readers do not mind that a writer waits")                                              \
     X(rwlock_downgrade_in_two, "downgrade unlocks and locks again")                                                    \
     X(rwlock_counted_in_error, "a reader that has to wait stays counted")                                              \
+    X(sem_saved_for_another, "who joins before him for whom permits are saved waits as long as that one")              \
+    X(rwlock_saved_for_another, "a reader who joins before the writer for whom the lock is saved is not let in")       \
+    X(turn_missed, "a loop's next request for a fair mutex is in no line while it serves the one before")              \
     X(taken_as_alone, "who has waited for a mutex takes it as if nobody were behind him")                              \
     X(taken_without_asking, "a reserved mutex is taken by a store, not by compare and exchange")                       \
     X(not_contended, "who was called and found the mutex locked waits again without saying so in the word")            \
