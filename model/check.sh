@@ -66,6 +66,7 @@ for bug in CALL_ONE FREE_OUTSIDE JOIN_BLINDLY TAKE_AS_LOCKED WAIT_AT_LOCKED GIVE
     TAKE_BY_STORE MARK_BY_STORE LOOP_IS_COMING COMING_STAYS; do
     check caught ends mutex OWN_REQUEST $bug
 done
+check caught ends mutex PATIENT COUNT_ALWAYS
 check caught ends mutex PATIENT DROP_CALL
 check caught cycles mutex OWN_REQUEST GUARD_AWAKE
 for bug in CALL_MORE GUARD_BY_CHANCE GUARD_FOREVER; do

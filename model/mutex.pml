@@ -23,7 +23,7 @@
  *
  * Broken on purpose, each to be caught: CALL_ONE, FREE_OUTSIDE, JOIN_BLINDLY, TAKE_AS_LOCKED, WAIT_AT_LOCKED,
  * GIVE_UP_BLINDLY, GUARD_FOREVER, GUARD_LEAVES, GUARD_AWAKE, TAKE_BY_STORE, MARK_BY_STORE, DROP_CALL, LOOP_IS_COMING,
- * COMING_STAYS; and if it is fair, CALL_MORE, GUARD_BY_CHANCE.
+ * COMING_STAYS, COUNT_ALWAYS; and if it is fair, CALL_MORE, GUARD_BY_CHANCE.
  */
 #define FREE      0 /* the word: one of these ... */
 #define LOCKED    1
@@ -45,6 +45,7 @@
 #define is_loop(p) ((p) < LOOPS)
 
 byte word;
+bool counted; /* in the word, while somebody is COMING: he is the first who was called, and how often he is passed by */
 byte arrived[PLAYERS], arrivals; /* who has had to wait and is not done, in order: slot->began_ns. Of them ... */
 bool in_line[PLAYERS];           /* ... these are in line. The others are awake, or their calls are on their way */
 byte standing[PLAYERS];
@@ -169,6 +170,15 @@ inline take() {
             depart();
             break
         :: !to_take && to_mark && cas_succeeds -> seen = kept | CONTENDED; word = seen; break
+#ifdef COUNT_ALWAYS
+        :: seen == (FREE | COMING) && !waited && cas_succeeds ->
+#else
+        :: seen == (FREE | COMING) && counted && !waited && cas_succeeds -> /* he has been passed by often enough */
+#endif
+            seen = RESERVED;
+            word = seen;
+            arrive();
+            break
         fi
        }
     od
@@ -214,6 +224,7 @@ inline call_some(everybody) {
         :: i < arrivals && in_line[arrived[i]] ->
             in_line[arrived[i]] = false;
             standing[arrived[i]] = first;
+            counted = (first == CALLED -> !is_loop(arrived[i]) : counted);
             first = BESIDE;
             thread_called = thread_called || !is_loop(arrived[i]);
             if

@@ -36,7 +36,7 @@
  *     3  unlocked, and reserved for the head of the line
  *     4  added to these: fair
  *     8  and above, added: how often a fair one has been reserved; of another, that somebody who has been called has yet
- *        to come, so that it need not call anybody else
+ *        to come, so that it need not call anybody else, and how often he has been passed by
  *
  * 0, 1 and 2 are the three states of the well-known futex lock. Others may use that lock on the same word, with
  * vigil_wait32 and vigil_notify, as long as they change it by compare-and-exchange, and not if it is fair. Where event

@@ -32,7 +32,7 @@ int agent_check_start(const vigil_agent *agent, const vigil_op *op, const struct
 bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct word *word) {
     struct slot *slot = &agent->lot->slots[index];
     slot->owner = (uint64_t)(uintptr_t)op;
-    slot->began_ns = 0;
+    slot->began_ns = slot->argument = 0;
     slot->state = SLOT_WAITING;
     prim_store_relaxed(&slot->seat, agent->seat.number);
     return lot_join(agent->lot, index, word);

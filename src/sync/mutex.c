@@ -34,7 +34,10 @@
 #define FAIR      4u
 #define TURN      8u /* a fair one counts its reservations */
 #define TURNS     0xfff8u
-#define COMING    0xfff8u /* of one that is not: see coming() */
+#define PASSED    8u /* of one that is not: see coming() */
+#define PASSES    0xfff8u
+#define UNCOUNTED PASSES
+#define COMING    0xfffffff8u
 
 #define BROADCAST_AT_ONCE 3
 
@@ -47,14 +50,30 @@ bool mutex_is_fair(uint32_t seen) {
 /*
  * While a thread that has been called is on its way, there is no need to call another: it will take the mutex, and call
  * the next, or say that it is contended. So the word says that somebody is coming, and who comes first clears it. A
- * fork's child has none of its parent's threads: therefore it says in which generation, too.
+ * fork's child has none of its parent's threads: therefore it says in which generation, above the 16th bit.
+ *
+ * It may be long in coming if those who have the mutex, one after the other, have the processors as well. So below that
+ * the word counts how often newcomers have passed it by, from one on; and when that has been often enough the next one
+ * leaves the mutex reserved and waits in line. Not if it was called beside somebody else, who may never come: then what
+ * is reserved would not be for it, and nothing is counted.
  */
-static uint32_t coming(void) {
-    return lot_private()->generation % (COMING / TURN) * TURN + TURN;
+static uint32_t coming(bool beside) {
+    return lot_private()->generation << 16 | (beside ? UNCOUNTED : PASSED);
 }
 
 static bool is_coming(uint32_t seen) {
-    return (seen & COMING) && !mutex_is_fair(seen) && (seen & COMING) == coming();
+    return !mutex_is_fair(seen) && (seen & PASSES) && seen >> 16 == coming(false) >> 16;
+}
+
+static bool passed_often(uint32_t seen) {
+    if (mutex_is_fair(seen) || (seen & PASSES) == UNCOUNTED || BUG(passed_for_ever)) return false;
+    return (seen & PASSES) >= PRIM_PASSES * PASSED;
+}
+
+/* What the word is to be when a newcomer has taken it. */
+static uint32_t barged(uint32_t seen) {
+    uint32_t passes = mutex_is_fair(seen) ? 0 : seen & PASSES;
+    return (seen | LOCKED) + (passes && passes != UNCOUNTED ? PASSED : 0);
 }
 
 /* Who comes does not go back at once if somebody has it: a short critical section may be over soon. */
@@ -76,9 +95,12 @@ bool mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint3
         uint32_t flags = seen & ~STATE, state = seen & STATE;
         if (!may_barge && !mutex_is_fair(seen)) flags &= ~COMING; /* here we are */
         *result = flags | CONTENDED;
-        if (state == UNLOCKED) {
-            if (prim_cas_acquire(word, &seen, flags | (may_barge || BUG(taken_as_alone) ? LOCKED : CONTENDED)))
-                return true;
+        if (state == UNLOCKED && may_barge && passed_often(seen)) {
+            *result = RESERVED;
+            if (prim_cas_acquire(word, &seen, *result)) return false;
+        } else if (state == UNLOCKED) {
+            uint32_t taken = may_barge ? barged(seen) : BUG(taken_as_alone) ? flags | LOCKED : *result;
+            if (prim_cas_acquire(word, &seen, taken)) return true;
         } else if (state == RESERVED && may_take_reserved) {
             if (BUG(taken_without_asking)) {
                 prim_store_relaxed(word, *result);
@@ -133,8 +155,8 @@ static bool spin_to_take(uint32_t *word) {
 
 static bool try_once(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
-    while ((seen & STATE) == UNLOCKED) {
-        if (prim_cas_acquire(word, &seen, seen | LOCKED)) return true;
+    while ((seen & STATE) == UNLOCKED && !passed_often(seen)) {
+        if (prim_cas_acquire(word, &seen, barged(seen))) return true;
     }
     return false;
 }
@@ -164,7 +186,7 @@ static void set_free(const struct mutex_release *release) {
     if (!release->held || release->free_already) return;
     PROBE(lock_released, release->word);
     if (release->reserve) PROBE(lock_reserved, release->word);
-    uint32_t state = release->reserve ? RESERVED : release->threads ? UNLOCKED | coming() : UNLOCKED;
+    uint32_t state = release->reserve ? RESERVED : release->threads ? UNLOCKED | coming(release->loop_first) : UNLOCKED;
     prim_store_release(release->word, release->flags | state);
 }
 
@@ -182,7 +204,10 @@ static uint32_t told(const struct slot *slot, struct mutex_release *release) {
  */
 uint32_t mutex_call(const struct slot *slot, void *context) {
     struct mutex_release *release = context;
-    if (!release->begun) begin_release(release, slot);
+    if (!release->begun) {
+        begin_release(release, slot);
+        release->loop_first = slot && (slot->seat || !slot->began_ns);
+    }
     if (!slot || !release->held || release->enough_called) {
         set_free(release);
         return LOT_STAY;

@@ -20,7 +20,7 @@ struct mutex_release {
     uint32_t *word;
     uint32_t flags;
     unsigned called, threads;
-    bool begun, held, reserve, enough_called;
+    bool begun, held, reserve, loop_first, enough_called;
     bool free_already; /* and reserved, by somebody else: nobody is SLOT_CALLED */
 };
 

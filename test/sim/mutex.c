@@ -380,6 +380,26 @@ static void mutex_patience_of_loop(void) {
     sim_go("loop", loop, &turns[0]);
 }
 
+/* Who has been called is not passed by for ever, though nobody lets it run. */
+FIBER(passer) {
+    (void)argument;
+    await_in_line(1);
+    unlock();
+    for (unsigned i = 0; i < PRIM_PASSES + 3; i++) {
+        if (vigil_mutex_trylock(&mutex) != VIGIL_OK) continue;
+        unsigned passed = mutex.word % (1 << 16) / (2 * FAIR); /* since it was called, if it has not come */
+        sim_check(passed <= PRIM_PASSES, "passed by %u times", passed);
+        work();
+        unlock();
+    }
+}
+
+static void mutex_passed_by(void) {
+    begin_with(LOCKED);
+    go("passer", passer);
+    go("thread", thread);
+}
+
 /* ---- First come, first served ---- */
 
 #define FAIR_PATIENCE_NS 1000000000
@@ -857,6 +877,7 @@ const struct sim_scenario mutex_scenarios[] = {
     {"mutex_nested", "execute inside execute, beside a thread", mutex_nested, all_over},
     {"mutex_patience", "a thread is handed what was taken from it before", mutex_patience, all_over},
     {"mutex_patience_of_loop", "a loop is handed what was taken from it before", mutex_patience_of_loop, all_over},
+    {"mutex_passed_by", "a thread that is called is passed by", mutex_passed_by, all_over},
     {"mutex_fair_line", "thread, loop, thread and the holder again in turn", mutex_fair_line, all_over},
     {"mutex_fair_next_of_loop", "two requests of one loop's, and a thread after them", mutex_fair_next_of_loop,
      all_over},

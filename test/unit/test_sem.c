@@ -227,8 +227,8 @@ static void a_plain_wait_ends_with_a_release(void **state) {
 /* Nor does it matter what its slot was used for before. */
 static void a_plain_wait_of_a_loop_wants_nothing(void **state) {
     (void)state;
-    struct asker large, small;
-    struct noted noted = {0};
+    static struct asker large, small;
+    static struct noted noted;
     ask_pending(&large, 1000, VIGIL_FOREVER);
     assert_int_equal(vigil_cancel(&large.request.op), VIGIL_OK);
     assert_int_equal(vigil_wait32_async(agent, &noted.op, &sem, sem.word, VIGIL_FOREVER, note), VIGIL_PENDING);

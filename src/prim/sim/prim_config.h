@@ -16,6 +16,7 @@
 #define PRIM_SPIN_MOST  1u
 #define PRIM_SPIN_LEAST 0u
 #define PRIM_SPIN_LOCK  1u
+#define PRIM_PASSES     2u
 
 #define BUG(name) (sim_bug == BUG_##name)
 
