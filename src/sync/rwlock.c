@@ -64,7 +64,8 @@ struct look {
     uint32_t *word;
     uint32_t held, kept; /* by us until now, and from now on */
     bool afresh;         /* what is reserved is so no longer */
-    bool begun, not_held;
+    bool only_saved;     /* if nothing is saved any more, somebody else has looked */
+    bool begun, over;
     uint32_t now; /* without flags: who holds it now */
     /* Of those that have been called: */
     bool any, writer, thread, writing_thread;
@@ -90,8 +91,8 @@ static void release(struct look *look, const struct slot *head) {
     bool entitled = head && head->began_ns && prim_now_ns() >= head->began_ns + PATIENCE_NS;
     uint32_t seen = prim_load_relaxed(look->word), flags;
     do {
-        look->not_held = !holds(seen, look->held);
-        if (look->not_held) return;
+        look->over = !holds(seen, look->held) || (look->only_saved && !(seen & SAVED));
+        if (look->over) return;
         look->now = (seen & ~(WAITERS | RESERVED | SAVED)) - look->held + look->kept;
         flags = flags_for(look, seen, head, entitled);
     } while (!prim_cas_release(look->word, &seen, look->now | flags));
@@ -111,7 +112,7 @@ static uint32_t call(const struct slot *slot, void *context) {
         look->begun = true;
         release(look, slot);
     }
-    if (!slot || look->not_held || !can_have(look, slot)) return LOT_STAY;
+    if (!slot || look->over || !can_have(look, slot)) return LOT_STAY;
     bool beside = look->any && (look->writer || writes(slot));
     bool relied_upon = !slot->seat || BUG(rwlock_counts_on_loops);
     look->any = true;
@@ -168,7 +169,7 @@ static void decline(uint32_t *word) {
 
 /* What is saved is so for him who was the head of the line: now somebody may stand before that one. */
 static void joined(uint32_t *word, uint32_t seen) {
-    if ((seen & SAVED) && !BUG(rwlock_saved_for_another)) look_at_line((struct look){.word = word});
+    if ((seen & SAVED) && !BUG(rwlock_saved_for_another)) look_at_line((struct look){.word = word, .only_saved = true});
 }
 
 static void left(uint32_t *word) {
@@ -200,7 +201,7 @@ static int unlock(uint32_t *word, uint32_t held, uint32_t kept) {
     if (!lot) return VIGIL_ENOMEM;
     struct look look = {.word = word, .held = held, .kept = kept};
     lot_call(lot, key_of(word), call, &look);
-    return look.not_held ? VIGIL_ENOTHELD : VIGIL_OK;
+    return look.over ? VIGIL_ENOTHELD : VIGIL_OK;
 }
 
 static int check_and_unlock(vigil_rwlock *lock, uint32_t held, uint32_t kept) {

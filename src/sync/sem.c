@@ -52,7 +52,8 @@ struct look {
     uint32_t *word;
     uint32_t released; /* permits to be added */
     bool afresh;       /* what is reserved is so no longer */
-    bool begun, too_many, reserves;
+    bool only_saved;   /* if nothing is saved any more, somebody else has looked */
+    bool begun, over, reserves;
     uint32_t permits;       /* when we looked, */
     uint64_t wanted_by_all; /* by all that have been called, */
     uint32_t for_threads;   /* and by the threads among them */
@@ -73,8 +74,9 @@ static void release(struct look *look, const struct slot *head) {
     bool entitled = head && head->began_ns && prim_now_ns() >= head->began_ns + PATIENCE_NS;
     uint32_t seen = prim_load_relaxed(look->word), flags;
     do {
-        look->too_many = look->released > VIGIL_SEM_MAX - seen / PERMIT;
-        if (look->too_many) return;
+        bool too_many = look->released > VIGIL_SEM_MAX - seen / PERMIT;
+        look->over = too_many || (look->only_saved && !(seen & SAVED));
+        if (look->over) return;
         look->permits = seen / PERMIT + look->released;
         flags = flags_for(look, seen, head, entitled);
     } while (!prim_cas_release(look->word, &seen, look->permits * PERMIT | flags));
@@ -89,7 +91,7 @@ static uint32_t call(const struct slot *slot, void *context) {
         look->begun = true;
         release(look, slot);
     }
-    if (!slot || look->too_many || wanted(slot) > look->permits - look->for_threads) return LOT_STAY;
+    if (!slot || look->over || wanted(slot) > look->permits - look->for_threads) return LOT_STAY;
     if (look->reserves && look->for_threads) return LOT_STAY;
     look->wanted_by_all += wanted(slot);
     if (!slot->seat || BUG(sem_counts_on_loops)) look->for_threads += wanted(slot);
@@ -138,7 +140,7 @@ static void decline(uint32_t *word) {
 
 /* What is saved is so for him who was the head of the line: now somebody may stand before that one. */
 static void joined(uint32_t *word, uint32_t seen) {
-    if ((seen & SAVED) && !BUG(sem_saved_for_another)) look_at_line((struct look){.word = word});
+    if ((seen & SAVED) && !BUG(sem_saved_for_another)) look_at_line((struct look){.word = word, .only_saved = true});
 }
 
 static void left(uint32_t *word) {
@@ -207,7 +209,7 @@ int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits) {
     if (!lot) return VIGIL_ENOMEM;
     struct look look = {.word = &sem->word, .released = permits};
     lot_call(lot, key_of(&sem->word), call, &look);
-    return look.too_many ? VIGIL_ERANGE : VIGIL_OK;
+    return look.over ? VIGIL_ERANGE : VIGIL_OK;
 }
 
 /* The inline functions, for those who cannot inline them. */

@@ -51,14 +51,14 @@ static void readers_share_and_writers_do_not(void **state) {
     assert_int_equal(take(READ, 0), VIGIL_OK);
     assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
     for (int i = 0; i < 4; i++) unlock(READ);
-    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(LOAD(rwlock.word), 0);
     lock(WRITE);
     assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
     assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT);
     assert_int_equal(take(READ, 0), VIGIL_TIMED_OUT);
     assert_int_equal(take(WRITE, -1), VIGIL_TIMED_OUT);
     unlock(WRITE);
-    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(LOAD(rwlock.word), 0);
     assert_int_equal(try_lock(WRITE), VIGIL_OK);
     unlock(WRITE);
 }
@@ -68,23 +68,23 @@ static void unlocking_what_is_not_held_changes_nothing(void **state) {
     assert_int_equal(vigil_rwlock_read_unlock(&rwlock), VIGIL_ENOTHELD);
     assert_int_equal(vigil_rwlock_write_unlock(&rwlock), VIGIL_ENOTHELD);
     assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_ENOTHELD);
-    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(LOAD(rwlock.word), 0);
     lock(READ);
-    uint32_t read = rwlock.word;
+    uint32_t read = LOAD(rwlock.word);
     assert_int_equal(vigil_rwlock_write_unlock(&rwlock), VIGIL_ENOTHELD);
     assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_ENOTHELD);
-    assert_int_equal(rwlock.word, read);
+    assert_int_equal(LOAD(rwlock.word), read);
     struct taker writer;
     taker_start(&writer, WRITE);
-    read = rwlock.word;
+    read = LOAD(rwlock.word);
     assert_int_equal(vigil_rwlock_write_unlock(&rwlock), VIGIL_ENOTHELD);
     assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_ENOTHELD);
-    assert_int_equal(rwlock.word, read);
+    assert_int_equal(LOAD(rwlock.word), read);
     unlock(READ);
     assert_int_equal(taker_join(&writer), VIGIL_OK);
-    uint32_t written = rwlock.word;
+    uint32_t written = LOAD(rwlock.word);
     assert_int_equal(vigil_rwlock_read_unlock(&rwlock), VIGIL_ENOTHELD);
-    assert_int_equal(rwlock.word, written);
+    assert_int_equal(LOAD(rwlock.word), written);
     unlock(WRITE);
 }
 
@@ -94,15 +94,15 @@ static void there_can_be_too_many_readers(void **state) {
     const uint32_t full = UINT32_C(1) << 31;
     rwlock.word = full - 16;
     lock(READ);
-    assert_int_equal(rwlock.word, full);
+    assert_int_equal(LOAD(rwlock.word), full);
     assert_int_equal(vigil_rwlock_read_lock(&rwlock), VIGIL_ELIMIT);
     assert_int_equal(try_lock(READ), VIGIL_ELIMIT);
     assert_int_equal(ask(&asker, READ, VIGIL_FOREVER), VIGIL_ELIMIT);
     assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
-    assert_int_equal(rwlock.word, full);
+    assert_int_equal(LOAD(rwlock.word), full);
     unlock(READ);
     lock(READ);
-    assert_int_equal(rwlock.word, full);
+    assert_int_equal(LOAD(rwlock.word), full);
 }
 
 static void wrong_arguments(void **state) {
@@ -134,18 +134,18 @@ static void wrong_arguments(void **state) {
         assert_int_equal(starters[i](agent, &asker.request, &rwlock, 1, NULL), VIGIL_ENULL);
         assert_int_equal(starters[i](agent, &asker.request, askew, 1, answer), VIGIL_EMISALIGNED);
     }
-    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(LOAD(rwlock.word), 0);
 }
 
 static void where_blocking_is_refused_only_waiting_is(void **state) {
     (void)state;
     vigil_agent *strict = new_agent(VIGIL_AGENT_MAY_NOT_BLOCK);
     lock(WRITE);
-    uint32_t locked = rwlock.word;
+    uint32_t locked = LOAD(rwlock.word);
     assert_int_equal(vigil_rwlock_read_lock(&rwlock), VIGIL_EMAYNOTBLOCK);
     assert_int_equal(vigil_rwlock_write_lock(&rwlock), VIGIL_EMAYNOTBLOCK);
     assert_int_equal(take(READ, 1), VIGIL_EMAYNOTBLOCK);
-    assert_int_equal(rwlock.word, locked);
+    assert_int_equal(LOAD(rwlock.word), locked);
     unlock(WRITE);
     end_agent(strict);
 }
@@ -161,7 +161,7 @@ static void deadlines_are_kept(void **state) {
         assert_true(vigil_now_ns() >= due_ns);
     }
     unlock(WRITE);
-    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(LOAD(rwlock.word), 0);
     assert_int_equal(take(WRITE, 2 * MILLISECOND), VIGIL_OK);
     unlock(WRITE);
 }
@@ -225,7 +225,7 @@ static void what_was_locked_here_is_unlocked_there(void **state) {
     taker_launch(&writer, WRITE, VIGIL_FOREVER);
     assert_int_equal(taker_join(&writer), VIGIL_OK);
     unlock(WRITE);
-    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(LOAD(rwlock.word), 0);
 }
 
 static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
@@ -239,7 +239,7 @@ static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
     assert_int_equal(taker_join(&taker), VIGIL_CANCELLED);
     until_answered(&asker, VIGIL_CANCELLED);
     unlock(WRITE);
-    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(LOAD(rwlock.word), 0);
 }
 
 /* Somebody who knows nothing of shares waits for a change of the word: behind one who reads, behind one who writes. */
@@ -251,8 +251,8 @@ static void a_plain_wait_ends_with_an_unlock(void **state) {
         struct noted noted = {0};
         lock((enum share)share);
         ask_pending(&asker, WRITE, VIGIL_FOREVER); /* or nobody would look at the line */
-        sleeper.expected = rwlock.word;
-        int status = vigil_wait32_async(agent, &noted.op, &rwlock, rwlock.word, VIGIL_FOREVER, note);
+        sleeper.expected = LOAD(rwlock.word);
+        int status = vigil_wait32_async(agent, &noted.op, &rwlock, LOAD(rwlock.word), VIGIL_FOREVER, note);
         assert_int_equal(status, VIGIL_PENDING);
         sleeper_launch(&sleeper);
         AWAIT(in_line(&rwlock) == 3);
@@ -276,7 +276,7 @@ static void a_downgraded_lock_is_read(void **state) {
     unlock(READ);
     assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_ENOTHELD);
     unlock(READ);
-    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(LOAD(rwlock.word), 0);
 }
 
 static void downgrade_lets_in_readers_at_the_head_only(void **state) {
@@ -312,7 +312,7 @@ static void a_free_lock_is_had_at_once(void **state) {
     unlock(WRITE);
     dispatch();
     assert_int_equal(asker.calls, 0);
-    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(LOAD(rwlock.word), 0);
 }
 
 static void a_loop_is_served_in_order(void **state) {
@@ -518,7 +518,7 @@ static void a_writer_is_alone(void **state) {
     assert_int_equal(pair[1], writes);
     lock(WRITE);
     unlock(WRITE);
-    assert_int_equal(rwlock.word, 0);
+    assert_int_equal(LOAD(rwlock.word), 0);
 }
 
 int main(void) {

@@ -59,15 +59,15 @@ static void there_is_a_greatest_number(void **state) {
     (void)state;
     release(VIGIL_SEM_MAX);
     assert_int_equal(vigil_sem_value(&sem), VIGIL_SEM_MAX);
-    uint32_t full = sem.word;
+    uint32_t full = LOAD(sem.word);
     assert_int_equal(vigil_sem_release(&sem, 1), VIGIL_ERANGE);
     assert_int_equal(vigil_sem_release(&sem, VIGIL_SEM_MAX), VIGIL_ERANGE);
     assert_int_equal(vigil_sem_release(&sem, UINT32_MAX), VIGIL_ERANGE);
     assert_int_equal(vigil_sem_acquire(&sem, VIGIL_SEM_MAX + 1), VIGIL_ERANGE);
     assert_int_equal(vigil_sem_tryacquire(&sem, UINT32_MAX), VIGIL_ERANGE);
-    assert_int_equal(sem.word, full);
+    assert_int_equal(LOAD(sem.word), full);
     assert_int_equal(vigil_sem_acquire(&sem, VIGIL_SEM_MAX), VIGIL_OK);
-    assert_int_equal(sem.word, 0);
+    assert_int_equal(LOAD(sem.word), 0);
 }
 
 static void too_many_change_nothing_while_somebody_waits(void **state) {
@@ -92,7 +92,7 @@ static void wrong_arguments(void **state) {
     assert_int_equal(vigil_sem_release(NULL, 1), VIGIL_ENULL);
     assert_int_equal(vigil_sem_value(NULL), 0);
     release(1);
-    uint32_t before = sem.word;
+    uint32_t before = LOAD(sem.word);
     assert_int_equal(vigil_sem_acquire(&sem, 0), VIGIL_EINVAL);
     assert_int_equal(vigil_sem_acquire_for(&sem, 0, 1), VIGIL_EINVAL);
     assert_int_equal(vigil_sem_tryacquire(&sem, 0), VIGIL_EINVAL);
@@ -110,7 +110,7 @@ static void wrong_arguments(void **state) {
         assert_int_equal(vigil_sem_release_slowly(askew, 1), VIGIL_EMISALIGNED);
         assert_int_equal(vigil_sem_acquire_async(agent, &asker.request, askew, 1, 1, answer), VIGIL_EMISALIGNED);
     }
-    assert_int_equal(sem.word, before);
+    assert_int_equal(LOAD(sem.word), before);
 }
 
 static void where_blocking_is_refused_only_waiting_is(void **state) {
@@ -121,7 +121,7 @@ static void where_blocking_is_refused_only_waiting_is(void **state) {
     assert_int_equal(vigil_sem_acquire(&sem, 1), VIGIL_EMAYNOTBLOCK);
     assert_int_equal(vigil_sem_acquire_for(&sem, 1, 1), VIGIL_EMAYNOTBLOCK);
     assert_int_equal(vigil_sem_tryacquire(&sem, 1), VIGIL_TIMED_OUT);
-    assert_int_equal(sem.word, 0);
+    assert_int_equal(LOAD(sem.word), 0);
     end_agent(strict);
 }
 
@@ -211,10 +211,10 @@ static void a_plain_wait_ends_with_a_release(void **state) {
     struct sleeper sleeper = {.address = &sem, .timeout_ns = VIGIL_FOREVER};
     struct noted noted = {0};
     ask_pending(&asker, 1, VIGIL_FOREVER); /* or nobody would look at the line */
-    sleeper.expected = sem.word;
+    sleeper.expected = LOAD(sem.word);
     sleeper_launch(&sleeper);
     AWAIT(in_line(&sem) == 2);
-    int status = vigil_wait32_async(agent, &noted.op, &sem, sem.word, VIGIL_FOREVER, note);
+    int status = vigil_wait32_async(agent, &noted.op, &sem, LOAD(sem.word), VIGIL_FOREVER, note);
     assert_int_equal(status, VIGIL_PENDING);
     release(1);
     assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
@@ -231,7 +231,7 @@ static void a_plain_wait_of_a_loop_wants_nothing(void **state) {
     static struct noted noted;
     ask_pending(&large, 1000, VIGIL_FOREVER);
     assert_int_equal(vigil_cancel(&large.request.op), VIGIL_OK);
-    assert_int_equal(vigil_wait32_async(agent, &noted.op, &sem, sem.word, VIGIL_FOREVER, note), VIGIL_PENDING);
+    assert_int_equal(vigil_wait32_async(agent, &noted.op, &sem, LOAD(sem.word), VIGIL_FOREVER, note), VIGIL_PENDING);
     ask_pending(&small, 1, VIGIL_FOREVER);
     release(1);
     dispatch();
