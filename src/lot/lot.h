@@ -22,10 +22,12 @@
  * until it is unlocked; never without LOCKED), above them the number of slots in the bucket's lines. It changes only by
  * CAS. The word is zero exactly when nobody is in line and nobody is inside: that is all a notifier needs to look at.
  *
- * The lock guards the bucket's `line` and, of every slot in its lines: key, next, prev, tail, next_line. A slot is in
- * line from lot_join until, under the lock, exactly one of lot_leave (its own waiter: deadline, cancel) or lot_take
- * (anyone: notification, forget) takes it out and so decides its fate. `key` is zero outside of a line: that is how the
- * other side learns, under the lock, that it came too late.
+ * The lock guards the bucket's `line` and, of every slot in its lines: key, next, prev, tail, next_line, began_ns and
+ * argument. A slot is in line from lot_join until, under the lock, exactly one of lot_leave (its own waiter: deadline,
+ * cancel) or lot_take, lot_call, lot_move (anyone: notification, forget, a lock's release, a condition's signal) takes
+ * it out and so decides its fate; or lot_move puts it into another line, under the locks of both buckets, which are
+ * always taken in the order of their addresses. `key` is zero outside of a line: that is how the other side learns,
+ * under the lock, that it came too late.
  *
  * Outside of a line a slot belongs to whoever took it out: to its waiter again, or, from lot_take on, to the taker
  * until it passes the slot on: a thread's slot by the store to `state`, an agent's by the push into its seat's mail.
@@ -44,7 +46,8 @@
  * not-equal instead of joining. Otherwise N3 sees the lock or the count, and the notifier takes the lock and finds the
  * waiter in line, or finds that it left.
  *
- * This order also says when "first come" is: the order in which the waiters took the bucket's lock.
+ * This order also says when "first come" is: the order in which the waiters took the bucket's lock. Those who wait for
+ * a lock stand by their began_ns instead, since they may leave the line and come back: see sync/lock.h.
  */
 #ifndef VIGIL_LOT_H
 #define VIGIL_LOT_H

@@ -10,7 +10,7 @@
  *
  *     a thread         is put at the end of the mutex's line, asleep as it is, both lines being locked: it cannot be in
  *                      neither or in both. There it is one who waits for the mutex like any other (lock.h), except that
- *                      it did not look at the word when it joined. So who put it there does, under the lock of the line:
+ *                      it did not look at the word when it joined. So who put it there does, under its lock:
  *                      the mutex is locked, and says so (2) or is made to, and then its release will call; or it is
  *                      free, and then he takes it and releases it, which calls; or it is reserved for somebody else,
  *                      and then those up to the first thread are called, to guard that.

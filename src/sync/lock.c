@@ -27,6 +27,11 @@ bool lock_may_reserve(const struct slot *head) {
     return true;
 }
 
+uint64_t lock_patience_ns(const struct lock_kind *kind, uint32_t seen) {
+    if (kind->patience_ns) return kind->patience_ns(seen);
+    return kind->reserved(seen) ? PATIENCE_NS : PRIM_NEVER;
+}
+
 uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen) {
     bool nobody_comes = kind->reserved(seen) && prim_load_relaxed(word) == seen;
     if (nobody_comes && !BUG(nobody_looks)) kind->decline(word);
@@ -36,7 +41,7 @@ uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen) 
 int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t index, uint32_t *word, uint32_t seen,
               uint64_t deadline_ns) {
     for (;; seen = lock_look(kind, word, seen)) {
-        uint64_t patience_ns = kind->patience_ns(seen);
+        uint64_t patience_ns = lock_patience_ns(kind, seen);
         uint64_t until_ns = patience_ns == PRIM_NEVER ? deadline_ns : earlier(deadline_ns, prim_now_ns() + patience_ns);
         if (lot_sleep(lot, index, until_ns)) return (int)lot->slots[index].state;
         if (until_ns == deadline_ns) return lot_give_up(lot, index, key_of(word));

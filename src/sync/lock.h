@@ -60,7 +60,7 @@ enum standing {
     CALLED, /* may take what is reserved */
 };
 
-/* How long the head of the line waits before it is the only one who may take the lock; and how long others then wait. */
+/* How long the head of the line waits before the lock may be reserved for it; and how long others then wait. */
 #define PATIENCE_NS UINT64_C(500000)
 
 struct lock_kind {
@@ -69,10 +69,11 @@ struct lock_kind {
      * enough to wait for as long as it says so, and whoever changes that will call those in line.
      */
     bool (*take)(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
-    /* How long he who waits, having seen that, may do so before he looks again (PRIM_NEVER: he need not); and whether,
-     * if it says the same then, he is to decline in place of somebody else. */
-    uint64_t (*patience_ns)(uint32_t seen);
+    /* Whether it is reserved: who waits, having seen that, looks again after a while, and if it says the same then he
+     * is to decline in place of somebody else. */
     bool (*reserved)(uint32_t seen);
+    /* Null: while it is reserved he looks after PATIENCE_NS. Else so long, or PRIM_NEVER. */
+    uint64_t (*patience_ns)(uint32_t seen);
     /* Who has been called does not want it any more, or does not come: if it is reserved, go on to the next. */
     void (*decline)(uint32_t *word);
     /* On the agent's thread: the request, which is the caller's again, has got it. */
@@ -84,7 +85,7 @@ struct lock_kind {
     void (*left)(uint32_t *word);
     /* Whether turns are to be strictly in order, as far as the word says. */
     bool (*strict)(uint32_t seen);
-    /* (The last four may be null.) */
+    /* (The last four, and patience_ns, may be null.) */
 };
 
 /* Whoever takes a lock, or has just taken one, says so here. */
@@ -127,6 +128,9 @@ int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t slot, uint
 
 /* What a wait in the line of a lock has ended with, as a standing. False: the wait is over, with that status. */
 bool standing_after(int status, enum standing *standing);
+
+/* How long one in line, who has seen that, is patient; PRIM_NEVER: he need not look again. */
+uint64_t lock_patience_ns(const struct lock_kind *kind, uint32_t seen);
 
 /* The patience of one in line, who has seen that, has come to an end. Answers what he sees now. */
 uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen);

@@ -5,9 +5,11 @@
  * WHO MAY CHANGE THE WORD
  *
  *     a newcomer        0 -> 1         takes it
+ *                       0 -> 3         reserves it, and waits: he who is coming has been passed by often (coming())
  *     who was called    0 -> 2         takes it. There may be others behind him, whom nobody else would call
- *                       3 -> 2         the same. Also who has waited long enough for somebody else to do so
+ *                       3 -> 2         the same
  *     who must wait     1 -> 2         so that its release will be noticed. Joins the line only while it is 2 or 3
+ *     who declines      3 -> 2         becomes the holder, for as long as it takes to release it to the next
  *     the holder        1 -> 0         releases it; nobody has asked for more
  *                       2 -> 0, 3      releases it, under the lock of its bucket, and calls those in line
  *                       2 -> 0         without the lock, calling nobody, while one who has been called is coming
@@ -16,7 +18,8 @@
  * before the holder looks at the line, and is seen. A 3 is changed without it, but who joins on a 3 is its guard; and
  * so is a 2 while somebody is coming, but then that one is responsible for those in line.
  *
- * What the holder did is seen by the next: each store that releases pairs with the acquiring CAS that takes the lock.
+ * What the holder did is seen by the next: each store that releases pairs with the acquiring CAS that takes the lock,
+ * also across the 0 -> 3 in between, which is an exchange and so continues what the release began.
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -187,7 +190,8 @@ static void set_free(const struct mutex_release *release) {
     PROBE(lock_released, release->word);
     if (release->reserve) PROBE(lock_reserved, release->word);
     uint32_t state = release->reserve ? RESERVED : release->threads ? UNLOCKED | coming(release->loop_first) : UNLOCKED;
-    prim_store_release(release->word, release->flags | state);
+    if (BUG(unlock_unordered)) prim_store_relaxed(release->word, release->flags | state);
+    else prim_store_release(release->word, release->flags | state);
 }
 
 static uint32_t told(const struct slot *slot, struct mutex_release *release) {

@@ -118,7 +118,7 @@ static bool get_slot(vigil_agent *agent, vigil_request *first) {
 }
 
 static void be_patient(vigil_agent *agent, vigil_request *first, uint32_t seen) {
-    uint64_t patience_ns = kind_of(first)->patience_ns(seen);
+    uint64_t patience_ns = lock_patience_ns(kind_of(first), seen);
     first->seen = seen;
     if (patience_ns == PRIM_NEVER) return;
     uint64_t now_ns = prim_now_ns();

@@ -159,10 +159,6 @@ static bool reserved(uint32_t seen) {
     return seen & RESERVED;
 }
 
-static uint64_t patience_ns(uint32_t seen) {
-    return reserved(seen) ? PATIENCE_NS : PRIM_NEVER;
-}
-
 static void decline(uint32_t *word) {
     look_at_line((struct look){.word = word, .afresh = true});
 }
@@ -176,13 +172,8 @@ static void left(uint32_t *word) {
     if (!BUG(rwlock_left_silently)) look_at_line((struct look){.word = word});
 }
 
-static const struct lock_kind locking = {.take = take,
-                                         .patience_ns = patience_ns,
-                                         .reserved = reserved,
-                                         .decline = decline,
-                                         .granted = lock_granted,
-                                         .joined = joined,
-                                         .left = left};
+static const struct lock_kind locking = {
+    .take = take, .reserved = reserved, .decline = decline, .granted = lock_granted, .joined = joined, .left = left};
 
 /* Unlocking. */
 

@@ -43,6 +43,7 @@
     X(rwlock_saved_for_another, "a reader who joins before the writer for whom the lock is saved is not let in")       \
     X(turn_missed, "a loop's next request for a fair mutex is in no line while it serves the one before")              \
     X(passed_for_ever, "newcomers may pass one who has been called by as often as they like")                          \
+    X(unlock_unordered, "the next one does not see what the holder of a contended mutex wrote")                        \
     X(taken_as_alone, "who has waited for a mutex takes it as if nobody were behind him")                              \
     X(taken_without_asking, "a reserved mutex is taken by a store, not by compare and exchange")                       \
     X(not_contended, "who was called and found the mutex locked waits again without saying so in the word")            \
