@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { FIGURES_MAX = 3, ROUNDS_MAX = 64, SKILLS_MAX = 8, CONTESTANTS_MAX = 16 };
+enum { FIGURES_MAX = 3, ROUNDS_MAX = 64, SKILLS_MAX = 8, CONTESTANTS_MAX = 24 };
 
 struct job {
     const char *name;
@@ -45,7 +45,7 @@ extern const size_t contestant_count;
 extern const char *const contestants_missing;
 
 /* plan.c: what is measured, reported and aimed at. Each part is a table of its own. */
-enum part { WAITING, LOCKS, PARTS };
+enum part { WAITING, LOCKS, PROCESSES, PARTS };
 
 struct row {
     enum part part;
@@ -113,6 +113,44 @@ double median(double *values, size_t count);
 _Noreturn void die(const char *what);
 #define must(condition) ((condition) ? (void)0 : die(#condition))
 
+/* shared.c: memory that processes share, as a contestant makes it. */
+struct arena {
+    void (*open)(void), (*close)(void); /* around each measurement */
+    void (*join)(void);                 /* in another process, before it uses it; null: it has it from the fork */
+};
+/* All zero, and the same in the processes that we fork. */
+void *shared_memory(size_t size);
+void shared_memory_free(void *memory, size_t size);
+
+/*
+ * A partner is another process: a fork of ours that joins the arena, runs `main` and ends. When we end, however, so does
+ * it; and when it ends by itself in another way than by returning from `main`, so do we.
+ */
+struct partner {
+    int pid;
+};
+void partner_start(struct partner *partner, const struct arena *arena, void (*main)(void *), void *argument);
+void partner_kill(struct partner *partner); /* still to be waited for */
+void partner_wait(struct partner *partner);
+
+/* As their namesakes above, in an arena that is made for it; pong is the partner's. */
+double shared_per_call_ns(const struct arena *arena, void (*loop)(uint64_t n), uint64_t n);
+double shared_per_round_trip_ns(const struct arena *arena, void (*ping)(uint64_t n), void (*pong)(uint64_t n),
+                                uint64_t n);
+
+/* owner_death.c: a lock that outlives its holder. */
+struct robust_lock {
+    void (*lock)(void);    /* one that is free and in order */
+    void (*inherit)(void); /* blocks, until it is ours because its holder has died */
+    void (*repair)(void);  /* puts what was inherited in order, and unlocks it */
+};
+/*
+ * Milliseconds from SIGKILL of the holder until a waiter that sleeps in another process has the lock: median and worst
+ * of n deaths.
+ */
+void owner_death(const struct job *job, const struct arena *arena, struct robust_lock lock,
+                 double figures[FIGURES_MAX]);
+
 /* contest.c: threads that contend for a mutex with a short critical section and some work outside of it. */
 struct lock {
     void (*lock)(void), (*unlock)(void);
@@ -123,6 +161,9 @@ void work_inside(void);
 void count_served(uint64_t *served);
 /* Million locks per second, and the least served thread's part of what the most served one got. */
 void contest_throughput(const struct job *job, struct lock lock, double figures[FIGURES_MAX]);
+/* The same, but each of them is a process. */
+void contest_of_processes(const struct job *job, const struct arena *arena, struct lock lock,
+                          double figures[FIGURES_MAX]);
 /* The longest single wait for the lock, in milliseconds. */
 void contest_longest_wait(const struct job *job, struct lock lock, double figures[FIGURES_MAX]);
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that contend for a mutex, and what they get of it. */
+/* Threads, or processes, that contend for a mutex, and what they get of it. */
 #include "bench.h"
 
 #include <math.h>
@@ -13,25 +13,32 @@ enum { MS_PER_THREAD = 60, MS_PER_THREAD_QUICK = 2 };
 
 struct contester {
     _Alignas(128) struct contest *contest;
+    void *(*main)(void *);
     pthread_t thread;
+    struct partner partner;         /* in place of the thread, in a contest of processes */
     uint64_t served, served_before; /* at all, and when the measured time began */
     uint64_t longest_wait_ns;
 };
 
+/* What the mutex protects. */
+struct protected {
+    _Alignas(128) uint64_t served;
+    uint64_t chain;
+};
+
 struct contest {
     struct lock lock;
+    const struct arena *arena; /* null: it is of threads */
     guest_function *guest;
-    unsigned threads; /* the guest's too; it is the last */
+    unsigned threads; /* or processes; the guest's too, which is the last */
     pthread_barrier_t start;
     struct contester contesters[THREADS_MAX];
+    struct protected protected;
     _Alignas(128) bool stopped;
 };
 
-/* What the mutex protects. */
-static struct {
-    _Alignas(128) uint64_t served;
-    uint64_t chain;
-} protected;
+/* That of the contest which is going on. */
+static struct protected *protected;
 
 /* Steps that wait for each other: a multiplication and an addition each, some 1.3 ns. */
 static uint64_t work(uint64_t chain, unsigned steps) {
@@ -43,8 +50,8 @@ static uint64_t work(uint64_t chain, unsigned steps) {
 }
 
 void work_inside(void) {
-    protected.chain = work(protected.chain, STEPS_INSIDE);
-    protected.served++;
+    protected->chain = work(protected->chain, STEPS_INSIDE);
+    protected->served++;
 }
 
 static void work_outside(void) {
@@ -115,29 +122,65 @@ static uint64_t take_counts(struct contest *contest, uint64_t served[THREADS_MAX
     return sum;
 }
 
+static struct contest *contest_open(struct lock lock, unsigned threads) {
+    struct contest *contest = shared_memory(sizeof *contest);
+    contest->lock = lock;
+    contest->threads = threads;
+    protected = &contest->protected;
+    return contest;
+}
+
+static void contest_close(struct contest *contest) {
+    shared_memory_free(contest, sizeof *contest);
+}
+
+static void contester_main(void *argument) {
+    struct contester *self = argument;
+    self->main(self);
+}
+
+static void contester_start(struct contester *contester) {
+    const struct arena *arena = contester->contest->arena;
+    if (arena != NULL) partner_start(&contester->partner, arena, contester_main, contester);
+    else must(pthread_create(&contester->thread, NULL, contester->main, contester) == 0);
+}
+
+static void contester_wait(struct contester *contester) {
+    if (contester->contest->arena != NULL) partner_wait(&contester->partner);
+    else pthread_join(contester->thread, NULL);
+}
+
+static void start_open(struct contest *contest) {
+    pthread_barrierattr_t attributes;
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    must(pthread_barrier_init(&contest->start, &attributes, contest->threads + 1) == 0);
+    pthread_barrierattr_destroy(&attributes);
+}
+
 /* Waits for all to end, and sees to it that the mutex has kept them apart. */
 static void finish(struct contest *contest) {
     uint64_t served = 0;
     __atomic_store_n(&contest->stopped, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < contest->threads; i++) {
-        pthread_join(contest->contesters[i].thread, NULL);
+        contester_wait(&contest->contesters[i]);
         served += contest->contesters[i].served;
     }
     pthread_barrier_destroy(&contest->start);
-    must(protected.served == served);
+    must(protected->served == served);
 }
 
 /* Lets them contend for a while and then for the measured time; answers how many million were served per second. */
 static double run(struct contest *contest, void *(*main)(void *), uint64_t served[THREADS_MAX]) {
     unsigned ms = contest->threads * (is_quick() ? MS_PER_THREAD_QUICK : MS_PER_THREAD);
     must(contest->threads <= THREADS_MAX);
-    pthread_barrier_init(&contest->start, NULL, contest->threads + 1);
-    protected.served = 0;
+    start_open(contest);
     for (unsigned i = 0; i < contest->threads; i++) {
         struct contester *contester = &contest->contesters[i];
         bool is_guest = contest->guest != NULL && i == contest->threads - 1;
         contester->contest = contest;
-        must(pthread_create(&contester->thread, NULL, is_guest ? serve_guest : main, contester) == 0);
+        contester->main = is_guest ? serve_guest : main;
+        contester_start(contester);
     }
     pthread_barrier_wait(&contest->start);
     sleep_ms(ms / 10);
@@ -150,31 +193,49 @@ static double run(struct contest *contest, void *(*main)(void *), uint64_t serve
     return (double)sum / elapsed_us;
 }
 
-void contest_throughput(const struct job *job, struct lock lock, double figures[FIGURES_MAX]) {
-    struct contest contest = {.lock = lock, .threads = (unsigned)job->n};
+static void measure_throughput(struct contest *contest, double figures[FIGURES_MAX]) {
     uint64_t served[THREADS_MAX];
-    figures[0] = run(&contest, serve, served);
+    figures[0] = run(contest, serve, served);
     double least = INFINITY, most = 1;
-    for (unsigned i = 0; i < contest.threads; i++) {
+    for (unsigned i = 0; i < contest->threads; i++) {
         least = fmin(least, (double)served[i]);
         most = fmax(most, (double)served[i]);
     }
     figures[1] = least / most;
 }
 
+void contest_throughput(const struct job *job, struct lock lock, double figures[FIGURES_MAX]) {
+    struct contest *contest = contest_open(lock, (unsigned)job->n);
+    measure_throughput(contest, figures);
+    contest_close(contest);
+}
+
+void contest_of_processes(const struct job *job, const struct arena *arena, struct lock lock,
+                          double figures[FIGURES_MAX]) {
+    struct contest *contest = contest_open(lock, (unsigned)job->n);
+    contest->arena = arena;
+    arena->open();
+    measure_throughput(contest, figures);
+    arena->close();
+    contest_close(contest);
+}
+
 void contest_longest_wait(const struct job *job, struct lock lock, double figures[FIGURES_MAX]) {
-    struct contest contest = {.lock = lock, .threads = (unsigned)job->n};
+    struct contest *contest = contest_open(lock, (unsigned)job->n);
     uint64_t served[THREADS_MAX], longest_ns = 0;
-    run(&contest, serve_by_the_clock, served);
-    for (unsigned i = 0; i < contest.threads; i++)
-        if (contest.contesters[i].longest_wait_ns > longest_ns) longest_ns = contest.contesters[i].longest_wait_ns;
+    run(contest, serve_by_the_clock, served);
+    for (unsigned i = 0; i < contest->threads; i++)
+        if (contest->contesters[i].longest_wait_ns > longest_ns) longest_ns = contest->contesters[i].longest_wait_ns;
+    contest_close(contest);
     figures[0] = (double)longest_ns / 1e6;
 }
 
 void contest_with_guest(const struct job *job, struct lock lock, guest_function *guest, double figures[FIGURES_MAX]) {
-    struct contest contest = {.lock = lock, .guest = guest, .threads = (unsigned)job->n + 1};
+    struct contest *contest = contest_open(lock, (unsigned)job->n + 1);
     uint64_t served[THREADS_MAX], sum = 0;
-    figures[0] = run(&contest, serve, served);
-    for (unsigned i = 0; i < contest.threads; i++) sum += served[i];
-    figures[1] = (double)served[contest.threads - 1] * contest.threads / (double)sum;
+    contest->guest = guest;
+    figures[0] = run(contest, serve, served);
+    for (unsigned i = 0; i < contest->threads; i++) sum += served[i];
+    figures[1] = (double)served[contest->threads - 1] * contest->threads / (double)sum;
+    contest_close(contest);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What one writes by hand: an eventfd each way, one side blocks in read, the other is an epoll loop. */
+/* What one writes by hand: an eventfd each way, one side blocks in read, the other is an epoll loop. Threads or
+ * processes. */
 #include "bench.h"
 
 #include <sys/epoll.h>
@@ -8,15 +9,16 @@
 
 static int to_pong, to_ping, epoll;
 
-static bool epoll_open(void) {
+static void open_descriptors(void) {
     to_pong = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     to_ping = eventfd(0, EFD_CLOEXEC);
     epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event interest = {.events = EPOLLIN};
-    return to_pong >= 0 && to_ping >= 0 && epoll >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, to_pong, &interest) == 0;
+    must(to_pong >= 0 && to_ping >= 0 && epoll >= 0);
+    must(epoll_ctl(epoll, EPOLL_CTL_ADD, to_pong, &interest) == 0);
 }
 
-static void epoll_close(void) {
+static void close_descriptors(void) {
     close(epoll);
     close(to_ping);
     close(to_pong);
@@ -47,13 +49,23 @@ static void pong(uint64_t n) {
 }
 
 static void pingpong_async(const struct job *job, double figures[FIGURES_MAX]) {
+    open_descriptors();
     figures[0] = per_round_trip_ns(ping, pong, job->n);
+    close_descriptors();
+}
+
+/* A fork inherits them. */
+static const struct arena arena = {.open = open_descriptors, .close = close_descriptors};
+
+static void shared_pingpong_async(const struct job *job, double figures[FIGURES_MAX]) {
+    figures[0] = shared_per_round_trip_ns(&arena, ping, pong, job->n);
 }
 
 static const struct skill skills[] = {
     {"pingpong_async", pingpong_async, false},
     {"pingpong_async_run", pingpong_async, false},
+    {"shared_pingpong_async", shared_pingpong_async, false},
+    {"shared_pingpong_async_run", shared_pingpong_async, false},
     {0},
 };
-const struct contestant contestant_epoll = {
-    .name = "eventfd+epoll", .skills = {skills}, .open = epoll_open, .close = epoll_close};
+const struct contestant contestant_epoll = {.name = "eventfd+epoll", .skills = {skills}};

@@ -64,4 +64,5 @@ static const struct skill skills[] = {
     {"pingpong_block", pingpong_block, false},
     {0},
 };
-const struct contestant contestant_futex = {.name = "futex", .skills = {skills}};
+extern const struct skill futex_shared[];
+const struct contestant contestant_futex = {.name = "futex", .skills = {skills, futex_shared}};

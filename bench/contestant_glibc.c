@@ -38,7 +38,8 @@ static const struct skill cond_skills[] = {
     {"pingpong_block", pingpong_block, false},
     {0},
 };
-const struct contestant contestant_glibc_cond = {.name = "glibc cond", .skills = {cond_skills}};
+extern const struct skill glibc_cond_shared[], glibc_sem_shared[];
+const struct contestant contestant_glibc_cond = {.name = "glibc cond", .skills = {cond_skills, glibc_cond_shared}};
 
 static sem_t to_pong, to_ping;
 
@@ -78,4 +79,4 @@ static const struct skill sem_skills[] = {
     {0},
 };
 const struct contestant contestant_glibc_sem = {
-    .name = "glibc sem", .skills = {sem_skills}, .open = sem_open_both, .close = sem_close_both};
+    .name = "glibc sem", .skills = {sem_skills, glibc_sem_shared}, .open = sem_open_both, .close = sem_close_both};

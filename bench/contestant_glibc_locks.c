@@ -87,5 +87,6 @@ static const struct skill skills[] = {
     {"barrier", barrier, false},
     {0},
 };
+extern const struct skill glibc_shared[];
 const struct contestant contestant_glibc = {
-    .name = "glibc", .skills = {skills}, .open = open_locks, .close = close_locks};
+    .name = "glibc", .skills = {skills, glibc_shared}, .open = open_locks, .close = close_locks};

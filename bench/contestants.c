@@ -3,12 +3,13 @@
 #include "bench.h"
 
 extern const struct contestant contestant_vigil, contestant_fence, contestant_cas, contestant_futex,
-    contestant_three_state, contestant_glibc, contestant_glibc_cond, contestant_glibc_sem, contestant_epoll,
-    contestant_nsync, contestant_absl, contestant_cxx, contestant_libuv, contestant_v8;
+    contestant_three_state, contestant_glibc, contestant_glibc_cond, contestant_glibc_sem, contestant_glibc_robust,
+    contestant_boost, contestant_epoll, contestant_socket, contestant_nsync, contestant_absl, contestant_cxx,
+    contestant_libuv, contestant_v8;
 
 const struct contestant *const contestants[] = {
-    &contestant_vigil,       &contestant_fence, &contestant_cas,        &contestant_futex,
-    &contestant_three_state, &contestant_glibc, &contestant_glibc_cond, &contestant_glibc_sem,
+    &contestant_vigil, &contestant_fence,      &contestant_cas,       &contestant_futex,        &contestant_three_state,
+    &contestant_glibc, &contestant_glibc_cond, &contestant_glibc_sem, &contestant_glibc_robust,
 #ifdef BENCH_HAVE_NSYNC
     &contestant_nsync,
 #endif
@@ -18,7 +19,10 @@ const struct contestant *const contestants[] = {
 #ifdef BENCH_HAVE_CXX20
     &contestant_cxx,
 #endif
-    &contestant_epoll,
+#ifdef BENCH_HAVE_BOOST
+    &contestant_boost,
+#endif
+    &contestant_epoll, &contestant_socket,
 #ifdef BENCH_HAVE_LIBUV
     &contestant_libuv,
 #endif

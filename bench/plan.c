@@ -8,6 +8,8 @@
  * "line": n asynchronous waiters in one line; the cost of registering the last tenth of them, of notifying all, of
  * running all callbacks. "lines": the same with a line for each. "cancel": a tenth of n in random order.
  * "mutex_contest": n threads; "mutex_waits": the same with a clock around each lock; "mutex_mixed": n and a loop.
+ * "shared_...": the same between processes. "owner_death": n holders are killed, one after the other; it is not
+ * repeated, as the worst of all is wanted.
  */
 const struct job jobs[] = {
     {"notify_nobody", 2000000, 15, {"notify_nobody"}},
@@ -47,6 +49,13 @@ const struct job jobs[] = {
     {"rwlock_read", 2000000, 15, {"rwlock_read_2"}},
     {"sem_uncontended", 2000000, 15, {"sem_uncontended"}},
     {"barrier", 5000, 15, {"barrier_2"}},
+    {"shared_notify_nobody", 2000000, 15, {"shared_notify_nobody"}},
+    {"shared_mutex_uncontended", 2000000, 15, {"shared_mutex_uncontended"}},
+    {"shared_mutex_contest", 2, 15, {"shared_mutex_contended_2"}},
+    {"shared_pingpong_block", 5000, 15, {"shared_pingpong_block"}},
+    {"shared_pingpong_async", 5000, 15, {"shared_pingpong_async"}},
+    {"shared_pingpong_async_run", 5000, 15, {"shared_pingpong_async_run"}},
+    {"owner_death", 200, 1, {"owner_death_recovery", "owner_death_worst"}},
 };
 const size_t job_count = sizeof jobs / sizeof *jobs;
 
@@ -83,6 +92,14 @@ const struct row rows[] = {
     {LOCKS, "rwlock_read_2", "ns", "lock and unlock for reading, two threads at once", false},
     {LOCKS, "sem_uncontended", "ns", "acquire and release", false},
     {LOCKS, "barrier_2", "ns", "two threads meet", false},
+    {PROCESSES, "shared_notify_nobody", "ns", "notify with no waiter, in memory that processes share", false},
+    {PROCESSES, "shared_mutex_uncontended", "ns", "lock and unlock a mutex there that nobody else wants", false},
+    {PROCESSES, "shared_mutex_contended_2", "M/s", "2 processes: 10 ns under the lock and 50 ns without it", true},
+    {PROCESSES, "shared_pingpong_block", "ns", "round trip of two processes that block", false},
+    {PROCESSES, "shared_pingpong_async", "ns", "round trip of a process that blocks and one with an epoll loop", false},
+    {PROCESSES, "shared_pingpong_async_run", "ns", "the same with vigil_agent_run for a loop", false},
+    {PROCESSES, "owner_death_recovery", "ms", "SIGKILL of the holder until the next one has the lock, of 200", false},
+    {PROCESSES, "owner_death_worst", "ms", "the longest of these", false},
 };
 const size_t row_count = sizeof rows / sizeof *rows;
 
@@ -121,6 +138,14 @@ const struct target targets[] = {
     {"rwlock_read_2", false, 1.0 / 2, "glibc", NULL, "at most half of glibc"},
     {"sem_uncontended", false, 1, "glibc", NULL, "ahead of glibc"},
     {"barrier_2", false, 1, "glibc", NULL, "ahead of glibc"},
+    {"shared_notify_nobody", false, 2, "vigil", "notify_nobody", "at most 2x the private one"},
+    {"shared_mutex_uncontended", false, 1.2, "vigil", "mutex_uncontended", "at most 1.2x the private one"},
+    {"shared_mutex_uncontended", false, 1 / 1.4, "glibc robust", NULL, "robust glibc at least 1.4x slower"},
+    {"shared_mutex_contended_2", true, 1, BEST_PEER, NULL, "at least the best peer's"},
+    {"shared_pingpong_block", false, 1.0 / 2, "futex", NULL, "at most half of raw shared futex"},
+    {"shared_pingpong_async", false, 1.3, "eventfd+epoll", NULL, "at most 1.3x eventfd+epoll"},
+    {"owner_death_recovery", false, 50, NULL, NULL, "at most 50 ms"},
+    {"owner_death_worst", false, 250, NULL, NULL, "at most 250 ms"},
 };
 const size_t target_count = sizeof targets / sizeof *targets;
 

@@ -52,14 +52,14 @@ void report_table(FILE *out) {
 
 void report_targets(FILE *out) {
     unsigned met = 0, judged = 0;
-    fprintf(out, "%-27s %-31s %9s  %9s\n", "target", "", "allowed", "vigil");
+    fprintf(out, "%-27s %-33s %9s  %9s\n", "target", "", "allowed", "vigil");
     for (size_t i = 0; i < target_count; i++) {
         double ours = result_of_row(targets[i].row, "vigil"), allowed = target_allows(&targets[i]);
         if (isnan(ours) || isnan(allowed)) continue;
         bool is_met = target_met(&targets[i], allowed);
         judged++;
         met += is_met;
-        fprintf(out, "%-27s %-31s ", targets[i].row, targets[i].text);
+        fprintf(out, "%-27s %-33s ", targets[i].row, targets[i].text);
         print_cell(out, allowed, 9);
         print_cell(out, ours, 11);
         fprintf(out, "  %s\n", is_met ? "met" : "MISSED");

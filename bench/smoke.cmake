@@ -8,7 +8,7 @@ execute_process(COMMAND ${BENCH} --quick --json ${OUT}/bench.json --svg ${OUT}/b
 
 file(READ ${OUT}/bench.json json)
 string(JSON count LENGTH "${json}")
-if(count LESS 32)
+if(count LESS 40)
     message(FATAL_ERROR "only ${count} rows in bench.json")
 endif()
 math(EXPR last "${count} - 1")

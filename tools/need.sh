@@ -52,6 +52,7 @@ look() {
         need optional libuv1-dev "a peer: libuv" has_header uv.h
         need optional libnsync-dev "a peer: nsync" has_header nsync.h
         need optional libabsl-dev "a peer: Abseil" has_header absl/base/config.h
+        need optional libboost-dev "a peer: Boost.Interprocess" has_header boost/version.hpp
         ;;
     esac
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # soak.sh - look longer than the tests do: random schedules in the simulator, stress with and without the thread
-# sanitizer, and fuzzing, a third of SOAK_MINUTES (10) each. Ends at the first failure and says how to repeat it.
+# sanitizer, and fuzzing, a third of SOAK_MINUTES (10) each; and 10,000 processes killed in a storm, which takes some
+# minutes more. Ends at the first failure and says how to repeat it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
@@ -23,6 +24,9 @@ scenarios=$($sim --list | sed '/^$/,$d' | wc -l)
 seed=$(date +%s)
 echo "Simulator: $scenarios scenarios, random schedules from seed $seed, $share_s s"
 $sim --random "$seed" --seconds $((share_s / scenarios + 1))
+
+echo "Storm: 10000 kills, seed $seed"
+build/release/test/storm/storm --kills 10000 --seed "$seed" --json build/storm.json
 
 build tsan
 for preset in release tsan; do

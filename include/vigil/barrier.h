@@ -17,6 +17,9 @@
  * An arrival counts until it is taken back, by a deadline, by vigil_cancel or by the end of the agent. Then the round
  * needs somebody else. Once a round is complete nothing can be taken back: VIGIL_OK it is, late deadline or not.
  *
+ * In a segment (segment.h) parties are of any of its processes. One that is killed, or ends, takes its arrivals with it.
+ * If it is killed while it completes a round, then the round is complete, and it may be that nobody is VIGIL_LAST.
+ *
  * The memory may be freed when every wait has come back: has returned, or its callback has begun.
  */
 #ifndef VIGIL_BARRIER_H
@@ -33,7 +36,7 @@ extern "C" {
 #endif
 
 typedef struct vigil_barrier {
-    uint32_t word;    /* the round, in the upper half, and how many have arrived for it */
+    uint32_t word;    /* the round, in the upper half, and, except in segments, how many have arrived for it */
     uint32_t parties; /* from 1 to 65535 */
 } vigil_barrier;
 

@@ -35,13 +35,25 @@
  *     2  locked, and somebody may wait
  *     3  unlocked, and reserved for the head of the line
  *     4  added to these: fair
- *     8  and above, added: how often a fair one has been reserved; of another, that somebody who has been called has yet
- *        to come, so that it need not call anybody else, and how often he has been passed by
+ *     8  added: in a segment, that its owner died; elsewhere, that somebody who has been called has yet to come, so that
+ *        it need not call anybody else
+ *     16 and above: the number of the process that holds it, if that has opened a segment (segment.h); while it is
+ *        reserved, since when; while somebody has yet to come, how often he has been passed by
  *
  * 0, 1 and 2 are the three states of the well-known futex lock. Others may use that lock on the same word, with
  * vigil_wait32 and vigil_notify, as long as they change it by compare-and-exchange, and not if it is fair. Where event
  * loops wait as well they had better notify everybody: a loop that is the only one to be woken may not run for a while.
  * To such a lock a mutex that is reserved, or for which somebody is coming, is neither free nor 2: it spins meanwhile.
+ * In a process that has opened a segment they cannot share a word: there it is not 1, or 2, but has the number.
+ *
+ * BETWEEN PROCESSES
+ *
+ * A mutex in a segment (segment.h) is the same for all the processes that have it open, and they wait in one line. If the
+ * process that holds it dies, or leaves the segment, the next one to take it is told VIGIL_OWNER_DIED instead of
+ * VIGIL_OK, at most some 50 ms later, wherever it waits. It holds the mutex then: what that protects may be half
+ * done, and it is for the new holder to make it good and say so, vigil_mutex_consistent. If it unlocks without having
+ * said so the next one is told VIGIL_OWNER_DIED too. It is processes that count: the end of a thread is not noticed.
+ * A process that is stopped keeps what it has.
  *
  * WHEN SOMETHING IS WRONG
  *
@@ -76,7 +88,7 @@ typedef struct vigil_mutex {
     { 4u }
 
 /*
- * vigil_mutex_lock - block until the lock is ours: VIGIL_OK.
+ * vigil_mutex_lock - block until the lock is ours: VIGIL_OK, or VIGIL_OWNER_DIED, see above.
  *
  * The timed form gives up after `timeout_ns` (VIGIL_TIMED_OUT), the trying one at once. VIGIL_CANCELLED if the memory
  * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ENULL,
@@ -86,6 +98,9 @@ typedef struct vigil_mutex {
  * touched any more; its memory may be freed when nobody else uses it, that is, when all who waited for it have come
  * back.
  *
+ * vigil_mutex_consistent - what it protects is in order again: VIGIL_OK. VIGIL_EINVAL if its owner has not died,
+ * VIGIL_ENOTHELD if nobody holds it.
+ *
  * vigil_mutex_is_locked - whether somebody holds it right now. To look at.
  *
  * Where nobody waits they are inline, and the address is not checked. Other languages, and who defines
@@ -93,15 +108,16 @@ typedef struct vigil_mutex {
  */
 VIGIL_API int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns);
 VIGIL_API int vigil_mutex_unlock_slowly(vigil_mutex *mutex);
+VIGIL_API int vigil_mutex_consistent(vigil_mutex *mutex);
 VIGIL_API int vigil_mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
                                          int64_t timeout_ns, vigil_callback *callback);
 
 /*
  * vigil_mutex_lock_async - the same without blocking, on the agent's thread.
  *
- * VIGIL_OK: the lock is ours already, and the callback is never called. VIGIL_TIMED_OUT: it is not free, and the
- * timeout is not above zero. VIGIL_PENDING: callback(&request->op, status) is called once, from the agent's dispatch:
- * VIGIL_OK, with the lock held, to be released by vigil_mutex_unlock then or later, on any thread; VIGIL_TIMED_OUT or
+ * VIGIL_OK, VIGIL_OWNER_DIED: the lock is ours already, and the callback is never called. VIGIL_TIMED_OUT: it is not
+ * free, and the timeout is not above zero. VIGIL_PENDING: callback(&request->op, status) is called once, from the
+ * agent's dispatch: VIGIL_OK or VIGIL_OWNER_DIED, with the lock held, to be released by vigil_mutex_unlock then or later, on any thread; VIGIL_TIMED_OUT or
  * VIGIL_CANCELLED, without it. A pending request can be cancelled at any time: vigil_cancel never comes too late.
  * Errors as in vigil_wait32_async.
  */
@@ -109,7 +125,8 @@ VIGIL_API int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request,
                                      vigil_callback *callback);
 
 /*
- * vigil_mutex_execute - call callback(&request->op, VIGIL_OK) with the lock held, and unlock when it has returned. If
+ * vigil_mutex_execute - call callback(&request->op, VIGIL_OK), or with VIGIL_OWNER_DIED, with the lock held, and unlock
+ * when it has returned. If
  * the mutex is free that happens here and now, and the answer is VIGIL_OK (on a free mutex nothing else matters, the
  * agent is not even looked at); if not, VIGIL_PENDING, and it happens in the agent's dispatch. After VIGIL_PENDING the
  * callback may also be called with VIGIL_TIMED_OUT or VIGIL_CANCELLED, without the lock. Other answers as of
@@ -138,8 +155,12 @@ static inline bool vigil_mutex_change(vigil_mutex *mutex, uint32_t from, uint32_
     return mutex && __atomic_compare_exchange_n(&mutex->word, &from, to, false, order, __ATOMIC_RELAXED);
 }
 
+static inline uint32_t vigil_mutex_ours(void) {
+    return 1u | __atomic_load_n(&vigil_holder, __ATOMIC_RELAXED);
+}
+
 static inline int vigil_mutex_lock_for(vigil_mutex *mutex, int64_t timeout_ns) {
-    if (vigil_mutex_change(mutex, 0, 1, __ATOMIC_ACQUIRE)) return VIGIL_OK;
+    if (vigil_mutex_change(mutex, 0, vigil_mutex_ours(), __ATOMIC_ACQUIRE)) return VIGIL_OK;
     return vigil_mutex_lock_slowly(mutex, timeout_ns);
 }
 
@@ -152,7 +173,7 @@ static inline int vigil_mutex_trylock(vigil_mutex *mutex) {
 }
 
 static inline int vigil_mutex_unlock(vigil_mutex *mutex) {
-    if (vigil_mutex_change(mutex, 1, 0, __ATOMIC_RELEASE)) return VIGIL_OK;
+    if (vigil_mutex_change(mutex, vigil_mutex_ours(), 0, __ATOMIC_RELEASE)) return VIGIL_OK;
     return vigil_mutex_unlock_slowly(mutex);
 }
 
@@ -164,7 +185,7 @@ static inline bool vigil_mutex_is_locked(const vigil_mutex *mutex) {
 static inline int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
                                       int64_t timeout_ns, vigil_callback *callback) {
     bool idle = request && callback && !(request->op.flags & 1u);
-    if (!idle || !vigil_mutex_change(mutex, 0, 1, __ATOMIC_ACQUIRE))
+    if (!idle || !vigil_mutex_change(mutex, 0, vigil_mutex_ours(), __ATOMIC_ACQUIRE))
         return vigil_mutex_execute_slowly(agent, request, mutex, timeout_ns, callback);
     callback(&request->op, VIGIL_OK);
     vigil_mutex_unlock(mutex);

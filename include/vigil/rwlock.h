@@ -27,6 +27,17 @@
  *     4   it is reserved for those in line who have been called
  *     8   a writer waits for the readers to leave: no new ones
  *     16  times the number of readers; those who only see that they have to wait are counted for a moment, too
+ *     2^31  in a segment: a process died while it was writing
+ *
+ * BETWEEN PROCESSES
+ *
+ * A lock in a segment (segment.h) is the same for all the processes that have it open, and they wait in one line. If a
+ * process dies, or leaves the segment, what it holds is given back, at most some 50 ms later. If it was writing, what
+ * the lock protects may be half done, and from then on whoever takes the lock is told VIGIL_OWNER_DIED instead of
+ * VIGIL_OK, readers and writers alike. They hold it then; one who writes is to make it good and say so,
+ * vigil_rwlock_consistent. A process can only unlock what it, on any of its threads, has locked. Each process that
+ * holds a lock, however often, counts as one who waits in the segment: if there is no room for that, VIGIL_ELIMIT, to
+ * one who has waited as well.
  */
 #ifndef VIGIL_RWLOCK_H
 #define VIGIL_RWLOCK_H
@@ -50,22 +61,27 @@ typedef struct vigil_rwlock {
     { 0u }
 
 /*
- * vigil_rwlock_read_lock, vigil_rwlock_write_lock - block until the lock is ours, to share or alone: VIGIL_OK.
+ * vigil_rwlock_read_lock, vigil_rwlock_write_lock - block until the lock is ours, to share or alone: VIGIL_OK, or
+ * VIGIL_OWNER_DIED, see above.
  *
  * The timed forms give up after `timeout_ns` (VIGIL_TIMED_OUT), the trying ones at once. VIGIL_CANCELLED if the memory
  * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ELIMIT
- * beyond 134,217,728 readers; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ * beyond 67,108,864 readers; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
- * vigil_rwlock_read_unlock, vigil_rwlock_write_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it in that way:
- * then nothing changes.
+ * vigil_rwlock_read_unlock, vigil_rwlock_write_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody, or in a segment nobody
+ * of this process, holds it in that way: then nothing changes.
  *
  * vigil_rwlock_downgrade - from writing to reading, and no other writer comes in between: VIGIL_OK. Readers at the head
  * of the line are let in. VIGIL_ENOTHELD as above.
+ *
+ * vigil_rwlock_consistent - what it protects, and we hold to write, is in order again: VIGIL_OK. VIGIL_EINVAL if nobody
+ * has died while writing, VIGIL_ENOTHELD as above.
  *
  * Where nobody waits they are inline, and the address is not checked. Other languages, and who defines
  * VIGIL_NO_INLINE, find them in the library too.
  */
 VIGIL_API int vigil_rwlock_downgrade(vigil_rwlock *lock);
+VIGIL_API int vigil_rwlock_consistent(vigil_rwlock *lock);
 
 VIGIL_API int vigil_rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns);
 /* The same for one who has been counted as a reader, but may not be one yet. */
@@ -77,11 +93,11 @@ VIGIL_API int vigil_rwlock_write_unlock_slowly(vigil_rwlock *lock);
 /*
  * vigil_rwlock_read_lock_async, vigil_rwlock_write_lock_async - the same without blocking, on the agent's thread.
  *
- * VIGIL_OK: the lock is ours already, and the callback is never called. VIGIL_TIMED_OUT: it is not to be had, and the
- * timeout is not above zero. VIGIL_PENDING: callback(&request->op, status) is called once, from the agent's dispatch:
- * VIGIL_OK, with the lock held, to be unlocked then or later, on any thread; VIGIL_TIMED_OUT or VIGIL_CANCELLED,
- * without it. A pending request can be cancelled at any time: vigil_cancel never comes too late. Errors as above and as
- * in vigil_wait32_async.
+ * VIGIL_OK, VIGIL_OWNER_DIED: the lock is ours already, and the callback is never called. VIGIL_TIMED_OUT: it is not to
+ * be had, and the timeout is not above zero. VIGIL_PENDING: callback(&request->op, status) is called once, from the
+ * agent's dispatch: VIGIL_OK or VIGIL_OWNER_DIED, with the lock held, to be unlocked then or later, on any thread;
+ * VIGIL_TIMED_OUT, VIGIL_CANCELLED or, in a segment, VIGIL_ELIMIT, without it. A pending request can be cancelled at
+ * any time: vigil_cancel never comes too late. Errors as above and as in vigil_wait32_async.
  */
 VIGIL_API int vigil_rwlock_read_lock_async(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock,
                                            int64_t timeout_ns, vigil_callback *callback);
@@ -99,14 +115,21 @@ VIGIL_API int vigil_rwlock_write_trylock(vigil_rwlock *lock);
 VIGIL_API int vigil_rwlock_write_unlock(vigil_rwlock *lock);
 #else
 
+/* The lock may be in a segment: there it is not for these to change it. */
+static inline bool vigil_rwlock_may_be_shared(void) {
+    return __atomic_load_n(&vigil_holder, __ATOMIC_RELAXED) != 0;
+}
+
 static inline bool vigil_rwlock_change(vigil_rwlock *lock, uint32_t from, uint32_t to, int order) {
+    if (!lock || vigil_rwlock_may_be_shared()) return false;
     return __atomic_compare_exchange_n(&lock->word, &from, to, false, order, __ATOMIC_RELAXED);
 }
 
 /* Counted first, then asked: among readers that never fails, however many come at once. Who only tries is not counted
  * in error, lest those who try again and again keep a writer out. */
 static inline int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
-    const uint32_t not_now = 1u | 4u | 8u | 1u << 31;
+    const uint32_t not_now = 1u | 4u | 8u | 1u << 30;
+    if (vigil_rwlock_may_be_shared()) return vigil_rwlock_read_lock_slowly(lock, timeout_ns);
     if (lock && !(__atomic_fetch_add(&lock->word, 16u, __ATOMIC_ACQUIRE) & not_now)) return VIGIL_OK;
     return vigil_rwlock_read_lock_miscounted(lock, timeout_ns);
 }
@@ -120,7 +143,8 @@ static inline int vigil_rwlock_read_trylock(vigil_rwlock *lock) {
 }
 
 static inline int vigil_rwlock_read_unlock(vigil_rwlock *lock) {
-    uint32_t seen = lock ? __atomic_load_n(&lock->word, __ATOMIC_RELAXED) : 0;
+    bool simple = lock && !vigil_rwlock_may_be_shared();
+    uint32_t seen = simple ? __atomic_load_n(&lock->word, __ATOMIC_RELAXED) : 0;
     while (seen >= 16u && !(seen & 2u)) {
         if (__atomic_compare_exchange_n(&lock->word, &seen, seen - 16u, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
             return VIGIL_OK;
@@ -129,7 +153,7 @@ static inline int vigil_rwlock_read_unlock(vigil_rwlock *lock) {
 }
 
 static inline int vigil_rwlock_write_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
-    if (lock && vigil_rwlock_change(lock, 0, 1u, __ATOMIC_ACQUIRE)) return VIGIL_OK;
+    if (vigil_rwlock_change(lock, 0, 1u, __ATOMIC_ACQUIRE)) return VIGIL_OK;
     return vigil_rwlock_write_lock_slowly(lock, timeout_ns);
 }
 
@@ -142,7 +166,7 @@ static inline int vigil_rwlock_write_trylock(vigil_rwlock *lock) {
 }
 
 static inline int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
-    if (lock && vigil_rwlock_change(lock, 1u, 0, __ATOMIC_RELEASE)) return VIGIL_OK;
+    if (vigil_rwlock_change(lock, 1u, 0, __ATOMIC_RELEASE)) return VIGIL_OK;
     return vigil_rwlock_write_unlock_slowly(lock);
 }
 #endif

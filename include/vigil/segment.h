@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil/segment.h - segments: buffers that several processes share.
+ * vigil/segment.h - segments: buffers that several processes share, with the lines and locks in them.
  *
  * A segment is a vigil_buffer like any other: views, atomics and the functions of vigil/memory.h work on it. Its bytes
  * are in a file in memory, which every process maps that opens it by name or by a descriptor:
@@ -15,13 +15,34 @@
  *
  * The file stays until it is unlinked and the last process has left, or the machine is switched off.
  *
- * So far it is memory that is shared, with checked atomics on it. The lines of vigil/wait.h and the locks are still
- * each process's own: a wait on a segment's word is not ended by another process's vigil_notify.
+ * Every word in it may be waited on (vigil/wait.h), and every lock may be put into it: nothing needs to be said, the
+ * library knows by the address. Threads and event loops of all its processes stand in one line, first come, first
+ * served. A condition and its mutex must be in the same segment. How many may wait at once, all processes together, is
+ * decided when the segment is made; beyond that a wait answers VIGIL_ELIMIT, as soon as others have ended it does not.
  *
  * MEMBERS. A process that opens a segment is a member of it, until it destroys the buffer, ends, is killed or executes
  * another program. The others learn which, reliably: a process that is merely stopped is still a member. To open a
  * segment that this process has open already answers the same buffer; then it is to be destroyed as many times. A
- * process may have 64 segments open.
+ * process may have 64 segments open. While any of its threads or event loops still waits in a segment,
+ * vigil_buffer_destroy answers VIGIL_EBUSY and does nothing.
+ *
+ * DEATH. A member may be killed at any moment, in the middle of any function of this library too. Then, within some
+ * 50 ms, without anybody having to call anything:
+ *
+ *     its places in the lines are gone, and the order of the others is as it was;
+ *     a notification that it had been given, and had not returned with, goes to the next in line;
+ *     a mutex that it held goes to the next with VIGIL_OWNER_DIED (mutex.h);
+ *     what it held of a read-write lock is given back, and if it was writing the next one is told (rwlock.h);
+ *     permits that it had of a semaphore whose permits are leased come back (sem.h);
+ *     its arrival at a barrier is taken back; a once whose function it was running has failed.
+ *
+ * The same goes for a member that leaves with locks held. If it comes back while it has had another segment open all the
+ * time it has them again. A process that has waited in a segment has a thread of the library's, which handles no
+ * signals, sleeps until it is needed, and ends when the segment is closed.
+ *
+ * What is not offered: to notice the end of a thread, as opposed to its process; anything across a restart of
+ * the machine; priority inheritance. A member that is stopped (SIGSTOP, a debugger) in the few instructions in which it
+ * changes a line keeps the others waiting who want to change the same one: it is not dead.
  *
  * FORK. The child is no member, and what it inherited is dead for it: views, atomics and vigil_buffer_grow answer
  * VIGIL_EFORKED, the length is 0, the data null, and an address kept from before the fork is a fault. It destroys the
@@ -31,8 +52,9 @@
  * file system has none left would be a fault; anonymous ones use memory for the pages that are touched. Hence
  * vigil_buffer_grow may also answer VIGIL_ENOMEM, or VIGIL_ESYSTEM.
  *
- * TRUST. The members of a segment trust each other: any of them can write anything into it. What is not a segment,
- * or not a whole one, is refused, each with an error of its own:
+ * TRUST. The members of a segment trust each other: any of them can write anything into it. What members have left behind
+ * who are all gone is not trusted, apart from the user's bytes. What is not a segment, or not a whole one, is refused,
+ * each with an error of its own:
  *
  *     VIGIL_EFOREIGN     not a file of this library's, or not a file at all
  *     VIGIL_ETRUNCATED   a part of it is missing
@@ -40,6 +62,9 @@
  *     VIGIL_EVERSION     made by a version of the library that has another format
  *     VIGIL_EMACHINE     made by a program with another word size or byte order
  *     VIGIL_EOWNER       owned by another user
+ *
+ * COMPATIBILITY. The format of the file has a number, which changes with every change of the format; programs with another
+ * number are refused (VIGIL_EVERSION). While the library's major version is 0, any minor version may change it.
  *
  * Needs Linux with /proc and, for names, /dev/shm.
  */
@@ -58,7 +83,7 @@ extern "C" {
 typedef struct vigil_segment_options {
     uint64_t length;     /* in bytes, all zero at first; default 4096 */
     uint64_t max_length; /* that it may grow to; default: length */
-    uint32_t waiters;    /* how many may wait on its words at once; default 1024, at most 2^20 */
+    uint32_t waiters;    /* how many may wait in it at once; default 1024, at most 2^20 */
     uint32_t members;    /* how many processes may have it open at once; default 64, at most 4096 */
     unsigned mode;       /* who may open it, as for chmod(2), to read and write in any case; default 0600 */
 } vigil_segment_options;

@@ -25,7 +25,18 @@
  *     1  somebody may wait: who releases permits looks at the line
  *     2  the permits are reserved for those in line who have been called
  *     4  the permits are saved for the head of the line, which needs more than there are
- *     8  times the number of permits
+ *     8  the permits are leased
+ *     16 times the number of permits
+ *
+ * BETWEEN PROCESSES
+ *
+ * A semaphore in a segment (segment.h) is the same for all the processes that have it open, and they wait in one line.
+ * If a process dies that has acquired permits, they are gone with it: nobody knows whose they were. Unless the
+ * semaphore begins as VIGIL_SEM_LEASED(n): then permits that a process has acquired and not released when it dies, or
+ * leaves the segment, come back, at most some 50 ms later. So a process can only release what it, on any of its
+ * threads, has acquired. Each process that has any permits of such a semaphore counts as one who waits in the segment:
+ * if there is no room for that, VIGIL_ELIMIT, to one who has waited as well. In memory that is not a segment's, leased
+ * permits are like others.
  */
 #ifndef VIGIL_SEM_H
 #define VIGIL_SEM_H
@@ -45,9 +56,11 @@ typedef struct vigil_sem {
     uint32_t word;
 } vigil_sem;
 
-#define VIGIL_SEM_MAX 0x1fffffffu
+#define VIGIL_SEM_MAX 0xfffffffu
 #define VIGIL_SEM_INIT(permits)                                                                                        \
-    { (uint32_t)(permits) << 3 }
+    { (uint32_t)(permits) << 4 }
+#define VIGIL_SEM_LEASED(permits)                                                                                      \
+    { (uint32_t)(permits) << 4 | 8u }
 
 /*
  * vigil_sem_acquire - block until `permits` are ours: VIGIL_OK.
@@ -58,7 +71,8 @@ typedef struct vigil_sem {
  * VIGIL_ELIMIT as in vigil_wait32.
  *
  * vigil_sem_release - VIGIL_OK. VIGIL_ERANGE if that would be more than VIGIL_SEM_MAX in all: then nothing changes.
- * VIGIL_EINVAL, VIGIL_ENULL, VIGIL_EMISALIGNED as above.
+ * VIGIL_ENOTHELD if they are leased and this process has fewer: the same. VIGIL_EINVAL, VIGIL_ENULL, VIGIL_EMISALIGNED
+ * as above.
  *
  * vigil_sem_value - how many permits there are right now. To look at.
  *
@@ -73,9 +87,9 @@ VIGIL_API int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits);
  *
  * VIGIL_OK: the permits are ours already, and the callback is never called. VIGIL_TIMED_OUT: there are too few, and the
  * timeout is not above zero. VIGIL_PENDING: callback(&request->op, status) is called once, from the agent's dispatch:
- * VIGIL_OK, with the permits, to be released then or later, on any thread; VIGIL_TIMED_OUT or VIGIL_CANCELLED, without
- * them. A pending request can be cancelled at any time: vigil_cancel never comes too late. Errors as above and as in
- * vigil_wait32_async.
+ * VIGIL_OK, with the permits, to be released then or later, on any thread; VIGIL_TIMED_OUT, VIGIL_CANCELLED or, if they
+ * are leased, VIGIL_ELIMIT, without them. A pending request can be cancelled at any time: vigil_cancel never comes too
+ * late. Errors as above and as in vigil_wait32_async.
  */
 VIGIL_API int vigil_sem_acquire_async(vigil_agent *agent, vigil_request *request, vigil_sem *sem, uint32_t permits,
                                       int64_t timeout_ns, vigil_callback *callback);
@@ -94,8 +108,8 @@ static inline bool vigil_sem_change(vigil_sem *sem, uint32_t from, uint32_t to, 
 
 static inline int vigil_sem_acquire_for(vigil_sem *sem, uint32_t permits, int64_t timeout_ns) {
     uint32_t seen = sem ? __atomic_load_n(&sem->word, __ATOMIC_RELAXED) : 0;
-    bool enough = permits && permits <= seen >> 3 && !(seen & 6u);
-    if (enough && vigil_sem_change(sem, seen, seen - (permits << 3), __ATOMIC_ACQUIRE)) return VIGIL_OK;
+    bool enough = permits && permits <= seen >> 4 && !(seen & 14u);
+    if (enough && vigil_sem_change(sem, seen, seen - (permits << 4), __ATOMIC_ACQUIRE)) return VIGIL_OK;
     return vigil_sem_acquire_slowly(sem, permits, timeout_ns);
 }
 
@@ -109,13 +123,13 @@ static inline int vigil_sem_tryacquire(vigil_sem *sem, uint32_t permits) {
 
 static inline int vigil_sem_release(vigil_sem *sem, uint32_t permits) {
     uint32_t seen = sem ? __atomic_load_n(&sem->word, __ATOMIC_RELAXED) : 1u;
-    bool simple = permits && permits <= VIGIL_SEM_MAX - (seen >> 3) && !(seen & 1u);
-    if (simple && vigil_sem_change(sem, seen, seen + (permits << 3), __ATOMIC_RELEASE)) return VIGIL_OK;
+    bool simple = permits && permits <= VIGIL_SEM_MAX - (seen >> 4) && !(seen & 9u);
+    if (simple && vigil_sem_change(sem, seen, seen + (permits << 4), __ATOMIC_RELEASE)) return VIGIL_OK;
     return vigil_sem_release_slowly(sem, permits);
 }
 
 static inline uint32_t vigil_sem_value(const vigil_sem *sem) {
-    return sem ? __atomic_load_n(&sem->word, __ATOMIC_RELAXED) >> 3 : 0;
+    return sem ? __atomic_load_n(&sem->word, __ATOMIC_RELAXED) >> 4 : 0;
 }
 #endif
 

@@ -12,6 +12,8 @@
 #ifndef VIGIL_STATUS_H
 #define VIGIL_STATUS_H
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -30,6 +32,8 @@ extern "C" {
     X(PENDING, 3, "pending", "started; the callback will be called exactly once")                                 \
     X(CANCELLED, 4, "cancelled", "ended by vigil_forget or by the end of its agent")                              \
     X(LAST, 5, "last", "done, and it was this call that completed the barrier's round")                           \
+    X(OWNER_DIED, 6, "owner-died",                                                                                \
+      "ours, but its last holder died with it; make good what it guards, then say that it is consistent")         \
     X(ENULL, -1, "null-pointer", "an address or pointer that is needed was null")                                 \
     X(EMISALIGNED, -2, "misaligned", "the address is not a multiple of the word's size; align the word")          \
     X(ECOUNT, -3, "negative-count", "a count was negative; pass VIGIL_ALL to notify everybody")                   \
@@ -62,13 +66,18 @@ extern "C" {
     X(EMACHINE, -27, "other-machine",                                                                             \
       "made with another word size or byte order; build all programs for the same machine")                       \
     X(EOWNER, -28, "other-owner",                                                                                 \
-      "another user owns it; have them give it a mode for others and pass a descriptor, or choose another name")
+      "another user owns it; have them give it a mode for others and pass a descriptor, or choose another name")  \
+    X(EBUSY, -29, "busy",                                                                                         \
+      "something of this process still waits in the segment; end or cancel that before destroying the buffer")
 
 enum vigil_status {
 #define VIGIL_STATUS_ENUMERATOR(name, number, text, meaning) VIGIL_##name = number,
     VIGIL_STATUS_MAP(VIGIL_STATUS_ENUMERATOR)
 #undef VIGIL_STATUS_ENUMERATOR
 };
+
+/* Zero until this process opens a segment: then its number, where it stands in a mutex. For the inline functions. */
+VIGIL_API extern uint32_t vigil_holder;
 
 /* The status's name as a short text, "timed-out" say; "unknown" for a number that is no status. */
 VIGIL_API const char *vigil_status_name(int status);

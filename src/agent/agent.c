@@ -76,7 +76,7 @@ static void deliver(vigil_agent *agent, uint32_t index) {
         tsan_acquire(agent);
         function(agent, argument);
     } else if (slot->owner == SLOT_ORPHAN) {
-        slot_release(agent->lot, index);
+        agent_slot_release(agent, index);
         agent->pending--;
     } else {
         complete(agent, (vigil_op *)(uintptr_t)slot->owner, (int)slot->state);
@@ -108,7 +108,7 @@ static int64_t expire(vigil_agent *agent) {
          !agent_forked(agent) && (op = timers_due(&agent->timers, now_ns + (BUG(early_deadline) ? 1 : 0)));) {
         prefetch_next(agent);
         bool leaves = op->slot && !(op->flags & OP_PLACE);
-        if (leaves && !lot_leave(agent->lot, op->slot, op->address)) continue; /* notified: that is in the mail */
+        if (leaves && !agent_leave(agent, op)) continue; /* notified: that is in the mail */
         complete(agent, op, VIGIL_TIMED_OUT);
         expired++;
     }
@@ -286,7 +286,7 @@ static void cancel_pending(vigil_agent *agent) {
         struct slot *slot = &lot->slots[index];
         if (prim_load_relaxed(&slot->seat) != agent->seat.number || slot->owner == SLOT_ORPHAN) continue;
         vigil_op *op = (vigil_op *)(uintptr_t)slot->owner;
-        if (lot_leave(lot, index, op->address)) complete(agent, op, VIGIL_CANCELLED);
+        if (agent_leave(agent, op)) complete(agent, op, VIGIL_CANCELLED);
     }
 }
 

@@ -65,10 +65,26 @@ void agent_free(vigil_agent *agent);
 int agent_check_start(const vigil_agent *agent, const vigil_op *op, const struct word *word, vigil_callback *callback);
 
 /* What vigil_wait32_async does once that has been checked. */
-int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns, vigil_callback *callback);
+int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns, vigil_callback *callback,
+               enum slot_kind kind);
 
 /* The part of it that joins the line, with a slot: false if the word differs. */
-bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t slot, const struct word *word);
+bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t slot, const struct word *word, enum slot_kind kind);
+
+/*
+ * A slot of the agent's lot, for one who is to wait for what is at that address; zero: none is to be had. If that is in a
+ * segment there is another slot with it, which will be in line there (lot/shared.h): agent_place answers which.
+ */
+uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address);
+void agent_slot_release(vigil_agent *agent, uint32_t slot);
+struct agent_place {
+    struct lot *lot;
+    uint32_t slot;
+};
+struct agent_place agent_place(const vigil_agent *agent, uint32_t slot);
+
+/* As lot_leave. */
+bool agent_leave(vigil_agent *agent, const vigil_op *op);
 
 /* Begin and end an operation's being pending. It may have a slot (else 0) and a timer. */
 void agent_begin(vigil_agent *agent, vigil_op *op);

@@ -4,6 +4,7 @@
 
 #include "agent.h"
 #include "check.h"
+#include "lot/shared.h"
 
 void agent_begin(vigil_agent *agent, vigil_op *op) {
     op->flags = OP_PENDING | OP_REFERENCED;
@@ -14,7 +15,7 @@ void agent_begin(vigil_agent *agent, vigil_op *op) {
 void agent_end(vigil_agent *agent, vigil_op *op) {
     assert(op->flags & OP_PENDING);
     if (op->timer_link) timers_remove(&agent->timers, op);
-    if (op->slot) slot_release(agent->lot, op->slot);
+    if (op->slot) agent_slot_release(agent, op->slot);
     agent->pending--;
     if (op->flags & OP_REFERENCED) agent->pending_referenced--;
     op->flags = op->flags & OP_REFERENCED ? 0 : OP_UNREFERENCED;
@@ -29,13 +30,55 @@ int agent_check_start(const vigil_agent *agent, const vigil_op *op, const struct
     return op->flags & OP_PENDING ? VIGIL_EINUSE : VIGIL_OK;
 }
 
-bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct word *word) {
-    struct slot *slot = &agent->lot->slots[index];
-    slot->owner = (uint64_t)(uintptr_t)op;
-    slot->began_ns = slot->argument = 0;
-    slot->state = SLOT_WAITING;
-    prim_store_relaxed(&slot->seat, agent->seat.number);
-    return lot_join(agent->lot, index, word);
+uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address) {
+    struct lot *lot = lot_for(address);
+    uint32_t index = lot ? slot_acquire(agent->lot) : 0;
+    if (!index || lot == agent->lot) return index;
+    uint32_t in_line = slot_acquire(lot);
+    if (in_line) {
+        struct slot *slot = &agent->lot->slots[index];
+        slot->kind = SLOT_AWAY;
+        slot->argument = in_line;
+        slot->began_ns = (uint64_t)(uintptr_t)lot;
+        slot->state = SLOT_WAITING;
+        lot->slots[in_line].owner = segment_self(lot->share->segment);
+        prim_store_relaxed(&lot->slots[in_line].outcome, index);
+        return index;
+    }
+    slot_release(agent->lot, index);
+    return 0;
+}
+
+struct agent_place agent_place(const vigil_agent *agent, uint32_t index) {
+    const struct slot *slot = &agent->lot->slots[index];
+    if (slot->kind != SLOT_AWAY) return (struct agent_place){agent->lot, index};
+    return (struct agent_place){(struct lot *)(uintptr_t)slot->began_ns, (uint32_t)slot->argument};
+}
+
+void agent_slot_release(vigil_agent *agent, uint32_t index) {
+    struct agent_place place = agent_place(agent, index);
+    agent->lot->slots[index].kind = SLOT_PLAIN;
+    if (place.lot != agent->lot) slot_release(place.lot, place.slot);
+    slot_release(agent->lot, index);
+}
+
+bool agent_leave(vigil_agent *agent, const vigil_op *op) {
+    struct agent_place place = agent_place(agent, op->slot);
+    return lot_leave(place.lot, place.slot, (const void *)(uintptr_t)op->address);
+}
+
+bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct word *word, enum slot_kind kind) {
+    struct agent_place place = agent_place(agent, index);
+    struct slot *slot = &place.lot->slots[place.slot], *own = &agent->lot->slots[index];
+    own->owner = (uint64_t)(uintptr_t)op;
+    prim_store_relaxed(&own->seat, agent->seat.number);
+    slot_begin(slot, kind);
+    slot->argument = 0;
+    if (slot != own) {
+        prim_store_relaxed(&slot->seat, agent->seat.number);
+        prim_store_relaxed(&slot->outcome, index);
+    }
+    return lot_join(place.lot, place.slot, word);
 }
 
 void agent_start_timer(vigil_agent *agent, vigil_op *op, uint64_t now_ns) {
@@ -51,19 +94,19 @@ static void start_timer(vigil_agent *agent, vigil_op *op, int64_t timeout_ns) {
     agent_start_timer(agent, op, now_ns);
 }
 
-int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns,
-               vigil_callback *callback) {
+int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns, vigil_callback *callback,
+               enum slot_kind kind) {
     if (word_differs(word)) return VIGIL_NOT_EQUAL;
     if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
-    uint32_t slot = slot_acquire(agent->lot);
+    uint32_t slot = agent_slot_acquire(agent, word->address);
     if (!slot) return VIGIL_ELIMIT;
-    if (!agent_join(agent, op, slot, word)) {
-        slot_release(agent->lot, slot);
+    if (!agent_join(agent, op, slot, word, kind)) {
+        agent_slot_release(agent, slot);
         return VIGIL_NOT_EQUAL;
     }
     op->callback = callback;
     op->agent = agent;
-    op->address = key_of(word->address);
+    op->address = (uint64_t)(uintptr_t)word->address;
     op->slot = slot;
     start_timer(agent, op, timeout_ns);
     agent_begin(agent, op);
@@ -73,7 +116,7 @@ int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, int64_
 static int wait_async(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns,
                       vigil_callback *callback) {
     int error = agent_check_start(agent, op, word, callback);
-    return error ? error : agent_wait(agent, op, word, timeout_ns, callback);
+    return error ? error : agent_wait(agent, op, word, timeout_ns, callback, SLOT_PLAIN);
 }
 
 int vigil_wait32_async(vigil_agent *agent, vigil_op *op, const volatile void *address, uint32_t expected,
@@ -96,7 +139,7 @@ int vigil_cancel(vigil_op *op) {
     if (error) return error;
     if (op->slot) {
         lot_leave_soon(op->agent->lot, op->slot);
-        if (!lot_leave(op->agent->lot, op->slot, op->address) && !BUG(cancel_loses)) return VIGIL_ETOOLATE;
+        if (!agent_leave(op->agent, op) && !BUG(cancel_loses)) return VIGIL_ETOOLATE;
     }
     bool request = op->flags & OP_REQUEST;
     if (!(op->flags & OP_PLACE)) agent_end(op->agent, op);

@@ -23,7 +23,7 @@ static void serve_agent(void *started) {
 /* What it is to do first is what is posted first. */
 static int start_thread(vigil_worker *worker, vigil_function *main, void *argument) {
     int error = main ? vigil_agent_post(worker->agent, main, argument) : VIGIL_OK;
-    if (!error && !prim_thread_start(&worker->thread, serve_agent, worker)) error = VIGIL_ESYSTEM;
+    if (!error && !prim_thread_start(&worker->thread, serve_agent, worker, false)) error = VIGIL_ESYSTEM;
     if (error) agent_free(worker->agent);
     return error;
 }

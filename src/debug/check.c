@@ -159,7 +159,7 @@ static void on_thread_exit(struct prim_thread *thread) {
             free(hold);
         }
     }
-    word_unlock(&known.gate, 0);
+    word_unlock(&known.gate, false);
 }
 
 /* Anybody may have been inside the gate when we forked: so all begins anew, and the memory is lost. */
@@ -178,7 +178,7 @@ static void enter(void) {
 }
 
 static void leave(const struct report *report) {
-    word_unlock(&known.gate, 0);
+    word_unlock(&known.gate, false);
     if (report) tell(report);
 }
 
@@ -393,7 +393,7 @@ static int acquire(void *lock, bool shared, int64_t timeout_ns, struct site site
         if (waits_for_itself(lock, site)) return VIGIL_EDEADLOCK;
         status = take(lock, timeout_ns);
     }
-    if (status == VIGIL_OK) note_hold(lock, shared, false, site);
+    if (lock_is_ours(status)) note_hold(lock, shared, false, site);
     return status;
 }
 
@@ -417,23 +417,23 @@ static struct site site_of(const vigil_request *request) {
     return (struct site){request->second, (int)request->argument};
 }
 
-static void call_back(vigil_request *request, vigil_mutex *mutex, vigil_callback *callback, bool loose,
+static void call_back(vigil_request *request, int status, vigil_mutex *mutex, vigil_callback *callback, bool loose,
                       struct site site) {
     note_hold(mutex, false, loose, site);
-    callback(&request->op, VIGIL_OK); /* after which the request may be gone */
+    callback(&request->op, status); /* after which the request may be gone */
     enter();
     struct hold **link = link_of(mutex, prim_self());
     if (*link && (*link)->loose == loose) strike_off(link);
     leave(NULL);
 }
 
-static void granted(vigil_request *request) {
-    call_back(request, request->object, request->callback, true, site_of(request));
+static void granted(vigil_request *request, int status) {
+    call_back(request, status, request->object, request->callback, true, site_of(request));
 }
 
-static void granted_to_execute(vigil_request *request) {
+static void granted_to_execute(vigil_request *request, int status) {
     vigil_mutex *mutex = request->object;
-    call_back(request, mutex, request->callback, false, site_of(request));
+    call_back(request, status, mutex, request->callback, false, site_of(request));
     vigil_mutex_unlock(mutex);
 }
 
@@ -451,7 +451,7 @@ static int start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
 int vigil_check_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                                  vigil_callback *callback, const char *file, int line) {
     int status = start(agent, request, mutex, timeout_ns, callback, &locking, (struct site){file, line});
-    if (status == VIGIL_OK) {
+    if (lock_is_ours(status)) {
         enter();
         strike_off_stale(mutex, false);
         leave(NULL);
@@ -463,7 +463,7 @@ int vigil_check_mutex_execute_later(vigil_agent *agent, vigil_request *request, 
                                     vigil_callback *callback, const char *file, int line) {
     struct site site = {file, line};
     int status = start(agent, request, mutex, timeout_ns, callback, &locking, site);
-    if (status == VIGIL_OK) call_back(request, mutex, callback, true, site);
+    if (lock_is_ours(status)) call_back(request, status, mutex, callback, true, site);
     return status;
 }
 
@@ -471,11 +471,10 @@ int vigil_check_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_
                               vigil_callback *callback, const char *file, int line) {
     struct site site = {file, line};
     bool idle = request && callback && !(request->op.flags & OP_PENDING);
-    int status = idle && vigil_mutex_trylock(mutex) == VIGIL_OK
-                     ? VIGIL_OK
-                     : start(agent, request, mutex, timeout_ns, callback, &executing, site);
-    if (status == VIGIL_OK) {
-        call_back(request, mutex, callback, false, site);
+    int status = idle ? vigil_mutex_trylock(mutex) : VIGIL_TIMED_OUT;
+    if (!lock_is_ours(status)) status = start(agent, request, mutex, timeout_ns, callback, &executing, site);
+    if (lock_is_ours(status)) {
+        call_back(request, status, mutex, callback, false, site);
         vigil_mutex_unlock(mutex);
     }
     return status;
@@ -490,7 +489,7 @@ int vigil_check_cond_wait(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_
     bool held = note_release(mutex, false, site, &was);
     note_order(mutex, site);
     int status = vigil_cond_wait_for(cond, mutex, timeout_ns);
-    if (status == VIGIL_OK || status == VIGIL_TIMED_OUT) note_hold(mutex, false, false, site);
+    if (lock_is_ours(status) || status == VIGIL_TIMED_OUT) note_hold(mutex, false, false, site);
     else if (held && status != VIGIL_CANCELLED) note_hold(mutex, false, was.loose, was.site);
     return status;
 }

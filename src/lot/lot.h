@@ -2,9 +2,10 @@
 /*
  * lot.h - the lines.
  *
- * A lot is a table of lines: buckets, found by a hash of the key, and slots, one for each waiter. A key is an address.
- * The links are slot numbers (0 is none), not pointers, so that the same code can serve a lot in memory that several
- * processes map at different addresses.
+ * A lot is a table of lines: buckets, found by a hash of the key, and slots, one for each waiter. There is one for the
+ * memory of this process alone, where a key is an address, and one in each segment, for the words in it, where a key is
+ * the offset in the segment's file. The links are slot numbers (0 is none), not pointers: processes map a segment
+ * at different addresses. What is different in a segment, because processes are killed, is in shared.h.
  *
  *     bucket          one line of waiters per key                    each waiter a slot
  *     +------+  line  +------+ next  +------+ next  +------+
@@ -18,20 +19,19 @@
  *
  * WHO MAY TOUCH WHAT
  *
- * The bucket's word is its lock and its count of waiters at once: bit 0 LOCKED, bit 1 SLEEPERS (somebody may sleep
- * until it is unlocked; never without LOCKED), above them the number of slots in the bucket's lines. It changes only by
- * CAS. The word is zero exactly when nobody is in line and nobody is inside: that is all a notifier needs to look at.
+ * The bucket's word is its lock, and says whether anybody is in line there (word_lock.h). It is zero exactly when nobody
+ * is in line and nobody is inside: that is all a notifier needs to look at.
  *
- * The lock guards the bucket's `line` and, of every slot in its lines: key, next, prev, tail, next_line, began_ns and
- * argument. A slot is in line from lot_join until, under the lock, exactly one of lot_leave (its own waiter: deadline,
- * cancel) or lot_take, lot_call, lot_move (anyone: notification, forget, a lock's release, a condition's signal) takes
- * it out and so decides its fate; or lot_move puts it into another line, under the locks of both buckets, which are
- * always taken in the order of their addresses. `key` is zero outside of a line: that is how the other side learns,
- * under the lock, that it came too late.
+ * The lock guards the bucket's `line` and, of every slot in its lines: key, next, prev, tail, next_line, began_ns, kind
+ * and argument. A slot is in line from lot_join until, under the lock, exactly one of lot_leave (its own waiter:
+ * deadline, cancel) or lot_take, lot_call, lot_move (anyone: notification, forget, a lock's release, a condition's
+ * signal) takes it out and so decides its fate; or lot_move puts it into another line, under the locks of both buckets,
+ * which are always taken in the order of their addresses. A slot is in line for `key` while that is not zero and
+ * `state` is undecided: that is how the other side learns, under the lock, that it came too late.
  *
  * Outside of a line a slot belongs to whoever took it out: to its waiter again, or, from lot_take on, to the taker
  * until it passes the slot on: a thread's slot by the store to `state`, an agent's by the push into its seat's mail.
- * Neither may be touched by the taker afterwards.
+ * Neither may be touched by the taker afterwards. (In a segment both happen under the lock.)
  *
  * NO WAKE-UP IS LOST
  *
@@ -47,7 +47,8 @@
  * waiter in line, or finds that it left.
  *
  * This order also says when "first come" is: the order in which the waiters took the bucket's lock. Those who wait for
- * a lock stand by their began_ns instead, since they may leave the line and come back: see sync/lock.h.
+ * a lock stand by their began_ns instead, since they may leave the line and come back: see sync/lock.h. The others get
+ * one that is above that of the tail: so began_ns tells the order of every line.
  */
 #ifndef VIGIL_LOT_H
 #define VIGIL_LOT_H
@@ -61,15 +62,30 @@ struct bucket {
 
 struct slot {
     uint64_t key;      /* under the lock; zero outside of a line */
-    uint64_t owner;    /* an agent's: the vigil_op, or the function that was posted. A thread's: its id */
+    uint64_t owner;    /* an agent's: the vigil_op, the function that was posted, or, in a segment, its member's record.
+                        * A thread's: its id, and since when it waits */
     uint64_t argument; /* of a posted function; of one who waits for a lock: see sync/ */
-    uint64_t began_ns; /* of one who waits for a lock: its place in line. Zero: came to a plain wait */
+    uint64_t began_ns; /* its place in line */
     uint32_t state;    /* enum slot_state or the outcome; a sleeping thread's futex */
     uint32_t seat;     /* whose mail it goes to; 0: a thread sleeps on `state` */
     uint32_t next, prev;
     uint32_t tail, next_line; /* in a line's head only */
+    uint32_t kind;            /* enum slot_kind */
     uint32_t outcome;         /* of a thread that has been taken out and is about to be woken */
-    uint32_t since_ms;        /* when it joined a line, for people to read: see lot_look */
+};
+
+/* What it waits for. */
+enum slot_kind {
+    SLOT_PLAIN, /* a notification */
+    SLOT_COND,  /* the same, and then for a mutex */
+    SLOT_MUTEX,
+    SLOT_SEM,
+    SLOT_RWLOCK,
+    SLOT_BARRIER,
+    SLOT_ONCE,
+    SLOT_HOLDS, /* for nothing: a record of what a process holds, see hold.h */
+    SLOT_KINDS,
+    SLOT_AWAY, /* not a waiter itself: an agent's, for one that is in line in a segment. See shared.h */
 };
 
 /* What one who waits for a lock is told, besides the statuses of a wait: */
@@ -105,6 +121,13 @@ struct lot_turn {
 struct lot {
     struct bucket *buckets; /* stored last, when the lot is ready: W0 */
     struct slot *slots;
+    uint64_t base; /* a key is an address less this */
+    uint32_t bucket_bits;
+    uint32_t number;        /* our process's in a segment's lot; zero: the process's own lot */
+    struct lot_share *share; /* of a segment's lot: see shared.h */
+    struct lot *home;       /* the process's own one, where the seats are */
+
+    /* Of the process's own: */
     struct chunk *chunks;
     struct seat **seats;
     uint32_t chunk_limit;
@@ -120,10 +143,13 @@ struct lot {
     struct lot_turn turns[LOT_TURNS]; /* of locks that were reserved lately: see sync/lock.h */
 };
 
-/* The process's own lot, for any address; null when there is no memory for it. */
+/* The process's own lot; null when there is no memory for it. */
 struct lot *lot_private(void);
 /* The same if it has been made; null: nobody has waited yet. */
 struct lot *lot_private_if_used(void);
+/* The lot for that address: its segment's, or the process's own. */
+struct lot *lot_for(const volatile void *address);
+struct lot *lot_for_if_used(const volatile void *address);
 /* What else is to be done in the child of a fork; null: nothing. For debug/check.c. */
 extern void (*lot_in_child)(void);
 
@@ -139,8 +165,28 @@ static inline bool word_differs(const struct word *word) {
                       : prim_load_seq_cst((const volatile uint32_t *)word->address) != (uint32_t)word->expected;
 }
 
-static inline uint64_t key_of(const volatile void *address) {
-    return (uint64_t)(uintptr_t)address;
+static inline uint64_t key_of(const struct lot *lot, const volatile void *address) {
+    return (uint64_t)(uintptr_t)address - lot->base;
+}
+
+static inline uint32_t *word_of(const struct lot *lot, uint64_t key) {
+    return (uint32_t *)(uintptr_t)(lot->base + key);
+}
+
+static inline bool is_shared(const struct lot *lot) {
+    return lot->number != 0;
+}
+
+/* Its fate has not been decided, for one who waits. */
+static inline bool undecided(uint32_t state) {
+    return state >= SLOT_WAITING;
+}
+
+/* Make it one who is about to wait for that. What it was told before has been used. */
+static inline void slot_begin(struct slot *slot, enum slot_kind kind) {
+    prim_store_relaxed(&slot->key, 0);
+    prim_store_relaxed(&slot->kind, (uint32_t)kind);
+    prim_store_release(&slot->state, SLOT_WAITING); /* whoever sees this sees that it is in no line */
 }
 
 /* Compare and join the end of the line in one step: false if the word differs. The slot must be filled in. */
@@ -152,23 +198,31 @@ bool lot_join(struct lot *lot, uint32_t slot, const struct word *word);
  */
 bool lot_join_in_order(struct lot *lot, uint32_t slot, const struct word *word, bool again);
 
-/* If it still is in that line: put it where one belongs who began then, and who has that argument. Else false. */
-bool lot_change_place(struct lot *lot, uint32_t slot, uint64_t key, uint64_t began_ns, uint64_t argument);
+/* If it still is in the line: put it where one belongs who began then, and who has that argument. Else false. */
+bool lot_change_place(struct lot *lot, uint32_t slot, const volatile void *address, uint64_t began_ns,
+                      uint64_t argument);
 
 /* In line: sleep until the slot's fate is known, and is in its `state`; or until the deadline: false. */
 bool lot_sleep(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
 
+/*
+ * What vigil_wait32 does, for one who waits for something of that kind. `joined`, unless null, is called when he is in
+ * line, before he sleeps.
+ */
+typedef void lot_joined(const struct word *word);
+int lot_wait(const struct word *word, int64_t timeout_ns, enum slot_kind kind, lot_joined *joined);
+
 /* Take one's own slot out of the line: false if somebody else has done so before, and its outcome is on its way. */
-bool lot_leave(struct lot *lot, uint32_t slot, uint64_t key);
+bool lot_leave(struct lot *lot, uint32_t slot, const volatile void *address);
 
 /* The same for a thread that will then wait for its outcome: VIGIL_TIMED_OUT, or what somebody else has decided. */
-int lot_give_up(struct lot *lot, uint32_t slot, uint64_t key);
+int lot_give_up(struct lot *lot, uint32_t slot, const volatile void *address);
 
 /* lot_leave will be called soon: have the memory that it needs on its way. */
 void lot_leave_soon(struct lot *lot, uint32_t slot);
 
 /* Take the first `most` out of the line, oldest first, and pass `outcome` on to them: how many. */
-int64_t lot_take(struct lot *lot, uint64_t key, int64_t most, uint32_t outcome);
+int64_t lot_take(struct lot *lot, const volatile void *address, int64_t most, uint32_t outcome);
 
 /*
  * A lock is released: ask, under the bucket's lock, what is to become of each in line, from the head on, and in the end
@@ -176,22 +230,29 @@ int64_t lot_take(struct lot *lot, uint64_t key, int64_t most, uint32_t outcome);
  */
 #define LOT_STAY UINT32_MAX
 typedef uint32_t lot_caller(const struct slot *slot, void *context);
-void lot_call(struct lot *lot, uint64_t key, lot_caller *caller, void *context);
+void lot_call(struct lot *lot, const volatile void *address, lot_caller *caller, void *context);
+
+/*
+ * The same, and in one step with it: if the word is the expected one even then, join the line. False if it is not, or
+ * if the slot is zero: nobody's. The slot must be filled in, except for began_ns.
+ */
+bool lot_call_or_join(struct lot *lot, uint32_t slot, const struct word *word, lot_caller *caller, void *context);
 
 /*
  * A condition is signalled: take the first `most` out of the line. Agents are told VIGIL_OK. A thread is moved, asleep,
- * to the end of the line for the key in its `argument`. When some have been, `must_call` is asked, under that line's
- * lock too, whether somebody in it is to be called now; then lot_call's questions are asked there. How many.
+ * to the end of the line for the key in its `argument`, where the condition's key is put instead. When some have been,
+ * `must_call` is asked, under that line's lock too, whether somebody in it is to be called now; then lot_call's
+ * questions are asked there. How many.
  */
-typedef bool lot_must_call(uint64_t key, void *context);
-int64_t lot_move(struct lot *lot, uint64_t key, int64_t most, lot_must_call *must_call, lot_caller *caller,
-                 void *context);
+typedef bool lot_must_call(uint32_t *word, void *context);
+int64_t lot_move(struct lot *lot, const volatile void *address, int64_t most, lot_must_call *must_call,
+                 lot_caller *caller, void *context);
 
 /* Take everybody out of all the lines from the first key to the last one: how many. Looks at every bucket. */
 int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t outcome);
 
 /* How many are in line. */
-int64_t lot_count(struct lot *lot, uint64_t key);
+int64_t lot_count(struct lot *lot, const volatile void *address);
 
 /*
  * What debug/dump.c wants to know. A bucket's lines are looked at in the order of their keys: the first one whose key
@@ -215,7 +276,7 @@ void lot_look(struct lot *lot, uint32_t bucket, uint64_t after, struct lot_line 
 void lot_survey(struct lot *lot, uint32_t bucket, uint64_t *lines, uint64_t *waiters);
 
 /* Whether anybody may be in line for the key: N3 above. */
-bool lot_occupied(const struct lot *lot, uint64_t key);
+bool lot_occupied(const struct lot *lot, const volatile void *address);
 
 /* A slot for a waiter or a post; zero when every slot is taken. Any thread may release it. */
 uint32_t slot_acquire(struct lot *lot);

@@ -2,10 +2,11 @@
 /* The process's own lot: made at first use, emptied in the child of a fork. */
 #include "lot.h"
 #include "seat.h"
+#include "shared.h"
 #include "word_lock.h"
 
-static struct lot lot;
-void (*lot_in_child)(void);
+static struct lot lot PRIM_PROCESS;
+void (*lot_in_child)(void) PRIM_PROCESS;
 
 /* One mapping holds it all: buckets, seats, chunks, and last and largest the slots. */
 struct layout {
@@ -80,6 +81,8 @@ static void initialise(void) {
     for (int level = 0; level < LOT_LEVELS; level++) {
         lot.available[level] = (uint64_t *)(void *)(mapping + at.available[level]);
     }
+    lot.bucket_bits = PRIM_BUCKET_BITS;
+    lot.home = &lot;
     number_from_one();
     struct bucket *buckets = (struct bucket *)(void *)mapping;
     if (BUG(first_wait_missed)) prim_store_release(&lot.buckets, buckets);
@@ -95,6 +98,16 @@ struct lot *lot_private(void) {
     return lot_private_if_used();
 }
 
+struct lot *lot_for(const volatile void *address) {
+    struct segment *segment = segment_of(address);
+    return segment ? lot_in(segment) : lot_private();
+}
+
+struct lot *lot_for_if_used(const volatile void *address) {
+    struct segment *segment = segment_of(address);
+    return segment ? lot_in(segment) : lot_private_if_used();
+}
+
 uint32_t seat_register(struct lot *in, struct seat *seat) {
     word_lock(&in->gate);
     uint32_t number = 1;
@@ -104,12 +117,12 @@ uint32_t seat_register(struct lot *in, struct seat *seat) {
         in->seats[number] = seat;
         if (number == in->seats_used) in->seats_used++;
     }
-    word_unlock(&in->gate, 0);
+    word_unlock(&in->gate, false);
     return found ? number : 0;
 }
 
 void seat_unregister(struct lot *in, uint32_t number) {
     word_lock(&in->gate);
     in->seats[number] = NULL;
-    word_unlock(&in->gate, 0);
+    word_unlock(&in->gate, false);
 }

@@ -14,6 +14,7 @@
  * and going.
  */
 #include "lot.h"
+#include "shared.h"
 #include "word_lock.h"
 
 /* The set: bitmaps of which a bit in each says whether a word of the one below has any. Under the gate. */
@@ -67,7 +68,7 @@ static uint32_t take_chunk(struct lot *lot) {
     uint32_t number = lowest_available(lot);
     if (number) make_unavailable(lot, number);
     else number = new_chunk(lot);
-    word_unlock(&lot->gate, 0);
+    word_unlock(&lot->gate, false);
     return number;
 }
 
@@ -78,7 +79,7 @@ static void give_back(struct lot *lot, uint32_t chunk, uint64_t bits) {
     if (before) return;
     word_lock(&lot->gate);
     make_available(lot, chunk);
-    word_unlock(&lot->gate, 0);
+    word_unlock(&lot->gate, false);
 }
 
 static void give_back_slot(struct lot *lot, uint32_t index) {
@@ -86,6 +87,7 @@ static void give_back_slot(struct lot *lot, uint32_t index) {
 }
 
 uint32_t slot_acquire(struct lot *lot) {
+    if (is_shared(lot)) return shared_acquire(lot);
     struct prim_thread *self = prim_self();
     uint32_t spare = self->spare_slot;
     self->spare_slot = 0;
@@ -102,6 +104,10 @@ uint32_t slot_acquire(struct lot *lot) {
 }
 
 void slot_release(struct lot *lot, uint32_t index) {
+    if (is_shared(lot)) {
+        shared_release(lot, index);
+        return;
+    }
     struct prim_thread *self = prim_self();
     prim_store_relaxed(&lot->slots[index].seat, 0);
     if (self->spare_slot) {

@@ -3,17 +3,14 @@
 #include "vigil/wait.h"
 
 #include "check.h"
-#include "lot.h"
+#include "line.h"
 #include "tsan.h"
 
 #define WORD_BYTES sizeof(uint32_t)
 
-/* A range of more words is not looked up word by word: all buckets are looked at instead. */
-#define LOOK_UP_AT_MOST (1u << PRIM_BUCKET_BITS)
-
 /* A thread's slot goes from WAITING to ASLEEP by the thread itself, from either to the outcome by who took it out. */
 static bool decided(struct slot *slot) {
-    return prim_load_acquire(&slot->state) < SLOT_WAITING;
+    return !undecided(prim_load_acquire(&slot->state));
 }
 
 static bool spin_until_decided(struct slot *slot) {
@@ -29,13 +26,14 @@ static bool spin_until_decided(struct slot *slot) {
 }
 
 /* Until the slot's fate is known, or the deadline: false. */
-static bool sleep_until_decided(struct slot *slot, uint64_t deadline_ns) {
+static bool sleep_until_decided(struct lot *lot, struct slot *slot, uint64_t deadline_ns) {
     uint32_t waiting = SLOT_WAITING;
     if (BUG(early_deadline) && deadline_ns != PRIM_NEVER) deadline_ns--;
     prim_cas_acquire(&slot->state, &waiting, SLOT_ASLEEP); /* fails when decided, or asleep before */
     while (!decided(slot)) {
         if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) return false;
-        prim_park(&slot->state, SLOT_ASLEEP, deadline_ns);
+        if (is_shared(lot)) prim_park_shared(&slot->state, SLOT_ASLEEP, deadline_ns);
+        else prim_park(&slot->state, SLOT_ASLEEP, deadline_ns);
         if (BUG(spurious_return) && !decided(slot)) prim_store_relaxed(&slot->state, VIGIL_OK);
     }
     return true;
@@ -43,47 +41,66 @@ static bool sleep_until_decided(struct slot *slot, uint64_t deadline_ns) {
 
 bool lot_sleep(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
-    return spin_until_decided(slot) || sleep_until_decided(slot, deadline_ns);
+    return spin_until_decided(slot) || sleep_until_decided(lot, slot, deadline_ns);
 }
 
-int lot_give_up(struct lot *lot, uint32_t index, uint64_t key) {
-    if (lot_leave(lot, index, key)) return VIGIL_TIMED_OUT;
+int lot_give_up(struct lot *lot, uint32_t index, const volatile void *address) {
+    if (lot_leave(lot, index, address)) return VIGIL_TIMED_OUT;
     /* Too late: somebody took us out before, and is about to say so. */
-    sleep_until_decided(&lot->slots[index], PRIM_NEVER);
+    sleep_until_decided(lot, &lot->slots[index], PRIM_NEVER);
     return BUG(timeout_counted) ? VIGIL_TIMED_OUT : (int)lot->slots[index].state;
 }
 
-static int wait_in_line(struct lot *lot, uint32_t index, const struct word *word, uint64_t deadline_ns) {
+static int wait_in_line(struct lot *lot, uint32_t index, const struct word *word, uint64_t deadline_ns,
+                        enum slot_kind kind, lot_joined *joined) {
     struct slot *slot = &lot->slots[index];
-    prim_store_relaxed(&slot->state, SLOT_WAITING);
-    slot->began_ns = slot->argument = 0;
+    slot_begin(slot, kind);
+    slot->argument = 0;
     if (!lot_join(lot, index, word)) return VIGIL_NOT_EQUAL;
-    return lot_sleep(lot, index, deadline_ns) ? (int)slot->state : lot_give_up(lot, index, key_of(word->address));
+    if (joined) joined(word);
+    return lot_sleep(lot, index, deadline_ns) ? (int)slot->state : lot_give_up(lot, index, word->address);
 }
 
-static int block(const struct word *word, int64_t timeout_ns) {
+int lot_wait(const struct word *word, int64_t timeout_ns, enum slot_kind kind, lot_joined *joined) {
     int error = check_word(word);
     if (error) return error;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     if (word_differs(word)) return VIGIL_NOT_EQUAL;
     if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
     uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : prim_now_ns() + (uint64_t)timeout_ns;
-    struct lot *lot = lot_private();
+    struct lot *lot = lot_for(word->address);
     if (!lot) return VIGIL_ENOMEM;
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;
-    int status = wait_in_line(lot, slot, word, deadline_ns);
+    int status = wait_in_line(lot, slot, word, deadline_ns, kind, joined);
     if (status == VIGIL_OK) tsan_acquire(word->address);
     slot_release(lot, slot);
     return status;
 }
 
+bool lot_call_or_join(struct lot *lot, uint32_t index, const struct word *word, lot_caller *caller, void *context) {
+    struct slot *slot = &lot->slots[index];
+    uint64_t key = key_of(lot, word->address), now_ns = prim_now_ns();
+    struct wakes wakes;
+    wakes_begin(&wakes);
+    struct bucket *bucket = bucket_lock(lot, key);
+    line_call(lot, line_of(lot, bucket, key), caller, context, &wakes);
+    bool joins = index && !word_differs(word);
+    if (joins) {
+        slot->began_ns = now_ns;
+        if (!slot->seat) slot->owner = now_ns / 1000000 << 32 | prim_thread_id(); /* for people to read */
+        line_insert(lot, line_of(lot, bucket, key), index, key, false);
+    }
+    unlock_and_wake(lot, bucket, &wakes);
+    return joins;
+}
+
 int vigil_wait32(const volatile void *address, uint32_t expected, int64_t timeout_ns) {
-    return block(&(struct word){address, expected, false}, timeout_ns);
+    return lot_wait(&(struct word){address, expected, false}, timeout_ns, SLOT_PLAIN, NULL);
 }
 
 int vigil_wait64(const volatile void *address, uint64_t expected, int64_t timeout_ns) {
-    return block(&(struct word){address, expected, true}, timeout_ns);
+    return lot_wait(&(struct word){address, expected, true}, timeout_ns, SLOT_PLAIN, NULL);
 }
 
 int64_t vigil_notify(const volatile void *address, int64_t count) {
@@ -92,26 +109,25 @@ int64_t vigil_notify(const volatile void *address, int64_t count) {
     if (count < 0) return VIGIL_ECOUNT;
     if (count == 0) return 0;
     if (!BUG(missing_fence)) prim_fence_seq_cst(); /* N2 */
-    struct lot *lot = lot_private_if_used();
-    uint64_t key = key_of(address);
-    if (!lot || !lot_occupied(lot, key)) return 0; /* N3 */
+    struct lot *lot = lot_for_if_used(address);
+    if (!lot || !lot_occupied(lot, address)) return 0; /* N3 */
     tsan_release(address);
-    int64_t taken = lot_take(lot, key, count, VIGIL_OK);
-    return BUG(counted_twice) && lot_occupied(lot, key) ? taken + 1 : taken; /* who stays will be counted again */
+    int64_t taken = lot_take(lot, address, count, VIGIL_OK);
+    return BUG(counted_twice) && lot_occupied(lot, address) ? taken + 1 : taken; /* who stays will be counted again */
 }
 
 int64_t vigil_waiters(const volatile void *address) {
     int error = check_address(address, WORD_BYTES);
     if (error) return error;
-    struct lot *lot = lot_private_if_used();
-    return lot ? lot_count(lot, key_of(address)) : 0;
+    struct lot *lot = lot_for_if_used(address);
+    return lot ? lot_count(lot, address) : 0;
 }
 
-static int64_t forget_words(struct lot *lot, uint64_t first, uint64_t words) {
+static int64_t forget_words(struct lot *lot, const volatile char *first, uint64_t words) {
     int64_t forgotten = 0;
     for (uint64_t i = BUG(forget_misses) ? 1 : 0; i < words; i++) {
-        uint64_t key = first + i * WORD_BYTES;
-        if (lot_occupied(lot, key)) forgotten += lot_take(lot, key, VIGIL_ALL, VIGIL_CANCELLED);
+        const volatile char *word = first + i * WORD_BYTES;
+        if (lot_occupied(lot, word)) forgotten += lot_take(lot, word, VIGIL_ALL, VIGIL_CANCELLED);
     }
     return forgotten;
 }
@@ -119,14 +135,15 @@ static int64_t forget_words(struct lot *lot, uint64_t first, uint64_t words) {
 int64_t vigil_forget(const volatile void *address, uint64_t length) {
     if (!address) return VIGIL_ENULL;
     if (length == 0) return 0;
-    uint64_t begin = key_of(address), last_byte = begin + (length - 1);
+    uint64_t begin = (uint64_t)(uintptr_t)address, last_byte = begin + (length - 1);
     if (last_byte < begin) return VIGIL_ERANGE;
     prim_fence_seq_cst(); /* as N2 */
-    struct lot *lot = lot_private_if_used();
+    struct lot *lot = lot_for_if_used(address);
     uint64_t last = last_byte - last_byte % WORD_BYTES, past = begin % WORD_BYTES;
     if (!lot || (past && last < begin)) return 0; /* nobody, or no word begins in there */
     uint64_t first = past ? begin - past + WORD_BYTES : begin;
     uint64_t words = (last - first) / WORD_BYTES + 1;
-    return words <= LOOK_UP_AT_MOST ? forget_words(lot, first, words)
-                                    : lot_take_range(lot, first, last, VIGIL_CANCELLED);
+    return words <= 1u << lot->bucket_bits /* else there are fewer buckets than words */
+               ? forget_words(lot, (const volatile char *)(uintptr_t)first, words)
+               : lot_take_range(lot, first - lot->base, last - lot->base, VIGIL_CANCELLED);
 }

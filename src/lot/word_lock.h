@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * word_lock.h - a lock and a count in one 32-bit word; the three states of a futex lock in its low bits.
+ * word_lock.h - a lock in one 32-bit word, and what a notifier wants to know of the bucket whose lock it is.
  *
  *     bit 0      LOCKED
  *     bit 1      SLEEPERS   somebody may sleep until it is unlocked. Only set while LOCKED is, and cleared with it
- *     bits 2-31  the count  changed only by the holder, in the step that unlocks
+ *     bit 2      OCCUPIED   somebody is in line; changed only by the holder, in the step that unlocks
+ *     bits 4-31  the number of the process that holds it, in a segment: see shared.h
  *
  * Taking it is a seq_cst CAS: a waiter's announcement, see lot.h.
  */
@@ -15,22 +16,28 @@
 
 #define WORD_LOCKED   1u
 #define WORD_SLEEPERS 2u
-#define WORD_ONE      4u
+#define WORD_OCCUPIED 4u
+#define WORD_HOLDER   16u /* the number stands above this */
+#define WORD_NUMBER   0xfffffff0u
 
 void word_lock_contended(uint32_t *word);
 
-static inline void word_lock(uint32_t *word) {
+static inline bool word_trylock(uint32_t *word, uint32_t number) {
     uint32_t seen = prim_load_relaxed(word);
-    if ((seen & WORD_LOCKED) || !prim_cas_seq_cst(word, &seen, seen | WORD_LOCKED)) word_lock_contended(word);
+    return !(seen & WORD_LOCKED) && prim_cas_seq_cst(word, &seen, seen | WORD_LOCKED | number * WORD_HOLDER);
 }
 
-/* Unlock, and add to the count. */
-static inline void word_unlock(uint32_t *word, int32_t add) {
-    uint32_t seen = prim_load_relaxed(word), unlocked;
-    do {
-        unlocked = (seen & ~(WORD_LOCKED | WORD_SLEEPERS)) + (uint32_t)add * WORD_ONE;
-    } while (!prim_cas_release(word, &seen, unlocked));
-    if (seen & WORD_SLEEPERS) prim_wake(word);
+static inline void word_lock(uint32_t *word) {
+    if (!word_trylock(word, 0)) word_lock_contended(word);
+}
+
+/* True: wake somebody who sleeps on it. */
+static inline bool word_unlock_only(uint32_t *word, bool occupied) {
+    return prim_exchange_acq_rel(word, occupied ? WORD_OCCUPIED : 0) & WORD_SLEEPERS;
+}
+
+static inline void word_unlock(uint32_t *word, bool occupied) {
+    if (word_unlock_only(word, occupied)) prim_wake(word);
 }
 
 #endif

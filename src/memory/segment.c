@@ -5,29 +5,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lot/shared.h"
 #include "lot/word_lock.h"
 #include "prim_file.h"
+#include "vigil/mutex.h"
 #include "vigil/segment.h"
-#include "vigil/wait.h"
 
 #define DEFAULT_LENGTH  4096u
 #define DEFAULT_WAITERS 1024u
 #define DEFAULT_MEMBERS 64u
 #define DEFAULT_MODE    0600u
 #define NAME_MOST       200u
+#define DOOR_NS         UINT64_C(1000000)
+#define RECORDS_AGAIN   5
 
 /* Held while anything is opened or closed, and by who forks: so that no child inherits what is in no table. */
-static uint32_t gate;
+static uint32_t gate PRIM_PROCESS;
 
 /* The segments of this process: see segment.h. */
 
-uint64_t segments_now;
+uint64_t segments_now PRIM_PROCESS;
+uint32_t vigil_holder PRIM_PROCESS;
+int (*segment_leaving)(struct segment *) PRIM_PROCESS;
 
 struct place {
     uintptr_t start, end; /* of the mapping */
     struct segment *segment;
 };
-static struct place tables[2][SEGMENTS_MOST]; /* by start */
+static struct place tables[2][SEGMENTS_MOST] PRIM_PROCESS; /* by start */
 
 static struct place *table_of(uint64_t now) {
     return tables[now / SEGMENTS_STEP % 2];
@@ -109,7 +114,7 @@ static void before_fork(void) {
 }
 
 static void in_parent(void) {
-    word_unlock(&gate, 0);
+    word_unlock(&gate, false);
 }
 
 /* The child is no member. What it does with its copy is refused, or, by an address it has kept, a fault. */
@@ -124,7 +129,8 @@ static void in_child(void) {
         segment->buffer.length = &segment->buffer.own_length; /* zero */
     }
     switch_to(0);
-    word_unlock(&gate, 0);
+    vigil_holder = 0;
+    word_unlock(&gate, false);
 }
 
 /* The layout. */
@@ -135,14 +141,13 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit) {
 
 /* For limits that have been checked: nothing overflows. */
 static struct segment_layout layout_of(uint32_t members, uint32_t waiters, uint64_t max_length) {
-    struct segment_layout at = {.members_at = round_up(sizeof(struct segment_header), 64), .buckets = 1};
+    struct segment_layout at = {.members_at = round_up(sizeof(struct segment_header), 64), .buckets = 2};
     while (at.buckets < waiters / 4) at.buckets *= 2;
-    at.slots = round_up((uint64_t)waiters + 1, SEGMENT_CHUNK_SLOTS);
-    at.chunks = at.slots / SEGMENT_CHUNK_SLOTS;
+    at.slots = (uint64_t)waiters + 1;
 
     at.buckets_at = at.members_at + sizeof(struct segment_member) * members;
-    at.chunks_at = round_up(at.buckets_at + SEGMENT_BUCKET_BYTES * at.buckets, 64);
-    at.slots_at = round_up(at.chunks_at + SEGMENT_CHUNK_BYTES * at.chunks, 64);
+    at.claims_at = round_up(at.buckets_at + SEGMENT_BUCKET_BYTES * at.buckets, 64);
+    at.slots_at = round_up(at.claims_at + SEGMENT_CLAIM_BYTES * at.slots, 64);
     at.user_at = round_up(at.slots_at + SEGMENT_SLOT_BYTES * at.slots, SEGMENT_PAGE);
     at.end = at.user_at + max_length;
     return at;
@@ -195,31 +200,138 @@ static int header_check(const struct segment_header *header, uint64_t had) {
 
 /* Members. */
 
-bool segment_member_alive(const struct segment *segment, uint32_t number) {
-    if (number == segment->self) return true; /* the kernel tells us of others' locks only */
-    if (!(prim_load_acquire(&segment_member(segment, number)->life) & SEGMENT_JOINED)) return false;
-    return prim_file_test(segment->fd, SEGMENT_LOCKS_AT + number) != PRIM_LOCK_FREE;
+bool segment_member_alive(const struct segment *segment, uint32_t record) {
+    if (record == segment->self) return true; /* the kernel tells us of others' locks only */
+    if (!(prim_load_acquire(&segment_member(segment, record)->life) & SEGMENT_JOINED)) return false;
+    return prim_file_test(segment->fd, SEGMENT_LOCKS_AT + record) != PRIM_LOCK_FREE;
 }
 
-static int join(struct segment *segment) {
-    for (uint32_t number = 0; number < segment->members; number++) {
-        enum prim_lock lock = prim_file_lock(segment->fd, SEGMENT_LOCKS_AT + number); /* J1 */
+struct segment_member *segment_find_member(const struct segment *segment, uint32_t number) {
+    prim_fence_seq_cst(); /* pairs with that in sign_in */
+    for (uint32_t i = 0; i < segment->members; i++) {
+        struct segment_member *record = segment_member(segment, i);
+        bool joined = prim_load_acquire(&record->life) & SEGMENT_JOINED;
+        if (joined && prim_load_acquire(&record->number) == number) return record;
+    }
+    return NULL;
+}
+
+/* If it is dead: D1 to D3. */
+static void strike_off(struct segment *segment, uint32_t i) {
+    struct segment_member *record = segment_member(segment, i);
+    uint32_t life = prim_load_acquire(&record->life);
+    if (BUG(stopped_is_dead) && i != segment->self) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
+    if (!(life & SEGMENT_JOINED) || segment_member_alive(segment, i)) return;
+    if (prim_file_lock(segment->fd, SEGMENT_LOCKS_AT + i) != PRIM_LOCK_FREE) return;
+    struct prim_file_look file;
+    bool ours = prim_file_look(segment->fd, &file) && file.device == segment->device && file.inode == segment->inode;
+    bool dead = ours && prim_load_relaxed(&record->life) == life; /* and not somebody else by now */
+    if (dead) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
+    prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + i);
+}
+
+bool segment_lives(struct segment *segment, uint32_t number) {
+    struct segment_member *record = segment_find_member(segment, number);
+    if (!record) return false;
+    strike_off(segment, (uint32_t)(record - segment_member(segment, 0)));
+    return segment_find_member(segment, number);
+}
+
+/* How many have had the record and have it no longer. */
+static uint32_t gone_before(uint32_t life) {
+    return life / 2 - (life & SEGMENT_JOINED);
+}
+
+bool segment_census(struct segment *segment, uint32_t *lives) {
+    bool gone = false;
+    for (uint32_t i = 0; i < segment->members; i++) {
+        strike_off(segment, i);
+        uint32_t life = prim_load_acquire(&segment_member(segment, i)->life);
+        gone |= gone_before(lives[i]) != gone_before(life); /* also if it came and went unseen */
+        lives[i] = life;
+    }
+    return gone;
+}
+
+/* Joining. */
+
+static bool lock_door(struct segment *segment) {
+    uint32_t nothing = 0;
+    enum prim_lock door;
+    while ((door = prim_file_lock(segment->fd, SEGMENT_DOOR_AT)) == PRIM_LOCK_HELD) {
+        prim_park(&nothing, 0, prim_now_ns() + DOOR_NS); /* until then, whoever is joining should have done so */
+    }
+    return door == PRIM_LOCK_FREE;
+}
+
+static bool alone(const struct segment *segment) {
+    for (uint32_t i = 0; i < segment->members; i++) {
+        if (i != segment->self && prim_file_test(segment->fd, SEGMENT_LOCKS_AT + i) != PRIM_LOCK_FREE) return false;
+    }
+    return true;
+}
+
+/* Ours, or, if we are a member nowhere, a new one. False: somebody else has ours. */
+static bool choose_number(struct segment *segment) {
+    uint32_t mine = prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER;
+    if (segments_now & SEGMENTS_COUNT) return !segment_find_member(segment, mine);
+    do mine = prim_random() >> (32 - SEGMENT_NUMBER_BITS);
+    while (!mine || segment_find_member(segment, mine));
+    prim_store_relaxed(&vigil_holder, mine * SEGMENT_HOLDER);
+    return true;
+}
+
+static int take_record(struct segment *segment) {
+    for (uint32_t i = 0; i < segment->members; i++) {
+        enum prim_lock lock = prim_file_lock(segment->fd, SEGMENT_LOCKS_AT + i); /* J1 */
         if (lock == PRIM_LOCK_FAILED) return VIGIL_ESYSTEM;
         if (lock == PRIM_LOCK_HELD) continue;
-        struct segment_member *record = segment_member(segment, number);
-        record->pid = prim_process_id(); /* J2 */
-        prim_process_name(record->name, sizeof record->name);
-        uint32_t last = prim_load_relaxed(&record->life);
-        prim_store_release(&record->life, (last | SEGMENT_JOINED) + 2); /* J3 */
-        segment->self = number;
+        segment->self = i;
         return VIGIL_OK;
     }
     return VIGIL_ELIMIT;
 }
 
+/* A record that is nobody's looks taken while its last member is being struck off, D1 to D3: so that is not the end. */
+static int take_any_record(struct segment *segment) {
+    uint32_t nothing = 0;
+    int status = take_record(segment);
+    for (int again = 0; status == VIGIL_ELIMIT && again < RECORDS_AGAIN; again++) {
+        prim_park(&nothing, 0, prim_now_ns() + DOOR_NS);
+        status = take_record(segment);
+    }
+    return status;
+}
+
+static void sign_in(struct segment *segment) {
+    struct segment_member *record = segment_member(segment, segment->self);
+    uint32_t number = vigil_holder / SEGMENT_HOLDER, life = prim_load_relaxed(&record->life);
+    record->pid = prim_process_id(); /* J2 */
+    prim_process_name(record->name, sizeof record->name);
+    prim_store_release(&record->number, number); /* who sees it has heard of whoever had the record before */
+    prim_store_relaxed(&record->mail, (uint64_t)number << 32);
+    prim_store_release(&record->life, (life | SEGMENT_JOINED) + 2); /* J3 */
+    prim_fence_seq_cst(); /* whoever sees our number anywhere, and then looks, sees that we are a member */
+}
+
+static int join(struct segment *segment) {
+    if (!lock_door(segment)) return VIGIL_ESYSTEM; /* J0 */
+    int status = take_any_record(segment);
+    if (status == VIGIL_OK && !choose_number(segment)) {
+        prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + segment->self);
+        status = VIGIL_ELIMIT;
+    }
+    if (status == VIGIL_OK) {
+        if (alone(segment)) lot_empty(segment);
+        sign_in(segment);
+    }
+    prim_file_unlock(segment->fd, SEGMENT_DOOR_AT); /* J4 */
+    return status;
+}
+
 static void leave(struct segment *segment) {
     struct segment_member *record = segment_member(segment, segment->self);
-    prim_store_release(&record->life, prim_load_relaxed(&record->life) & ~SEGMENT_JOINED); /* L1 */
+    prim_store_seq_cst(&record->life, prim_load_relaxed(&record->life) & ~SEGMENT_JOINED); /* L1 */
     prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + segment->self);                       /* L2 */
 }
 
@@ -432,6 +544,16 @@ static int complete(vigil_segment_options *all, const vigil_segment_options *giv
     return limits_good(all->members, all->waiters, all->length, all->max_length) ? VIGIL_OK : VIGIL_ERANGE;
 }
 
+static void close_last(struct segment *segment) {
+    int fd = segment->fd;
+    if (fd >= 0) {
+        table_remove(segment);
+        leave(segment);
+    }
+    unmap(segment);
+    if (fd >= 0) prim_file_close(fd);
+}
+
 static bool enter(void) {
     static const struct prim_fork calls = {before_fork, in_parent, in_child};
     if (!prim_around_fork(&calls)) return false;
@@ -440,7 +562,12 @@ static bool enter(void) {
 }
 
 static int finish(vigil_buffer **buffer, struct segment *segment, int status) {
-    word_unlock(&gate, 0);
+    if (status == VIGIL_OK && !lot_in(segment)) {
+        if (segment->opens == 1) close_last(segment);
+        else segment->opens--;
+        status = VIGIL_ENOMEM;
+    }
+    word_unlock(&gate, false);
     if (status == VIGIL_OK) *buffer = &segment->buffer;
     return status;
 }
@@ -517,18 +644,11 @@ int segment_extend(struct segment *segment, uint64_t new_length) {
 }
 
 int64_t segment_close(struct segment *segment) {
-    int64_t cancelled = 0;
     word_lock(&gate);
-    if (--segment->opens == 0) {
-        int fd = segment->fd;
-        if (fd >= 0) {
-            cancelled = vigil_forget(segment->buffer.data, buffer_length(&segment->buffer));
-            table_remove(segment);
-            leave(segment);
-        }
-        unmap(segment);
-        if (fd >= 0) prim_file_close(fd);
-    }
-    word_unlock(&gate, 0);
-    return cancelled;
+    bool last = segment->opens == 1;
+    int status = last && segment_leaving ? segment_leaving(segment) : VIGIL_OK;
+    if (status == VIGIL_OK && last) close_last(segment);
+    else if (status == VIGIL_OK) segment->opens--;
+    word_unlock(&gate, false);
+    return status;
 }

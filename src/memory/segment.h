@@ -6,8 +6,8 @@
  *
  *     0            header     what it is and where everything lies: written once, then constant; behind it the length
  *     members_at   members    one record of 64 bytes for each process
- *     buckets_at   buckets    the lot: the lines of those who wait on words of this segment
- *     chunks_at    chunks
+ *     buckets_at   buckets    the lot: the lines of those who wait on words of this segment (lot/shared.h)
+ *     claims_at    claims     whose each slot is
  *     slots_at     slots
  *     user_at      the user's bytes, up to `length` now and `max_length` ever; the file ends with them
  *
@@ -30,6 +30,12 @@
  *
  * So whoever reads a length may touch the bytes, and who opens the file reads the length before the file's size.
  *
+ * NUMBERS. A process is known by the same number in all its segments: 28 random bits, never zero, drawn when it opens one
+ * and has no other. Whatever belongs to somebody in a segment, a lock say, says so by that number, which stands in the
+ * member's record as well. A number that is in no member's record is that of one who has died or left: so a number
+ * needs no generation, and nothing waits for a record to be used again. Who finds its own number taken in a segment,
+ * which happens once in 2^28 times, draws another one if it has no segment yet, and otherwise cannot open it.
+ *
  * LIFE OF A MEMBER'S RECORD. The truth is a lock of the kernel's, on a byte of the file for each record (far beyond
  * the content), held through the open file description of the process that has the record. The kernel drops it
  * when the process ends, however it ends, and whatever namespace it lives in; a process that is stopped keeps it.
@@ -40,17 +46,25 @@
  *     held    generation, JOINED    member
  *     free    generation, JOINED    its member is dead
  *
+ *     J0  lock the door, another byte, waiting     killed: open again
  *     J1  lock the byte, without waiting           killed: as it was before
- *     J2  store pid and name                       killed: as it was before, but for what is for people to read
+ *     J2  store pid, name, number and mail         killed: as it was before, or a number that nobody goes by
  *     J3  store the next generation, JOINED        killed: dead, to be seen by everyone
+ *     J4  unlock the door                          killed: dead, and the door open
  *     L1  store the same generation, without       killed: left
  *     L2  unlock the byte                          killed: left
+ *     D1  lock the byte of one that is dead, who is still JOINED, without waiting      killed: dead as before
+ *     D2  store the same generation, without                                           killed: left
+ *     D3  unlock the byte                                                              killed: left
  *
- * Only who holds the lock stores into a record, so nothing there needs a CAS, and no kill leaves it half done.
- * A joiner takes the first record whose lock it gets, be it free or dead. A living member's lock is held as long as its
- * record says JOINED: so whoever finds JOINED, then no lock, and then the same life as before, knows that this
- * generation is dead. The other way round, a dead one passes for alive while a joiner is between J1 and J3: for an
- * instant, and then the generation changes.
+ * Only who holds the lock stores into a record, except for its mail, so nothing there needs a CAS, and no kill leaves it
+ * half done. A joiner takes the first record whose lock it gets, be it free or dead. A living member's lock is held as
+ * long as its record says JOINED: so whoever finds JOINED, then no lock, and then the same life as before, knows that
+ * this generation is dead, and strikes it off (D1 to D3). The other way round, a dead one passes for alive while a
+ * joiner is between J1 and J3, or somebody strikes it off: for an instant.
+ *
+ * Who joins, the door being locked, and finds no other member alive, empties the lot: so whatever the members before
+ * have left there is gone, and nothing in the lot is believed that no living process has written.
  *
  * The mapping holds on to the open file description as the descriptor does, and a forked child has both. So the
  * child drops them at once (segment.c, in_child), and nothing may be opened or closed while somebody forks: `gate`.
@@ -66,25 +80,25 @@
 
 #define SEGMENT_MAGIC        "VigilSeg" /* its 8 letters */
 #define SEGMENT_BYTE_ORDER   0x01020304u
-#define SEGMENT_VERSION      1u
+#define SEGMENT_VERSION      2u
 #define SEGMENT_PAGE         (UINT64_C(1) << 16) /* the largest page of the machines that we run on */
 #define SEGMENT_MEMBERS_MOST 4096u
 #define SEGMENT_WAITERS_MOST (1u << 20)
 #define SEGMENT_LENGTH_MOST  (UINT64_C(1) << 61) /* so that no sum of sizes overflows */
 #define SEGMENT_LOCKS_AT     (UINT64_C(1) << 62) /* record n's lock is on the byte n behind this */
+#define SEGMENT_DOOR_AT      (SEGMENT_LOCKS_AT - 1)
 
 /* Where the areas begin, in bytes from the file's beginning, and how many records are in them. */
 struct segment_layout {
     uint64_t members_at;
-    uint64_t buckets_at, buckets; /* of 16 bytes; a power of two */
-    uint64_t chunks_at, chunks;   /* of 16 bytes */
+    uint64_t buckets_at, buckets; /* of 8 bytes; a power of two */
+    uint64_t claims_at;           /* of 4 bytes, one for each slot */
     uint64_t slots_at, slots;     /* of 64 bytes; the first one is left out, as 0 is the number of none */
     uint64_t user_at;
     uint64_t end; /* of the user's bytes when they are most */
 };
-#define SEGMENT_BUCKET_BYTES 16u
-#define SEGMENT_CHUNK_BYTES  16u
-#define SEGMENT_CHUNK_SLOTS  32u
+#define SEGMENT_BUCKET_BYTES 8u
+#define SEGMENT_CLAIM_BYTES  4u
 #define SEGMENT_SLOT_BYTES   64u
 
 struct segment_header {
@@ -104,11 +118,14 @@ struct segment_header {
 
 struct segment_member {
     uint32_t life;        /* atomic: generation * 2 + SEGMENT_JOINED */
+    uint32_t number;      /* atomic: the process's */
+    uint64_t mail;        /* atomic: see lot/shared.h */
     uint32_t pid;         /* in its own namespace, for people to read */
     char name[16];        /* the program's, likewise; zero at the end unless it is longer */
-    uint64_t reserved[5]; /* for its mail */
+    uint32_t reserved[7];
 };
 #define SEGMENT_JOINED 1u
+#define SEGMENT_NUMBER_BITS 28
 
 /* One that this process has open. */
 struct segment {
@@ -120,7 +137,12 @@ struct segment {
     uint32_t members;       /* records */
     uint32_t self;          /* the number of ours */
     uint32_t opens;         /* under the gate: how many times the user has it */
+    struct lot *lot;        /* null until somebody needs it: see lot/shared.h */
 };
+
+/* Asked, under the gate, before this process leaves, and in the child of a fork when it drops its copy: an error if it
+ * cannot. Null: nobody wants to know. */
+extern int (*segment_leaving)(struct segment *segment);
 
 /* What vigil_buffer_grow and vigil_buffer_destroy do with a segment besides: G1 above; and one of the opens ends. */
 int segment_extend(struct segment *segment, uint64_t new_length);
@@ -140,7 +162,22 @@ static inline struct segment_member *segment_member(const struct segment *segmen
 }
 
 /* Whether the record's member lives; false as well if it has none. Never false for one that lives. */
-bool segment_member_alive(const struct segment *segment, uint32_t number);
+bool segment_member_alive(const struct segment *segment, uint32_t record);
+
+/* Our process's number, zero if it has never opened a segment, as the locks want it: above their states. */
+#define SEGMENT_HOLDER 16u
+
+/* The record of the member with that number; null: it has died and been struck off, or has left. */
+struct segment_member *segment_find_member(const struct segment *segment, uint32_t number);
+
+/* Whether the process with that number lives. Asks the kernel, and strikes it off if it is dead. */
+bool segment_lives(struct segment *segment, uint32_t number);
+
+/*
+ * Look at all members, and strike the dead ones off. `lives`, one for each record and zero at first, is what was found
+ * the last time. True if somebody has gone since.
+ */
+bool segment_census(struct segment *segment, uint32_t *lives);
 
 /*
  * Which segment an address belongs to; null: memory of this process alone.

@@ -48,6 +48,13 @@ void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns);
 /* Wake one sleeper on the word. The word need not hold anything meaningful any more. */
 void prim_wake(uint32_t *word);
 
+/* The same two for a word in memory that processes share. */
+void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns);
+void prim_wake_shared(uint32_t *word);
+
+/* A number that no other process is likely to get. */
+uint32_t prim_random(void);
+
 /*
  * Address space; null, and errno, when there is none. A part of it that has been opened is zeroed memory, of which only
  * what is touched costs anything; false, and errno, when there is none. `dense`: large pages are welcome.
@@ -117,9 +124,9 @@ void prim_keep_self(void);
 /* Run the one initialisation there is once, whatever threads call this at the same time; the others wait for it. */
 void prim_once(void (*initialise)(void));
 
-/* A thread of our own, for workers. False: errno says why. */
+/* A thread of our own. `quiet`: no signal of the program's is to be handled on it. False: errno says why. */
 struct prim_handle;
-bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument);
+bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet);
 void prim_thread_join(struct prim_handle *handle);
 
 #endif

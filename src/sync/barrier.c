@@ -28,11 +28,29 @@
  *
  * Each change of the word is acquire and release: the last one to arrive has seen all that the others did before. They
  * see what it has seen by being told (lot.h), or by the acquiring load that shows them another round.
+ *
+ * IN A SEGMENT
+ *
+ * A count in the word would keep counting whoever is killed. So there the word is the round alone, and who has arrived
+ * is in line; the sweep that takes a dead one's slot out of the line (lot/shared.h) has taken its arrival back.
+ * To arrive is one step under the lock of the bucket:
+ *
+ *     so many are in line that one more completes the round    S1  store the next round
+ *                                                              S2  tell everybody in line
+ *     else                                                         join the line
+ *
+ * So in line are always fewer than there are parties. Before S1 the kernel is asked whether all those in line live: who
+ * was dead by then has not arrived.
+ *
+ * Each has with it, in `argument`, the word that it has seen. Whoever is killed between S1 and S2, or while at S2, leaves
+ * some in line who have seen another word than there is now. Nobody can have joined them: before the lock of the bucket
+ * is had again it is repaired, and they are told then (barrier_call).
  */
 #include "vigil/barrier.h"
 
 #include "check.h"
 #include "lock.h"
+#include "revivals.h"
 
 #define MOST_PARTIES 65535u
 #define ONE_ROUND    65536u
@@ -72,7 +90,7 @@ static uint32_t call(const struct slot *slot, void *context) {
 static bool complete(struct lot *lot, uint32_t *word, uint32_t *seen) {
     struct completion completion = {.word = word, .seen = *seen};
     if (BUG(round_ends_outside)) call(NULL, &completion);
-    lot_call(lot, key_of(word), call, &completion);
+    lot_call(lot, word, call, &completion);
     *seen = completion.seen;
     return completion.done;
 }
@@ -107,6 +125,93 @@ static bool take_back(uint32_t *word, uint32_t round) {
     }
 }
 
+/* Arriving in a segment. */
+
+/* Whether its process does. `known` is the number of one that does, so that it is not asked for again and again. */
+static bool lives(const struct lot *lot, uint32_t index, uint32_t *known) {
+    uint32_t number = prim_load_relaxed(&lot->share->claims[index]);
+    if (number != *known && number != lot->number) {
+        if (!segment_lives(lot->share->segment, number)) return false;
+        *known = number;
+    }
+    return true;
+}
+
+static uint32_t count(const struct lot *lot, const struct slot *head, bool living_only) {
+    uint32_t counted = 0, known = 0;
+    for (uint32_t index = head ? (uint32_t)(head - lot->slots) : 0; index; index = lot->slots[index].next) {
+        if (lot->slots[index].kind != SLOT_BARRIER) continue;
+        if (!living_only || lives(lot, index, &known)) counted++;
+    }
+    return counted;
+}
+
+struct arrival {
+    const struct lot *lot;
+    uint32_t *word, seen, parties;
+    bool tried, last;
+};
+
+static bool completes(const struct arrival *arrival, const struct slot *head) {
+    if (prim_load_relaxed(arrival->word) != arrival->seen) return false;
+    return count(arrival->lot, head, false) + 1 >= arrival->parties &&
+           count(arrival->lot, head, true) + 1 >= arrival->parties;
+}
+
+static uint32_t call_if_last(const struct slot *slot, void *context) {
+    struct arrival *arrival = context;
+    if (!arrival->tried) {
+        arrival->tried = true;
+        arrival->last = completes(arrival, slot);
+        if (arrival->last) prim_store_release(arrival->word, next_round(arrival->seen)); /* S1 */
+    }
+    return slot && arrival->last ? VIGIL_OK : LOT_STAY; /* S2 */
+}
+
+/* VIGIL_LAST; or VIGIL_PENDING: the slot is in line or, if it is zero, one would have to wait and has not arrived. */
+static int arrive_in_line(struct lot *lot, vigil_barrier *barrier, uint32_t index) {
+    uint32_t *word = &barrier->word;
+    tsan_release(word);
+    for (;;) {
+        uint32_t seen = prim_load_relaxed(word);
+        struct arrival arrival = {.lot = lot, .word = word, .seen = seen, .parties = barrier->parties};
+        if (index) lot->slots[index].argument = seen;
+        if (lot_call_or_join(lot, index, &(struct word){word, seen, false}, call_if_last, &arrival))
+            return VIGIL_PENDING;
+        if (arrival.last) {
+            tsan_acquire(word);
+            return VIGIL_LAST;
+        }
+        if (!index && prim_load_relaxed(word) == seen) return VIGIL_PENDING;
+    }
+}
+
+/* Somebody has been killed. */
+struct barrier_revival {
+    const struct lot *lot;
+    uint32_t *word;
+    bool looked, over; /* they are of a round that is over */
+};
+_Static_assert(sizeof(struct barrier_revival) <= LOT_REVIVAL_BYTES, "it must fit");
+
+bool barrier_must_call(uint32_t *word, void *context) {
+    *(struct barrier_revival *)context = (struct barrier_revival){.lot = lot_for(word), .word = word};
+    return true;
+}
+
+static bool is_over(const struct barrier_revival *revival, const struct slot *slot) {
+    const struct slot *slots = revival->lot->slots;
+    while (slot->kind != SLOT_BARRIER) slot = &slots[slot->next]; /* there is one */
+    return slot->argument != prim_load_relaxed(revival->word);
+}
+
+uint32_t barrier_call(const struct slot *slot, void *context) {
+    struct barrier_revival *revival = context;
+    if (!revival->looked && slot) revival->over = is_over(revival, slot);
+    revival->looked = true;
+    return slot && revival->over ? VIGIL_OK : LOT_STAY;
+}
+
 /* Blocking. */
 
 static int64_t remaining_ns(uint64_t deadline_ns) {
@@ -127,13 +232,32 @@ static int block(uint32_t *word, uint32_t round, int64_t timeout_ns) {
     }
 }
 
+static int sleep_in_line(struct lot *lot, uint32_t index, uint32_t *word, int64_t timeout_ns) {
+    bool told = lot_sleep(lot, index, deadline_after(prim_now_ns(), timeout_ns));
+    int status = told ? (int)lot->slots[index].state : lot_give_up(lot, index, word);
+    if (status == VIGIL_OK) tsan_acquire(word);
+    return status;
+}
+
+static int wait_in_segment(struct lot *lot, vigil_barrier *barrier, int64_t timeout_ns, int to_wait) {
+    uint32_t index = to_wait == VIGIL_PENDING ? slot_acquire(lot) : 0;
+    if (index) slot_begin(&lot->slots[index], SLOT_BARRIER);
+    else if (to_wait == VIGIL_PENDING) to_wait = VIGIL_ELIMIT;
+    int status = arrive_in_line(lot, barrier, index);
+    if (!index) return status == VIGIL_LAST ? status : to_wait;
+    if (status == VIGIL_PENDING) status = sleep_in_line(lot, index, &barrier->word, timeout_ns);
+    slot_release(lot, index);
+    return status;
+}
+
 int vigil_barrier_wait_for(vigil_barrier *barrier, int64_t timeout_ns) {
     int error = check_address(barrier, sizeof barrier->word);
     if (!error) error = check_parties(barrier);
     if (error) return error;
-    struct lot *lot = lot_private();
+    struct lot *lot = lot_for(barrier);
     if (!lot) return VIGIL_ENOMEM;
     int to_wait = prim_self()->may_not_block ? VIGIL_EMAYNOTBLOCK : timeout_ns <= 0 ? VIGIL_TIMED_OUT : VIGIL_PENDING;
+    if (is_shared(lot)) return wait_in_segment(lot, barrier, timeout_ns, to_wait);
     uint32_t round;
     int status = arrive(lot, barrier, to_wait, &round);
     return status == VIGIL_PENDING ? block(&barrier->word, round, timeout_ns) : status;
@@ -161,7 +285,7 @@ static void mail(vigil_op *op) {
 static void on_told(vigil_op *op, int status) {
     vigil_request *request = request_of_op(op);
     struct lot *lot = op->agent->lot;
-    if (status == VIGIL_TIMED_OUT && !lot_leave(lot, op->slot, op->address)) return; /* in the mail */
+    if (status == VIGIL_TIMED_OUT && !agent_leave(op->agent, op)) return; /* in the mail */
     /* By vigil_forget, that is, and the memory is not to be touched any more; at the agent's end it does not say so. */
     bool forgotten = lot->slots[op->slot].state == VIGIL_CANCELLED && !BUG(forgotten_taken_back);
     bool counted = status == VIGIL_OK || (!forgotten && !take_back(request->object, request->argument));
@@ -175,7 +299,7 @@ static int stand_in_line(vigil_agent *agent, vigil_request *request, int64_t tim
         uint32_t seen = prim_load_acquire(word);
         tsan_acquire(word);
         if (round_of(seen) != round) return VIGIL_OK;
-        int status = request_wait(agent, request, &(struct word){word, seen, false}, timeout_ns, on_told);
+        int status = request_wait(agent, request, &(struct word){word, seen, false}, timeout_ns, on_told, SLOT_BARRIER);
         if (status == VIGIL_PENDING) {
             request->op.flags |= OP_PLACE;
             return VIGIL_PENDING;
@@ -184,14 +308,55 @@ static int stand_in_line(vigil_agent *agent, vigil_request *request, int64_t tim
     }
 }
 
+/* In a segment there is nothing to be taken back but the slot, so it is an operation like any other. */
+
+static void fill_in(vigil_agent *agent, vigil_op *op, uint32_t index) {
+    struct slot *own = &agent->lot->slots[index];
+    struct agent_place at = agent_place(agent, index);
+    struct slot *slot = &at.lot->slots[at.slot];
+    own->owner = (uint64_t)(uintptr_t)op;
+    prim_store_relaxed(&own->seat, agent->seat.number);
+    slot_begin(slot, SLOT_BARRIER);
+    prim_store_relaxed(&slot->seat, agent->seat.number);
+}
+
+static void begin(vigil_agent *agent, vigil_op *op, uint32_t index, vigil_barrier *barrier, int64_t timeout_ns) {
+    uint64_t now_ns = prim_now_ns();
+    op->agent = agent;
+    op->address = (uint64_t)(uintptr_t)&barrier->word;
+    op->slot = index;
+    op->timer_link = NULL;
+    op->deadline_ns = deadline_after(now_ns, timeout_ns);
+    if (op->deadline_ns != PRIM_NEVER) agent_start_timer(agent, op, now_ns);
+    agent_begin(agent, op);
+}
+
+static int ask_in_segment(vigil_agent *agent, vigil_request *request, vigil_barrier *barrier, int64_t timeout_ns,
+                          vigil_callback *callback) {
+    struct lot *lot = lot_for(barrier);
+    if (!lot) return VIGIL_ENOMEM;
+    uint32_t index = timeout_ns > 0 ? agent_slot_acquire(agent, barrier) : 0;
+    if (index) fill_in(agent, &request->op, index);
+    int status = arrive_in_line(lot, barrier, index ? agent_place(agent, index).slot : 0);
+    if (!index) return status == VIGIL_LAST ? status : timeout_ns > 0 ? VIGIL_ELIMIT : VIGIL_TIMED_OUT;
+    if (status == VIGIL_LAST) {
+        agent_slot_release(agent, index);
+    } else {
+        request->op.callback = callback;
+        begin(agent, &request->op, index, barrier, timeout_ns);
+    }
+    return status;
+}
+
 int vigil_barrier_wait_async(vigil_agent *agent, vigil_request *request, vigil_barrier *barrier, int64_t timeout_ns,
                              vigil_callback *callback) {
     struct word word = {barrier, 0, false};
     int error = agent_check_start(agent, request ? &request->op : NULL, &word, callback);
     if (!error) error = check_parties(barrier);
     if (error) return error;
+    if (segment_of(barrier)) return ask_in_segment(agent, request, barrier, timeout_ns, callback);
     uint32_t round;
-    int status = arrive(agent->lot, barrier, timeout_ns > 0 ? VIGIL_PENDING : VIGIL_TIMED_OUT, &round);
+    int status = arrive(lot_for(barrier), barrier, timeout_ns > 0 ? VIGIL_PENDING : VIGIL_TIMED_OUT, &round);
     if (status != VIGIL_PENDING) return status;
     request->callback = callback;
     request->object = &barrier->word;

@@ -25,6 +25,7 @@
 #include "vigil/cond.h"
 
 #include "check.h"
+#include "memory/segment.h"
 #include "mutex.h"
 
 static int check_both(const vigil_cond *cond, const vigil_mutex *mutex) {
@@ -32,7 +33,8 @@ static int check_both(const vigil_cond *cond, const vigil_mutex *mutex) {
     if (!error) error = check_address(mutex, sizeof mutex->word);
     if (error) return error;
     bool zero = prim_load_relaxed(&cond->word) == 0;
-    return zero && (const void *)cond != (const void *)mutex ? VIGIL_OK : VIGIL_EINVAL;
+    bool together = segment_of(cond) == segment_of(mutex);
+    return zero && together && (const void *)cond != (const void *)mutex ? VIGIL_OK : VIGIL_EINVAL;
 }
 
 static struct word in_line_of(const vigil_cond *cond) {
@@ -53,18 +55,18 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
  */
 static int wait_for_signal(struct lot *lot, uint32_t index, const vigil_cond *cond, vigil_mutex *mutex,
                            uint64_t deadline_ns, enum standing *standing) {
-    uint64_t cond_key = key_of(&cond->word);
+    uint64_t cond_key = key_of(lot, &cond->word);
     int status = SLOT_WAITING;
     while (status == SLOT_WAITING) {
         /* Who waits for a fair mutex looks after itself from time to time: so must we, if that is where we are. */
         uint32_t seen = prim_load_relaxed(&mutex->word);
         uint64_t look_ns = mutex_is_fair(seen) ? prim_now_ns() + mutex_patience_ns(seen) : PRIM_NEVER;
         if (lot_sleep(lot, index, earlier(deadline_ns, look_ns))) status = (int)lot->slots[index].state;
-        else if (deadline_ns <= look_ns && lot_leave(lot, index, cond_key)) return VIGIL_TIMED_OUT;
+        else if (deadline_ns <= look_ns && lot_leave(lot, index, &cond->word)) return VIGIL_TIMED_OUT;
         else if (prim_load_relaxed(&lot->slots[index].key) != cond_key)
             status = lock_wait(&retaking, lot, index, &mutex->word, seen, PRIM_NEVER);
     }
-    if (status == VIGIL_OK && !lot->slots[index].began_ns) return VIGIL_OK; /* by vigil_notify, and not moved before */
+    if (status == VIGIL_OK && lot->slots[index].kind == SLOT_COND) return VIGIL_OK; /* without having been moved */
     return standing_after(status, standing) ? VIGIL_OK : status;
 }
 
@@ -72,9 +74,8 @@ static int release_and_wait(struct lot *lot, uint32_t index, vigil_cond *cond, v
                             uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
     struct word word = in_line_of(cond);
-    prim_store_relaxed(&slot->state, SLOT_WAITING);
-    slot->began_ns = 0;
-    slot->argument = key_of(&mutex->word);
+    slot_begin(slot, SLOT_COND);
+    slot->argument = key_of(lot, &mutex->word);
     if (BUG(released_before_joining)) vigil_mutex_unlock(mutex);
     lot_join(lot, index, &word);
     if (!BUG(released_before_joining)) vigil_mutex_unlock(mutex);
@@ -91,7 +92,7 @@ int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     if (!vigil_mutex_is_locked(mutex)) return VIGIL_ENOTHELD;
     if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
-    struct lot *lot = lot_private();
+    struct lot *lot = lot_for(cond);
     if (!lot) return VIGIL_ENOMEM;
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;
@@ -107,8 +108,8 @@ int vigil_cond_wait(vigil_cond *cond, vigil_mutex *mutex) {
 
 /* Event loops: first in the condition's line, then asking for the mutex, with the status to be told in the end. */
 
-static void granted(vigil_request *request) {
-    request->callback(&request->op, (int)request->status);
+static void granted(vigil_request *request, int taken) {
+    request->callback(&request->op, taken ? taken : (int)request->status);
 }
 
 static void pass_signal_on(vigil_request *request) {
@@ -125,8 +126,8 @@ static void ask_for_mutex(vigil_request *request, int status) {
     int answer = request_start(op->agent, request, &asking, &mutex->word, 0, VIGIL_FOREVER, request->callback);
     if (answer == VIGIL_PENDING) {
         if (unreferenced) vigil_unref(op);
-    } else if (answer == VIGIL_OK) {
-        granted(request);
+    } else if (lock_is_ours(answer)) {
+        granted(request, answer);
     } else {
         pass_signal_on(request);
         request->callback(op, answer == VIGIL_ECLOSING ? VIGIL_CANCELLED : answer);
@@ -149,7 +150,7 @@ int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond
     error = agent_check_start(agent, &request->op, &word, callback);
     if (error) return error;
     if (!vigil_mutex_is_locked(mutex)) return VIGIL_ENOTHELD;
-    int status = request_wait(agent, request, &word, timeout_ns, on_signal);
+    int status = request_wait(agent, request, &word, timeout_ns, on_signal, SLOT_COND);
     if (status != VIGIL_PENDING) return status;
     request->callback = callback;
     request->object = mutex;
@@ -160,20 +161,18 @@ int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond
 
 /* Signals. */
 
-static bool must_call(uint64_t mutex_key, void *release) {
-    if (BUG(moved_and_left)) return false;
-    return mutex_must_call((uint32_t *)(uintptr_t)mutex_key, release);
+static bool must_call(uint32_t *mutex, void *release) {
+    return !BUG(moved_and_left) && mutex_must_call(mutex, release);
 }
 
 static int64_t signal(vigil_cond *cond, int64_t most) {
     int error = check_address(cond, sizeof cond->word);
     if (error) return error;
     prim_fence_seq_cst(); /* as N2 in lot.h */
-    struct lot *lot = lot_private_if_used();
-    uint64_t key = key_of(&cond->word);
-    if (!lot || !lot_occupied(lot, key)) return 0;
+    struct lot *lot = lot_for_if_used(cond);
+    if (!lot || !lot_occupied(lot, cond)) return 0;
     struct mutex_release release;
-    return lot_move(lot, key, most, must_call, mutex_call, &release);
+    return lot_move(lot, cond, most, must_call, mutex_call, &release);
 }
 
 int64_t vigil_cond_signal(vigil_cond *cond) {

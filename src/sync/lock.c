@@ -44,13 +44,13 @@ int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t index, uin
         uint64_t patience_ns = lock_patience_ns(kind, seen);
         uint64_t until_ns = patience_ns == PRIM_NEVER ? deadline_ns : earlier(deadline_ns, prim_now_ns() + patience_ns);
         if (lot_sleep(lot, index, until_ns)) return (int)lot->slots[index].state;
-        if (until_ns == deadline_ns) return lot_give_up(lot, index, key_of(word));
+        if (until_ns == deadline_ns) return lot_give_up(lot, index, word);
     }
 }
 
 static int wait_in_line(const struct lock_kind *kind, struct lot *lot, uint32_t index, uint32_t *word, uint32_t seen,
                         uint64_t deadline_ns, bool again) {
-    prim_store_relaxed(&lot->slots[index].state, SLOT_WAITING);
+    slot_begin(&lot->slots[index], kind->slot);
     if (!lot_join_in_order(lot, index, &(struct word){word, seen, false}, again)) return VIGIL_NOT_EQUAL;
     PROBE(lock_contended, word);
     if (kind->joined) kind->joined(word, seen);
@@ -60,15 +60,18 @@ static int wait_in_line(const struct lock_kind *kind, struct lot *lot, uint32_t 
 int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns,
                   struct lot *lot, uint32_t index, enum standing standing) {
     struct slot *slot = &lot->slots[index];
-    if (standing == NEWCOMER) slot->began_ns = prim_now_ns();
-    slot->argument = argument;
+    if (standing == NEWCOMER) {
+        slot->began_ns = prim_now_ns();
+        slot->argument = argument;
+    }
     for (bool again = standing != NEWCOMER;;) {
         uint32_t seen;
-        if (lock_take(kind, word, argument, standing, &seen)) {
-            if (again) PROBE(lock_granted, word);
-            return VIGIL_OK;
+        int status = lock_take(kind, word, argument, standing, &seen);
+        if (status != VIGIL_PENDING) {
+            if (again && lock_is_ours(status)) PROBE(lock_granted, word);
+            return status;
         }
-        int status = wait_in_line(kind, lot, index, word, seen, deadline_ns, again);
+        status = wait_in_line(kind, lot, index, word, seen, deadline_ns, again);
         if (!standing_after(status, &standing)) {
             /* We may have been relied upon, as the guard of what is reserved for somebody who does not come. */
             if (status == VIGIL_TIMED_OUT && again && !BUG(guard_leaves)) kind->decline(word);
@@ -79,7 +82,7 @@ int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argumen
 }
 
 int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns) {
-    struct lot *lot = lot_private();
+    struct lot *lot = lot_for(word);
     if (!lot) return VIGIL_ENOMEM;
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;

@@ -64,11 +64,13 @@ enum standing {
 #define PATIENCE_NS UINT64_C(500000)
 
 struct lock_kind {
+    enum slot_kind slot; /* what those in its line are */
     /*
-     * Take it, if somebody of that standing may: true. If not: false; `seen` is what the word says, which is reason
-     * enough to wait for as long as it says so, and whoever changes that will call those in line.
+     * Take it, if somebody of that standing may: VIGIL_OK, or VIGIL_OWNER_DIED. If not: VIGIL_PENDING; `seen` is what
+     * the word says, which is reason enough to wait for as long as it says so, and whoever changes that will call those
+     * in line. Or an error.
      */
-    bool (*take)(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
+    int (*take)(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
     /* Whether it is reserved: who waits, having seen that, looks again after a while, and if it says the same then he
      * is to decline in place of somebody else. */
     bool (*reserved)(uint32_t seen);
@@ -77,7 +79,7 @@ struct lock_kind {
     /* Who has been called does not want it any more, or does not come: if it is reserved, go on to the next. */
     void (*decline)(uint32_t *word);
     /* On the agent's thread: the request, which is the caller's again, has got it. */
-    void (*granted)(vigil_request *request);
+    void (*granted)(vigil_request *request, int status);
     /* The same: it will not get it. */
     void (*given_up)(vigil_request *request);
     /* Somebody has joined the line, having seen that, or has left it: others may have to be called. */
@@ -94,11 +96,15 @@ static inline int lock_taken(uint32_t *word) {
     return VIGIL_OK;
 }
 
-static inline bool lock_take(const struct lock_kind *kind, uint32_t *word, uint32_t argument, enum standing standing,
-                             uint32_t *seen) {
-    bool taken = kind->take(word, argument, standing, seen);
-    if (taken) lock_taken(word);
-    return taken;
+static inline bool lock_is_ours(int status) {
+    return status == VIGIL_OK || status == VIGIL_OWNER_DIED;
+}
+
+static inline int lock_take(const struct lock_kind *kind, uint32_t *word, uint32_t argument, enum standing standing,
+                            uint32_t *seen) {
+    int status = kind->take(word, argument, standing, seen);
+    if (lock_is_ours(status)) lock_taken(word);
+    return status;
 }
 
 /* The deadline for a timeout above zero that begins now. */
@@ -112,7 +118,7 @@ static inline uint64_t deadline_after(uint64_t now_ns, int64_t timeout_ns) {
  */
 bool lock_may_reserve(const struct slot *head);
 
-/* Block until it is ours: VIGIL_OK, VIGIL_TIMED_OUT, VIGIL_CANCELLED, VIGIL_ENOMEM, VIGIL_ELIMIT. */
+/* Block until it is ours: VIGIL_OK, VIGIL_OWNER_DIED, VIGIL_TIMED_OUT, VIGIL_CANCELLED, VIGIL_ENOMEM, VIGIL_ELIMIT. */
 int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns);
 
 /* The same for one who has a slot that is not in line, and a standing: it does not release the slot. */
@@ -120,7 +126,7 @@ int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argumen
                   struct lot *lot, uint32_t slot, enum standing standing);
 
 /* As kind->granted: tell the caller, and that is all. */
-void lock_granted(vigil_request *request);
+void lock_granted(vigil_request *request, int status);
 
 /* Being in line: wait until called, or until the deadline. */
 int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t slot, uint32_t *word, uint32_t seen,
@@ -140,7 +146,7 @@ static inline vigil_request *request_of_op(vigil_op *op) {
 }
 
 /*
- * The asynchronous form: VIGIL_OK, it is ours; VIGIL_PENDING, and kind->granted or the callback (with another status)
+ * The asynchronous form: VIGIL_OK, VIGIL_OWNER_DIED, it is ours; VIGIL_PENDING, and kind->granted or the callback (with another status)
  * will be called; VIGIL_TIMED_OUT; or an error, as of vigil_wait32_async.
  */
 int request_start(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
@@ -148,6 +154,6 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
 
 /* A plain wait of a request's, as vigil_wait32_async's, which has been checked: `told` is the op's own callback. */
 int request_wait(vigil_agent *agent, vigil_request *request, const struct word *word, int64_t timeout_ns,
-                 vigil_callback *told);
+                 vigil_callback *told, enum slot_kind kind);
 
 #endif

@@ -13,6 +13,10 @@
  *     the holder        1 -> 0         releases it; nobody has asked for more
  *                       2 -> 0, 3      releases it, under the lock of its bucket, and calls those in line
  *                       2 -> 0         without the lock, calling nobody, while one who has been called is coming
+ *     anyone            1, 2 -> 0, 3   in a segment, under the lock of its bucket: in the place of a holder that is dead,
+ *                                      and then it says DIED
+ *                       3 -> 0, 3      the same, if it is reserved for one who is dead; and who declines, in a segment
+ *                       0 -> 3         if it is fair and nobody has been called: see mutex_must_call
  *
  * Joining compares the word under the lock of the bucket, and a 2 is changed only under that: so who joins does so
  * before the holder looks at the line, and is seen. A 3 is changed without it, but who joins on a 3 is its guard; and
@@ -20,6 +24,18 @@
  *
  * What the holder did is seen by the next: each store that releases pairs with the acquiring CAS that takes the lock,
  * also across the 0 -> 3 in between, which is an exchange and so continues what the release began.
+ *
+ * WHOSE IT IS
+ *
+ * Who takes it puts its process's number into the word, so that it is known in a segment when the holder is dead. That
+ * is noticed by who joins the line, if it has been noticed already that the process is gone, and else by the watchers
+ * of those who are in line (lot/shared.h). Both cannot miss it:
+ *
+ *     who joins                                    the watcher
+ *     M1  join the line   (under its lock)         C1  strike the dead member off   (seq_cst)
+ *     M2  fence           (seq_cst)                C2  fence                        (seq_cst)
+ *     M3  load the word, and whether its           C3  look at every slot that is in line
+ *         holder is gone
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -27,6 +43,7 @@
 #include "vigil/mutex.h"
 
 #include "check.h"
+#include "lot/hold.h"
 #include "mutex.h"
 
 #define UNLOCKED  0u
@@ -35,12 +52,13 @@
 #define RESERVED  3u
 #define STATE     3u
 #define FAIR      4u
-#define TURN      8u /* a fair one counts its reservations */
-#define TURNS     0xfff8u
-#define PASSED    8u /* of one that is not: see coming() */
-#define PASSES    0xfff8u
+#define COMING    8u /* in memory of this process alone: somebody is, see coming() */
+#define DIED      8u /* in a segment: the owner has, and nobody has said that all is well since */
+#define NUMBER    0xfffffff0u
+#define PASSED    16u /* if somebody is coming */
+#define PASSES    0xffff0u
 #define UNCOUNTED PASSES
-#define COMING    0xfffffff8u
+#define CAME      (COMING | NUMBER)
 
 #define BROADCAST_AT_ONCE 3
 
@@ -50,71 +68,95 @@ bool mutex_is_fair(uint32_t seen) {
     return seen & FAIR;
 }
 
+static bool is_held(uint32_t seen) {
+    return (seen & STATE) == LOCKED || (seen & STATE) == CONTENDED;
+}
+
+/* What stays in the word whoever has it. */
+static uint32_t kept(uint32_t seen, bool shared) {
+    return seen & (shared ? FAIR | DIED : FAIR);
+}
+
+static uint32_t mine(void) {
+    return prim_load_relaxed(&vigil_holder);
+}
+
 /*
  * While a thread that has been called is on its way, there is no need to call another: it will take the mutex, and call
  * the next, or say that it is contended. So the word says that somebody is coming, and who comes first clears it. A
- * fork's child has none of its parent's threads: therefore it says in which generation, above the 16th bit.
+ * fork's child has none of its parent's threads: therefore it says in which generation, above the 20th bit.
  *
  * It may be long in coming if those who have the mutex, one after the other, have the processors as well. So below that
  * the word counts how often newcomers have passed it by, from one on; and when that has been often enough the next one
  * leaves the mutex reserved and waits in line. Not if it was called beside somebody else, who may never come: then what
  * is reserved would not be for it, and nothing is counted.
+ *
+ * Not in a segment: there the word says who holds it, and a process may be killed on its way.
  */
 static uint32_t coming(bool beside) {
-    return lot_private()->generation << 16 | (beside ? UNCOUNTED : PASSED);
+    return lot_private()->generation << 20 | COMING | (beside ? UNCOUNTED : PASSED);
 }
 
-static bool is_coming(uint32_t seen) {
-    return !mutex_is_fair(seen) && (seen & PASSES) && seen >> 16 == coming(false) >> 16;
+static bool may_come(uint32_t seen, bool shared) {
+    return !shared && (seen & COMING);
 }
 
-static bool passed_often(uint32_t seen) {
-    if (mutex_is_fair(seen) || (seen & PASSES) == UNCOUNTED || BUG(passed_for_ever)) return false;
+static bool is_coming(uint32_t seen, bool shared) {
+    return may_come(seen, shared) && seen >> 20 == coming(false) >> 20;
+}
+
+static bool passed_often(uint32_t seen, bool shared) {
+    if (!may_come(seen, shared) || (seen & PASSES) == UNCOUNTED || BUG(passed_for_ever)) return false;
     return (seen & PASSES) >= PRIM_PASSES * PASSED;
 }
 
 /* What the word is to be when a newcomer has taken it. */
-static uint32_t barged(uint32_t seen) {
-    uint32_t passes = mutex_is_fair(seen) ? 0 : seen & PASSES;
-    return (seen | LOCKED) + (passes && passes != UNCOUNTED ? PASSED : 0);
+static uint32_t barged(uint32_t seen, bool shared) {
+    if (!may_come(seen, shared)) return kept(seen, shared) | LOCKED | mine();
+    return (seen | LOCKED) + ((seen & PASSES) != UNCOUNTED ? PASSED : 0);
+}
+
+static int taken(uint32_t seen, bool shared) {
+    return shared && (seen & DIED) ? VIGIL_OWNER_DIED : VIGIL_OK;
 }
 
 /* Who comes does not go back at once if somebody has it: a short critical section may be over soon. */
 static uint32_t wait_for_a_chance(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
-    for (unsigned turns = PRIM_SPIN_LOCK; turns && ((seen & STATE) == LOCKED || (seen & STATE) == CONTENDED); turns--) {
+    for (unsigned turns = PRIM_SPIN_LOCK; turns && is_held(seen); turns--) {
         prim_pause();
         seen = prim_load_relaxed(word);
     }
     return seen;
 }
 
-bool mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *result) {
+int mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *result) {
     (void)argument;
-    bool may_barge = standing == NEWCOMER;
-    bool may_take_reserved = standing == CALLED;
+    bool shared = segment_of(word), may_barge = standing == NEWCOMER, may_take_reserved = standing == CALLED;
     uint32_t seen = may_barge ? prim_load_relaxed(word) : wait_for_a_chance(word);
     for (;;) {
-        uint32_t flags = seen & ~STATE, state = seen & STATE;
-        if (!may_barge && !mutex_is_fair(seen)) flags &= ~COMING; /* here we are */
-        *result = flags | CONTENDED;
-        if (state == UNLOCKED && may_barge && passed_often(seen)) {
+        uint32_t state = seen & STATE, contended = (seen & ~STATE) | CONTENDED;
+        if (!may_barge && may_come(seen, shared)) contended &= ~CAME; /* here we are */
+        uint32_t ours = kept(seen, shared) | CONTENDED | mine();
+        if (state == UNLOCKED && may_barge && passed_often(seen, shared)) {
             *result = RESERVED;
-            if (prim_cas_acquire(word, &seen, *result)) return false;
+            if (prim_cas_acquire(word, &seen, *result)) return VIGIL_PENDING;
         } else if (state == UNLOCKED) {
-            uint32_t taken = may_barge ? barged(seen) : BUG(taken_as_alone) ? flags | LOCKED : *result;
-            if (prim_cas_acquire(word, &seen, taken)) return true;
+            if (may_barge) ours = barged(seen, shared);
+            else if (BUG(taken_as_alone)) ours = LOCKED;
+            if (prim_cas_acquire(word, &seen, ours)) return taken(seen, shared);
         } else if (state == RESERVED && may_take_reserved) {
             if (BUG(taken_without_asking)) {
-                prim_store_relaxed(word, *result);
-                return true;
+                prim_store_relaxed(word, ours);
+                return VIGIL_OK;
             }
-            if (prim_cas_acquire(word, &seen, *result)) return true;
-        } else if (state != RESERVED && seen != *result && !(BUG(not_contended) && standing == CALLED)) {
-            if (prim_cas_acquire(word, &seen, *result)) return false;
+            if (prim_cas_acquire(word, &seen, ours)) return taken(seen, shared);
+        } else if (state != RESERVED && seen != contended && !(BUG(not_contended) && standing == CALLED)) {
+            *result = contended;
+            if (prim_cas_acquire(word, &seen, contended)) return VIGIL_PENDING;
         } else {
             *result = seen;
-            return false;
+            return VIGIL_PENDING;
         }
     }
 }
@@ -128,76 +170,65 @@ uint64_t mutex_patience_ns(uint32_t seen) {
     return mutex_reserved(seen) ? PATIENCE_NS : PRIM_NEVER;
 }
 
-void mutex_decline(uint32_t *word) {
-    uint32_t seen = prim_load_relaxed(word);
-    if (mutex_reserved(seen) && prim_cas_acquire(word, &seen, (seen & ~STATE) | CONTENDED))
-        vigil_mutex_unlock_slowly((vigil_mutex *)(void *)word);
-}
-
-/* Blocking. */
-
-static void granted_to_execute(vigil_request *request) {
-    vigil_mutex *mutex = request->object;
-    request->callback(&request->op, VIGIL_OK); /* after which the request may be gone */
-    vigil_mutex_unlock(mutex);
-}
-
-static const struct lock_kind locking = {MUTEX_KIND, .granted = lock_granted};
-static const struct lock_kind executing = {MUTEX_KIND, .granted = granted_to_execute};
-
-/* For as long as a short critical section takes, if nobody else waits. */
-static bool spin_to_take(uint32_t *word) {
-    for (unsigned turns = PRIM_SPIN_LOCK; turns; turns--) {
-        uint32_t seen = prim_load_relaxed(word);
-        if (seen == UNLOCKED && prim_cas_acquire(word, &seen, LOCKED)) return true;
-        if (seen != UNLOCKED && seen != LOCKED) return false; /* others wait, or it is fair: to the line */
-        prim_pause();
-    }
-    return false;
-}
-
-static bool try_once(uint32_t *word) {
-    uint32_t seen = prim_load_relaxed(word);
-    while ((seen & STATE) == UNLOCKED && !passed_often(seen)) {
-        if (prim_cas_acquire(word, &seen, barged(seen))) return true;
-    }
-    return false;
-}
-
-int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
-    int error = check_address(mutex, sizeof mutex->word);
-    if (error) return error;
-    if (try_once(&mutex->word)) return lock_taken(&mutex->word);
-    if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
-    if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
-    if (spin_to_take(&mutex->word)) return lock_taken(&mutex->word);
-    return lock_block(&locking, &mutex->word, 0, deadline_ns);
-}
-
 /* Releasing. */
+
+/* So that a reservation can be told from the next: the time; and for which process it is, as far as there is room. */
+#define FOR_WHOM      0x3fffu
+#define FOR_WHOM_AT   4
+#define RESERVED_AT   18
+
+static uint32_t reservation(const struct mutex_release *release) {
+    uint32_t now = (uint32_t)prim_now_coarse_ms();
+    return RESERVED | now << RESERVED_AT | (release->for_whom & FOR_WHOM) << FOR_WHOM_AT;
+}
+
+static uint32_t owner_of(const struct lot *lot, const struct slot *slot) {
+    return is_shared(lot) ? prim_load_relaxed(&lot->share->claims[slot - lot->slots]) : 0;
+}
 
 static void begin_release(struct mutex_release *release, const struct slot *head) {
     uint32_t seen = prim_load_relaxed(release->word);
+    release->begun = true;
     release->held = (seen & STATE) == CONTENDED; /* if not, somebody else has unlocked it, too */
     release->reserve = head && (mutex_is_fair(seen) || lock_may_reserve(head));
-    release->begun = true;
-    release->flags = mutex_is_fair(seen) ? FAIR | ((seen + TURN) & TURNS) : 0;
+    release->flags = kept(seen, is_shared(release->lot));
 }
 
 static void set_free(const struct mutex_release *release) {
     if (!release->held || release->free_already) return;
     PROBE(lock_released, release->word);
     if (release->reserve) PROBE(lock_reserved, release->word);
-    uint32_t state = release->reserve ? RESERVED : release->threads ? UNLOCKED | coming(release->loop_first) : UNLOCKED;
+    bool tell_who_comes = release->threads && !is_shared(release->lot) && !mutex_is_fair(release->flags);
+    uint32_t state = tell_who_comes ? UNLOCKED | coming(release->loop_first) : UNLOCKED;
+    bool to_be_told_apart = mutex_is_fair(release->flags) || is_shared(release->lot);
+    if (release->reserve) state = to_be_told_apart ? reservation(release) : RESERVED;
     if (BUG(unlock_unordered)) prim_store_relaxed(release->word, release->flags | state);
     else prim_store_release(release->word, release->flags | state);
 }
 
+/*
+ * For must_call, which found that nobody has it: reserve it for the head of the line, or, if there is none, make it free.
+ * False: somebody has it now, and knows that others wait.
+ */
+static bool settle(struct mutex_release *release, const struct slot *head) {
+    uint32_t for_whom = head ? owner_of(release->lot, head) : 0, seen = release->seen;
+    for (;;) {
+        release->for_whom = for_whom;
+        uint32_t settled = release->flags | (head ? reservation(release) : UNLOCKED);
+        if (prim_cas_acq_rel(release->word, &seen, settled)) break;
+        if (!mutex_must_call(release->word, release)) return false;
+        if (!release->to_be_settled) return true; /* somebody else has done so */
+        seen = release->seen;
+    }
+    release->to_be_settled = false;
+    return true;
+}
+
 static uint32_t told(const struct slot *slot, struct mutex_release *release) {
-    uint32_t call = release->called++ || release->free_already ? SLOT_BESIDE : SLOT_CALLED;
-    if (slot->began_ns) return call;
-    release->reserve = false; /* a plain wait, of somebody who does not know what reserved means */
+    bool beside = release->called++ || (release->free_already && !release->reserve);
+    uint32_t call = beside ? SLOT_BESIDE : SLOT_CALLED;
+    if (slot->kind != SLOT_PLAIN) return call;
+    release->reserve = false; /* of somebody who does not know what reserved means */
     return VIGIL_OK;
 }
 
@@ -208,54 +239,199 @@ static uint32_t told(const struct slot *slot, struct mutex_release *release) {
  */
 uint32_t mutex_call(const struct slot *slot, void *context) {
     struct mutex_release *release = context;
-    if (!release->begun) {
-        begin_release(release, slot);
-        release->loop_first = slot && (slot->seat || !slot->began_ns);
+    if (!release->begun) begin_release(release, slot);
+    if (release->to_be_settled && !settle(release, slot)) return LOT_STAY;
+    if (!release->called && slot) {
+        release->loop_first = slot->seat || slot->kind == SLOT_PLAIN;
+        release->for_whom = owner_of(release->lot, slot);
     }
     if (!slot || !release->held || release->enough_called) {
         set_free(release);
         return LOT_STAY;
     }
-    bool sure_to_come = !slot->seat && slot->began_ns, one_of_many = slot->argument && !release->reserve;
+    bool sure_to_come = !slot->seat && slot->kind != SLOT_PLAIN, one_of_many = slot->argument && !release->reserve;
     release->threads += sure_to_come;
     release->enough_called = sure_to_come && (!one_of_many || release->threads == BROADCAST_AT_ONCE);
     if (mutex_is_fair(release->flags) || BUG(loop_relied_upon)) release->enough_called = true;
     return told(slot, release);
 }
 
-bool mutex_must_call(uint32_t *word, struct mutex_release *release) {
-    uint32_t seen = prim_load_relaxed(word);
-    *release = (struct mutex_release){.word = word};
-    for (;;) {
-        uint32_t contended = (seen & ~STATE) | CONTENDED;
-        if (seen == contended) return false;
-        if (mutex_reserved(seen)) {
-            release->begun = release->held = release->free_already = true;
-            return !mutex_is_fair(seen);
-        }
-        bool locked = (seen & STATE) == LOCKED;
-        if (prim_cas_acquire(word, &seen, contended)) return !locked; /* ours, if it was free: to be released */
+/* It is reserved for somebody who is dead. */
+static bool is_for_nobody(const struct lot *lot, uint32_t seen) {
+    const struct segment *segment = is_shared(lot) ? lot->share->segment : NULL;
+    if (!segment || !mutex_reserved(seen)) return false;
+    prim_fence_seq_cst(); /* as in segment_find_member */
+    for (uint32_t i = 0; i < segment->members; i++) {
+        const struct segment_member *member = segment_member(segment, i);
+        if (!(prim_load_acquire(&member->life) & SEGMENT_JOINED)) continue;
+        if (((prim_load_acquire(&member->number) ^ seen >> FOR_WHOM_AT) & FOR_WHOM) == 0) return false;
     }
+    return true;
+}
+
+static bool holder_is_gone(const struct lot *lot, uint32_t seen) {
+    uint32_t number = (seen & NUMBER) / SEGMENT_HOLDER;
+    return is_shared(lot) && is_held(seen) && number && is_gone(lot, number) && !BUG(dead_holder_kept);
+}
+
+/*
+ * Somebody has to be called if nobody holds it. It is not taken for that, lest it look as if one who is killed meanwhile
+ * had held it. One that is not fair is free then, for whoever comes first; a fair one is reserved for the head of the
+ * line, in one step, so that nobody comes in between.
+ */
+static bool must_call(uint32_t *word, struct mutex_release *release, uint32_t expired) {
+    struct lot *lot = lot_for(word);
+    uint32_t seen = prim_load_relaxed(word);
+    for (;;) {
+        bool died = holder_is_gone(lot, seen), for_nobody = mutex_reserved(seen) && seen == expired;
+        bool free = died || (seen & STATE) == UNLOCKED || for_nobody || is_for_nobody(lot, seen);
+        *release = (struct mutex_release){.word = word, .lot = lot, .begun = true, .held = true, .free_already = true};
+        release->flags = kept(seen, is_shared(lot)) | (died ? DIED : 0);
+        release->seen = seen;
+        if (free && mutex_is_fair(seen)) {
+            release->reserve = release->to_be_settled = true;
+            return true;
+        } else if (free) {
+            if ((seen & STATE) == UNLOCKED || prim_cas_acq_rel(word, &seen, release->flags | UNLOCKED)) return true;
+        } else if (is_held(seen)) {
+            uint32_t contended = (seen & ~STATE) | CONTENDED;
+            if (seen == contended || prim_cas_acquire(word, &seen, contended)) return false;
+        } else {
+            return !mutex_is_fair(seen); /* reserved: others may be called beside */
+        }
+    }
+}
+
+bool mutex_must_call(uint32_t *word, struct mutex_release *release) {
+    return must_call(word, release, 0);
+}
+
+struct mutex_look {
+    bool begun, must_call;
+    uint32_t expired; /* a reservation, for whom nobody is to wait any longer */
+    struct mutex_release release;
+};
+
+static uint32_t call_if_must(const struct slot *slot, void *context) {
+    struct mutex_look *look = context;
+    if (!look->begun) look->must_call = must_call(look->release.word, &look->release, look->expired);
+    look->begun = true;
+    return look->must_call ? mutex_call(slot, &look->release) : LOT_STAY;
+}
+
+/* As the watchers do for those in line, here and now. */
+static void revive(struct lot *lot, uint32_t *word, uint32_t expired) {
+    struct mutex_look look = {.expired = expired, .release = {.word = word}};
+    lot_call(lot, word, call_if_must, &look);
+}
+
+/* In a segment it is not taken for that, either. */
+void mutex_decline(uint32_t *word) {
+    uint32_t seen = prim_load_relaxed(word);
+    if (!mutex_reserved(seen)) return;
+    if (segment_of(word)) revive(lot_for(word), word, seen);
+    else if (prim_cas_acquire(word, &seen, kept(seen, false) | CONTENDED | mine()))
+        vigil_mutex_unlock_slowly((vigil_mutex *)(void *)word);
+}
+
+void mutex_joined(uint32_t *word, uint32_t seen) {
+    (void)seen; /* may be old: a reservation, say, and somebody has taken it since */
+    if (!segment_of(word)) return;
+    struct lot *lot = lot_for(word);
+    prim_fence_seq_cst(); /* M2 */
+    uint32_t now = prim_load_relaxed(word);
+    if (holder_is_gone(lot, now) || is_for_nobody(lot, now)) revive(lot, word, 0); /* M3 */
+}
+
+/* Before it is said that it cannot be had now: true if it may, after all. */
+static bool recovered(uint32_t *word) {
+    struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
+    uint32_t seen = prim_load_relaxed(word), number = (seen & NUMBER) / SEGMENT_HOLDER;
+    if (!lot) return false;
+    bool died = is_held(seen) && number && !segment_lives(lot->share->segment, number);
+    if (mutex_reserved(seen)) hold_recovered(word);
+    bool forsaken = mutex_reserved(seen) && hold_forsaken(word);
+    if (died || forsaken) revive(lot, word, forsaken ? seen : 0);
+    return died || forsaken;
+}
+
+/* Blocking. */
+
+static void granted_to_execute(vigil_request *request, int status) {
+    vigil_mutex *mutex = request->object;
+    request->callback(&request->op, status); /* after which the request may be gone */
+    vigil_mutex_unlock(mutex);
+}
+
+static const struct lock_kind locking = {MUTEX_KIND, .granted = lock_granted};
+static const struct lock_kind executing = {MUTEX_KIND, .granted = granted_to_execute};
+
+/* For as long as a short critical section takes, if nobody else waits. */
+static bool spin_to_take(uint32_t *word) {
+    for (unsigned turns = PRIM_SPIN_LOCK; turns; turns--) {
+        uint32_t seen = prim_load_relaxed(word);
+        if (seen == UNLOCKED && prim_cas_acquire(word, &seen, LOCKED | mine())) return true;
+        if (seen != UNLOCKED && (seen & ~NUMBER) != LOCKED) return false; /* others wait, or it is fair: to the line */
+        prim_pause();
+    }
+    return false;
+}
+
+static int try_once(uint32_t *word) {
+    bool shared = segment_of(word);
+    uint32_t seen = prim_load_relaxed(word);
+    while ((seen & STATE) == UNLOCKED && !passed_often(seen, shared)) {
+        if (!prim_cas_acquire(word, &seen, barged(seen, shared))) continue;
+        lock_taken(word);
+        return taken(seen, shared);
+    }
+    return VIGIL_TIMED_OUT;
+}
+
+int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
+    int error = check_address(mutex, sizeof mutex->word);
+    if (error) return error;
+    uint32_t *word = &mutex->word;
+    int status = try_once(word);
+    if (status != VIGIL_TIMED_OUT) return status;
+    if (timeout_ns <= 0) return recovered(word) ? try_once(word) : VIGIL_TIMED_OUT;
+    if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
+    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
+    if (spin_to_take(word)) return lock_taken(word);
+    return lock_block(&locking, word, 0, deadline_ns);
 }
 
 int vigil_mutex_unlock_slowly(vigil_mutex *mutex) {
     int error = check_address(mutex, sizeof mutex->word);
     if (error) return error;
     uint32_t *word = &mutex->word, seen = prim_load_relaxed(word);
+    bool shared = segment_of(word);
     tsan_release(word);
-    while ((seen & STATE) == LOCKED || ((seen & STATE) == CONTENDED && is_coming(seen))) {
-        if (prim_cas_release(word, &seen, seen & ~STATE)) return VIGIL_OK;
+    while ((seen & STATE) == LOCKED || ((seen & STATE) == CONTENDED && is_coming(seen, shared))) {
+        uint32_t unlocked = may_come(seen, shared) ? seen & ~STATE : kept(seen, shared);
+        if (prim_cas_release(word, &seen, unlocked)) return VIGIL_OK;
     }
     if ((seen & STATE) != CONTENDED) return VIGIL_ENOTHELD;
-    struct lot *lot = lot_private();
+    struct lot *lot = lot_for(word);
     if (!lot) { /* nobody can be in line */
-        prim_store_release(word, seen & ~STATE);
+        prim_store_release(word, kept(seen, shared));
         return VIGIL_OK;
     }
-    if (BUG(freed_outside)) prim_store_release(word, seen & ~STATE);
-    struct mutex_release release = {.word = word};
-    lot_call(lot, key_of(word), mutex_call, &release);
+    if (BUG(freed_outside)) prim_store_release(word, kept(seen, shared));
+    struct mutex_release release = {.word = word, .lot = lot};
+    lot_call(lot, word, mutex_call, &release);
     return release.held || BUG(freed_outside) ? VIGIL_OK : VIGIL_ENOTHELD;
+}
+
+int vigil_mutex_consistent(vigil_mutex *mutex) {
+    int error = check_address(mutex, sizeof mutex->word);
+    if (error) return error;
+    uint32_t *word = &mutex->word, seen = prim_load_relaxed(word);
+    do {
+        if (!is_held(seen)) return VIGIL_ENOTHELD;
+        if (!segment_of(word) || !(seen & DIED)) return VIGIL_EINVAL;
+    } while (!prim_cas_release(word, &seen, seen & ~DIED));
+    return VIGIL_OK;
 }
 
 /* The inline functions, for those who cannot inline them. */
@@ -290,7 +466,10 @@ int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex 
 
 static int start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                  vigil_callback *callback, const struct lock_kind *kind) {
-    return request_start(agent, request, kind, (uint32_t *)(void *)mutex, 0, timeout_ns, callback);
+    uint32_t *word = (uint32_t *)(void *)mutex; /* which may be anything yet */
+    int status = request_start(agent, request, kind, word, 0, timeout_ns, callback);
+    if (status != VIGIL_TIMED_OUT || !recovered(word)) return status;
+    return request_start(agent, request, kind, word, 0, timeout_ns, callback);
 }
 
 int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
@@ -301,10 +480,10 @@ int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mut
 int vigil_mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                                vigil_callback *callback) {
     bool idle = request && callback && !(request->op.flags & OP_PENDING);
-    bool ours = idle && !check_address(mutex, sizeof mutex->word) && try_once(&mutex->word);
-    int status = ours ? lock_taken(&mutex->word) : start(agent, request, mutex, timeout_ns, callback, &executing);
-    if (status == VIGIL_OK) {
-        callback(&request->op, VIGIL_OK);
+    int status = idle && !check_address(mutex, sizeof mutex->word) ? try_once(&mutex->word) : VIGIL_TIMED_OUT;
+    if (status == VIGIL_TIMED_OUT) status = start(agent, request, mutex, timeout_ns, callback, &executing);
+    if (lock_is_ours(status)) {
+        callback(&request->op, status);
         vigil_mutex_unlock(mutex);
     }
     return status;
@@ -313,6 +492,6 @@ int vigil_mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil
 int vigil_mutex_execute_later(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                               vigil_callback *callback) {
     int status = start(agent, request, mutex, timeout_ns, callback, &locking);
-    if (status == VIGIL_OK) callback(&request->op, VIGIL_OK);
+    if (lock_is_ours(status)) callback(&request->op, status);
     return status;
 }

@@ -6,22 +6,26 @@
 #include "lock.h"
 
 /* Taking it, releasing it and what is between: see mutex.c. What happens when it is granted is up to the user. */
-bool mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
+int mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
 uint64_t mutex_patience_ns(uint32_t seen);
 bool mutex_reserved(uint32_t seen);
 bool mutex_is_fair(uint32_t seen);
 void mutex_decline(uint32_t *word);
+void mutex_joined(uint32_t *word, uint32_t seen);
 
 #define MUTEX_KIND                                                                                                     \
-    .take = mutex_take, .patience_ns = mutex_patience_ns, .reserved = mutex_reserved, .decline = mutex_decline,        \
-    .strict = mutex_is_fair
+    .slot = SLOT_MUTEX, .take = mutex_take, .patience_ns = mutex_patience_ns, .reserved = mutex_reserved,              \
+    .decline = mutex_decline, .joined = mutex_joined, .strict = mutex_is_fair
 
 struct mutex_release {
     uint32_t *word;
+    struct lot *lot;
     uint32_t flags;
+    uint32_t for_whom; /* whose process's number the first one who is called has, in a segment */
+    uint32_t seen;     /* while it is to be settled */
     unsigned called, threads;
-    bool begun, held, reserve, loop_first, enough_called;
-    bool free_already; /* and reserved, by somebody else: nobody is SLOT_CALLED */
+    bool begun, held, reserve, to_be_settled, loop_first, enough_called;
+    bool free_already; /* or reserved: nobody is SLOT_CALLED unless it was reserved just now */
 };
 
 /* A lot_caller: release it, if that has not begun yet, and call those in line. */

@@ -20,6 +20,15 @@
  *
  * The change to 3 or 0 releases what the function did. It pairs with the acquiring load of who finds it done, and with
  * the acquiring CAS of who finds it new, and so follows those who failed before.
+ *
+ * IN A SEGMENT
+ *
+ * With 1 and 2 stands the number of the process that calls the function. If that is gone, then whoever looks puts its own
+ * there, leaving the 1 or 2 as it is, and calls the function; who waits does so while the word is the very one that it
+ * saw. That somebody looks is up to who joins the line and to the watchers, who cannot both miss it, as with the
+ * mutex (M1 to M3 in mutex.c): everybody in line is told to look again. So they are, too, if somebody was killed between
+ * the change to 3 or 0 and the notification, even if the next one is at it already: unless the word is a 2 of somebody
+ * who lives and so will notify them, they are told (once_must_call).
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -28,32 +37,46 @@
 
 #include "check.h"
 #include "lock.h"
+#include "revivals.h"
+#include "vigil/mutex.h" /* vigil_holder */
 
 #define NEW     0u
 #define RUNNING 1u
 #define AWAITED 2u
 #define DONE    3u
+#define STATE   3u
 
 enum turn {
     IT_IS_DONE,
     IT_IS_OURS, /* to call the function, and then to finish() */
-    WE_WAIT,    /* while it is AWAITED */
+    WE_WAIT,    /* while it is what was seen, which is AWAITED */
 };
 
-static enum turn look(uint32_t *word) {
+/* What stands in the word along with RUNNING while we are. */
+static uint32_t mine(const uint32_t *word) {
+    return segment_of(word) ? prim_load_relaxed(&vigil_holder) : 0;
+}
+
+/* Who was running it will not come to an end. */
+static bool runner_is_gone(const uint32_t *word, uint32_t seen) {
+    uint32_t state = seen & STATE, number = seen / SEGMENT_HOLDER;
+    if (!number || (state != RUNNING && state != AWAITED)) return false;
+    const struct segment *segment = segment_of(word);
+    return segment && !segment_find_member(segment, number);
+}
+
+static enum turn look(uint32_t *word, uint32_t *result) {
     for (;;) {
-        uint32_t seen = prim_load_acquire(word);
+        uint32_t seen = prim_load_acquire(word), state = seen & STATE;
         tsan_acquire(word);
-        switch (seen) {
-        case NEW:
-            if (prim_cas_acquire(word, &seen, RUNNING)) return IT_IS_OURS;
-            break;
-        case RUNNING:
-            if (prim_cas_acquire(word, &seen, AWAITED)) return WE_WAIT;
-            break;
-        case DONE: return IT_IS_DONE;
-        default: return WE_WAIT;
+        if (state == DONE) return IT_IS_DONE;
+        if (state == NEW || runner_is_gone(word, seen)) {
+            uint32_t ours = (state == NEW ? RUNNING : state) | mine(word);
+            if (prim_cas_acquire(word, &seen, ours)) return IT_IS_OURS;
+            continue;
         }
+        *result = (seen & ~STATE) | AWAITED;
+        if (seen == *result || prim_cas_acquire(word, &seen, *result)) return WE_WAIT;
     }
 }
 
@@ -65,13 +88,51 @@ static void finish(uint32_t *word, int status) {
         return;
     }
     uint32_t seen = BUG(once_unordered) ? prim_exchange_relaxed(word, next) : prim_exchange_acq_rel(word, next);
-    if (seen == AWAITED) vigil_notify(word, BUG(once_relied_on_one) && next == NEW ? 1 : VIGIL_ALL);
+    if ((seen & STATE) == AWAITED) vigil_notify(word, BUG(once_relied_on_one) && next == NEW ? 1 : VIGIL_ALL);
 }
 
 static int call(uint32_t *word, vigil_once_function *function, void *argument) {
+    uint32_t ours = mine(word);
     int status = function(argument);
-    finish(word, status);
+    if (mine(word) == ours) finish(word, status); /* else it has forked: this is the child, the segment the parent's */
     return status;
+}
+
+/* Those in line, when somebody is gone. */
+
+bool once_must_call(uint32_t *word, void *context) {
+    (void)context;
+    uint32_t seen = prim_load_relaxed(word);
+    return (seen & STATE) != AWAITED || runner_is_gone(word, seen);
+}
+
+uint32_t once_call(const struct slot *slot, void *context) {
+    (void)context;
+    return slot ? VIGIL_OK : LOT_STAY;
+}
+
+static uint32_t call_if_must(const struct slot *slot, void *word) {
+    return slot && once_must_call(word, NULL) ? VIGIL_OK : LOT_STAY;
+}
+
+static void joined(const struct word *word) { /* M1 */
+    uint32_t *once = (uint32_t *)(uintptr_t)word->address;
+    if (!segment_of(once)) return;
+    prim_fence_seq_cst();                                                                                  /* M2 */
+    if (runner_is_gone(once, (uint32_t)word->expected)) lot_call(lot_for(once), once, call_if_must, once); /* M3 */
+}
+
+/* Before it is said that there is no waiting for it: true if that may not be necessary. Asks the kernel. */
+static bool recovered(const uint32_t *word) {
+    struct segment *segment = segment_of(word);
+    uint32_t seen = prim_load_relaxed(word), number = seen / SEGMENT_HOLDER;
+    return segment && number && !segment_lives(segment, number);
+}
+
+/* How a wait has ended: whether to look again. (If it is cancelled, the memory is not to be touched any more.) */
+static bool is_to_look(const uint32_t *word, int status) {
+    if (status == VIGIL_OK || status == VIGIL_NOT_EQUAL) return true;
+    return status != VIGIL_CANCELLED && recovered(word);
 }
 
 /* Blocking. */
@@ -90,13 +151,14 @@ int vigil_once_call_slowly(vigil_once *once, vigil_once_function *function, void
     uint64_t deadline_ns =
         timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : prim_now_ns() + (uint64_t)(timeout_ns > 0 ? timeout_ns : 0);
     for (;;) {
-        switch (look(word)) {
+        uint32_t seen;
+        switch (look(word, &seen)) {
         case IT_IS_DONE: return VIGIL_OK;
         case IT_IS_OURS: return call(word, function, argument);
         case WE_WAIT: break;
         }
-        int status = vigil_wait32(word, AWAITED, remaining_ns(deadline_ns));
-        if (status != VIGIL_OK && status != VIGIL_NOT_EQUAL) return status;
+        int status = lot_wait(&(struct word){word, seen, false}, remaining_ns(deadline_ns), SLOT_ONCE, joined);
+        if (!is_to_look(word, status)) return status;
     }
 }
 
@@ -138,18 +200,20 @@ static bool passed(uint64_t deadline_ns) {
 /* Out of the line, and not to stay there: call, end or wait again. */
 static void look_again(vigil_request *request) {
     vigil_op *op = &request->op;
-    struct word word = {request->object, AWAITED, false};
+    struct word word = {request->object, 0, false};
     do {
-        switch (look(request->object)) {
+        uint32_t seen;
+        switch (look(request->object, &seen)) {
         case IT_IS_DONE: end(op, VIGIL_OK); return;
         case IT_IS_OURS: call_and_end(request); return;
-        case WE_WAIT: break;
+        case WE_WAIT: word.expected = seen; break;
         }
         if (passed(op->deadline_ns) && !BUG(deadline_forgotten)) {
             end(op, VIGIL_TIMED_OUT);
             return;
         }
-    } while (!agent_join(op->agent, op, op->slot, &word));
+    } while (!agent_join(op->agent, op, op->slot, &word, SLOT_ONCE));
+    joined(&word);
 }
 
 /* The agent ends: nothing new is begun, but what is done is done. */
@@ -160,17 +224,19 @@ static void on_told_last(vigil_request *request) {
 
 /* It is in line at its deadline, and out of it in all other cases. */
 static void on_told(vigil_op *op, int status) {
-    if (status == VIGIL_TIMED_OUT && !lot_leave(op->agent->lot, op->slot, op->address)) return; /* in the mail */
+    if (status == VIGIL_TIMED_OUT && !agent_leave(op->agent, op)) return; /* in the mail */
     if (status != VIGIL_OK || BUG(failure_taken_as_done)) end(op, status);
     else if (op->agent->closing) on_told_last(request_of_op(op));
     else look_again(request_of_op(op));
 }
 
-static int wait_async(vigil_agent *agent, vigil_request *request, uint32_t *word, int64_t timeout_ns) {
+static int wait_async(vigil_agent *agent, vigil_request *request, const struct word *word, int64_t timeout_ns) {
     request->op.deadline_ns = PRIM_NEVER; /* unless it gets one */
-    int status = request_wait(agent, request, &(struct word){word, AWAITED, false}, timeout_ns, on_told);
-    if (status == VIGIL_PENDING) request->op.flags |= OP_PLACE;
-    return status;
+    int status = request_wait(agent, request, word, timeout_ns, on_told, SLOT_ONCE);
+    if (status != VIGIL_PENDING) return status;
+    request->op.flags |= OP_PLACE;
+    joined(word);
+    return VIGIL_PENDING;
 }
 
 int vigil_once_call_async(vigil_agent *agent, vigil_request *request, vigil_once *once, vigil_once_function *function,
@@ -184,12 +250,13 @@ int vigil_once_call_async(vigil_agent *agent, vigil_request *request, vigil_once
     request->object = word;
     request->second = argument;
     for (;;) {
-        switch (look(word)) {
+        uint32_t seen;
+        switch (look(word, &seen)) {
         case IT_IS_DONE: return VIGIL_OK;
         case IT_IS_OURS: return call(word, function, argument);
         case WE_WAIT: break;
         }
-        int status = wait_async(agent, request, word, timeout_ns);
-        if (status != VIGIL_NOT_EQUAL) return status;
+        int status = wait_async(agent, request, &(struct word){word, seen, false}, timeout_ns);
+        if (status == VIGIL_PENDING || !is_to_look(word, status)) return status;
     }
 }

@@ -65,29 +65,29 @@ static void left_line(const vigil_request *request) {
 }
 
 /* The place itself, if it still is in line, becomes that of the one who came later. */
-static void inherit_place(struct lot *lot, vigil_request *from, vigil_request *to) {
+static void inherit_place(vigil_agent *agent, vigil_request *from, vigil_request *to) {
     vigil_op *place = &to->place;
     *place = from->place;
     to->seen = from->seen;
     if (place->timer_link) timers_move(&from->place, place);
-    if (place->slot) lot->slots[place->slot].owner = (uint64_t)(uintptr_t)place;
-    bool in_line =
-        (place->flags & OP_PENDING) && lot_change_place(lot, place->slot, place->address, to->began_ns, to->argument);
-    if (in_line) left_line(to);
+    if (place->slot) agent->lot->slots[place->slot].owner = (uint64_t)(uintptr_t)place;
+    if (!(place->flags & OP_PENDING)) return;
+    struct agent_place at = agent_place(agent, place->slot);
+    if (lot_change_place(at.lot, at.slot, to->object, to->began_ns, to->argument)) left_line(to);
 }
 
 static void give_up_place(vigil_agent *agent, vigil_request *first) {
     vigil_op *place = &first->place;
     if (place->timer_link) timers_remove(&agent->timers, place);
-    bool pending = place->flags & OP_PENDING, in_line = pending && lot_leave(agent->lot, place->slot, place->address);
+    bool pending = place->flags & OP_PENDING, in_line = pending && agent_leave(agent, place);
     if (pending && !in_line) {
-        struct slot *slot = &agent->lot->slots[place->slot]; /* in the mail */
-        bool called = slot->state != VIGIL_CANCELLED;        /* if not, its memory has been forgotten */
-        slot->owner = SLOT_ORPHAN;
+        struct agent_place at = agent_place(agent, place->slot); /* told: in the mail, or about to be */
+        bool called = prim_load_relaxed(&at.lot->slots[at.slot].state) != VIGIL_CANCELLED; /* if not, it is forgotten */
+        agent->lot->slots[place->slot].owner = SLOT_ORPHAN;
         agent->pending++;
         if (called && !BUG(orphan_dropped)) kind_of(first)->decline(first->object);
     } else if (place->slot) {
-        slot_release(agent->lot, place->slot);
+        agent_slot_release(agent, place->slot);
         if (in_line) left_line(first);
     }
 }
@@ -102,7 +102,7 @@ static void queue_remove(vigil_agent *agent, vigil_request *request) {
         next->previous = first->previous;
         next->next_queue = first->next_queue;
         *link = next;
-        inherit_place(agent->lot, first, next);
+        inherit_place(agent, first, next);
     } else {
         *link = first->next_queue;
         give_up_place(agent, first);
@@ -113,7 +113,7 @@ static void queue_remove(vigil_agent *agent, vigil_request *request) {
 
 static bool get_slot(vigil_agent *agent, vigil_request *first) {
     vigil_op *place = &first->place;
-    if (!place->slot) place->slot = slot_acquire(agent->lot);
+    if (!place->slot) place->slot = agent_slot_acquire(agent, first->object);
     return place->slot != 0;
 }
 
@@ -129,16 +129,21 @@ static void be_patient(vigil_agent *agent, vigil_request *first, uint32_t seen) 
 /* Stand in line while the word is as we saw it: false if it is not. */
 static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t seen, bool again) {
     vigil_op *place = &first->place;
-    struct slot *slot = &agent->lot->slots[place->slot];
-    slot->owner = (uint64_t)(uintptr_t)place;
+    struct agent_place at = agent_place(agent, place->slot);
+    struct slot *slot = &at.lot->slots[at.slot], *own = &agent->lot->slots[place->slot];
+    own->owner = (uint64_t)(uintptr_t)place;
+    prim_store_relaxed(&own->seat, agent->seat.number);
+    slot_begin(slot, kind_of(first)->slot);
     slot->began_ns = first->began_ns;
     slot->argument = first->argument;
-    slot->state = SLOT_WAITING;
-    prim_store_relaxed(&slot->seat, agent->seat.number);
-    if (!lot_join_in_order(agent->lot, place->slot, &(struct word){first->object, seen, false}, again)) return false;
+    if (slot != own) {
+        prim_store_relaxed(&slot->seat, agent->seat.number);
+        prim_store_relaxed(&slot->outcome, place->slot);
+    }
+    if (!lot_join_in_order(at.lot, at.slot, &(struct word){first->object, seen, false}, again)) return false;
     place->callback = on_call;
     place->agent = agent;
-    place->address = key_of(first->object);
+    place->address = (uint64_t)(uintptr_t)first->object;
     place->flags = OP_PENDING | OP_PLACE;
     be_patient(agent, first, seen);
     if (kind_of(first)->joined) kind_of(first)->joined(first->object, seen);
@@ -169,27 +174,41 @@ static void have_next_in_line(vigil_agent *agent, vigil_request *next) {
     uint32_t seen = prim_load_relaxed((uint32_t *)next->object);
     if (!kind->strict || !kind->strict(seen) || BUG(turn_missed)) return;
     do {
-        bool taken = kind->take(next->object, next->argument, NEWCOMER, &seen);
-        assert(!taken); /* it is ours */
-        (void)taken;
+        int status = kind->take(next->object, next->argument, NEWCOMER, &seen);
+        assert(status == VIGIL_PENDING); /* it is ours */
+        (void)status;
     } while (!stand_in_line(agent, next, seen, false));
 }
 
-static void grant(vigil_agent *agent, vigil_request *first) {
+static void grant(vigil_agent *agent, vigil_request *first, int status) {
     vigil_request *next = first->next;
     queue_remove(agent, first);
     agent_end(agent, &first->op);
     if (next) have_next_in_line(agent, next);
     PROBE(lock_granted, first->object);
-    kind_of(first)->granted(first);
+    kind_of(first)->granted(first, status);
+}
+
+static void give_up(vigil_request *request) {
+    if (kind_of(request)->given_up) kind_of(request)->given_up(request);
+}
+
+/* It cannot have it, nor wait for it. */
+static void refuse(vigil_agent *agent, vigil_request *first, int status) {
+    queue_remove(agent, first);
+    agent_end(agent, &first->op);
+    give_up(first);
+    first->callback(&first->op, status);
 }
 
 /* With the place at rest: grant as many as can be, then have it pending again. */
 static void serve(vigil_agent *agent, vigil_request *first, enum standing standing) {
     uint32_t *word = first->object, seen;
     for (int granted = 0; first && granted < GRANTS_IN_A_ROW;) {
-        if (lock_take(kind_of(first), word, first->argument, standing, &seen)) {
-            grant(agent, first);
+        int status = lock_take(kind_of(first), word, first->argument, standing, &seen);
+        if (status != VIGIL_PENDING) {
+            if (lock_is_ours(status)) grant(agent, first, status);
+            else refuse(agent, first, status);
             granted++;
             standing = NEWCOMER;
             first = at_rest(agent, word);
@@ -200,20 +219,13 @@ static void serve(vigil_agent *agent, vigil_request *first, enum standing standi
     if (first) call_again(agent, first);
 }
 
-static void give_up(vigil_request *request) {
-    if (kind_of(request)->given_up) kind_of(request)->given_up(request);
-}
-
 /* As many as there are now; or callbacks that start new ones would keep us here for ever. */
 static void cancel_all(vigil_agent *agent, vigil_request *first) {
     void *word = first->object;
     size_t count = 0;
     for (vigil_request *request = first; request; request = request->next) count++;
     for (; count && first; count--, first = at_rest(agent, word)) {
-        queue_remove(agent, first);
-        agent_end(agent, &first->op);
-        give_up(first);
-        first->callback(&first->op, VIGIL_CANCELLED);
+        refuse(agent, first, VIGIL_CANCELLED);
     }
     if (first) serve(agent, first, NEWCOMER);
 }
@@ -254,7 +266,8 @@ static int take_or_stand(vigil_agent *agent, vigil_request *request) {
     if (!get_slot(agent, request)) return VIGIL_ELIMIT;
     for (;;) {
         uint32_t seen;
-        if (lock_take(kind_of(request), request->object, request->argument, NEWCOMER, &seen)) return VIGIL_OK;
+        int status = lock_take(kind_of(request), request->object, request->argument, NEWCOMER, &seen);
+        if (status != VIGIL_PENDING) return status;
         if (stand_in_line(agent, request, seen, false)) return VIGIL_PENDING;
     }
 }
@@ -263,7 +276,7 @@ static void begin(vigil_agent *agent, vigil_request *request, uint64_t deadline_
     vigil_op *op = &request->op;
     op->callback = on_end;
     op->agent = agent;
-    op->address = key_of(request->object);
+    op->address = (uint64_t)(uintptr_t)request->object;
     op->slot = 0;
     op->timer_link = NULL;
     op->deadline_ns = deadline_ns;
@@ -277,7 +290,8 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
     int error = agent_check_start(agent, request ? &request->op : NULL, &(struct word){word, 0, false}, callback);
     if (error) return error;
     uint32_t seen;
-    if (lock_take(kind, word, argument, NEWCOMER, &seen)) return VIGIL_OK;
+    int status = lock_take(kind, word, argument, NEWCOMER, &seen);
+    if (status != VIGIL_PENDING) return status;
     if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
     request->callback = callback;
     request->kind = kind;
@@ -288,7 +302,7 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
     vigil_request **link = queue_link(agent, word);
     bool new_queue = !*link;
     queue_append(link, request);
-    int status = new_queue ? take_or_stand(agent, request) : VIGIL_PENDING;
+    status = new_queue ? take_or_stand(agent, request) : VIGIL_PENDING;
     if (status == VIGIL_PENDING) {
         PROBE(lock_contended, word);
     } else {
@@ -299,12 +313,12 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
 }
 
 int request_wait(vigil_agent *agent, vigil_request *request, const struct word *word, int64_t timeout_ns,
-                 vigil_callback *told) {
-    int status = agent_wait(agent, &request->op, word, timeout_ns, told);
+                 vigil_callback *told, enum slot_kind kind) {
+    int status = agent_wait(agent, &request->op, word, timeout_ns, told, kind);
     if (status == VIGIL_PENDING) request->op.flags |= OP_REQUEST;
     return status;
 }
 
-void lock_granted(vigil_request *request) {
-    request->callback(&request->op, VIGIL_OK);
+void lock_granted(vigil_request *request, int status) {
+    request->callback(&request->op, status);
 }

@@ -18,6 +18,10 @@
  *
  * All of these are read-modify-writes, so what was done before a release is seen by whoever takes the lock later.
  *
+ * In a segment nobody is counted in error, and all of it happens under the lock of the bucket, together with the record
+ * of what the process holds (lot/hold.h). When that is dead its share is given back; if it was writing the word says
+ * DIED from then on, until somebody who writes says that all is well.
+ *
  * NOBODY WAITS IN VAIN
  *
  * Somebody is in line only while WAITERS is set: it is cleared under the lock of the bucket, and only if nobody is. So
@@ -37,7 +41,7 @@
  *
  * THE NUMBER OF READERS
  *
- * The upper half of the numbers that fit is not used: from there on readers are refused. Before all those have been
+ * Of the numbers that fit the upper half is not used: from there on readers are refused. Before all those have been
  * counted in error at once who could overflow it, there would have to be as many threads.
  */
 #ifndef VIGIL_NO_INLINE
@@ -47,20 +51,45 @@
 
 #include "check.h"
 #include "lock.h"
+#include "revivals.h"
 
 #define WRITER   1u
 #define WAITERS  2u
 #define RESERVED 4u
 #define SAVED    8u
 #define READER   16u
-#define TOO_MANY (1u << 31)
+#define READERS  0x7ffffff0u
+#define TOO_MANY (1u << 30)
+#define DIED     (1u << 31) /* in a segment only */
 
 /* What somebody wants, or has: as the argument of a lock_kind, too. */
 enum share { TO_READ = READER, TO_WRITE = WRITER };
 
+/* Changing the word. */
+
+static struct hold change_of(uint32_t given, uint32_t taken) {
+    return (struct hold){.kind = SLOT_RWLOCK, .given = given, .taken = taken};
+}
+
+/* VIGIL_OK; VIGIL_NOT_EQUAL: it is another one, see there; in a segment, also what hold_change answers besides. */
+static int change(uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+    if (segment_of(word)) {
+        struct lot *lot = lot_for(word);
+        return lot ? hold_change(lot, word, seen, to, hold) : VIGIL_ENOMEM;
+    }
+    bool changed = hold.given ? prim_cas_release(word, seen, to) : prim_cas_acquire(word, seen, to);
+    return changed ? VIGIL_OK : VIGIL_NOT_EQUAL;
+}
+
+static int change_when_locked(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+    if (is_shared(lot)) return hold_change_locked(lot, word, to, hold);
+    return prim_cas_release(word, seen, to) ? VIGIL_OK : VIGIL_NOT_EQUAL;
+}
+
 /* Looking at the line, under the lock of its bucket. */
 
 struct look {
+    struct lot *lot;
     uint32_t *word;
     uint32_t held, kept; /* by us until now, and from now on */
     bool afresh;         /* what is reserved is so no longer */
@@ -70,9 +99,10 @@ struct look {
     /* Of those that have been called: */
     bool any, writer, thread, writing_thread;
 };
+_Static_assert(sizeof(struct look) <= LOT_REVIVAL_BYTES, "it must fit");
 
 static bool holds(uint32_t seen, uint32_t share) {
-    return share == TO_READ ? seen >= READER : (seen & share) == share;
+    return share == TO_READ ? seen & READERS : (seen & share) == share;
 }
 
 static bool writes(const struct slot *slot) {
@@ -87,15 +117,22 @@ static uint32_t flags_for(const struct look *look, uint32_t seen, const struct s
     return WAITERS | (reserved || entitled ? RESERVED : 0);
 }
 
-static void release(struct look *look, const struct slot *head) {
-    bool entitled = head && head->began_ns && prim_now_ns() >= head->began_ns + PATIENCE_NS;
+static void begin(const struct slot *head, void *context) {
+    struct look *look = context;
+    look->begun = true;
+    bool entitled = head && head->kind != SLOT_PLAIN && prim_now_ns() >= head->began_ns + PATIENCE_NS;
     uint32_t seen = prim_load_relaxed(look->word), flags;
+    int status;
     do {
         look->over = !holds(seen, look->held) || (look->only_saved && !(seen & SAVED));
         if (look->over) return;
-        look->now = (seen & ~(WAITERS | RESERVED | SAVED)) - look->held + look->kept;
+        look->now = (seen & (WRITER | READERS)) - look->held + look->kept;
         flags = flags_for(look, seen, head, entitled);
-    } while (!prim_cas_release(look->word, &seen, look->now | flags));
+        uint32_t to = look->now | flags | (seen & DIED);
+        status = change_when_locked(look->lot, look->word, &seen, to, change_of(look->held, look->kept));
+    } while (status == VIGIL_NOT_EQUAL);
+    look->over = status != VIGIL_OK;
+    if (look->over) return;
     if (look->held) PROBE(lock_released, look->word);
     if (look->held && (flags & RESERVED)) PROBE(lock_reserved, look->word);
 }
@@ -106,12 +143,9 @@ static bool can_have(const struct look *look, const struct slot *slot) {
     return writes(slot) ? !look->now && !look->thread : !look->writing_thread;
 }
 
-static uint32_t call(const struct slot *slot, void *context) {
+uint32_t rwlock_call(const struct slot *slot, void *context) {
     struct look *look = context;
-    if (!look->begun) {
-        look->begun = true;
-        release(look, slot);
-    }
+    if (!look->begun) begin(slot, look);
     if (!slot || look->over || !can_have(look, slot)) return LOT_STAY;
     bool beside = look->any && (look->writer || writes(slot));
     bool relied_upon = !slot->seat || BUG(rwlock_counts_on_loops);
@@ -119,48 +153,70 @@ static uint32_t call(const struct slot *slot, void *context) {
     look->writer |= writes(slot);
     look->thread |= relied_upon;
     look->writing_thread |= relied_upon && writes(slot);
-    if (!slot->began_ns) return VIGIL_OK; /* a plain wait */
+    if (slot->kind == SLOT_PLAIN) return VIGIL_OK;
     return beside ? SLOT_BESIDE : SLOT_CALLED;
 }
 
 static void look_at_line(struct look look) {
-    if (prim_load_relaxed(look.word) & (WAITERS | RESERVED)) lot_call(lot_private(), key_of(look.word), call, &look);
+    if (!(prim_load_relaxed(look.word) & (WAITERS | RESERVED))) return;
+    look.lot = lot_for(look.word);
+    hold_call(look.lot, look.word, begin, rwlock_call, &look);
+}
+
+/* Somebody has died. */
+
+bool rwlock_must_call(uint32_t *word, void *context) {
+    *(struct look *)context = (struct look){.lot = lot_for(word), .word = word, .afresh = true};
+    return true;
+}
+
+uint32_t rwlock_give_back(uint32_t seen, uint32_t held) {
+    return (seen - held) | (held & WRITER ? DIED : 0);
 }
 
 /* The kind. */
 
 static bool may_take(uint32_t seen, uint32_t share, enum standing standing) {
-    if ((seen & WRITER) || (share == TO_WRITE && seen >= READER)) return false;
+    if ((seen & WRITER) || (share == TO_WRITE && (seen & READERS))) return false;
     if (seen & SAVED) return standing == CALLED || standing == BESIDE || BUG(rwlock_readers_pass);
     return !(seen & RESERVED) || standing == CALLED;
 }
 
 /* What the word is to say while he waits. */
 static uint32_t as_waiter(uint32_t seen, uint32_t share) {
-    bool for_readers = share == TO_WRITE && seen >= READER && !(seen & (WRITER | RESERVED));
+    bool for_readers = share == TO_WRITE && (seen & READERS) && !(seen & (WRITER | RESERVED));
     return seen | WAITERS | (for_readers ? SAVED : 0);
 }
 
-static bool take(uint32_t *word, uint32_t share, enum standing standing, uint32_t *result) {
-    uint32_t seen = prim_load_relaxed(word);
-    for (;;) {
-        if (may_take(seen, share, standing)) {
-            if (!prim_cas_acquire(word, &seen, (seen & ~RESERVED) + share)) continue;
-            bool others = share == TO_READ && standing != NEWCOMER && !BUG(rwlock_not_further);
-            if (others) look_at_line((struct look){.word = word});
-            return true;
-        }
-        *result = as_waiter(seen, share);
-        if (*result == seen || prim_cas_acquire(word, &seen, *result)) return false;
-    }
-}
-
-static bool reserved(uint32_t seen) {
-    return seen & RESERVED;
+static int taken(uint32_t seen) {
+    return seen & DIED ? VIGIL_OWNER_DIED : VIGIL_OK;
 }
 
 static void decline(uint32_t *word) {
     look_at_line((struct look){.word = word, .afresh = true});
+}
+
+static int take(uint32_t *word, uint32_t share, enum standing standing, uint32_t *result) {
+    uint32_t seen = prim_load_relaxed(word);
+    int status = VIGIL_NOT_EQUAL;
+    while (status == VIGIL_NOT_EQUAL) {
+        if (may_take(seen, share, standing)) {
+            status = change(word, &seen, (seen & ~RESERVED) + share, change_of(0, share));
+            if (status != VIGIL_OK) continue;
+            bool others = share == TO_READ && standing != NEWCOMER && !BUG(rwlock_not_further);
+            if (others) look_at_line((struct look){.word = word});
+            return taken(seen);
+        }
+        *result = as_waiter(seen, share);
+        status = *result == seen ? VIGIL_OK : change(word, &seen, *result, change_of(0, 0));
+        if (status == VIGIL_OK) return VIGIL_PENDING;
+    }
+    if (standing != NEWCOMER) decline(word); /* we were called, and cannot have it */
+    return status;
+}
+
+static bool reserved(uint32_t seen) {
+    return seen & RESERVED;
 }
 
 /* What is saved is so for him who was the head of the line: now somebody may stand before that one. */
@@ -172,26 +228,40 @@ static void left(uint32_t *word) {
     if (!BUG(rwlock_left_silently)) look_at_line((struct look){.word = word});
 }
 
-static const struct lock_kind locking = {
-    .take = take, .reserved = reserved, .decline = decline, .granted = lock_granted, .joined = joined, .left = left};
+static const struct lock_kind locking = {.slot = SLOT_RWLOCK,
+                                         .take = take,
+                                         .reserved = reserved,
+                                         .decline = decline,
+                                         .granted = lock_granted,
+                                         .joined = joined,
+                                         .left = left};
+
+/* Before it is said that it is not to be had: true if it may, after all. */
+static bool recovered(uint32_t *word) {
+    bool somebody_died = hold_recovered(word), kept = prim_load_relaxed(word) & (RESERVED | SAVED);
+    if (!kept || !hold_forsaken(word)) return somebody_died;
+    decline(word);
+    return true;
+}
 
 /* Unlocking. */
 
 /* Somebody may wait, and we are the last that they wait for. */
 static bool must_look(uint32_t seen, uint32_t held) {
-    return (seen & WAITERS) && !(held == TO_READ && seen >= 2 * READER);
+    return (seen & WAITERS) && !(held == TO_READ && (seen & READERS) >= 2 * READER);
 }
 
 static int unlock(uint32_t *word, uint32_t held, uint32_t kept) {
     uint32_t seen = prim_load_relaxed(word);
     while (!must_look(seen, held)) {
         if (!holds(seen, held)) return VIGIL_ENOTHELD;
-        if (prim_cas_release(word, &seen, seen - held + kept)) return VIGIL_OK;
+        int status = change(word, &seen, seen - held + kept, change_of(held, kept));
+        if (status != VIGIL_NOT_EQUAL) return status;
     }
-    struct lot *lot = lot_private();
+    struct lot *lot = lot_for(word);
     if (!lot) return VIGIL_ENOMEM;
-    struct look look = {.word = word, .held = held, .kept = kept};
-    lot_call(lot, key_of(word), call, &look);
+    struct look look = {.lot = lot, .word = word, .held = held, .kept = kept};
+    hold_call(lot, word, begin, rwlock_call, &look);
     return look.over ? VIGIL_ENOTHELD : VIGIL_OK;
 }
 
@@ -218,23 +288,42 @@ int vigil_rwlock_downgrade(vigil_rwlock *lock) {
     return check_and_unlock(lock, TO_WRITE, TO_READ);
 }
 
+int vigil_rwlock_consistent(vigil_rwlock *lock) {
+    int error = check_address(lock, sizeof lock->word);
+    if (error) return error;
+    uint32_t *word = &lock->word, seen = prim_load_relaxed(word);
+    int status = VIGIL_NOT_EQUAL;
+    while (status == VIGIL_NOT_EQUAL) {
+        if (!(seen & WRITER)) return VIGIL_ENOTHELD;
+        if (!(seen & DIED)) return VIGIL_EINVAL;
+        status = change(word, &seen, seen & ~DIED, change_of(WRITER, WRITER));
+    }
+    return status;
+}
+
 /* Blocking. */
 
-static bool try_once(uint32_t *word, uint32_t share) {
+static int try_once(uint32_t *word, uint32_t share) {
     uint32_t seen = prim_load_relaxed(word);
     while (may_take(seen, share, NEWCOMER)) {
-        if (prim_cas_acquire(word, &seen, seen + share)) return true;
+        int status = change(word, &seen, seen + share, change_of(0, share));
+        if (status == VIGIL_NOT_EQUAL) continue;
+        if (status != VIGIL_OK) return status;
+        lock_taken(word);
+        return taken(seen);
     }
-    return false;
+    return VIGIL_TIMED_OUT;
 }
 
 /* For as long as a short critical section takes, if nobody else waits. */
-static bool spin_to_take(uint32_t *word, uint32_t share) {
+static int spin_to_take(uint32_t *word, uint32_t share) {
+    int status = VIGIL_TIMED_OUT;
     for (unsigned turns = PRIM_SPIN_LOCK; turns && !(prim_load_relaxed(word) & WAITERS); turns--) {
-        if (try_once(word, share)) return true;
+        status = try_once(word, share);
+        if (status != VIGIL_TIMED_OUT) break;
         prim_pause();
     }
-    return false;
+    return status;
 }
 
 static int lock_slowly(vigil_rwlock *lock, enum share share, int64_t timeout_ns) {
@@ -242,12 +331,15 @@ static int lock_slowly(vigil_rwlock *lock, enum share share, int64_t timeout_ns)
     if (error) return error;
     uint32_t *word = &lock->word;
     if (share == TO_READ && (prim_load_relaxed(word) & TOO_MANY)) return VIGIL_ELIMIT;
-    if (try_once(word, share)) return lock_taken(word);
-    if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
+    int status = try_once(word, share);
+    bool refused = status == VIGIL_ELIMIT || (status == VIGIL_TIMED_OUT && timeout_ns <= 0);
+    if (refused && recovered(word)) status = try_once(word, share);
+    if (status != VIGIL_TIMED_OUT || timeout_ns <= 0) return status;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
-    if (spin_to_take(word, share)) return lock_taken(word);
-    int status = lock_block(&locking, word, share, deadline_ns);
+    status = spin_to_take(word, share);
+    if (status != VIGIL_TIMED_OUT) return status;
+    status = lock_block(&locking, word, share, deadline_ns);
     if (status == VIGIL_TIMED_OUT && !BUG(rwlock_left_silently)) look_at_line((struct look){.word = word});
     return status;
 }
@@ -278,6 +370,7 @@ static uint32_t add_reader(uint32_t *word) {
 int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
+    if (prim_load_relaxed(&vigil_holder)) return lock_slowly(lock, TO_READ, timeout_ns);
     if (!(add_reader(&lock->word) & (WRITER | RESERVED | SAVED | TOO_MANY))) return lock_taken(&lock->word);
     return vigil_rwlock_read_lock_miscounted(lock, timeout_ns);
 }
@@ -316,7 +409,12 @@ static int start(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock,
                  vigil_callback *callback) {
     uint32_t *word = (uint32_t *)(void *)lock; /* which may be anything yet */
     int status = request_start(agent, request, &locking, word, share, timeout_ns, callback);
-    if (status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT) look_at_line((struct look){.word = word});
+    bool refused = status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT;
+    if (refused && recovered(word)) {
+        status = request_start(agent, request, &locking, word, share, timeout_ns, callback);
+        refused = status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT;
+    }
+    if (refused) look_at_line((struct look){.word = word});
     return status;
 }
 

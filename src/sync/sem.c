@@ -14,6 +14,9 @@
  *
  * All of these are compare-and-exchange, so what was done before a release is seen by whoever takes anything later.
  *
+ * If the permits are leased, in a segment, all of it happens under the lock of the bucket, together with the record of
+ * what the process has (lot/hold.h).
+ *
  * NOBODY WAITS IN VAIN
  *
  * Somebody is in line only while WAITERS is set: it is cleared under the lock of the bucket, and only if nobody is. So
@@ -40,24 +43,50 @@
 
 #include "check.h"
 #include "lock.h"
+#include "revivals.h"
 
 #define WAITERS  1u
 #define RESERVED 2u
 #define SAVED    4u
-#define PERMIT   8u
+#define LEASED   8u
+#define PERMIT   16u
+
+/* Changing the word. */
+
+static struct hold change_of(uint32_t released, uint32_t acquired) {
+    return (struct hold){.kind = SLOT_SEM, .given = released, .taken = acquired};
+}
+
+/* VIGIL_OK; VIGIL_NOT_EQUAL: it is another one, see there; if it is leased, also what hold_change answers besides. */
+static int change(uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+    if ((*seen & LEASED) && segment_of(word)) {
+        struct lot *lot = lot_for(word);
+        return lot ? hold_change(lot, word, seen, to, hold) : VIGIL_ENOMEM;
+    }
+    bool changed = hold.given ? prim_cas_release(word, seen, to) : prim_cas_acquire(word, seen, to);
+    return changed ? VIGIL_OK : VIGIL_NOT_EQUAL;
+}
+
+static int change_when_locked(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+    if ((*seen & LEASED) && is_shared(lot)) return hold_change_locked(lot, word, to, hold);
+    return prim_cas_release(word, seen, to) ? VIGIL_OK : VIGIL_NOT_EQUAL;
+}
 
 /* Looking at the line, under the lock of its bucket. */
 
 struct look {
+    struct lot *lot;
     uint32_t *word;
     uint32_t released; /* permits to be added */
     bool afresh;       /* what is reserved is so no longer */
     bool only_saved;   /* if nothing is saved any more, somebody else has looked */
-    bool begun, over, reserves;
+    bool begun, reserves;
+    int over;               /* VIGIL_OK: it goes on; else why not */
     uint32_t permits;       /* when we looked, */
     uint64_t wanted_by_all; /* by all that have been called, */
     uint32_t for_threads;   /* and by the threads among them */
 };
+_Static_assert(sizeof(struct look) <= LOT_REVIVAL_BYTES, "it must fit");
 
 static uint32_t wanted(const struct slot *slot) {
     return (uint32_t)slot->argument;
@@ -70,37 +99,52 @@ static uint32_t flags_for(const struct look *look, uint32_t seen, const struct s
     return WAITERS | (wanted(head) <= look->permits ? RESERVED : SAVED);
 }
 
-static void release(struct look *look, const struct slot *head) {
-    bool entitled = head && head->began_ns && prim_now_ns() >= head->began_ns + PATIENCE_NS;
+static void begin(const struct slot *head, void *context) {
+    struct look *look = context;
+    look->begun = true;
+    bool entitled = head && head->kind != SLOT_PLAIN && prim_now_ns() >= head->began_ns + PATIENCE_NS;
     uint32_t seen = prim_load_relaxed(look->word), flags;
     do {
         bool too_many = look->released > VIGIL_SEM_MAX - seen / PERMIT;
-        look->over = too_many || (look->only_saved && !(seen & SAVED));
+        look->over = too_many ? VIGIL_ERANGE : look->only_saved && !(seen & SAVED) ? VIGIL_CANCELLED : VIGIL_OK;
         if (look->over) return;
         look->permits = seen / PERMIT + look->released;
         flags = flags_for(look, seen, head, entitled);
-    } while (!prim_cas_release(look->word, &seen, look->permits * PERMIT | flags));
+        uint32_t to = look->permits * PERMIT | flags | (seen & LEASED);
+        look->over = change_when_locked(look->lot, look->word, &seen, to, change_of(look->released, 0));
+    } while (look->over == VIGIL_NOT_EQUAL);
+    if (look->over) return;
     look->reserves = flags & RESERVED;
     if (look->released) PROBE(lock_released, look->word);
     if (look->released && (flags & RESERVED)) PROBE(lock_reserved, look->word);
 }
 
-static uint32_t call(const struct slot *slot, void *context) {
+uint32_t sem_call(const struct slot *slot, void *context) {
     struct look *look = context;
-    if (!look->begun) {
-        look->begun = true;
-        release(look, slot);
-    }
+    if (!look->begun) begin(slot, look);
     if (!slot || look->over || wanted(slot) > look->permits - look->for_threads) return LOT_STAY;
     if (look->reserves && look->for_threads) return LOT_STAY;
     look->wanted_by_all += wanted(slot);
     if (!slot->seat || BUG(sem_counts_on_loops)) look->for_threads += wanted(slot);
-    if (!slot->began_ns) return VIGIL_OK; /* a plain wait */
+    if (slot->kind == SLOT_PLAIN) return VIGIL_OK;
     return look->wanted_by_all <= look->permits ? SLOT_CALLED : SLOT_BESIDE;
 }
 
 static void look_at_line(struct look look) {
-    if (prim_load_relaxed(look.word) & (WAITERS | RESERVED)) lot_call(lot_private(), key_of(look.word), call, &look);
+    if (!(prim_load_relaxed(look.word) & (WAITERS | RESERVED))) return;
+    look.lot = lot_for(look.word);
+    hold_call(look.lot, look.word, begin, sem_call, &look);
+}
+
+/* Somebody has died. */
+
+bool sem_must_call(uint32_t *word, void *context) {
+    *(struct look *)context = (struct look){.lot = lot_for(word), .word = word, .afresh = true};
+    return true;
+}
+
+uint32_t sem_give_back(uint32_t seen, uint32_t held) {
+    return seen + held * PERMIT;
 }
 
 /* The kind. */
@@ -111,27 +155,30 @@ static bool may_take(uint32_t seen, uint32_t permits, enum standing standing) {
     return !(seen & RESERVED) || standing == CALLED;
 }
 
-static bool take(uint32_t *word, uint32_t permits, enum standing standing, uint32_t *result) {
+static void decline(uint32_t *word) {
+    look_at_line((struct look){.word = word, .afresh = true});
+}
+
+static int take(uint32_t *word, uint32_t permits, enum standing standing, uint32_t *result) {
     uint32_t seen = prim_load_relaxed(word);
-    for (;;) {
+    int status = VIGIL_NOT_EQUAL;
+    while (status == VIGIL_NOT_EQUAL) {
         if (may_take(seen, permits, standing)) {
-            if (!prim_cas_acquire(word, &seen, (seen & ~RESERVED) - permits * PERMIT)) continue;
+            status = change(word, &seen, (seen & ~RESERVED) - permits * PERMIT, change_of(0, permits));
+            if (status != VIGIL_OK) continue;
             if ((seen & RESERVED) && !BUG(sem_not_further)) look_at_line((struct look){.word = word});
-            return true;
+            return VIGIL_OK;
         }
-        if ((seen & WAITERS) || prim_cas_acquire(word, &seen, seen | WAITERS)) {
-            *result = seen | WAITERS;
-            return false;
-        }
+        *result = seen | WAITERS;
+        status = *result == seen ? VIGIL_OK : change(word, &seen, *result, change_of(0, 0));
+        if (status == VIGIL_OK) return VIGIL_PENDING;
     }
+    if (standing != NEWCOMER) decline(word); /* we were called, and cannot have them */
+    return status;
 }
 
 static bool reserved(uint32_t seen) {
     return seen & RESERVED;
-}
-
-static void decline(uint32_t *word) {
-    look_at_line((struct look){.word = word, .afresh = true});
 }
 
 /* What is saved is so for him who was the head of the line: now somebody may stand before that one. */
@@ -143,26 +190,43 @@ static void left(uint32_t *word) {
     if (!BUG(sem_left_silently)) look_at_line((struct look){.word = word});
 }
 
-static const struct lock_kind acquiring = {
-    .take = take, .reserved = reserved, .decline = decline, .granted = lock_granted, .joined = joined, .left = left};
+static const struct lock_kind acquiring = {.slot = SLOT_SEM,
+                                           .take = take,
+                                           .reserved = reserved,
+                                           .decline = decline,
+                                           .granted = lock_granted,
+                                           .joined = joined,
+                                           .left = left};
+
+/* Before it is said that it is not to be had: true if it may, after all. */
+static bool recovered(uint32_t *word) {
+    bool somebody_died = hold_recovered(word), kept = prim_load_relaxed(word) & (RESERVED | SAVED);
+    if (!kept || !hold_forsaken(word)) return somebody_died;
+    decline(word);
+    return true;
+}
 
 /* Blocking. */
 
-static bool try_once(uint32_t *word, uint32_t permits) {
+static int try_once(uint32_t *word, uint32_t permits) {
     uint32_t seen = prim_load_relaxed(word);
     while (may_take(seen, permits, NEWCOMER)) {
-        if (prim_cas_acquire(word, &seen, seen - permits * PERMIT)) return true;
+        int status = change(word, &seen, seen - permits * PERMIT, change_of(0, permits));
+        if (status == VIGIL_OK) return lock_taken(word);
+        if (status != VIGIL_NOT_EQUAL) return status;
     }
-    return false;
+    return VIGIL_TIMED_OUT;
 }
 
 /* For as long as permits may be held only briefly, if nobody else waits. */
-static bool spin_to_take(uint32_t *word, uint32_t permits) {
+static int spin_to_take(uint32_t *word, uint32_t permits) {
+    int status = VIGIL_TIMED_OUT;
     for (unsigned turns = PRIM_SPIN_LOCK; turns && !(prim_load_relaxed(word) & WAITERS); turns--) {
-        if (try_once(word, permits)) return true;
+        status = try_once(word, permits);
+        if (status != VIGIL_TIMED_OUT) break;
         prim_pause();
     }
-    return false;
+    return status;
 }
 
 static int check_permits(uint32_t permits) {
@@ -174,13 +238,17 @@ int vigil_sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_n
     int error = check_address(sem, sizeof sem->word);
     if (!error) error = check_permits(permits);
     if (error) return error;
-    if (try_once(&sem->word, permits)) return lock_taken(&sem->word);
-    if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
+    uint32_t *word = &sem->word;
+    int status = try_once(word, permits);
+    bool refused = status == VIGIL_ELIMIT || (status == VIGIL_TIMED_OUT && timeout_ns <= 0);
+    if (refused && recovered(word)) status = try_once(word, permits);
+    if (status != VIGIL_TIMED_OUT || timeout_ns <= 0) return status;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
-    if (spin_to_take(&sem->word, permits)) return lock_taken(&sem->word);
-    int status = lock_block(&acquiring, &sem->word, permits, deadline_ns);
-    if (status == VIGIL_TIMED_OUT && !BUG(sem_left_silently)) look_at_line((struct look){.word = &sem->word});
+    status = spin_to_take(word, permits);
+    if (status != VIGIL_TIMED_OUT) return status;
+    status = lock_block(&acquiring, word, permits, deadline_ns);
+    if (status == VIGIL_TIMED_OUT && !BUG(sem_left_silently)) look_at_line((struct look){.word = word});
     return status;
 }
 
@@ -194,13 +262,14 @@ int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits) {
     tsan_release(&sem->word);
     while (!(seen & WAITERS) || BUG(sem_released_outside)) {
         if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
-        if (prim_cas_release(&sem->word, &seen, seen + permits * PERMIT)) return VIGIL_OK;
+        int status = change(&sem->word, &seen, seen + permits * PERMIT, change_of(permits, 0));
+        if (status != VIGIL_NOT_EQUAL) return status;
     }
-    struct lot *lot = lot_private();
+    struct lot *lot = lot_for(&sem->word);
     if (!lot) return VIGIL_ENOMEM;
-    struct look look = {.word = &sem->word, .released = permits};
-    lot_call(lot, key_of(&sem->word), call, &look);
-    return look.over ? VIGIL_ERANGE : VIGIL_OK;
+    struct look look = {.lot = lot, .word = &sem->word, .released = permits};
+    hold_call(lot, &sem->word, begin, sem_call, &look);
+    return look.over;
 }
 
 /* The inline functions, for those who cannot inline them. */
@@ -231,5 +300,8 @@ int vigil_sem_acquire_async(vigil_agent *agent, vigil_request *request, vigil_se
                             int64_t timeout_ns, vigil_callback *callback) {
     int error = check_permits(permits);
     if (error) return error;
-    return request_start(agent, request, &acquiring, (uint32_t *)(void *)sem, permits, timeout_ns, callback);
+    uint32_t *word = (uint32_t *)(void *)sem; /* which may be anything yet */
+    int status = request_start(agent, request, &acquiring, word, permits, timeout_ns, callback);
+    if ((status != VIGIL_TIMED_OUT && status != VIGIL_ELIMIT) || !recovered(word)) return status;
+    return request_start(agent, request, &acquiring, word, permits, timeout_ns, callback);
 }

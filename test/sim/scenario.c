@@ -4,28 +4,36 @@
 #include <string.h>
 
 #include "lot/lot.h"
+#include "memory/segment.h"
+#include "vigil/segment.h"
 
 _Alignas(64) uint32_t words[16];
 struct books books;
 struct request requests[8];
 struct turn turns[3];
 
+uint32_t *shared;
+vigil_buffer *observed;
+
 static uint32_t message; /* every notifier writes it first, everyone who is notified must see it */
 static struct lot *lot;
 static int64_t most_in_line;
+static int descriptors[SIM_PROCESSES]; /* of the segment: one for each process to open it by */
+static vigil_buffer *joined_before[SIM_PROCESSES];
+static bool victim_done;
 
 void begin_before_first_use(void) {
     if (!lot) {
         lot = lot_private(); /* this is where the library keeps it */
+        sim_new_process();
     }
-    memset(lot, 0, sizeof *lot);
-    sim_new_process();
     memset(words, 0, sizeof words);
     memset(&books, 0, sizeof books);
     memset(requests, 0, sizeof requests);
     memset(turns, 0, sizeof turns);
     message = 0;
     most_in_line = 0;
+    observed = NULL;
     static const char *const names[] = {"words[0]", "words[1]", "words[2]", "words[3]"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         sim_name(&words[i], sizeof words[i], names[i]);
@@ -42,25 +50,73 @@ void begin(void) {
     sim_name(lot->slots, lot->chunk_limit * SLOT_CHUNK * sizeof *lot->slots, "slot");
 }
 
+/* In the lots of this process and of the segment. `look`: how to read a slot's key. */
+static int64_t count_in_line(uint64_t (*look)(const uint64_t *key)) {
+    int64_t count = 0;
+    uint32_t bound = lot->buckets ? lot->chunks_used * SLOT_CHUNK : 0;
+    for (uint32_t i = 1; i < bound; i++) {
+        count += look(&lot->slots[i].key) != 0;
+    }
+    if (observed) {
+        const struct segment *segment = observed->segment;
+        const struct slot *slots = (const struct slot *)(void *)(segment->base + segment->layout.slots_at);
+        for (uint32_t i = 1; i < segment->layout.slots; i++) {
+            count += look(&slots[i].key) != 0 && undecided(slots[i].state);
+        }
+    }
+    return count;
+}
+
+static uint64_t look_plainly(const uint64_t *key) {
+    return *key;
+}
+
+static uint64_t look_and_hear(const uint64_t *key) {
+    return prim_load_acquire(key);
+}
+
 int64_t in_line(void) {
-    return lot->buckets ? lot->buckets[0].word / 4 + lot->buckets[1].word / 4 : 0;
+    return count_in_line(look_plainly);
+}
+
+/*
+ * Who is killed tells nobody any more what became of it: each of its waits may have been counted by a notifier, and
+ * each that it was about to notify may have been.
+ */
+static void balance_waits(void) {
+    int64_t ok = books.ended[VIGIL_OK], timed_out = books.ended[VIGIL_TIMED_OUT];
+    int64_t cancelled = books.ended[VIGIL_CANCELLED] + books.taken_back;
+    int64_t begun = books.begun, untold = 0, unasked = 0;
+    for (unsigned i = 0; i < sizeof requests / sizeof *requests; i++) {
+        bool lost = requests[i].pending && sim_dead(requests[i].process);
+        sim_check(!requests[i].pending || lost, "request %u is still pending", i);
+        begun -= lost;
+        untold += lost;
+    }
+    for (unsigned process = 0; process < SIM_PROCESSES; process++) {
+        untold += sim_dead(process) ? books.waiting[process] : 0;
+        unasked += sim_dead(process) ? books.notifying[process] : 0;
+    }
+    sim_check(ok >= books.notified - untold && ok <= books.notified + unasked,
+              "notify counted %d, but %d waits were notified", (int)books.notified, (int)ok);
+    sim_check(books.forgotten <= books.ended[VIGIL_CANCELLED] + untold,
+              "forget counted %d, but %d waits were cancelled", (int)books.forgotten,
+              (int)books.ended[VIGIL_CANCELLED]);
+    sim_check(ok + timed_out + cancelled == begun, "%d waits began, %d ended", (int)begun,
+              (int)(ok + timed_out + cancelled));
 }
 
 void balance(void) {
-    int64_t ok = books.ended[VIGIL_OK], timed_out = books.ended[VIGIL_TIMED_OUT];
-    int64_t cancelled = books.ended[VIGIL_CANCELLED] + books.taken_back;
-    sim_check(ok == books.notified, "notify counted %d, but %d waits were notified", (int)books.notified, (int)ok);
-    sim_check(books.forgotten <= books.ended[VIGIL_CANCELLED], "forget counted %d, but %d waits were cancelled",
-              (int)books.forgotten, (int)books.ended[VIGIL_CANCELLED]);
-    sim_check(ok + timed_out + cancelled == books.begun, "%d waits began, %d ended", (int)books.begun,
-              (int)(ok + timed_out + cancelled));
-    sim_check(books.ran == books.posted, "%d functions posted, %d ran", (int)books.posted, (int)books.ran);
+    balance_waits();
+    sim_check(books.ran == books.posted || sim_dead(VICTIM), "%d functions posted, %d ran", (int)books.posted,
+              (int)books.ran);
     sim_check(in_line() == 0, "%d are still in line", (int)in_line());
-    for (unsigned i = 0; i < sizeof requests / sizeof *requests; i++) {
-        sim_check(!requests[i].pending, "request %u is still pending", i);
-    }
     for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
-        sim_check(!turns[i].waiting, "turn %u never came", i);
+        sim_check(!turns[i].waiting || sim_dead(turns[i].process), "turn %u never came", i);
+    }
+    if (observed) {
+        sim_check(members_alive() == 1, "%u members are left", members_alive());
+        expect((int)vigil_buffer_destroy(observed), VIGIL_OK, "destroy");
     }
 }
 
@@ -123,11 +179,13 @@ void bare_notifier(void *unused) {
 
 int wait_at(uint32_t *word, int64_t timeout_ns, int64_t place) {
     int64_t due_ns = due(timeout_ns);
+    books.waiting[sim_process]++;
     int status = vigil_wait32(word, 0, timeout_ns);
     if (status != VIGIL_NOT_EQUAL) {
-        books.begun++;
         end_wait(status, due_ns, place);
+        books.begun++;
     }
+    books.waiting[sim_process]--;
     return status;
 }
 
@@ -137,8 +195,11 @@ int wait_while_zero(uint32_t *word, int64_t timeout_ns) {
 
 int64_t notify(uint32_t *word, int64_t count) {
     prim_store_relaxed(&message, 1u);
-    books.asked += count == VIGIL_ALL ? 100 : count;
+    int64_t asked = count == VIGIL_ALL ? 100 : count;
+    books.asked += asked;
+    books.notifying[sim_process] += asked;
     int64_t notified = vigil_notify(word, count);
+    books.notifying[sim_process] -= asked;
     sim_check(notified >= 0 && notified <= count, "notify of %lld answers %lld", (long long)count, (long long)notified);
     books.notified += notified;
     return notified;
@@ -171,7 +232,7 @@ void await_in_line(uintptr_t count) {
 
 void hear_of_in_line(uintptr_t count) {
     await_in_line(count);
-    while (prim_load_acquire(&lot->buckets[0].word) / 4 + prim_load_acquire(&lot->buckets[1].word) / 4 < count) {
+    while (count_in_line(look_and_hear) < (int64_t)count) {
         prim_pause();
     }
 }
@@ -181,9 +242,9 @@ void hear_of_in_line(uintptr_t count) {
 static void on_end(vigil_op *op, int status) {
     struct request *request = op->data;
     sim_check(request->pending, "a callback that was not expected");
-    request->pending = false;
-    request->status = status;
     end_wait(status, request->due_ns, request->place);
+    request->pending = false; /* from here on it is no loss if the process is killed */
+    request->status = status;
     if (request->then) {
         request->then(request);
     }
@@ -191,6 +252,7 @@ static void on_end(vigil_op *op, int status) {
 
 int start(vigil_agent *agent, struct request *request, uint32_t *word, int64_t timeout_ns) {
     request->op.data = request;
+    request->process = sim_process;
     request->word = word;
     request->due_ns = due(timeout_ns);
     int status = vigil_wait32_async(agent, &request->op, word, 0, timeout_ns, on_end);
@@ -244,6 +306,7 @@ void expect(int status, int expected, const char *call) {
 
 vigil_request *turn_begins(struct turn *turn) {
     turn->request.op.data = turn;
+    turn->process = sim_process;
     turn->waiting = true;
     return &turn->request;
 }
@@ -268,4 +331,71 @@ struct turn *turn_ends(vigil_op *op, int status) {
 void cancel_turn(struct turn *turn) {
     expect(vigil_cancel(&turn->request.op), turn->waiting ? VIGIL_OK : VIGIL_EIDLE, "cancel");
     turn->waiting = false;
+}
+
+/* ---- Processes ---- */
+
+void begin_shared(uint32_t members) {
+    const vigil_segment_options options = {.length = 256, .max_length = 512, .waiters = 8, .members = members};
+    begin();
+    expect(vigil_segment_create_anonymous(&observed, &options), VIGIL_OK, "create");
+    for (unsigned process = 1; process < SIM_PROCESSES; process++) {
+        descriptors[process] = vigil_segment_fd(observed);
+        sim_pass_fd(descriptors[process], process);
+    }
+    shared = vigil_buffer_data(observed);
+    victim_done = false;
+    memset(joined_before, 0, sizeof joined_before);
+    sim_name(shared, options.max_length, "shared");
+    sim_name(segment_member(observed->segment, 0), members * sizeof(struct segment_member), "member");
+    sim_name(observed->segment->base, observed->segment->layout.user_at, "segment");
+}
+
+void go_in(unsigned process, const char *name, void (*fiber)(void *)) {
+    sim_go_in(process, name, fiber, NULL);
+}
+
+vigil_buffer *join_segment(void) {
+    vigil_buffer *buffer = joined_before[sim_process];
+    if (buffer) {
+        joined_before[sim_process] = NULL;
+        return buffer;
+    }
+    expect(vigil_segment_open_fd(&buffer, descriptors[sim_process]), VIGIL_OK, "open");
+    sim_check(vigil_buffer_data(buffer) == shared, "opened something else");
+    return buffer;
+}
+
+static void join_now(void) {
+    joined_before[sim_process] = join_segment();
+}
+
+void join_before(unsigned process) {
+    sim_within(process, join_now);
+}
+
+void leave_segment(vigil_buffer *buffer) {
+    expect((int)vigil_buffer_destroy(buffer), VIGIL_OK, "destroy");
+}
+
+uint32_t members_alive(void) {
+    const struct segment *segment = observed->segment;
+    uint32_t alive = 0;
+    for (uint32_t number = 0; number < segment->members; number++) {
+        alive += segment_member_alive(segment, number);
+    }
+    return alive;
+}
+
+void victim_is_done(void) {
+    victim_done = true;
+}
+
+static bool victim_is_over(void *unused) {
+    (void)unused;
+    return victim_done || sim_dead(VICTIM);
+}
+
+void await_victim(void) {
+    sim_until(victim_is_over, NULL);
 }

@@ -25,6 +25,8 @@ extern struct books {
     int64_t notified, forgotten;        /* what those calls answered, in total */
     int64_t asked;                      /* what notifiers asked for, before they did */
     int64_t posted, ran;
+    /* What each process is in the middle of, or was when it was killed. */
+    int64_t waiting[SIM_PROCESSES], notifying[SIM_PROCESSES];
 } books;
 
 /* Every setup calls one of these first: with the lot there already, or to be made by whoever needs it first. */
@@ -69,6 +71,7 @@ void hear_of_in_line(uintptr_t count);
 
 struct request {
     vigil_op op;
+    unsigned process;
     uint32_t *word;
     int64_t due_ns;
     int64_t place;
@@ -98,6 +101,7 @@ void expect(int status, int expected, const char *call);
 /* An asynchronous request for a lock, and what becomes of it. */
 struct turn {
     vigil_request request;
+    unsigned process;
     uint32_t wants;                  /* if there are different things to ask for: the scenario knows */
     void (*then)(struct turn *turn); /* what to do with the lock held, if the scenario looks here */
     bool waiting;
@@ -114,9 +118,36 @@ struct turn *turn_ends(vigil_op *op, int status);
 /* Never too late: until its callback it has nothing that could be lost. */
 void cancel_turn(struct turn *turn);
 
+/* ---- Processes ---- */
+
+/*
+ * The observer is the process of setup and finish. It makes a segment in begin_shared, of which it is the first
+ * member, and leaves it in balance. Who is killed, if anybody is, is the victim: a scenario in which that may happen at
+ * any time says sim_victim(VICTIM) in its setup.
+ */
+enum { OBSERVER, VICTIM, SURVIVOR, OTHER };
+
+/* Instead of begin. It has room for so many members, 8 waiters, 64 words, and 64 more to grow by. */
+void begin_shared(uint32_t members);
+extern uint32_t *shared;              /* the segment's words, at the same address in every process */
+extern struct vigil_buffer *observed; /* the observer's buffer */
+
+void go_in(unsigned process, const char *name, void (*fiber)(void *));
+
+/* Open the segment of begin_shared in this process. Every one who does leaves it in the end. */
+struct vigil_buffer *join_segment(void);
+/* In setup: the first one of that process who does finds that it has been done, which saves some steps. */
+void join_before(unsigned process);
+void leave_segment(struct vigil_buffer *buffer);
+/* How many members live, as the observer sees it, itself included. In finish. */
+uint32_t members_alive(void);
+/* What the victim does last, and how to sleep until it has done that or is dead. */
+void victim_is_done(void);
+void await_victim(void);
+
 /* ---- The lists of scenarios, one per file, each ended by one without a name ---- */
 
 extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[], mutex_scenarios[],
-    cond_scenarios[], barrier_once_scenarios[], sem_scenarios[], rwlock_scenarios[];
+    cond_scenarios[], barrier_once_scenarios[], sem_scenarios[], rwlock_scenarios[], process_scenarios[], shared_scenarios[];
 
 #endif

@@ -12,7 +12,7 @@
 #define WAITERS  1u
 #define RESERVED 2u
 #define SAVED    4u
-#define PERMIT   8u
+#define PERMIT   16u
 
 /* ---- Parts ---- */
 

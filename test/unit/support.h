@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "lot/lot.h"
+#include "lot/shared.h"
 #include "vigil/agent.h"
 #include "vigil/wait.h"
 
@@ -67,11 +67,13 @@ static inline void let_pass(int64_t duration_ns) {
 }
 
 static inline unsigned slots_in_line(const volatile void *address, uint32_t state) {
-    struct lot *lot = lot_private_if_used();
+    struct lot *lot = lot_for_if_used(address);
+    uint32_t bound = !lot ? 0 : is_shared(lot) ? lot->share->slots : slot_bound(lot);
     unsigned found = 0;
-    for (uint32_t index = 1; lot && index < slot_bound(lot); index++) {
+    for (uint32_t index = 1; index < bound; index++) {
         struct slot *slot = &lot->slots[index];
-        if (prim_load_relaxed(&slot->key) != key_of(address)) continue;
+        if (prim_load_relaxed(&slot->key) != key_of(lot, address)) continue;
+        if (!undecided(prim_load_relaxed(&slot->state))) continue;
         if (!state || (!prim_load_relaxed(&slot->seat) && prim_load_relaxed(&slot->state) == state)) found++;
     }
     return found;

@@ -217,7 +217,7 @@ static struct slot *slot_of_the_thread_in_line(void) {
     struct lot *lot = lot_private_if_used();
     for (uint32_t index = 1; index < slot_bound(lot); index++) {
         struct slot *slot = &lot->slots[index];
-        if (prim_load_relaxed(&slot->key) == key_of(word) && !prim_load_relaxed(&slot->seat)) return slot;
+        if (prim_load_relaxed(&slot->key) == key_of(lot, word) && !prim_load_relaxed(&slot->seat)) return slot;
     }
     return NULL;
 }

@@ -188,12 +188,12 @@ static void areas_lie_one_behind_the_other(void **state) {
         struct segment_layout at = buffer->segment->layout;
         assert_true(at.members_at >= sizeof(struct segment_header));
         assert_true(at.buckets_at >= at.members_at + options.members * (uint64_t)64);
-        assert_true(at.chunks_at >= at.buckets_at + at.buckets * 16);
-        assert_true(at.slots_at >= at.chunks_at + at.chunks * 16);
+        assert_true(at.claims_at >= at.buckets_at + at.buckets * 8);
+        assert_true(at.slots_at >= at.claims_at + at.slots * 4);
         assert_true(at.user_at >= at.slots_at + at.slots * 64);
-        assert_true(at.slots > options.waiters && at.slots == at.chunks * 32);
+        assert_int_equal(at.slots, options.waiters + 1);
         assert_true(at.buckets >= options.waiters / 4 && (at.buckets & (at.buckets - 1)) == 0);
-        assert_int_equal((at.members_at | at.buckets_at | at.chunks_at | at.slots_at) % 64, 0);
+        assert_int_equal((at.members_at | at.buckets_at | at.claims_at | at.slots_at) % 64, 0);
         assert_int_equal(at.user_at % SEGMENT_PAGE, 0);
         assert_ptr_equal(vigil_buffer_data(buffer), buffer->segment->base + at.user_at);
         destroy(buffer);
@@ -308,13 +308,15 @@ static void opened_twice_is_the_same(void **state) {
     assert_null(segment_of(buffer));
 }
 
-static void destroying_ends_waits(void **state) {
+static void not_destroyed_while_somebody_waits(void **state) {
     (void)state;
     vigil_buffer *buffer = create(NULL);
     struct sleeper sleeper;
     sleeper_start(&sleeper, vigil_buffer_data(buffer), false);
-    assert_int_equal(vigil_buffer_destroy(buffer), 1);
+    assert_int_equal(vigil_buffer_destroy(buffer), VIGIL_EBUSY);
+    assert_int_equal(vigil_forget(vigil_buffer_data(buffer), vigil_buffer_length(buffer)), 1);
     assert_int_equal(sleeper_join(&sleeper), VIGIL_CANCELLED);
+    destroy(buffer);
 }
 
 /* Which address belongs to which. */
@@ -1119,7 +1121,7 @@ int main(void) {
         TEST(arguments_refused),
         TEST(one_of_a_name),
         TEST(opened_twice_is_the_same),
-        TEST(destroying_ends_waits),
+        TEST(not_destroyed_while_somebody_waits),
         TEST(addresses),
         TEST(addresses_while_others_open),
         TEST(every_bit_of_the_header_counts),

@@ -12,6 +12,7 @@ static const struct {
     {VIGIL_PENDING, 3, "pending"},
     {VIGIL_CANCELLED, 4, "cancelled"},
     {VIGIL_LAST, 5, "last"},
+    {VIGIL_OWNER_DIED, 6, "owner-died"},
     {VIGIL_ENULL, -1, "null-pointer"},
     {VIGIL_EMISALIGNED, -2, "misaligned"},
     {VIGIL_ECOUNT, -3, "negative-count"},
@@ -40,6 +41,7 @@ static const struct {
     {VIGIL_EVERSION, -26, "other-version"},
     {VIGIL_EMACHINE, -27, "other-machine"},
     {VIGIL_EOWNER, -28, "other-owner"},
+    {VIGIL_EBUSY, -29, "busy"},
 };
 
 static void numbers_never_change(void **state) {

@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -48,18 +49,43 @@ unsigned prim_processors(void) {
 
 /* Park and wake. Our callers loop, so every early return is as good as any other. */
 
-void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
+static void park(uint32_t *word, uint32_t expected, uint64_t deadline_ns, int private) {
     struct timespec deadline = timespec_of(deadline_ns);
     const struct timespec *until = deadline_ns == PRIM_NEVER ? NULL : &deadline;
     int errno_before = errno;
-    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, until, NULL, FUTEX_BITSET_MATCH_ANY);
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET | private, expected, until, NULL, FUTEX_BITSET_MATCH_ANY);
     errno = errno_before;
 }
 
-void prim_wake(uint32_t *word) {
+static void wake(uint32_t *word, int private) {
     int errno_before = errno;
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAKE | private, 1, NULL, NULL, 0);
     errno = errno_before;
+}
+
+void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
+    park(word, expected, deadline_ns, FUTEX_PRIVATE_FLAG);
+}
+
+void prim_wake(uint32_t *word) {
+    wake(word, FUTEX_PRIVATE_FLAG);
+}
+
+void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
+    park(word, expected, deadline_ns, 0);
+}
+
+void prim_wake_shared(uint32_t *word) {
+    wake(word, 0);
+}
+
+uint32_t prim_random(void) {
+    int errno_before = errno;
+    uint32_t number;
+    if (syscall(SYS_getrandom, &number, sizeof number, 0) != sizeof number)
+        number = (uint32_t)(prim_now_ns() * 2654435761u) ^ (uint32_t)getpid() << 16;
+    errno = errno_before;
+    return number;
 }
 
 /* Memory. */
@@ -250,12 +276,21 @@ static void *thread_main(void *start) {
     return NULL;
 }
 
-bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument) {
+static int create_thread(struct prim_handle *handle, bool quiet) {
+    sigset_t all, before;
+    sigfillset(&all);
+    if (quiet) pthread_sigmask(SIG_SETMASK, &all, &before); /* a new thread inherits the mask */
+    int failed = pthread_create(&handle->thread, NULL, thread_main, handle);
+    if (quiet) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet) {
     struct prim_handle *new = malloc(sizeof *new);
     if (!new) return false;
     new->main = main;
     new->argument = argument;
-    int failed = pthread_create(&new->thread, NULL, thread_main, new);
+    int failed = create_thread(new, quiet);
     if (failed) {
         free(new);
         errno = failed;

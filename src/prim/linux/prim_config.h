@@ -18,10 +18,16 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* And before it sleeps until a bucket is unlocked: mostly, these are locked for some ten instructions. */
 #define PRIM_SPIN_LOCK 100u
 
-/* How often newcomers may take a mutex while one who has been called has yet to come: at most 8190. */
+/* How often newcomers may take a mutex while one who has been called has yet to come: at most 65534. */
 #define PRIM_PASSES 8000u
+
+/* So often a watcher looks for the dead, while nobody of its process waits, before it rests: see lot/watch.c. */
+#define PRIM_LINGER 50u
 
 /* Planted bugs exist in the simulator only: see prim/sim/prim_config.h. */
 #define BUG(name) 0
+
+/* For what a process has of its own: see prim/sim/prim_config.h. */
+#define PRIM_PROCESS
 
 #endif

@@ -65,7 +65,19 @@
     X(once_unordered, "what a once's function did is not seen by those who find it done")                              \
     X(once_relied_on_one, "a once that failed wakes one, as if he were sure to come")                                  \
     X(failure_taken_as_done, "an event loop that waits for a once takes a failure for its being done")                 \
-    X(deadline_forgotten, "an event loop that has to wait again for a once has no deadline any more")
+    X(deadline_forgotten, "an event loop that has to wait again for a once has no deadline any more")                  \
+    X(mail_forgotten, "what an agent of another process is told is not put into its mail")                             \
+    X(mail_not_missed, "nobody looks for what one who died has told an agent and not put into its mail")               \
+    X(wake_not_missed, "nobody wakes those whom one who died has told and not woken")                                  \
+    X(no_revival, "after a death nobody looks at the lines of the locks")                                              \
+    X(repair_drops, "the repair of a bucket leaves somebody out")                                                      \
+    X(repair_in_any_order, "the repair of a bucket forgets who came first")                                            \
+    X(taken_over_as_it_is, "a dead process's bucket is taken over without repair")                                     \
+    X(pass_on_forgotten, "a notification that a dead process had and did not use is lost")                             \
+    X(dead_stays_linked, "a dead process's slot is given back while it is in line")                                    \
+    X(number_not_checked, "slots are taken for a dead process's without looking whose they are")                       \
+    X(stopped_is_dead, "a member is struck off although its lock is held")                                             \
+    X(dead_holder_kept, "nobody looks whether the holder of a mutex is dead")
 
 extern unsigned sim_bug; /* the one that is switched on */
 

@@ -6,9 +6,10 @@
 #include "prim.h"
 #include "sim.h"
 
-#define SIM_FIBERS     10u
+#define SIM_FIBERS     16u
 #define SIM_LOCATIONS  256u
 #define SIM_STEP_LIMIT 4000u /* more than any scenario needs: beyond it somebody runs in circles */
+#define SIM_STEPS_MORE 4u    /* times, with several processes: their watchers look around again and again */
 
 /* ---- memory.c: which values a load may read ---- */
 
@@ -31,6 +32,18 @@ void sim_view_passed_on(void);
 /* The newest value, read by the kernel on behalf of the current fiber. */
 uint32_t sim_memory_peek32(const uint32_t *word);
 
+/* ---- process.c: what a process has of its own ---- */
+
+void sim_process_enter(unsigned process);
+void sim_process_died(unsigned process);
+void sim_process_reset(void);
+
+/* What stands for this address of the current process wherever places are compared. */
+const volatile void *sim_place_elsewhere(const volatile void *place);
+static inline const volatile void *sim_place(const volatile void *place) {
+    return sim_process ? sim_place_elsewhere(place) : place;
+}
+
 /* ---- fiber.c: who runs ---- */
 
 /* What an operation touches, to know whether two of them can be exchanged without anybody noticing. */
@@ -41,12 +54,23 @@ struct sim_footprint {
     bool seq_cst;
 };
 
-enum sim_state { SIM_READY, SIM_PARKED, SIM_AT_BELL, SIM_POLLING, SIM_JOINING, SIM_UNTIL, SIM_ENDED };
+enum sim_state {
+    SIM_READY,
+    SIM_PARKED,
+    SIM_PARKED_SHARED,
+    SIM_AT_BELL,
+    SIM_POLLING,
+    SIM_JOINING,
+    SIM_UNTIL,
+    SIM_ENDED
+};
 
 struct sim_fiber {
     const char *name;
     void (*main)(void *);
     void *argument;
+    unsigned process;
+    bool stopped;
     char *stack;
     void *stack_pointer;
 
@@ -82,8 +106,13 @@ unsigned sim_fiber_count(void);
 unsigned sim_fiber_index(const struct sim_fiber *fiber);
 const char *sim_fiber_name(unsigned index);
 bool sim_on_own_stack(const volatile void *place);
-struct sim_fiber *sim_fiber_new(const char *name, void (*main)(void *), void *argument);
-void sim_wake_parked(const volatile void *word);
+struct sim_fiber *sim_fiber_new(unsigned process, const char *name, void (*main)(void *), void *argument);
+/* Wakes one that sleeps in this state: SIM_PARKED, in this process, or SIM_PARKED_SHARED, in any. */
+void sim_wake_parked(enum sim_state how, const volatile void *word);
+/* The victim may die here: before the current fiber's next step; or after a step to which it made a difference. */
+void sim_may_die(void);
+void sim_was_seen(unsigned process);
+extern bool sim_executing;
 extern FILE *sim_trace_file; /* null: no trace */
 void sim_trace(const struct sim_site *site, const volatile void *place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -108,8 +137,16 @@ void sim_race_atomic(const volatile void *place, size_t size, bool writes, const
 
 /* ---- heap.c ---- */
 void sim_heap_reset(void);
-bool sim_heap_freed(const volatile void *place);
-size_t sim_heap_in_use(void);
+/* Why nobody in this process may touch it; null if nothing is wrong. */
+const char *sim_heap_trouble(const volatile void *place);
+size_t sim_heap_in_use(void); /* blocks, of processes that live */
+
+/* ---- file.c ---- */
+void sim_file_reset(void);
+bool sim_file_memory(const volatile void *place);
+/* `known`: what its fibers knew, taken together. */
+void sim_file_process_died(unsigned process, const struct sim_view *known);
+const char *sim_file_leak(void);
 
 /* ---- choose.c ---- */
 /* One of `options`, of which only those in the mask `allowed` are of interest; all but the first of them deviate. */

@@ -11,6 +11,12 @@
  * one operation later, which is no more of a deviation. So a preempted fiber is `asleep` until somebody does something
  * that conflicts, and an execution in which only sleepers could go on is dropped. And nobody is preempted before an
  * operation on a place where no other fiber was ever seen to do anything that conflicts.
+ *
+ * A scenario's victim may be killed at any time. The others notice little of that: that its locks on files are free,
+ * and that it does not consume a wake. So a kill can be moved to an earlier time, past whatever the others do, until
+ * right after a step of the victim's own, or right after a step of another that found it alive or woke it. These are
+ * the moments at which it is tried: when a fiber of the victim's has come to its next point (sim_may_die), and after
+ * such a step (sim_was_seen). After it nobody is asleep any more, so nothing is left out on account of it.
  */
 #define _GNU_SOURCE
 #include "engine.h"
@@ -27,6 +33,7 @@
 #define STACK_BYTES (128u << 10)
 #define GUARD_BYTES (64u << 10) /* a page, whatever its size */
 #define START_NS    1000u
+#define IDLE_LIMIT  200u /* beyond it those who could end others' waiting only look at the clock */
 
 struct sim_fiber *sim_current;
 uint64_t sim_now_ns;
@@ -36,11 +43,14 @@ char sim_reason[400];
 static struct sim_fiber fibers[SIM_FIBERS];
 static unsigned fiber_count;
 static unsigned steps;
+static unsigned idle_times; /* how many times nobody could go on until some deadline */
 static uint64_t executions;
 static enum sim_outcome outcome;
 static void *main_stack_pointer;
 static jmp_buf main_escape; /* for failures outside of fibers */
-static bool executing;
+bool sim_executing;
+static unsigned step_limit;
+static unsigned victim; /* 0: none */
 
 static uint64_t moments[8];
 static unsigned moment_count;
@@ -99,6 +109,7 @@ static void switch_to(struct sim_fiber *next) {
     struct sim_fiber *self = sim_current;
     if (next != self) {
         sim_current = next;
+        sim_process_enter(next->process);
         sim_switch(&self->stack_pointer, next->stack_pointer);
     }
 }
@@ -106,6 +117,7 @@ static void switch_to(struct sim_fiber *next) {
 static _Noreturn void leave_execution(enum sim_outcome why) {
     void *abandoned;
     outcome = why;
+    sim_process_enter(0);
     if (!sim_current) {
         longjmp(main_escape, 1);
     }
@@ -121,7 +133,7 @@ _Noreturn void sim_fail(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(sim_reason, sizeof sim_reason, format, arguments);
     va_end(arguments);
-    if (!executing) {
+    if (!sim_executing) {
         fprintf(stderr, "simulator: %s\n", sim_reason);
         abort();
     }
@@ -195,11 +207,14 @@ void sim_trace(const struct sim_site *site, const volatile void *place, const ch
     if (!sim_trace_file) {
         return;
     }
-    char what[160];
-    const char *name = name_of(place);
+    char what[160], who[20] = "";
+    const char *name = name_of(sim_place(place));
     snprintf(what, sizeof what, "%s%s%s%s", site->expression, name ? " (" : "", name ? name : "", name ? ")" : "");
-    fprintf(sim_trace_file, "%5u %8llu  %-12s %-16s %-34s ", steps, (unsigned long long)sim_now_ns, sim_current->name,
-            site->operation, what);
+    if (sim_process) {
+        snprintf(who, sizeof who, "%u: ", sim_process);
+    }
+    fprintf(sim_trace_file, "%5u %8llu  %s%-12s %-16s %-34s ", steps, (unsigned long long)sim_now_ns, who,
+            sim_current->name, site->operation, what);
     va_list arguments;
     va_start(arguments, format);
     int length = vfprintf(sim_trace_file, format, arguments);
@@ -227,7 +242,7 @@ void sim_moment(uint64_t time_ns) {
 }
 
 static uint64_t deadline_of(const struct sim_fiber *fiber) {
-    if (fiber->state == SIM_READY || fiber->state == SIM_ENDED) {
+    if (fiber->state == SIM_READY || fiber->state == SIM_ENDED || fiber->stopped) {
         return PRIM_NEVER;
     }
     uint64_t alarm = fiber->state == SIM_POLLING ? sim_bell_alarm(fiber->sleep_on) : PRIM_NEVER;
@@ -265,11 +280,24 @@ static void advance_clock(uint64_t time_ns) {
 
 /* ---- Who runs next ---- */
 
+/* Looks at what it waits for as its own process sees it. */
+static bool is_ready(const struct sim_fiber *fiber) {
+    unsigned process = sim_process;
+    sim_process_enter(fiber->process);
+    bool ready = fiber->ready(fiber->ready_argument);
+    sim_process_enter(process);
+    return ready;
+}
+
 static bool can_run(const struct sim_fiber *fiber) {
+    if (fiber->stopped) {
+        return false;
+    }
     switch (fiber->state) {
     case SIM_READY: return true;
     case SIM_ENDED: return false;
-    case SIM_PARKED: break;
+    case SIM_PARKED:
+    case SIM_PARKED_SHARED: break;
     case SIM_AT_BELL:
         if (sim_bell_rung(fiber->sleep_on)) return true;
         break;
@@ -277,7 +305,7 @@ static bool can_run(const struct sim_fiber *fiber) {
         if (sim_bell_readable(fiber->sleep_on)) return true;
         break;
     case SIM_JOINING: return ((const struct sim_fiber *)fiber->sleep_on)->state == SIM_ENDED;
-    case SIM_UNTIL: return fiber->ready(fiber->ready_argument);
+    case SIM_UNTIL: return is_ready(fiber);
     }
     return fiber->deadline_ns <= sim_now_ns;
 }
@@ -316,19 +344,21 @@ static struct sim_fiber *choose_fiber(const struct candidates *candidates, enum 
 }
 
 static _Noreturn void fail_deadlock(void) {
-    static const char *const doing[] = {"ready", "parked", "at its bell", "polling", "joining", "waiting", "ended"};
+    static const char *const doing[] = {"ready",   "parked",  "parked",  "at its bell",
+                                        "polling", "joining", "waiting", "ended"};
     char text[sizeof sim_reason - 60] = "";
     size_t length = 0;
     for (unsigned i = 0; i < fiber_count && length < sizeof text; i++) {
         const struct sim_fiber *fiber = &fibers[i];
         length += (size_t)snprintf(text + length, sizeof text - length, "%s%s %s", i ? "; " : "", fiber->name,
-                                   doing[fiber->state]);
+                                   fiber->stopped ? "stopped" : doing[fiber->state]);
         if (fiber->site && fiber->state != SIM_ENDED && length < sizeof text) {
             length += (size_t)snprintf(text + length, sizeof text - length, " after %s:%d",
                                        base_name(fiber->site->file), fiber->site->line);
         }
     }
-    sim_fail("nobody can go on, and no deadline is pending: %s", text);
+    sim_fail("nobody can go on, and %s: %s",
+             idle_times > IDLE_LIMIT ? "deadlines do not help" : "no deadline is pending", text);
 }
 
 static bool all_ended(void) {
@@ -353,7 +383,7 @@ static struct sim_fiber *choose_anybody(void) {
             leave_execution(SIM_PASSED);
         }
         uint64_t deadline_ns = next_deadline();
-        if (deadline_ns == PRIM_NEVER) {
+        if (deadline_ns == PRIM_NEVER || ++idle_times > IDLE_LIMIT) {
             fail_deadlock();
         }
         advance_clock(deadline_ns);
@@ -371,8 +401,8 @@ static bool clock_intervenes(void) {
 }
 
 static void count_step(void) {
-    if (++steps > SIM_STEP_LIMIT) {
-        sim_fail("more than %u steps: somebody runs in circles", SIM_STEP_LIMIT);
+    if (++steps > step_limit) {
+        sim_fail("more than %u steps: somebody runs in circles", step_limit);
     }
 }
 
@@ -438,13 +468,83 @@ static bool shared(const struct sim_footprint *footprint) {
     return (footprint->writes ? users : writers) & ~self;
 }
 
+/* ---- Sudden death, and stopping ---- */
+
+void sim_kill(unsigned process) {
+    struct sim_view known = {.seen = {0}};
+    trace_event("process %u is killed", process);
+    for (unsigned i = 0; i < fiber_count; i++) {
+        if (fibers[i].process == process) {
+            fibers[i].state = SIM_ENDED;
+            sim_view_join(&known, &fibers[i].knows.now);
+        }
+    }
+    sim_process_died(process);
+    sim_file_process_died(process, &known);
+    wake_sleepers();
+    if (sim_current && sim_process == process) {
+        switch_to(choose_anybody());
+    }
+}
+
+void sim_victim(unsigned process) {
+    victim = process;
+}
+
+static void may_kill(void) {
+    if (victim && sim_current && !sim_dead(victim) && sim_choose(2, 3, SIM_KILL)) {
+        sim_kill(victim);
+    }
+}
+
+void sim_may_die(void) {
+    if (sim_process == victim) {
+        may_kill();
+    }
+}
+
+void sim_was_seen(unsigned process) {
+    if (process == victim && process != sim_process) {
+        may_kill();
+    }
+}
+
+void sim_stop(unsigned process) {
+    trace_event("process %u is stopped", process);
+    for (unsigned i = 0; i < fiber_count; i++) {
+        fibers[i].stopped |= fibers[i].process == process;
+    }
+    wake_sleepers();
+    if (sim_current && sim_process == process) {
+        switch_to(choose_anybody());
+    }
+}
+
+/* Who is stopped does not sleep on any word in the kernel: it looks again afterwards. */
+void sim_continue(unsigned process) {
+    trace_event("process %u goes on", process);
+    for (unsigned i = 0; i < fiber_count; i++) {
+        struct sim_fiber *fiber = &fibers[i];
+        if (fiber->process == process && fiber->stopped) {
+            bool parked = fiber->state == SIM_PARKED || fiber->state == SIM_PARKED_SHARED;
+            fiber->stopped = false;
+            fiber->state = parked ? SIM_READY : fiber->state;
+        }
+    }
+    wake_sleepers();
+}
+
+/* ---- Points ---- */
+
 bool sim_point(struct sim_footprint footprint, const struct sim_site *site) {
     struct sim_fiber *self = sim_current;
     if (!self) {
         return false;
     }
     count_step();
+    sim_may_die();
     self->site = *site->expression ? site : self->site;
+    footprint.place = sim_place(footprint.place);
     self->pending = footprint;
     if (clock_intervenes()) {
         switch_to(choose_anybody());
@@ -468,6 +568,7 @@ void sim_pause(const struct sim_site *site) {
         return;
     }
     count_step();
+    sim_may_die();
     sim_trace(site, NULL, "%s", "");
     struct candidates candidates = {.count = 0};
     add_others(&candidates);
@@ -478,6 +579,7 @@ void sim_pause(const struct sim_site *site) {
 
 void sim_sleep(enum sim_state state, const volatile void *on, uint64_t deadline_ns) {
     struct sim_fiber *self = sim_current;
+    sim_may_die();
     self->state = state;
     self->sleep_on = on;
     self->deadline_ns = deadline_ns;
@@ -491,10 +593,14 @@ void sim_until(bool (*ready)(void *), void *argument) {
     sim_sleep(SIM_UNTIL, NULL, PRIM_NEVER);
 }
 
-void sim_wake_parked(const volatile void *word) {
+void sim_wake_parked(enum sim_state how, const volatile void *word) {
     for (unsigned i = 0; i < fiber_count; i++) {
-        if (fibers[i].state == SIM_PARKED && fibers[i].sleep_on == word && fibers[i].deadline_ns > sim_now_ns) {
-            fibers[i].state = SIM_READY;
+        struct sim_fiber *fiber = &fibers[i];
+        bool ours = how == SIM_PARKED_SHARED || fiber->process == sim_process;
+        if (fiber->state == how && ours && fiber->sleep_on == word && fiber->deadline_ns > sim_now_ns &&
+            !fiber->stopped) {
+            fiber->state = SIM_READY;
+            sim_was_seen(fiber->process);
             return;
         }
     }
@@ -522,6 +628,7 @@ static void fiber_main(void) {
     struct sim_fiber *self = sim_current;
     self->main(self->argument);
     sim_thread_exit(self);
+    sim_may_die();
     self->state = SIM_ENDED;
     switch_to(choose_anybody());
     abort();
@@ -536,11 +643,13 @@ static char *new_stack(void) {
     return stack;
 }
 
-struct sim_fiber *sim_fiber_new(const char *name, void (*main)(void *), void *argument) {
+struct sim_fiber *sim_fiber_new(unsigned process, const char *name, void (*main)(void *), void *argument) {
     sim_check(fiber_count < SIM_FIBERS, "more than %u fibers", SIM_FIBERS);
+    sim_check(process < SIM_PROCESSES && !sim_dead(process), "there is no process %u", process);
+    step_limit = process ? SIM_STEP_LIMIT * SIM_STEPS_MORE : step_limit;
     struct sim_fiber *fiber = &fibers[fiber_count++];
     char *stack = fiber->stack ? fiber->stack : new_stack();
-    *fiber = (struct sim_fiber){.name = name, .main = main, .argument = argument, .stack = stack};
+    *fiber = (struct sim_fiber){.name = name, .main = main, .argument = argument, .process = process, .stack = stack};
     if (sim_current) { /* whoever starts a thread passes on what it knows */
         fiber->knows.now = fiber->knows.upcoming = fiber->knows.fenced = sim_current->knows.now;
         sim_view_passed_on();
@@ -555,7 +664,11 @@ struct sim_fiber *sim_fiber_new(const char *name, void (*main)(void *), void *ar
 }
 
 void sim_go(const char *name, void (*main)(void *), void *argument) {
-    sim_fiber_new(name, main, argument);
+    sim_fiber_new(sim_process, name, main, argument);
+}
+
+void sim_go_in(unsigned process, const char *name, void (*main)(void *), void *argument) {
+    sim_fiber_new(process, name, main, argument);
 }
 
 static void run_fibers(void) {
@@ -567,11 +680,13 @@ static void run_fibers(void) {
         add_candidate(&candidates, &fibers[i]);
     }
     sim_current = choose_fiber(&candidates, SIM_TURN);
+    sim_process_enter(sim_current->process);
     sim_switch(&main_stack_pointer, sim_current->stack_pointer);
 }
 
 static void check_house(void) {
     const char *leak = sim_prim_leak();
+    leak = leak ? leak : sim_file_leak();
     sim_check(!leak, "%s", leak);
     sim_check(sim_heap_in_use() == 0, "%zu blocks of memory were not freed", sim_heap_in_use());
 }
@@ -587,10 +702,14 @@ enum sim_outcome sim_execute(const struct sim_scenario *scenario) {
     sim_heap_reset();
     sim_race_reset();
     sim_prim_reset();
-    fiber_count = steps = moment_count = name_count = 0;
+    sim_file_reset();
+    sim_process_reset();
+    victim = 0;
+    step_limit = SIM_STEP_LIMIT;
+    fiber_count = steps = idle_times = moment_count = name_count = 0;
     sim_now_ns = START_NS;
     outcome = SIM_PASSED;
-    executing = true;
+    sim_executing = true;
     if (setjmp(main_escape) == 0) {
         scenario->setup();
         run_fibers();
@@ -601,6 +720,6 @@ enum sim_outcome sim_execute(const struct sim_scenario *scenario) {
             check_house();
         }
     }
-    executing = false;
+    sim_executing = false;
     return outcome;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heap.c - malloc and its family, as long as fibers run.
+ * heap.c - malloc and its family, as long as an execution lasts.
  *
  * Memory is never given out twice in one execution: what is used after it was freed is noticed, and every execution
- * sees the same addresses. The linker routes the calls here (--wrap).
+ * sees the same addresses. A block belongs to the process that has allocated it; no other may touch it, and it is no
+ * leak if that one is dead. The linker routes the calls here (--wrap).
  */
 #include "engine.h"
 
@@ -23,15 +24,15 @@ void __wrap_free(void *block);
 
 static _Alignas(4096) char arena[ARENA_BYTES];
 static uint32_t block_grains[ARENA_BYTES / GRAIN]; /* at a block's first grain: its length */
-static bool in_use[ARENA_BYTES / GRAIN];
+static unsigned char owner[ARENA_BYTES / GRAIN];   /* process, plus one; 0: freed */
 static size_t next_grain;
-static size_t blocks_in_use;
+static size_t blocks_in_use[SIM_PROCESSES];
 
 void sim_heap_reset(void) {
     memset(arena, 0xA5, next_grain * GRAIN); /* nobody may count on zeroes */
-    memset(in_use, 0, next_grain);
+    memset(owner, 0, next_grain);
     next_grain = 0;
-    blocks_in_use = 0;
+    memset(blocks_in_use, 0, sizeof blocks_in_use);
 }
 
 static bool in_arena(const volatile void *place) {
@@ -42,12 +43,19 @@ static size_t grain_of(const volatile void *place) {
     return ((uintptr_t)place - (uintptr_t)arena) / GRAIN;
 }
 
-bool sim_heap_freed(const volatile void *place) {
-    return in_arena(place) && !in_use[grain_of(place)];
+const char *sim_heap_trouble(const volatile void *place) {
+    if (!in_arena(place) || owner[grain_of(place)] == sim_process + 1) {
+        return NULL;
+    }
+    return owner[grain_of(place)] ? "another process's memory" : "freed memory";
 }
 
 size_t sim_heap_in_use(void) {
-    return blocks_in_use;
+    size_t blocks = 0;
+    for (unsigned process = 0; process < SIM_PROCESSES; process++) {
+        blocks += sim_dead(process) ? 0 : blocks_in_use[process];
+    }
+    return blocks;
 }
 
 static void *take(size_t bytes) {
@@ -55,22 +63,22 @@ static void *take(size_t bytes) {
     sim_check(next_grain + grains <= ARENA_BYTES / GRAIN, "the simulated heap is full");
     void *block = arena + next_grain * GRAIN;
     block_grains[next_grain] = (uint32_t)grains;
-    memset(&in_use[next_grain], true, grains);
+    memset(&owner[next_grain], (int)sim_process + 1, grains);
     next_grain += grains;
-    blocks_in_use++;
+    blocks_in_use[sim_process]++;
     return block;
 }
 
 void *__wrap_malloc(size_t bytes) {
-    return sim_current ? take(bytes) : __real_malloc(bytes);
+    return sim_executing ? take(bytes) : __real_malloc(bytes);
 }
 
 void *__wrap_calloc(size_t count, size_t bytes) {
-    return sim_current ? memset(take(count * bytes), 0, count * bytes) : __real_calloc(count, bytes);
+    return sim_executing ? memset(take(count * bytes), 0, count * bytes) : __real_calloc(count, bytes);
 }
 
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
-    if (!sim_current) {
+    if (!sim_executing) {
         return __real_aligned_alloc(alignment, bytes);
     }
     sim_check(alignment <= GRAIN, "alignment %zu", alignment);
@@ -83,8 +91,9 @@ void __wrap_free(void *block) {
         return;
     }
     size_t grain = grain_of(block);
-    sim_check(in_use[grain], "freed twice");
-    memset(&in_use[grain], false, block_grains[grain]);
+    sim_check(owner[grain], "freed twice");
+    sim_check(owner[grain] == sim_process + 1, "another process's memory is freed");
+    memset(&owner[grain], 0, block_grains[grain]);
     memset(block, 0xDD, block_grains[grain] * GRAIN);
-    blocks_in_use--;
+    blocks_in_use[sim_process]--;
 }

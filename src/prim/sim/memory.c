@@ -33,6 +33,7 @@ struct message {
 };
 
 struct location {
+    const volatile void *key; /* sim_place of it */
     volatile void *place;
     size_t size;
     int16_t oldest, newest; /* time stamps */
@@ -99,9 +100,10 @@ static void begin(struct location *location, size_t size) {
     location->oldest = location->newest;
 }
 
-static struct location *create(const volatile void *place, size_t size) {
+static struct location *create(const volatile void *key, const volatile void *place, size_t size) {
     sim_check(location_count < SIM_LOCATIONS, "more than %u atomic locations", SIM_LOCATIONS);
     struct location *location = &locations[location_count];
+    location->key = key;
     location->place = (volatile void *)(uintptr_t)place;
     location->oldest = location->newest = -1;
     begin(location, size);
@@ -111,22 +113,29 @@ static struct location *create(const volatile void *place, size_t size) {
     return location;
 }
 
-/* Null if nobody has written there yet and it is not to be created: then there is but one value. */
+/*
+ * Null if nobody has written there yet and it is not to be created: then there is but one value. A location that is
+ * accessed in another size than before starts anew. Size 0: whatever it has.
+ */
 static struct location *find(const volatile void *place, size_t size, bool to_be_created) {
-    sim_check(place && (uintptr_t)place % size == 0, "atomic access to %p", (const void *)(uintptr_t)place);
-    sim_check(!sim_heap_freed(place), "atomic access to freed memory");
-    unsigned hash = (unsigned)(((uintptr_t)place >> 2) * 0x9E3779B1u) % TABLE;
-    while (table[hash] && locations[table[hash] - 1].place != place) {
+    sim_check(place && (uintptr_t)place % (size ? size : 4) == 0, "atomic access to %p",
+              (const void *)(uintptr_t)place);
+    const char *trouble = sim_heap_trouble(place);
+    sim_check(!trouble, "atomic access to %s", trouble);
+    const volatile void *key = sim_place(place);
+    unsigned hash = (unsigned)(((uintptr_t)key >> 2) * 0x9E3779B1u) % TABLE;
+    while (table[hash] && locations[table[hash] - 1].key != key) {
         hash = (hash + 1) % TABLE;
     }
     if (!table[hash] && !to_be_created) {
         return NULL;
     }
     if (!table[hash]) {
-        create(place, size);
+        create(key, place, size);
         table[hash] = (uint16_t)location_count;
     }
     struct location *location = &locations[table[hash] - 1];
+    size = size ? size : location->size;
     bool plainly_written = message_at(location, location->newest)->value != real_read(place, size);
     if (location->size != size || plainly_written) {
         begin(location, size);
@@ -317,8 +326,12 @@ void sim_fence_seq_cst(const struct sim_site *site) {
     sim_view_passed_on();
 }
 
+/* The word may be half of a larger one. */
 uint32_t sim_memory_peek32(const uint32_t *word) {
-    struct location *location = find(word, sizeof *word, true);
+    struct location *location = find(word, 0, false);
+    if (!location) {
+        return *word;
+    }
     observe(location, location->newest, SIM_RELAXED);
     return *word;
 }

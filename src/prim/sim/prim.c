@@ -6,8 +6,8 @@
 
 unsigned sim_bug;
 
-static void (*exit_hook)(struct prim_thread *);
-static struct prim_thread main_thread; /* for calls outside of fibers */
+static PRIM_PROCESS void (*exit_hook)(struct prim_thread *);
+static PRIM_PROCESS struct prim_thread main_thread; /* for calls outside of fibers */
 
 uint64_t prim_now_ns(void) {
     return sim_now_ns;
@@ -36,34 +36,50 @@ static void fall_asleep(enum sim_state state, const volatile void *on, uint64_t 
     }
 }
 
-void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
+static void park(enum sim_state how, uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
     static const struct sim_site site = {"park", "", __FILE__, __LINE__};
     sim_check(sim_current, "park outside of fibers");
     sim_point((struct sim_footprint){.place = word, .writes = true}, &site);
     uint32_t value = sim_memory_peek32(word);
     sim_trace(&site, word, "= %#x", value);
     if (value == expected) {
-        fall_asleep(SIM_PARKED, word, deadline_ns, &site);
+        fall_asleep(how, sim_place(word), deadline_ns, &site);
     }
 }
 
-void prim_wake(uint32_t *word) {
+static void wake(enum sim_state how, uint32_t *word) {
     static const struct sim_site site = {"wake", "", __FILE__, __LINE__};
     if (sim_point((struct sim_footprint){.place = word, .writes = true}, &site)) {
         sim_trace(&site, word, "%s", "");
-        sim_wake_parked(word);
+        sim_wake_parked(how, sim_place(word));
     }
+}
+
+void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
+    park(SIM_PARKED, word, expected, deadline_ns);
+}
+
+void prim_wake(uint32_t *word) {
+    wake(SIM_PARKED, word);
+}
+
+void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
+    park(SIM_PARKED_SHARED, word, expected, deadline_ns);
+}
+
+void prim_wake_shared(uint32_t *word) {
+    wake(SIM_PARKED_SHARED, word);
 }
 
 /* ---- Memory ---- */
 
-static _Alignas(4096) char mappings[256 << 10];
-static size_t mapped;
+static _Alignas(4096) char mappings[SIM_PROCESSES][256 << 10];
+static PRIM_PROCESS size_t mapped;
 
 void *prim_map(size_t bytes) {
     bytes = (bytes + 63) / 64 * 64;
-    sim_check(bytes <= sizeof mappings - mapped, "no room for a mapping of %zu bytes", bytes);
-    void *mapping = mappings + mapped;
+    sim_check(bytes <= sizeof *mappings - mapped, "no room for a mapping of %zu bytes", bytes);
+    void *mapping = mappings[sim_process] + mapped;
     mapped += bytes;
     return memset(mapping, 0, bytes);
 }
@@ -89,10 +105,11 @@ void prim_map_clear(void *mapping, size_t bytes) {
 
 /* ---- Bells ---- */
 
-#define BELLS    8
+#define BELLS    16
 #define FIRST_FD 1000
 
 static struct bell {
+    unsigned process;
     bool open;
     bool rung;
     bool has_fd;
@@ -101,14 +118,16 @@ static struct bell {
 } bells[BELLS];
 
 static struct bell *bell_of(int fd) {
-    sim_check(fd >= FIRST_FD && fd < FIRST_FD + BELLS && bells[fd - FIRST_FD].open, "no open bell: %d", fd);
-    return &bells[fd - FIRST_FD];
+    struct bell *bell = &bells[(unsigned)(fd - FIRST_FD) % BELLS];
+    sim_check(fd >= FIRST_FD && fd < FIRST_FD + BELLS && bell->open && bell->process == sim_process, "no open bell: %d",
+              fd);
+    return bell;
 }
 
 bool prim_bell_open(struct prim_bell *bell) {
     for (int i = 0; i < BELLS; i++) {
         if (!bells[i].open) {
-            bells[i] = (struct bell){.open = true, .alarm_ns = PRIM_NEVER};
+            bells[i] = (struct bell){.process = sim_process, .open = true, .alarm_ns = PRIM_NEVER};
             *bell = (struct prim_bell){.event_fd = FIRST_FD + i, .poll_fd = -1, .alarm_fd = -1};
             return true;
         }
@@ -203,6 +222,15 @@ struct prim_thread *prim_self(void) {
     return sim_current ? &sim_current->self : &main_thread;
 }
 
+uint32_t prim_random(void) {
+    static PRIM_PROCESS uint32_t asked;
+    return (sim_process + 1) * 0x9E3779B1u + asked++ * 0x85EBCA6Bu;
+}
+
+uint32_t prim_process_id(void) {
+    return 100 + sim_process;
+}
+
 uint32_t prim_thread_id(void) {
     return 1; /* nobody looks at it here */
 }
@@ -225,7 +253,7 @@ void sim_thread_exit(struct sim_fiber *fiber) {
     }
 }
 
-static struct {
+static PRIM_PROCESS struct {
     bool begun, done;
     struct sim_view view; /* what whoever did it knows, and everyone gets to know */
 } once;
@@ -252,15 +280,11 @@ void prim_once(void (*initialise)(void)) {
     }
 }
 
-void sim_new_process(void) {
-    memset(&once, 0, sizeof once);
-    mapped = 0;
-}
-
 /* A prim_handle is the thread's fiber. */
-bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument) {
+bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet) {
+    (void)quiet;
     sim_check(sim_current, "a thread is started outside of fibers");
-    *handle = (struct prim_handle *)(void *)sim_fiber_new("worker", main, argument);
+    *handle = (struct prim_handle *)(void *)sim_fiber_new(sim_process, "worker", main, argument);
     return true;
 }
 
@@ -275,13 +299,14 @@ void prim_thread_join(struct prim_handle *handle) {
 /* ---- Between executions ---- */
 
 void sim_prim_reset(void) {
-    memset(&main_thread, 0, sizeof main_thread);
-    memset(bells, 0, sizeof bells);
+    for (int i = 0; i < BELLS; i++) {
+        bells[i].open = false;
+    }
 }
 
 const char *sim_prim_leak(void) {
     for (int i = 0; i < BELLS; i++) {
-        if (bells[i].open) {
+        if (bells[i].open && !sim_dead(bells[i].process)) {
             return "a bell was not closed";
         }
     }

@@ -18,6 +18,12 @@
 #define PRIM_SPIN_LOCK  1u
 #define PRIM_PASSES     2u
 
+/* So often a watcher looks for the dead, while nobody of its process waits, before it rests: see lot/watch.c. */
+#define PRIM_LINGER 2u
+
 #define BUG(name) (sim_bug == BUG_##name)
+
+/* What a process has of its own, though the simulated ones share our memory: see process.c. */
+#define PRIM_PROCESS __attribute__((section("vigil_process")))
 
 #endif

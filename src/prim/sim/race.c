@@ -31,8 +31,8 @@ static struct place {
     uintptr_t address;
     uint64_t execution;
     int16_t when[ACCESSES][SIM_FIBERS]; /* the fiber's clock; 0: never */
-    const void *where[ACCESSES][SIM_FIBERS];
 } places[PLACES];
+static uint32_t where[PLACES][ACCESSES][SIM_FIBERS]; /* in the code, which is linked to low addresses */
 static uint64_t execution = 1;
 static unsigned place_count;
 
@@ -57,18 +57,19 @@ static struct place *place_at(uintptr_t address) {
 }
 
 /* For addr2line: the call itself, not where it returns to. */
-static unsigned long call_before(const void *code) {
-    return (unsigned long)(uintptr_t)code - 1;
+static unsigned long call_before(uintptr_t code) {
+    return (unsigned long)code - 1;
 }
 
 static void check(const struct place *place, enum access now, const void *code) {
+    unsigned fibers = sim_fiber_count();
     for (unsigned before = 0; before < ACCESSES; before++) {
-        for (unsigned fiber = 0; conflicts[now][before] && fiber < sim_fiber_count(); fiber++) {
+        for (unsigned fiber = 0; conflicts[now][before] && fiber < fibers; fiber++) {
             if (place->when[before][fiber] > sim_current->knows.now.heard[fiber]) {
                 sim_fail(
                     "a race: %s by %s has nothing that orders it after %s by %s; addr2line -i -e sim_test %#lx %#lx",
-                    access_name[now], sim_current->name, access_name[before], sim_fiber_name(fiber), call_before(code),
-                    call_before(place->where[before][fiber]));
+                    access_name[now], sim_current->name, access_name[before], sim_fiber_name(fiber),
+                    call_before((uintptr_t)code), call_before(where[place - places][before][fiber]));
             }
         }
     }
@@ -83,24 +84,30 @@ static void note(uintptr_t address, enum access access, const void *code) {
     }
     check(place, access, code);
     place->when[access][self] = clock;
-    place->where[access][self] = code;
+    where[place - places][access][self] = (uint32_t)(uintptr_t)code;
 }
 
 void sim_race_atomic(const volatile void *place, size_t size, bool writes, const void *code) {
+    uintptr_t address = (uintptr_t)sim_place(place);
     for (size_t i = 0; i < size; i += 4) {
-        note((uintptr_t)place + i, writes ? ATOMIC_WRITE : ATOMIC_READ, code);
+        note(address + i, writes ? ATOMIC_WRITE : ATOMIC_READ, code);
     }
 }
 
 /* What is shorter than a word, or begins within one, has a place of its own. */
 static void plain(const volatile void *start, size_t size, bool writes, const void *code) {
-    uintptr_t address = (uintptr_t)start;
     if (!sim_current || sim_on_own_stack(start)) {
         return;
     }
-    if (sim_heap_freed(start)) {
-        sim_fail("access to freed memory by %s; addr2line -i -e sim_test %#lx", sim_current->name, call_before(code));
+    const char *trouble = sim_heap_trouble(start);
+    if (trouble) {
+        sim_fail("access to %s by %s; addr2line -i -e sim_test %#lx", trouble, sim_current->name,
+                 call_before((uintptr_t)code));
     }
+    if (writes && sim_file_memory(start)) {
+        sim_may_die(); /* others will find what it has written so far */
+    }
+    uintptr_t address = (uintptr_t)sim_place(start);
     for (size_t i = 0; i < size; i += 4) {
         note(address + i, writes ? PLAIN_WRITE : PLAIN_READ, code);
     }
@@ -108,20 +115,21 @@ static void plain(const volatile void *start, size_t size, bool writes, const vo
 
 /* ---- What the compiler's instrumentation calls ---- */
 
-#define INSTRUMENTATION(size)                                                                                          \
-    void __tsan_read##size(void *place);                                                                               \
-    void __tsan_read##size(void *place) {                                                                              \
-        plain(place, size, false, __builtin_return_address(0));                                                        \
-    }                                                                                                                  \
-    void __tsan_write##size(void *place);                                                                              \
-    void __tsan_write##size(void *place) {                                                                             \
-        plain(place, size, true, __builtin_return_address(0));                                                         \
+#define INSTRUMENTATION(access, size, writes)                                                                          \
+    void __tsan_##access##size(void *place);                                                                           \
+    void __tsan_##access##size(void *place) {                                                                          \
+        plain(place, size, writes, __builtin_return_address(0));                                                       \
     }
-INSTRUMENTATION(1)
-INSTRUMENTATION(2)
-INSTRUMENTATION(4)
-INSTRUMENTATION(8)
-INSTRUMENTATION(16)
+#define INSTRUMENTATIONS(size)                                                                                         \
+    INSTRUMENTATION(read, size, false)                                                                                 \
+    INSTRUMENTATION(write, size, true)                                                                                 \
+    INSTRUMENTATION(unaligned_read, size, false)                                                                       \
+    INSTRUMENTATION(unaligned_write, size, true)
+INSTRUMENTATIONS(1)
+INSTRUMENTATIONS(2)
+INSTRUMENTATIONS(4)
+INSTRUMENTATIONS(8)
+INSTRUMENTATIONS(16)
 
 void __tsan_read_range(void *place, unsigned long size);
 void __tsan_read_range(void *place, unsigned long size) {

@@ -8,7 +8,7 @@
  *
  * A deviation is a choice against the simplest one: after a fiber that cannot go on, another one than whose turn it is;
  * to take the processor from a fiber that could go on (or to let the clock move meanwhile); to read an old value; to
- * end a sleep spuriously. Exhaustive exploration runs the execution without deviations, then every one with one, with
+ * end a sleep spuriously; to kill the victim, if there is one. Exhaustive exploration runs the execution without deviations, then every one with one, with
  * two ... so the first failure found is a simplest one.
  *
  * Memory is not sequentially consistent: see memory.c.
@@ -52,12 +52,39 @@ bool sim_poll(int fd, uint64_t deadline_ns);
 /* A moment at which the clock may stop, though nobody has told it of a deadline then. To be called in setup. */
 void sim_moment(uint64_t time_ns);
 
-/* As if the process had just begun: prim_once does its work again, mappings are gone. To be called in setup. */
+/* As if this process had just begun: all that is PRIM_PROCESS is as it was at first. To be called in setup. */
 void sim_new_process(void);
+
+/*
+ * Processes are numbered from 0. A fiber belongs to that of the fiber that starts it, or to the one named here, and
+ * those that setup starts to process 0. All memory is shared, but variables that are PRIM_PROCESS exist in each process,
+ * and what one has allocated the others may not touch.
+ */
+#define SIM_PROCESSES 4u
+extern unsigned sim_process; /* whose fiber runs; 0 in setup and finish */
+void sim_go_in(unsigned process, const char *name, void (*main)(void *), void *argument);
+/* Makes this call in that process, in one step. In setup, for what comes before the story begins. */
+void sim_within(unsigned process, void (*call)(void));
+
+/* A descriptor of this process's is that process's from now on, by the same number; it need not be closed. */
+void sim_pass_fd(int fd, unsigned process);
+
+/*
+ * None of its fibers does anything any more, its locks on files are dropped, and everything else stays as it is. To kill
+ * oneself is to exit without any cleaning up.
+ */
+void sim_kill(unsigned process);
+bool sim_dead(unsigned process);
+/* This one, not 0, may be killed at any time: every time is tried. To be called in setup. */
+void sim_victim(unsigned process);
+
+/* SIGSTOP and SIGCONT. */
+void sim_stop(unsigned process);
+void sim_continue(unsigned process);
 
 /* ---- For test programs ---- */
 
-enum sim_deviation { SIM_TURN, SIM_PREEMPTION, SIM_STALE, SIM_SPURIOUS, SIM_DEVIATIONS };
+enum sim_deviation { SIM_TURN, SIM_PREEMPTION, SIM_STALE, SIM_SPURIOUS, SIM_KILL, SIM_DEVIATIONS };
 
 struct sim_search {
     unsigned limit[SIM_DEVIATIONS]; /* of each kind of deviation in one execution */

@@ -223,11 +223,23 @@ void prim_once(void (*initialise)(void)) {
     initialise();
 }
 
-bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument) {
-    (void)handle, (void)main, (void)argument;
+bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet) {
+    (void)handle, (void)main, (void)argument, (void)quiet;
     return false;
 }
 
 void prim_thread_join(struct prim_handle *handle) {
     (void)handle;
+}
+
+void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
+    prim_park(word, expected, deadline_ns);
+}
+
+void prim_wake_shared(uint32_t *word) {
+    prim_wake(word);
+}
+
+uint32_t prim_random(void) {
+    return UINT32_MAX; /* one process */
 }

@@ -17,6 +17,11 @@
 #define PRIM_SPIN_LOCK  1u
 #define PRIM_PASSES     2u
 
+/* So often a watcher looks for the dead, while nobody of its process waits, before it rests: see lot/watch.c. */
+#define PRIM_LINGER 2u
+
 #define BUG(name) (sim_bug == BUG_##name)
 
+
+#define PRIM_PROCESS
 #endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* shared_pingpong.h - the round trip of two processes. To be included as players.h is, and after `arena`. */
+#ifndef BENCH_SHARED_PINGPONG_H
+#define BENCH_SHARED_PINGPONG_H
+
+#include "players.h"
+
+static void shared_pingpong_block(const struct job *job, double figures[FIGURES_MAX]) {
+    pinged = ponged = 0; /* as the words in an arena that is new */
+    figures[0] = shared_per_round_trip_ns(&arena, ping, pong, job->n);
+}
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* See hold.h. */
+#include "hold.h"
+
+#include "line.h"
+#include "vigil/status.h"
+
+#define APPLYING (UINT64_C(1) << 31)
+#define HELD     (APPLYING - 1)
+
+static uint64_t key_of_holders(const struct lot *lot, const uint32_t *word) {
+    return key_of(lot, word) + 1;
+}
+
+/* The other way round. */
+static uint64_t lock_key_of(const struct slot *record) {
+    return prim_load_relaxed(&record->key) - 1;
+}
+
+static uint32_t held_by(const struct slot *record) {
+    return (uint32_t)(prim_load_relaxed(&record->argument) & HELD);
+}
+
+/* From one store to the next nothing may be done before what comes before it, not even by the compiler. */
+static void apply(uint32_t *word, struct slot *record, uint32_t to, uint32_t held) {
+    prim_store_release(&record->argument, (uint64_t)to << 32 | APPLYING | held); /* H1 */
+    prim_store_release(word, to);                                                /* H2 */
+    prim_store_release(&record->argument, (uint64_t)held);                       /* H3 */
+}
+
+static void redo(uint32_t *word, struct slot *record) {
+    uint64_t argument = prim_load_relaxed(&record->argument);
+    if (!(argument & APPLYING)) return;
+    prim_store_release(word, (uint32_t)(argument >> 32));   /* H2 */
+    prim_store_release(&record->argument, argument & HELD); /* H3 */
+}
+
+static uint32_t record_of_ours(const struct lot *lot, uint32_t line) {
+    while (line && prim_load_relaxed(&lot->share->claims[line]) != lot->number) line = lot->slots[line].next;
+    return line;
+}
+
+/* H0. Zero: every slot is taken. */
+static uint32_t new_record(struct lot *lot, uint32_t *line, uint64_t key, enum slot_kind kind) {
+    uint32_t index = shared_claim(lot);
+    if (!index) return 0;
+    struct slot *record = &lot->slots[index];
+    slot_begin(record, SLOT_HOLDS);
+    record->outcome = kind;
+    record->owner = record->began_ns = 0;
+    prim_store_relaxed(&record->argument, 0);
+    line_append(lot, line, index, key);
+    return index;
+}
+
+/* H4. */
+static void end_record(struct lot *lot, uint32_t *line, uint32_t index) {
+    line_unlink(lot, line, index);
+    prim_store_release(&lot->slots[index].key, 0);
+    shared_disclaim(lot, index);
+}
+
+int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold hold) {
+    if (!hold.given && !hold.taken) {
+        prim_store_release(word, to);
+        return VIGIL_OK;
+    }
+    uint64_t key = key_of_holders(lot, word);
+    uint32_t *line = line_of(lot, bucket_of(lot, key), key), index = record_of_ours(lot, *line);
+    uint32_t held = index ? held_by(&lot->slots[index]) : 0;
+    if (held < hold.given) return VIGIL_ENOTHELD;
+    if (!index) index = new_record(lot, line, key, hold.kind);
+    if (!index) return VIGIL_ELIMIT;
+    held = held - hold.given + hold.taken;
+    apply(word, &lot->slots[index], to, held);
+    if (!held) end_record(lot, line, index);
+    return VIGIL_OK;
+}
+
+static int change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+    struct bucket *bucket = bucket_lock(lot, key_of(lot, word));
+    uint32_t now = prim_load_relaxed(word);
+    int status = now == *seen ? hold_change_locked(lot, word, to, hold) : VIGIL_NOT_EQUAL;
+    bucket_unlock(lot, bucket);
+    *seen = now;
+    return status;
+}
+
+int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+    int status = change(lot, word, seen, to, hold);
+    bool again = status == VIGIL_ELIMIT && hold_recovered(word); /* the dead may have had some slots */
+    return again ? change(lot, word, seen, to, hold) : status;
+}
+
+void hold_call(struct lot *lot, uint32_t *word, hold_begin *begin, lot_caller *caller, void *context) {
+    uint64_t key = key_of(lot, word);
+    struct wakes wakes;
+    wakes_begin(&wakes);
+    struct bucket *bucket = bucket_lock(lot, key);
+    uint32_t head = *line_of(lot, bucket, key);
+    begin(head ? &lot->slots[head] : NULL, context);
+    line_call(lot, line_of(lot, bucket, key), caller, context, &wakes);
+    unlock_and_wake(lot, bucket, &wakes);
+}
+
+/* In the place of the dead. */
+
+static uint32_t *word_of_record(const struct lot *lot, const struct slot *record) {
+    return word_of(lot, lock_key_of(record));
+}
+
+void hold_redo(struct lot *lot, struct slot *record) {
+    if (record->kind == SLOT_HOLDS) redo(word_of_record(lot, record), record);
+}
+
+static void give_back(uint32_t *word, struct slot *record) {
+    uint32_t held = held_by(record);
+    if (held) apply(word, record, lot_revivals[record->outcome].give_back(prim_load_relaxed(word), held), 0);
+}
+
+void hold_give_back(struct lot *lot, struct slot *record) {
+    give_back(word_of_record(lot, record), record);
+}
+
+/* How many have died or left so far, modulo 2^32. */
+static uint32_t departures(struct segment *segment) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < segment->members; i++) {
+        struct segment_member *member = segment_member(segment, i);
+        bool joined = prim_load_acquire(&member->life) & SEGMENT_JOINED;
+        if (joined && i != segment_self(segment)) segment_lives(segment, prim_load_relaxed(&member->number));
+        uint32_t life = prim_load_acquire(&member->life);
+        count += life / 2 - (life & SEGMENT_JOINED);
+    }
+    return count;
+}
+
+bool hold_recovered(const volatile void *word) {
+    struct segment *segment = segment_of(word);
+    struct lot *lot = segment ? lot_for(word) : NULL;
+    if (!lot) return false;
+    uint32_t now = departures(segment);
+    if (prim_exchange_acq_rel(&lot->share->departures, now) == now) return false;
+    lot_sweep(lot);
+    return true;
+}
+
+bool hold_forsaken(const volatile void *word) {
+    struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
+    for (uint32_t index = 1; lot && index < lot->share->slots; index++) {
+        bool claimed = prim_load_relaxed(&lot->share->claims[index]);
+        if (claimed && prim_load_relaxed(&lot->slots[index].key) == key_of(lot, word)) return false;
+    }
+    return lot;
+}
+
+/* Of one that nobody may believe: the word that it is of; null if it is not the record of a lock at all. */
+static uint32_t *word_to_settle(const struct segment *segment, const struct slot *slot) {
+    uint64_t at = lock_key_of(slot), begin = segment->layout.user_at;
+    bool record = slot->kind == SLOT_HOLDS && undecided(prim_load_relaxed(&slot->state)) && slot->outcome < SLOT_KINDS;
+    if (!record || !lot_revivals[slot->outcome].give_back) return NULL;
+    uint64_t length = prim_load_relaxed(segment->buffer.length);
+    bool inside = at >= begin && at - begin < length && length - (at - begin) >= sizeof(uint32_t);
+    return inside && at % sizeof(uint32_t) == 0 ? (uint32_t *)(void *)(segment->base + at) : NULL;
+}
+
+void hold_settle(const struct segment *segment) {
+    uint32_t *claims = (uint32_t *)(void *)(segment->base + segment->layout.claims_at);
+    struct slot *slots = (struct slot *)(void *)(segment->base + segment->layout.slots_at);
+    for (int undone = 1; undone >= 0; undone--) { /* first what was under way */
+        for (uint64_t index = 1; index < segment->layout.slots; index++) {
+            uint32_t *word = prim_load_relaxed(&claims[index]) ? word_to_settle(segment, &slots[index]) : NULL;
+            if (word && undone) redo(word, &slots[index]);
+            else if (word) give_back(word, &slots[index]);
+        }
+    }
+}

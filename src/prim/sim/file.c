@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * file.c - prim_file.h in the simulator: files whose pages are at the same address in every process.
+ *
+ * Each descriptor is an open file description of its own, and its number is the same whoever has it: sim_pass_fd. What
+ * a process knew when it let go of a lock, be it by dying, is known to who finds the lock free afterwards: in the
+ * kernel, both take the lock that guards the list of locks.
+ *
+ * Whatever another process could notice is a point at which others may run, or at which the victim may die.
+ */
+#include "prim_file.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "engine.h"
+
+#define FILES        3u
+#define FILE_BYTES   (192u << 10)
+#define LOCKS        16u /* of one file; a power of two */
+#define DESCRIPTIONS 32u
+#define FIRST_FD     2000
+
+static struct file {
+    uint64_t bytes;
+    unsigned mode;
+    char path[PRIM_PATH_BYTES]; /* empty: it has no name */
+    struct lock {
+        uint64_t at;
+        const struct description *holder; /* null: nobody */
+        struct sim_view view;             /* what those knew who had it */
+    } locks[LOCKS];
+} files[FILES];
+static unsigned file_count; /* no file's pages are used twice in one execution */
+static _Alignas(1 << 16) char pages[FILES][FILE_BYTES];
+
+static struct description {
+    struct file *file;
+    unsigned process;
+    bool open;
+    bool passed; /* on, by somebody else */
+    unsigned mappings;
+} descriptions[DESCRIPTIONS];
+
+bool sim_file_memory(const volatile void *place) {
+    return (uintptr_t)place - (uintptr_t)pages < sizeof pages;
+}
+
+/* ---- Descriptors ---- */
+
+static struct description *description_of(int fd) {
+    struct description *found = &descriptions[(unsigned)(fd - FIRST_FD) % DESCRIPTIONS];
+    if (fd < FIRST_FD || fd - FIRST_FD >= (int)DESCRIPTIONS || !found->open || found->process != sim_process) {
+        errno = EBADF;
+        return NULL;
+    }
+    return found;
+}
+
+static int describe(struct file *file) {
+    for (unsigned i = 0; i < DESCRIPTIONS; i++) {
+        if (!descriptions[i].open && !descriptions[i].mappings) {
+            descriptions[i] = (struct description){.file = file, .process = sim_process, .open = true};
+            return FIRST_FD + (int)i;
+        }
+    }
+    sim_fail("more than %u descriptors", DESCRIPTIONS);
+}
+
+void sim_pass_fd(int fd, unsigned process) {
+    struct description *passed = description_of(fd);
+    sim_check(passed, "no descriptor to pass on: %d", fd);
+    passed->process = process;
+    passed->passed = true;
+}
+
+/* `known`: what who had it knew; null: outside of an execution. */
+static void free_lock(struct lock *lock, const struct sim_view *known) {
+    lock->holder = NULL;
+    if (known) {
+        sim_view_join(&lock->view, known);
+    }
+}
+
+static void free_locks(const struct description *holder, const struct sim_view *known) {
+    for (unsigned i = 0; i < LOCKS; i++) {
+        if (holder->file->locks[i].holder == holder) {
+            free_lock(&holder->file->locks[i], known);
+        }
+    }
+}
+
+static const struct sim_view *known_now(void) {
+    return sim_current ? &sim_current->knows.now : NULL;
+}
+
+static void passed_on(void) {
+    if (sim_current) {
+        sim_view_passed_on();
+    }
+}
+
+static void end_if_unused(const struct description *used) {
+    if (!used->open && !used->mappings) {
+        free_locks(used, known_now());
+        passed_on();
+    }
+}
+
+void sim_file_process_died(unsigned process, const struct sim_view *known) {
+    for (unsigned i = 0; i < DESCRIPTIONS; i++) {
+        if (descriptions[i].process == process && (descriptions[i].open || descriptions[i].mappings)) {
+            descriptions[i].open = false;
+            descriptions[i].mappings = 0;
+            free_locks(&descriptions[i], known);
+        }
+    }
+}
+
+/* The point before an operation on something that others can see as well. */
+static void point(const char *operation, const volatile void *place, bool writes) {
+    const struct sim_site site = {operation, "", __FILE__, __LINE__};
+    if (sim_point((struct sim_footprint){.place = place, .writes = writes}, &site)) {
+        sim_trace(&site, NULL, "%s", "");
+    }
+}
+
+void prim_file_close(int fd) {
+    struct description *self = description_of(fd);
+    if (self) {
+        point("close", self->file, true);
+        self->open = false;
+        end_if_unused(self);
+    }
+}
+
+int prim_file_reopen(int fd) {
+    struct description *self = description_of(fd);
+    return self ? describe(self->file) : -1;
+}
+
+/* ---- Names ---- */
+
+void prim_file_path(char path[PRIM_PATH_BYTES], const char *name) {
+    snprintf(path, PRIM_PATH_BYTES, "%s", name);
+}
+
+static struct file *named(const char *path) {
+    for (unsigned i = 0; i < file_count; i++) {
+        if (strcmp(files[i].path, path) == 0) {
+            return &files[i];
+        }
+    }
+    errno = ENOENT;
+    return NULL;
+}
+
+int prim_file_find(const char *path) {
+    point("find a file", files, false);
+    struct file *found = named(path);
+    return found ? describe(found) : -1;
+}
+
+bool prim_file_unlink(const char *path) {
+    point("unlink", files, true);
+    struct file *found = named(path);
+    if (found) {
+        found->path[0] = 0;
+    }
+    return found;
+}
+
+int prim_file_anonymous(void) {
+    sim_check(file_count < FILES, "more than %u files", FILES);
+    return describe(&files[file_count++]);
+}
+
+bool prim_draft_open(struct prim_draft *draft) {
+    *draft = (struct prim_draft){.fd = prim_file_anonymous()};
+    return true;
+}
+
+bool prim_draft_link(const struct prim_draft *draft, const char *path) {
+    point("link", files, true);
+    if (named(path)) {
+        errno = EEXIST;
+        return false;
+    }
+    memcpy(description_of(draft->fd)->file->path, path, PRIM_PATH_BYTES);
+    return true;
+}
+
+void prim_draft_end(const struct prim_draft *draft) {
+    (void)draft;
+}
+
+/* ---- Content ---- */
+
+bool prim_file_look(int fd, struct prim_file_look *look) {
+    const struct description *self = description_of(fd);
+    if (!self) {
+        return false;
+    }
+    point("look at a file", self->file, false);
+    *look = (struct prim_file_look){
+        .device = 1,
+        .inode = (uint64_t)(self->file - files) + 1,
+        .bytes = self->file->bytes,
+        .regular = true,
+        .owned = true,
+        .for_others = self->file->mode & 022,
+    };
+    return true;
+}
+
+bool prim_file_permit(int fd, unsigned mode) {
+    description_of(fd)->file->mode = mode;
+    return true;
+}
+
+static char *pages_of(const struct file *file) {
+    return pages[file - files];
+}
+
+int64_t prim_file_read(int fd, void *copy, size_t bytes) {
+    const struct file *file = description_of(fd)->file;
+    point("read", file, false);
+    bytes = bytes < file->bytes ? bytes : file->bytes;
+    memcpy(copy, pages_of(file), bytes);
+    return (int64_t)bytes;
+}
+
+bool prim_file_extend(int fd, uint64_t bytes) {
+    struct file *file = description_of(fd)->file;
+    point("extend", file, true);
+    sim_check(bytes <= FILE_BYTES, "a file of %llu bytes", (unsigned long long)bytes);
+    file->bytes = bytes > file->bytes ? bytes : file->bytes;
+    return true;
+}
+
+void prim_file_seal(int fd) {
+    (void)fd;
+}
+
+void *prim_file_map(int fd, size_t bytes) {
+    struct description *self = description_of(fd);
+    sim_check(bytes <= FILE_BYTES, "a mapping of %zu bytes", bytes);
+    self->mappings++;
+    return pages_of(self->file);
+}
+
+/* Of several descriptions of one file in one process, it does not matter whose mapping it was. */
+void prim_file_unmap(void *mapping, size_t bytes) {
+    (void)bytes;
+    for (unsigned i = 0; i < DESCRIPTIONS; i++) {
+        struct description *self = &descriptions[i];
+        if (self->mappings && self->process == sim_process && pages_of(self->file) == mapping) {
+            point("unmap", self->file, true);
+            self->mappings--;
+            end_if_unused(self);
+            return;
+        }
+    }
+    sim_fail("not mapped: %p", mapping);
+}
+
+void prim_file_bar(void *mapping, size_t bytes) {
+    (void)bytes;
+    sim_fail("nobody forks here: %p", mapping);
+}
+
+/* ---- Locks ---- */
+
+static struct lock *lock_at(struct file *file, uint64_t at) {
+    unsigned i = at % LOCKS;
+    for (unsigned tried = 0; file->locks[i].at && file->locks[i].at != at; tried++) {
+        sim_check(tried < LOCKS, "more than %u locks on a file", LOCKS);
+        i = (i + 1) % LOCKS;
+    }
+    file->locks[i].at = at;
+    return &file->locks[i];
+}
+
+/* What the current fiber is told. If it hears of another process that lives, that one may die right after. */
+static enum prim_lock answer(const struct sim_site *site, const struct lock *lock, const struct description *asking) {
+    bool held = lock->holder && lock->holder != asking;
+    if (sim_current) {
+        sim_trace(site, NULL, "byte %u: %s", (unsigned)(lock->at % LOCKS), held ? "held" : "free");
+    }
+    if (held) {
+        sim_was_seen(lock->holder->process);
+    } else if (sim_current) {
+        sim_view_join(&sim_current->knows.now, &lock->view);
+    }
+    return held ? PRIM_LOCK_HELD : PRIM_LOCK_FREE;
+}
+
+static const struct sim_site locking = {"lock a byte", "", __FILE__, __LINE__};
+static const struct sim_site testing = {"test a lock", "", __FILE__, __LINE__};
+
+enum prim_lock prim_file_lock(int fd, uint64_t at) {
+    const struct description *self = description_of(fd);
+    struct lock *lock = lock_at(self->file, at);
+    sim_point((struct sim_footprint){.place = lock, .writes = true}, &locking);
+    if (!lock->holder) {
+        lock->holder = self;
+    }
+    return answer(&locking, lock, self);
+}
+
+void prim_file_unlock(int fd, uint64_t at) {
+    const struct description *self = description_of(fd);
+    struct lock *lock = lock_at(self->file, at);
+    point("unlock a byte", lock, true);
+    if (lock->holder == self) {
+        free_lock(lock, known_now());
+        passed_on();
+    }
+}
+
+enum prim_lock prim_file_test(int fd, uint64_t at) {
+    const struct description *self = description_of(fd);
+    struct lock *lock = lock_at(self->file, at);
+    sim_point((struct sim_footprint){.place = lock}, &testing);
+    return answer(&testing, lock, self);
+}
+
+/* ---- Processes ---- */
+
+bool prim_around_fork(const struct prim_fork *calls) {
+    (void)calls; /* there is no fork here */
+    return true;
+}
+
+void prim_process_name(char *name, size_t bytes) {
+    snprintf(name, bytes, "process %u", sim_process);
+}
+
+/* ---- Between executions ---- */
+
+void sim_file_reset(void) {
+    for (unsigned i = 0; i < file_count; i++) {
+        memset(pages[i], 0, files[i].bytes);
+    }
+    memset(files, 0, file_count * sizeof *files);
+    memset(descriptions, 0, sizeof descriptions);
+    file_count = 0;
+}
+
+const char *sim_file_leak(void) {
+    for (unsigned i = 0; i < DESCRIPTIONS; i++) {
+        const struct description *left = &descriptions[i];
+        if (left->mappings || (left->open && !left->passed)) {
+            return left->mappings ? "a file was not unmapped" : "a descriptor was not closed";
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* Scenarios with several processes, one of which may be killed at any time. */
+#include "memory/segment.h"
+#include "scenario.h"
+#include "vigil/segment.h"
+
+/* ---- Each process has its own ---- */
+
+FIBER(private_waiter) {
+    (void)argument;
+    wait_while_zero(&words[0], 500);
+}
+
+FIBER(private_notifier) { /* the address is the same, but it is another process's word */
+    (void)argument;
+    sim_check(notify(&words[0], 1) == 0, "notified another process's waiter");
+}
+
+static void private_lines(void) {
+    begin();
+    go_in(1, "waiter", private_waiter);
+    go_in(2, "notifier", private_notifier);
+}
+
+static void private_lines_with_ours(void) {
+    begin();
+    go_in(1, "other waiter", private_waiter);
+    go("waiter", waiter);
+    go("notifier", notifier_all);
+}
+
+/* ---- Members ---- */
+
+/*
+ * Where the victim says which record it has, plus one, while it is a member for sure. Whoever reads it there has heard
+ * of its joining as well.
+ */
+#define VICTIMS_RECORD 32
+
+static struct segment_member *record_of(vigil_buffer *buffer, uint32_t number) {
+    return segment_member(buffer->segment, number);
+}
+
+FIBER(passing_member) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    uint32_t self = segment_self(buffer->segment);
+    sim_check(prim_load_relaxed(&record_of(buffer, self)->life) & SEGMENT_JOINED, "joined, but not a member");
+    sim_check(record_of(buffer, self)->pid == prim_process_id(), "another process's record");
+    leave_segment(buffer);
+}
+
+static void join_and_leave(void) {
+    begin_shared(3);
+    go_in(VICTIM, "first", passing_member);
+    go_in(SURVIVOR, "second", passing_member);
+}
+
+FIBER(victim_member) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    prim_store_release(&shared[VICTIMS_RECORD], segment_self(buffer->segment) + 1);
+    prim_store_release(&shared[VICTIMS_RECORD], 0u);
+    leave_segment(buffer);
+    victim_is_done();
+}
+
+/* A living member is never taken for dead. */
+FIBER(looking_on) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    uint32_t record = prim_load_acquire(&shared[VICTIMS_RECORD]);
+    if (record) {
+        bool alive = segment_member_alive(buffer->segment, record - 1);
+        bool still = shared[VICTIMS_RECORD] == record && !sim_dead(VICTIM);
+        sim_check(alive || !still, "a member that lives is taken for dead");
+    }
+    leave_segment(buffer);
+}
+
+static void begin_with_victim(uint32_t members) {
+    begin_shared(members);
+    sim_victim(VICTIM);
+}
+
+static void killed_while_watched(void) {
+    begin_with_victim(3);
+    go_in(VICTIM, "victim", victim_member);
+    go_in(SURVIVOR, "survivor", looking_on);
+}
+
+/* A dead member is known to be dead once it is, and its record is as good as one that was left. */
+FIBER(successor) {
+    (void)argument;
+    await_victim();
+    leave_segment(join_segment());
+}
+
+static void succeeded(void) {
+    begin_with_victim(2);
+    go_in(VICTIM, "victim", victim_member);
+    go_in(SURVIVOR, "survivor", successor);
+}
+
+static void succeeded_again(void) {
+    begin_with_victim(3);
+    go_in(VICTIM, "victim", victim_member);
+    go_in(SURVIVOR, "survivor", looking_on);
+    go_in(OTHER, "successor", successor);
+}
+
+static uint32_t life_of(uint32_t number) {
+    return record_of(observed, number)->life;
+}
+
+/* It has left, or died: as a member, or before it was one. */
+static void seen_to_be_dead(void) {
+    bool left = !(life_of(1) & SEGMENT_JOINED);
+    sim_check(left || sim_dead(VICTIM), "nobody was killed, and yet there is a member");
+    sim_check(!segment_member_alive(observed->segment, 1), "a dead member is taken for alive");
+    balance();
+}
+
+static void killed_alone(void) {
+    begin_with_victim(2);
+    go_in(VICTIM, "victim", victim_member);
+}
+
+/* ---- Making one ---- */
+
+#define NAME "scenario"
+
+static const vigil_segment_options small = {.length = 64, .waiters = 8, .members = 2};
+
+static void check_and_close(vigil_buffer *buffer) {
+    sim_check(vigil_buffer_length(buffer) == 64, "%d bytes", (int)vigil_buffer_length(buffer));
+    sim_check(*(uint32_t *)vigil_buffer_data(buffer) == 0, "not zero");
+    leave_segment(buffer);
+}
+
+FIBER(creator) {
+    (void)argument;
+    vigil_buffer *buffer;
+    int status = vigil_segment_create(&buffer, NAME, &small);
+    sim_check(status == VIGIL_OK || status == VIGIL_EEXISTS, "create: %s", vigil_status_name(status));
+    if (status == VIGIL_OK) {
+        check_and_close(buffer);
+    }
+}
+
+FIBER(opener) {
+    (void)argument;
+    vigil_buffer *buffer;
+    expect(vigil_segment_open_or_create(&buffer, NAME, &small), VIGIL_OK, "open or create");
+    check_and_close(buffer);
+    expect(vigil_segment_unlink(NAME), VIGIL_OK, "unlink");
+}
+
+static void creator_killed(void) {
+    begin();
+    sim_victim(VICTIM);
+    go_in(VICTIM, "creator", creator);
+    go_in(SURVIVOR, "opener", opener);
+}
+
+static void unlinked(void) {
+    int status = vigil_segment_unlink(NAME); /* of one that was made after the other was unlinked */
+    sim_check(status == VIGIL_OK || status == VIGIL_ENOTFOUND, "unlink: %s", vigil_status_name(status));
+    balance();
+}
+
+FIBER(grower) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    expect(vigil_buffer_grow(buffer, 512), VIGIL_OK, "grow");
+    leave_segment(buffer);
+    victim_is_done();
+}
+
+FIBER(grows_as_well) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    uint64_t length = vigil_buffer_length(buffer);
+    sim_check(length == 256 || length == 512, "%d bytes", (int)length);
+    prim_store_relaxed(&shared[length / 4 - 1], 1u);
+    expect(vigil_buffer_grow(buffer, 512), VIGIL_OK, "grow");
+    leave_segment(buffer);
+}
+
+static void growing_killed(void) {
+    begin_with_victim(3);
+    go_in(VICTIM, "victim", grower);
+    go_in(SURVIVOR, "survivor", grows_as_well);
+}
+
+/* ---- Stopped, asleep, killed on purpose ---- */
+
+static bool is_stopped;
+
+FIBER(stopped_member) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    prim_store_release(&shared[VICTIMS_RECORD], segment_self(buffer->segment) + 1);
+    while (prim_load_acquire(&shared[0]) == 0) {
+        sim_check(!is_stopped, "it goes on though it is stopped");
+        prim_park_shared(&shared[0], 0, prim_now_ns() + 1000000);
+    }
+    leave_segment(buffer);
+}
+
+static bool victim_is_member(void *unused) {
+    (void)unused;
+    return shared[VICTIMS_RECORD] != 0;
+}
+
+/* Sleeps until it is, and has heard of it: answers its record. */
+static uint32_t hear_of_victim(void) {
+    uint32_t record;
+    sim_until(victim_is_member, NULL);
+    while (!(record = prim_load_acquire(&shared[VICTIMS_RECORD]))) {
+        prim_pause();
+    }
+    return record - 1;
+}
+
+FIBER(stopper) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    uint32_t record = hear_of_victim();
+    is_stopped = true;
+    sim_stop(VICTIM);
+    let_pass(5000000); /* beyond its deadline */
+    sim_check(segment_member_alive(buffer->segment, record), "one that is stopped is taken for dead");
+    prim_store_release(&shared[0], 1u);
+    prim_wake_shared(&shared[0]); /* which it does not hear */
+    is_stopped = false;
+    sim_continue(VICTIM);
+    leave_segment(buffer);
+}
+
+static void stopped(void) {
+    begin_shared(3);
+    is_stopped = false;
+    go_in(VICTIM, "stopped", stopped_member);
+    go_in(SURVIVOR, "stopper", stopper);
+}
+
+FIBER(sleeper_for_ever) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    prim_store_release(&shared[VICTIMS_RECORD], segment_self(buffer->segment) + 1);
+    for (;;) {
+        prim_park_shared(&shared[0], 0, PRIM_NEVER);
+    }
+}
+
+FIBER(killer) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    uint32_t record = hear_of_victim();
+    sim_check(segment_member_alive(buffer->segment, record), "one that sleeps is taken for dead");
+    sim_kill(VICTIM);
+    sim_check(!segment_member_alive(buffer->segment, record), "a dead member is taken for alive");
+    leave_segment(buffer);
+}
+
+static void killed_on_purpose(void) {
+    begin_shared(3);
+    go_in(VICTIM, "victim", sleeper_for_ever);
+    go_in(SURVIVOR, "killer", killer);
+}
+
+/* ---- Asleep on a word that is shared ---- */
+
+FIBER(shared_waker) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    prim_store_release(&shared[0], 1u);
+    prim_wake_shared(&shared[0]);
+    leave_segment(buffer);
+}
+
+/* It looks whether the other one still lives, again and again: as watchers do. */
+FIBER(shared_sleeper) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    while (prim_load_acquire(&shared[0]) == 0 && !sim_dead(VICTIM)) {
+        prim_park_shared(&shared[0], 0, prim_now_ns() + 1000000);
+    }
+    leave_segment(buffer);
+}
+
+static void waker_killed(void) {
+    begin_with_victim(3);
+    go_in(SURVIVOR, "sleeper", shared_sleeper);
+    go_in(VICTIM, "waker", shared_waker);
+}
+
+const struct sim_scenario process_scenarios[] = {
+    {"private_lines", "two processes' lines for one address are two", private_lines, balance},
+    {"private_lines_with_ours", "the same beside a wait that is notified", private_lines_with_ours, balance},
+    {"join_and_leave", "two processes join a segment and leave", join_and_leave, balance},
+    {"killed_alone", "killed while it joins and leaves", killed_alone, seen_to_be_dead},
+    {"killed_while_watched", "the same, and another one looks on", killed_while_watched, balance},
+    {"succeeded", "the last free record is the victim's, and then another's", succeeded, balance},
+    {"succeeded_again", "the same beside another member", succeeded_again, balance},
+    {"creator_killed", "a name, and one of its makers is killed", creator_killed, unlinked},
+    {"growing_killed", "killed while the segment grows", growing_killed, balance},
+    {"stopped", "one that is stopped is a member", stopped, balance},
+    {"killed_on_purpose", "one that sleeps is killed", killed_on_purpose, balance},
+    {"shared_waker_killed", "who is to wake another process is killed", waker_killed, balance},
+    {NULL, NULL, NULL, NULL},
+};

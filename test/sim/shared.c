@@ -1,0 +1,823 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scenarios with the lines and the mutex of a segment, and one process that is killed at any time: in the middle of an
+ * enqueue, a notification, a release, a repair. The survivors must carry on.
+ *
+ * In each, what the survivors wait for comes in the end whatever the victim was doing: so whoever is lost sleeps for
+ * ever, and the simulator says so.
+ */
+#include "lot/shared.h"
+#include "memory/segment.h"
+#include "scenario.h"
+#include "vigil/cond.h"
+#include "vigil/mutex.h"
+#include "vigil/rwlock.h"
+#include "vigil/segment.h"
+#include "vigil/sem.h"
+
+#define WORD  (&shared[0])
+#define MUTEX ((vigil_mutex *)(void *)&shared[16])
+#define COND  ((vigil_cond *)(void *)&shared[17])
+
+static uint32_t victims_number; /* as a member */
+static bool death_seen, unused_at_death, victim_returned;
+
+static void begin_line(uint32_t members, bool with_victim) {
+    begin_shared(members);
+    if (with_victim) sim_victim(VICTIM);
+    victims_number = 0;
+    death_seen = unused_at_death = victim_returned = false;
+}
+
+/* What is killed while it joins is in processes.c: here it has. */
+static void go_joined(unsigned process, const char *name, void (*fiber)(void *)) {
+    join_before(process);
+    go_in(process, name, fiber);
+}
+
+/* Nothing of the dead is left, once somebody has swept. */
+static void balance_shared(void) {
+    struct lot *lot = lot_in(observed->segment);
+    uint32_t lives[4] = {0};
+    segment_census(observed->segment, lives);
+    lot_sweep(lot);
+    for (uint32_t i = 1; i < lot->share->slots; i++) {
+        sim_check(!lot->share->claims[i], "slot %u is not given back", (unsigned)i);
+    }
+    for (uint32_t i = 0; i < 1u << lot->bucket_bits; i++) {
+        sim_check(!lot->buckets[i].word && !lot->buckets[i].line, "bucket %u is not empty", (unsigned)i);
+    }
+    balance();
+}
+
+/* Slots with the word's key: in line for it; or that number's, whether in line or told and not yet used. */
+static int64_t count_slots(bool in_line_only, uint32_t number) {
+    const struct segment_layout *at = &observed->segment->layout;
+    struct slot *slots = (struct slot *)(void *)(observed->segment->base + at->slots_at);
+    uint32_t *claims = (uint32_t *)(void *)(observed->segment->base + at->claims_at);
+    uint64_t key = (uint64_t)((unsigned char *)WORD - observed->segment->base);
+    int64_t count = 0;
+    for (uint32_t i = 1; i < at->slots; i++) {
+        bool counts = in_line_only ? undecided(slots[i].state) : claims[i] == number;
+        count += claims[i] && slots[i].key == key && counts;
+    }
+    return count;
+}
+
+static int64_t waiting_for_word(void) {
+    return count_slots(true, 0);
+}
+
+/* To be asked after every step: so it sees what the victim had when it was killed. */
+static void look_at_victim(void) {
+    if (!sim_dead(VICTIM) || death_seen) return;
+    death_seen = true;
+    unused_at_death = victims_number && count_slots(false, victims_number);
+}
+
+/* So many survivors are in line, and the victim is too or will never be. */
+static bool line_is_there(void *survivors) {
+    look_at_victim();
+    int64_t all = waiting_for_word(), victims = victims_number ? count_slots(false, victims_number) : 0;
+    return all - victims >= (intptr_t)survivors && (victims || sim_dead(VICTIM));
+}
+
+/* ---- Waiters ---- */
+
+static bool somebody_waits(void *unused) {
+    (void)unused;
+    return waiting_for_word() || *WORD;
+}
+
+FIBER(shared_waiter) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    wait_while_zero(WORD, VIGIL_FOREVER);
+    leave_segment(buffer);
+}
+
+static bool victim_is_over(void *unused) {
+    (void)unused;
+    look_at_victim();
+    return victim_returned || sim_dead(VICTIM);
+}
+
+/* Whether the notification that the victim may have had is not to be passed on by anybody. */
+static bool used_by_victim(void) {
+    sim_until(victim_is_over, NULL);
+    return !unused_at_death;
+}
+
+static void victim_joined(void) {
+    victims_number = vigil_holder / SEGMENT_HOLDER;
+}
+
+FIBER(victim_waiter) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    victim_joined();
+    wait_while_zero(WORD, VIGIL_FOREVER);
+    victim_returned = true;
+    leave_segment(buffer);
+}
+
+FIBER(shared_async_waiter) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    vigil_agent *agent = new_agent();
+    start(agent, &requests[0], WORD, VIGIL_FOREVER);
+    run(agent);
+    destroy(agent);
+    leave_segment(buffer);
+}
+
+FIBER(victim_async_waiter) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    vigil_agent *agent = new_agent();
+    victim_joined();
+    start(agent, &requests[1], WORD, VIGIL_FOREVER);
+    run(agent);
+    victim_returned = true;
+    destroy(agent);
+    leave_segment(buffer);
+}
+
+FIBER(shared_notifier_all) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    change_and_notify(WORD, VIGIL_ALL);
+    leave_segment(buffer);
+}
+
+static void notify_across(void) {
+    begin_line(3, false);
+    go_joined(SURVIVOR, "waiter", shared_waiter);
+    go_joined(OTHER, "notifier", shared_notifier_all);
+}
+
+static void notify_across_async(void) {
+    begin_line(3, false);
+    go_joined(SURVIVOR, "loop", shared_async_waiter);
+    go_joined(OTHER, "notifier", shared_notifier_all);
+}
+
+/* One notification; one more for the survivor only if the victim has come back with the first. */
+FIBER(one_for_each_living) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(line_is_there, (void *)1);
+    notify(WORD, 1);
+    if (used_by_victim()) notify(WORD, 1);
+    leave_segment(buffer);
+}
+
+/* Behind the victim, if that ever comes. */
+FIBER(waiter_behind) {
+    (void)argument;
+    sim_until(line_is_there, (void *)0);
+    shared_waiter(argument);
+}
+
+FIBER(loop_behind) {
+    (void)argument;
+    sim_until(line_is_there, (void *)0);
+    shared_async_waiter(argument);
+}
+
+static void waiter_killed(void) {
+    begin_line(4, true);
+    go_joined(VICTIM, "victim", victim_waiter);
+    go_joined(SURVIVOR, "waiter", waiter_behind);
+    go_joined(OTHER, "notifier", one_for_each_living);
+}
+
+static void waiter_killed_before_loop(void) {
+    begin_line(4, true);
+    go_joined(VICTIM, "victim", victim_waiter);
+    go_joined(SURVIVOR, "loop", loop_behind);
+    go_joined(OTHER, "notifier", one_for_each_living);
+}
+
+static void loop_killed(void) {
+    begin_line(4, true);
+    go_joined(VICTIM, "victim", victim_async_waiter);
+    go_joined(SURVIVOR, "waiter", waiter_behind);
+    go_joined(OTHER, "notifier", one_for_each_living);
+}
+
+/* Two survivors behind the victim: what is passed on goes to the first of them, and to one only. */
+static int64_t served[2], serving;
+
+FIBER(second_waiter) {
+    (void)argument;
+    wait_while_zero(WORD, VIGIL_FOREVER);
+    served[1] = ++serving;
+    prim_store_release(&shared[30], 1u);
+}
+
+static bool has_ended(void *unused) {
+    (void)unused;
+    return shared[30];
+}
+
+
+FIBER(two_waiters) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(line_is_there, (void *)0);
+    sim_go("second", second_waiter, NULL);
+    wait_while_zero(WORD, VIGIL_FOREVER);
+    served[0] = ++serving;
+    sim_until(has_ended, NULL);
+    while (!prim_load_acquire(&shared[30])) prim_pause(); /* and have heard of it */
+    leave_segment(buffer);
+}
+
+static bool one_is_served(void *unused) {
+    (void)unused;
+    return serving >= 1;
+}
+
+FIBER(one_at_a_time) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(line_is_there, (void *)2);
+    int64_t told = notify(WORD, 1);
+    sim_check(told == 1, "nobody was told");
+    if (used_by_victim()) notify(WORD, 1);
+    sim_until(one_is_served, NULL);
+    change_and_notify(WORD, VIGIL_ALL); /* the other one */
+    leave_segment(buffer);
+}
+
+static void passed_on_once(void) {
+    begin_line(4, true);
+    serving = 0;
+    go_joined(VICTIM, "victim", victim_waiter);
+    go_joined(SURVIVOR, "waiters", two_waiters);
+    go_joined(OTHER, "notifier", one_at_a_time);
+}
+
+/* ---- Who looks at the line is killed, and it is rebuilt ---- */
+
+static bool two_in_line(void *unused) {
+    (void)unused;
+    return waiting_for_word() == 2;
+}
+
+FIBER(victim_looks) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(two_in_line, NULL);
+    sim_check(vigil_waiters(WORD) <= 2, "more than there are");
+    victim_is_done();
+    leave_segment(buffer);
+}
+
+FIBER(second_in_line) {
+    (void)argument;
+    sim_until(somebody_waits, NULL);
+    wait_at(WORD, VIGIL_FOREVER, 2);
+    prim_store_release(&shared[30], 1u);
+}
+
+FIBER(in_order) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_go("second", second_in_line, NULL);
+    wait_at(WORD, VIGIL_FOREVER, 1);
+    sim_until(has_ended, NULL);
+    while (!prim_load_acquire(&shared[30])) prim_pause();
+    leave_segment(buffer);
+}
+
+FIBER(one_by_one) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(two_in_line, NULL);
+    await_victim();
+    sim_check(notify(WORD, 1) == 1, "nobody was told");
+    sim_check(notify(WORD, 1) == 1, "nobody was told");
+    leave_segment(buffer);
+}
+
+static void order_kept(void) {
+    begin_line(4, true);
+    go_joined(SURVIVOR, "first", in_order);
+    go_joined(VICTIM, "victim", victim_looks);
+    go_joined(OTHER, "notifier", one_by_one);
+}
+
+/* ---- Who notifies is killed ---- */
+
+FIBER(victim_notifier) {
+    shared_notifier_all(argument);
+    victim_is_done();
+}
+
+FIBER(notifier_after_victim) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    await_victim();
+    change_and_notify(WORD, VIGIL_ALL);
+    leave_segment(buffer);
+}
+
+static void notifier_killed(void) {
+    begin_line(4, true);
+    go_joined(SURVIVOR, "waiter", shared_waiter);
+    go_joined(VICTIM, "notifier", victim_notifier);
+    go_joined(OTHER, "after it", notifier_after_victim);
+}
+
+static void notifier_killed_loop(void) {
+    begin_line(4, true);
+    go_joined(SURVIVOR, "loop", shared_async_waiter);
+    go_joined(VICTIM, "notifier", victim_notifier);
+    go_joined(OTHER, "after it", notifier_after_victim);
+}
+
+/* ---- Stopped ---- */
+
+/* None of its threads is in the middle of something for which others would have to wait. */
+static bool victim_is_outside(void) {
+    struct bucket *buckets = (struct bucket *)(void *)(observed->segment->base + observed->segment->layout.buckets_at);
+    bool outside = true;
+    for (uint32_t i = 0; i < observed->segment->layout.buckets; i++) {
+        outside &= buckets[i].word / SEGMENT_HOLDER != victims_number;
+    }
+    return outside;
+}
+
+static void stop_victim(void) {
+    for (sim_stop(VICTIM); !victim_is_outside(); sim_stop(VICTIM)) {
+        sim_continue(VICTIM);
+        prim_pause();
+    }
+}
+
+FIBER(stopper) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(somebody_waits, NULL);
+    stop_victim();
+    let_pass(60000000); /* three looks at the members */
+    sim_check(vigil_waiters(WORD) == 1, "one that is stopped has lost its place");
+    change_and_notify(WORD, VIGIL_ALL);
+    sim_continue(VICTIM);
+    leave_segment(buffer);
+}
+
+FIBER(timed_waiter) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(somebody_waits, NULL);
+    wait_while_zero(&shared[1], 50000000); /* so that somebody watches */
+    leave_segment(buffer);
+}
+
+static void waiter_stopped(void) {
+    begin_line(4, false);
+    go_joined(VICTIM, "stopped", victim_waiter);
+    go_joined(SURVIVOR, "watched", timed_waiter);
+    go_joined(OTHER, "stopper", stopper);
+}
+
+/* ---- The mutex ---- */
+
+static unsigned holder;   /* the process inside, plus one */
+static bool half_done;    /* what the mutex protects is */
+static unsigned owners_died;
+
+static void begin_mutex(uint32_t members, uint32_t word, bool with_victim) {
+    begin_line(members, with_victim);
+    holder = owners_died = 0;
+    half_done = false;
+    MUTEX->word = word;
+}
+
+static void with_the_mutex(int status) {
+    bool orphaned = holder != 0;
+    sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "lock: %s", vigil_status_name(status));
+    sim_check(!orphaned || sim_dead(holder - 1), "two hold it");
+    sim_check(!orphaned || status == VIGIL_OWNER_DIED, "not told that the owner died");
+    sim_check(status == VIGIL_OK || sim_dead(VICTIM), "told that the owner died, and nobody has");
+    if (status == VIGIL_OWNER_DIED) {
+        owners_died++;
+        expect(vigil_mutex_consistent(MUTEX), VIGIL_OK, "consistent");
+    }
+    holder = sim_process + 1;
+    half_done = true;
+    uint32_t count = prim_load_relaxed(&shared[20]); /* moments to be killed at */
+    prim_store_relaxed(&shared[20], count + 1);
+    half_done = false;
+    holder = 0;
+}
+
+static void lock_and_unlock(void) {
+    with_the_mutex(vigil_mutex_lock(MUTEX));
+    expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
+}
+
+FIBER(locker) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    lock_and_unlock();
+    leave_segment(buffer);
+}
+
+FIBER(locks_twice) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    lock_and_unlock();
+    lock_and_unlock();
+    leave_segment(buffer);
+}
+
+static void mutex_free_again(void) {
+    sim_check(!vigil_mutex_is_locked(MUTEX) || sim_dead(VICTIM), "it is still locked");
+    balance_shared();
+}
+
+static void holder_killed(void) {
+    begin_mutex(3, 0, true);
+    go_joined(VICTIM, "victim", locker);
+    go_joined(SURVIVOR, "survivor", locker);
+}
+
+static void contender_killed(void) {
+    begin_mutex(4, 0, true);
+    go_joined(VICTIM, "victim", locker);
+    go_joined(SURVIVOR, "survivor", locks_twice);
+    go_joined(OTHER, "other", locker);
+}
+
+static void fair_contender_killed(void) {
+    begin_mutex(4, 4, true);
+    go_joined(VICTIM, "victim", locker);
+    go_joined(SURVIVOR, "survivor", locker);
+    go_joined(OTHER, "other", locker);
+}
+
+static void granted(vigil_op *op, int status) {
+    turn_ends(op, VIGIL_OK);
+    with_the_mutex(status);
+}
+
+FIBER(loop_that_locks) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    vigil_agent *agent = new_agent();
+    int status = vigil_mutex_execute(agent, turn_begins(&turns[0]), MUTEX, VIGIL_FOREVER, granted);
+    sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED || status == VIGIL_PENDING, "execute: %s",
+              vigil_status_name(status));
+    run(agent);
+    destroy(agent);
+    leave_segment(buffer);
+}
+
+static void holder_killed_loop(void) {
+    begin_mutex(3, 0, true);
+    go_joined(VICTIM, "victim", locker);
+    go_joined(SURVIVOR, "loop", loop_that_locks);
+}
+
+static void loop_killed_before_locker(void) {
+    begin_mutex(4, 0, true);
+    go_joined(VICTIM, "victim", loop_that_locks);
+    go_joined(SURVIVOR, "survivor", locker);
+    go_joined(OTHER, "other", locker);
+}
+
+FIBER(tries_until_it_has_it) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    int status, in_vain = 0; /* it may see an old value of the word */
+    await_victim();
+    while ((status = vigil_mutex_trylock(MUTEX)) == VIGIL_TIMED_OUT) {
+        sim_check(!sim_dead(VICTIM) || ++in_vain < 5, "nobody lives who has it");
+        prim_pause();
+    }
+    with_the_mutex(status);
+    expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
+    leave_segment(buffer);
+}
+
+FIBER(victim_locker) {
+    locker(argument);
+    victim_is_done();
+}
+
+static void tried_after_death(void) {
+    begin_mutex(3, 0, true);
+    go_joined(VICTIM, "victim", victim_locker);
+    go_joined(SURVIVOR, "survivor", tries_until_it_has_it);
+}
+
+/* ---- Conditions ---- */
+
+static bool condition;
+
+FIBER(waits_for_condition) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    int status = vigil_mutex_lock(MUTEX);
+    if (status == VIGIL_OWNER_DIED) vigil_mutex_consistent(MUTEX);
+    while (!condition) {
+        status = vigil_cond_wait(COND, MUTEX);
+        sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "cond_wait: %s", vigil_status_name(status));
+        if (status == VIGIL_OWNER_DIED) vigil_mutex_consistent(MUTEX);
+    }
+    expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
+    leave_segment(buffer);
+}
+
+static void signal_condition(void) {
+    int status = vigil_mutex_lock(MUTEX);
+    if (status == VIGIL_OWNER_DIED) vigil_mutex_consistent(MUTEX);
+    condition = true;
+    sim_check(vigil_cond_broadcast(COND) >= 0, "broadcast");
+    expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
+}
+
+FIBER(signals) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    signal_condition();
+    leave_segment(buffer);
+    victim_is_done();
+}
+
+FIBER(signals_after_victim) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    await_victim();
+    signal_condition();
+    leave_segment(buffer);
+}
+
+static void begin_cond(void) {
+    begin_mutex(4, 0, true);
+    condition = false;
+}
+
+static void signaller_killed(void) {
+    begin_cond();
+    go_joined(SURVIVOR, "waiter", waits_for_condition);
+    go_joined(VICTIM, "signaller", signals);
+    go_joined(OTHER, "after it", signals_after_victim);
+}
+
+static void cond_waiter_killed(void) {
+    begin_cond();
+    go_joined(VICTIM, "victim", waits_for_condition);
+    go_joined(SURVIVOR, "waiter", waits_for_condition);
+    go_joined(OTHER, "signaller", signals);
+}
+
+/* ---- Read-write locks, and semaphores whose permits are leased ---- */
+
+#define RWLOCK ((vigil_rwlock *)(void *)&shared[24])
+#define SEM    ((vigil_sem *)(void *)&shared[28])
+#define SUPPLY 2u
+
+static unsigned reads[4], write_holder; /* by process; and who writes, plus one */
+
+static void begin_holdings(uint32_t members) {
+    begin_line(members, true);
+    for (int i = 0; i < 4; i++) reads[i] = 0;
+    write_holder = 0;
+    SEM->word = ((vigil_sem)VIGIL_SEM_LEASED(SUPPLY)).word;
+}
+
+static bool other_readers(void) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < 4; i++) count += !sim_dead(i) ? reads[i] : 0;
+    return count;
+}
+
+static void with_the_rwlock(bool writes, int status) {
+    sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "lock: %s", vigil_status_name(status));
+    sim_check(!write_holder || sim_dead(write_holder - 1), "somebody writes");
+    sim_check(!write_holder || status == VIGIL_OWNER_DIED, "not told that the writer died");
+    sim_check(status == VIGIL_OK || sim_dead(VICTIM), "told that the writer died, and nobody has");
+    sim_check(!writes || !other_readers(), "somebody reads");
+    if (writes) {
+        if (status == VIGIL_OWNER_DIED) expect(vigil_rwlock_consistent(RWLOCK), VIGIL_OK, "consistent");
+        write_holder = sim_process + 1;
+    } else {
+        reads[sim_process]++;
+    }
+    uint32_t count = prim_load_relaxed(&shared[20]); /* moments to be killed at */
+    prim_store_relaxed(&shared[20], count + 1);
+    if (writes) write_holder = 0;
+    else reads[sim_process]--;
+    expect(writes ? vigil_rwlock_write_unlock(RWLOCK) : vigil_rwlock_read_unlock(RWLOCK), VIGIL_OK, "unlock");
+}
+
+FIBER(sharer) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    with_the_rwlock(false, vigil_rwlock_read_lock(RWLOCK));
+    leave_segment(buffer);
+}
+
+FIBER(loner) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    with_the_rwlock(true, vigil_rwlock_write_lock(RWLOCK));
+    leave_segment(buffer);
+}
+
+FIBER(downgrader) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    int status = vigil_rwlock_write_lock(RWLOCK);
+    sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "lock: %s", vigil_status_name(status));
+    if (status == VIGIL_OWNER_DIED) expect(vigil_rwlock_consistent(RWLOCK), VIGIL_OK, "consistent");
+    expect(vigil_rwlock_downgrade(RWLOCK), VIGIL_OK, "downgrade");
+    expect(vigil_rwlock_read_unlock(RWLOCK), VIGIL_OK, "unlock");
+    leave_segment(buffer);
+}
+
+static bool loop_writes;
+static void granted_share(vigil_op *op, int status) {
+    turn_ends(op, VIGIL_OK);
+    with_the_rwlock(loop_writes, status);
+}
+
+static void share_loop(bool writes) {
+    vigil_buffer *buffer = join_segment();
+    vigil_agent *agent = new_agent();
+    loop_writes = writes;
+    vigil_request *request = turn_begins(&turns[0]);
+    int status = writes ? vigil_rwlock_write_lock_async(agent, request, RWLOCK, VIGIL_FOREVER, granted_share)
+                        : vigil_rwlock_read_lock_async(agent, request, RWLOCK, VIGIL_FOREVER, granted_share);
+    if (status != VIGIL_PENDING) granted_share(&request->op, status);
+    run(agent);
+    destroy(agent);
+    leave_segment(buffer);
+}
+
+FIBER(loop_that_shares) {
+    (void)argument;
+    share_loop(false);
+}
+
+FIBER(loop_that_writes) {
+    (void)argument;
+    share_loop(true);
+}
+
+FIBER(tries_to_write) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    int status, in_vain = 0;
+    await_victim();
+    while ((status = vigil_rwlock_write_trylock(RWLOCK)) == VIGIL_TIMED_OUT) {
+        sim_check(!sim_dead(VICTIM) || ++in_vain < 5, "nobody lives who has it");
+        prim_pause();
+    }
+    with_the_rwlock(true, status);
+    leave_segment(buffer);
+}
+
+FIBER(victim_sharer) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    with_the_rwlock(false, vigil_rwlock_read_lock(RWLOCK));
+    with_the_rwlock(true, vigil_rwlock_write_lock(RWLOCK));
+    leave_segment(buffer);
+    victim_is_done();
+}
+
+/* Who only tries has all of it. */
+static void all_given_back(void) {
+    uint32_t lives[4] = {0};
+    segment_census(observed->segment, lives); /* here nobody can wait for a bucket's lock */
+    lot_sweep(lot_in(observed->segment));
+    int status = vigil_rwlock_write_trylock(RWLOCK);
+    sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "in the end the word is %#x", RWLOCK->word);
+    expect(vigil_rwlock_write_unlock(RWLOCK), VIGIL_OK, "unlock");
+    sim_check(!(RWLOCK->word & ~(2u | 1u << 31)), "in the end the word is %#x", RWLOCK->word);
+    sim_check(vigil_sem_tryacquire(SEM, SUPPLY) == VIGIL_OK, "in the end the word is %#x", SEM->word);
+    sim_check(vigil_sem_value(SEM) == 0, "there are more");
+    expect(vigil_sem_release(SEM, SUPPLY), VIGIL_OK, "release");
+    balance_shared();
+}
+
+static void reader_killed(void) {
+    begin_holdings(3);
+    go_joined(VICTIM, "victim", sharer);
+    go_joined(SURVIVOR, "writer", loner);
+}
+
+static void writer_killed(void) {
+    begin_holdings(3);
+    go_joined(VICTIM, "victim", loner);
+    go_joined(SURVIVOR, "reader", sharer);
+}
+
+static void writer_of_three_killed(void) {
+    begin_holdings(4);
+    go_joined(VICTIM, "victim", loner);
+    go_joined(SURVIVOR, "reader", sharer);
+    go_joined(OTHER, "writer", loner);
+}
+
+static void reader_of_three_killed(void) {
+    begin_holdings(4);
+    go_joined(VICTIM, "victim", sharer);
+    go_joined(SURVIVOR, "reader", sharer);
+    go_joined(OTHER, "writer", loner);
+}
+
+static void downgrader_killed(void) {
+    begin_holdings(3);
+    go_joined(VICTIM, "victim", downgrader);
+    go_joined(SURVIVOR, "writer", loner);
+}
+
+static void writer_killed_loop(void) {
+    begin_holdings(3);
+    go_joined(VICTIM, "victim", loner);
+    go_joined(SURVIVOR, "loop", loop_that_shares);
+}
+
+static void loop_killed_that_writes(void) {
+    begin_holdings(4);
+    go_joined(VICTIM, "victim", loop_that_writes);
+    go_joined(SURVIVOR, "reader", sharer);
+    go_joined(OTHER, "writer", loner);
+}
+
+static void tried_after_all(void) {
+    begin_holdings(3);
+    go_joined(VICTIM, "victim", victim_sharer);
+    go_joined(SURVIVOR, "survivor", tries_to_write);
+}
+
+/* The semaphore. */
+
+FIBER(leaser) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    expect(vigil_sem_acquire(SEM, 1), VIGIL_OK, "acquire");
+    expect(vigil_sem_release(SEM, 1), VIGIL_OK, "release");
+    leave_segment(buffer);
+}
+
+FIBER(leaser_of_all) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    expect(vigil_sem_acquire(SEM, SUPPLY), VIGIL_OK, "acquire");
+    sim_check(vigil_sem_value(SEM) == 0, "there are more");
+    expect(vigil_sem_release(SEM, SUPPLY), VIGIL_OK, "release");
+    leave_segment(buffer);
+}
+
+static void leaser_killed(void) {
+    begin_holdings(3);
+    go_joined(VICTIM, "victim", leaser);
+    go_joined(SURVIVOR, "survivor", leaser_of_all);
+}
+
+static void leasers_of_three(void) {
+    begin_holdings(4);
+    go_joined(VICTIM, "victim", leaser_of_all);
+    go_joined(SURVIVOR, "survivor", leaser_of_all);
+    go_joined(OTHER, "other", leaser);
+}
+
+const struct sim_scenario shared_scenarios[] = {
+    {"notify_across", "a thread of one process waits, one of another notifies", notify_across, balance_shared},
+    {"notify_across_async", "the same for an event loop", notify_across_async, balance_shared},
+    {"waiter_killed", "what the victim was notified of goes to the next", waiter_killed, balance_shared},
+    {"waiter_killed_before_loop", "the same, to an event loop", waiter_killed_before_loop, balance_shared},
+    {"loop_killed", "an event loop is killed that was notified", loop_killed, balance_shared},
+    {"passed_on_once", "of two behind the victim one is told", passed_on_once, balance_shared},
+    {"order_kept", "killed while it looks at a line", order_kept, balance_shared},
+    {"notifier_killed", "killed while it notifies a thread", notifier_killed, balance_shared},
+    {"notifier_killed_loop", "killed while it notifies an event loop", notifier_killed_loop, balance_shared},
+    {"waiter_stopped", "one that is stopped keeps its place, and what it is told", waiter_stopped, balance_shared},
+    {"holder_killed", "killed while it has a mutex, takes it or releases it", holder_killed, mutex_free_again},
+    {"contender_killed", "one of three is killed", contender_killed, mutex_free_again},
+    {"fair_contender_killed", "the same, and the mutex is fair", fair_contender_killed, mutex_free_again},
+    {"holder_killed_loop", "an event loop waits for the victim's mutex", holder_killed_loop, mutex_free_again},
+    {"loop_killed_before_locker", "an event loop is killed that was called", loop_killed_before_locker, mutex_free_again},
+    {"tried_after_death", "who only tries gets a dead process's mutex", tried_after_death, mutex_free_again},
+    {"signaller_killed", "killed while it moves those who wait", signaller_killed, mutex_free_again},
+    {"cond_waiter_killed", "killed in the line of a condition, or of its mutex", cond_waiter_killed, mutex_free_again},
+    {"reader_killed", "killed while it reads, begins to or ends", reader_killed, all_given_back},
+    {"writer_killed", "the same for a writer", writer_killed, all_given_back},
+    {"writer_of_three_killed", "a writer of three processes is killed", writer_of_three_killed, all_given_back},
+    {"reader_of_three_killed", "a reader of three processes is killed", reader_of_three_killed, all_given_back},
+    {"downgrader_killed", "killed while it changes from writing to reading", downgrader_killed, all_given_back},
+    {"writer_killed_loop", "an event loop waits for the victim's write lock", writer_killed_loop, all_given_back},
+    {"loop_killed_that_writes", "an event loop is killed that writes, or was called", loop_killed_that_writes, all_given_back},
+    {"tried_after_all", "who only tries gets what the dead one had", tried_after_all, all_given_back},
+    {"leaser_killed", "permits that are leased come back", leaser_killed, all_given_back},
+    {"leasers_of_three", "the same among three", leasers_of_three, all_given_back},
+    {NULL, NULL, NULL, NULL},
+};

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* act.c - the steps at which something can be found out: tokens that change hands, and being inside a mutex. */
+#include "ledger.h"
+
+#include <sched.h>
+
+struct ledger *ledger;
+struct arena *arena;
+
+void take_token(struct actor *actor) {
+    count(actor, ENDED_OK, 1);
+    set_hand(actor, tokens_of(actor->hand) + 1, 0);
+}
+
+/* So many of those that the actor has. */
+void offer_tokens(struct actor *actor, unsigned line, uint32_t offered) {
+    uint32_t tokens = tokens_of(actor->hand);
+    set_hand(actor, tokens - offered, offered);
+    now_does(actor, NOTIFYING, line);
+    int64_t taken = vigil_notify(&arena->lines[line].word, offered);
+    DEMAND(taken >= 0 && taken <= offered, "notify answered %" PRId64 " of %u", taken, offered);
+    set_hand(actor, tokens - (uint32_t)taken, 0);
+    count(actor, NOTIFIED, (uint64_t)taken);
+    done(actor);
+}
+
+void shout(struct actor *actor) {
+    now_does(actor, NOTIFYING, SHOUTS);
+    int64_t heard = vigil_notify(&arena->lines[SHOUTS].word, VIGIL_ALL);
+    DEMAND(heard >= 0, "notify answered %" PRId64, heard);
+    count(actor, SHOUTED, (uint64_t)heard);
+    done(actor);
+}
+
+/* Names: whose page it is, in which life of the member. Never zero. */
+
+static uint64_t name_of(const struct actor *actor) {
+    uint64_t index = (uint64_t)((const char *)actor - (const char *)ledger->members) / sizeof(struct member);
+    const struct member *member = &ledger->members[index];
+    return NOW(member->life) / 2 << 32 | index << 16 | (uint64_t)(actor - member->actors) | 1u << 15;
+}
+
+static bool has_been_killed(uint64_t name) {
+    const struct member *member = &ledger->members[name >> 16 & 0xffff];
+    return NOW(member->life) != (name >> 32) * 2;
+}
+
+static void judge_ok(const struct guarded *guarded, unsigned mutex, uint64_t found) {
+    DEMAND(found == 0, "mutex %u: granted although %" PRIx64 " is inside%s", mutex, found,
+           has_been_killed(found) ? ", who has been killed: nobody was told" : "");
+    DEMAND(guarded->first == guarded->second, "mutex %u: granted with %" PRIu64 " and %" PRIu64, mutex, guarded->first,
+           guarded->second);
+    DEMAND(!guarded->broken, "mutex %u: the one before had not said that it is consistent", mutex);
+}
+
+/* Makes good what the dead one has left behind, and says so; or leaves it to the next. */
+static void repair(struct actor *actor, struct guarded *guarded, unsigned mutex, uint64_t found, uint64_t *seed) {
+    DEMAND(found == 0 || has_been_killed(found), "mutex %u: taken from %" PRIx64 ", who lives", mutex, found);
+    count(actor, DIED_GRANTS, 1);
+    if (!found) count(actor, NOBODY_INSIDE, 1);
+    if (!guarded->broken) PUT(actor->fresh_deaths[mutex], actor->fresh_deaths[mutex] + 1);
+    guarded->second = guarded->first;
+    guarded->broken = one_in(seed, 8);
+    if (guarded->broken) {
+        count(actor, LEFT_BROKEN, 1);
+        return;
+    }
+    int status = vigil_mutex_consistent(&arena->locks[mutex].mutex);
+    DEMAND(status == VIGIL_OK, "mutex %u: consistent answered %s", mutex, vigil_status_name(status));
+}
+
+static void dawdle(uint64_t *seed) {
+    if (one_in(seed, 200)) usleep((useconds_t)random_below(seed, 2000));
+    else if (one_in(seed, 10)) sched_yield();
+    for (volatile uint64_t spins = random_below(seed, 500); spins; spins--) continue;
+}
+
+/* With the mutex held: enters the actor's name, judges what is there, and does some work. */
+void go_inside(struct actor *actor, unsigned mutex, int status, uint64_t *seed) {
+    struct guarded *guarded = &ledger->guarded[mutex];
+    uint64_t found = 0;
+    bool free = __atomic_compare_exchange_n(&guarded->inside, &found, name_of(actor), false, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_SEQ_CST);
+    now_does(actor, HOLDING, mutex);
+    if (status == VIGIL_OWNER_DIED) {
+        if (!free) PUT(guarded->inside, name_of(actor));
+        repair(actor, guarded, mutex, found, seed);
+    } else {
+        DEMAND(status == VIGIL_OK, "mutex %u: granted with %s", mutex, vigil_status_name(status));
+        judge_ok(guarded, mutex, found);
+        if (one_in(seed, 50)) {
+            status = vigil_mutex_consistent(&arena->locks[mutex].mutex);
+            DEMAND(status == VIGIL_EINVAL, "nobody has died: consistent answered %s", vigil_status_name(status));
+        }
+    }
+    PUT(guarded->first, guarded->first + 1);
+    dawdle(seed);
+    PUT(guarded->second, guarded->second + 1);
+    PUT(actor->grants[mutex], actor->grants[mutex] + 1);
+    count(actor, GRANTS, 1);
+}
+
+/* Crosses the name out. The mutex is still held: what comes next is to release it. */
+void go_outside(struct actor *actor, unsigned mutex) {
+    struct guarded *guarded = &ledger->guarded[mutex];
+    DEMAND(guarded->inside == name_of(actor), "mutex %u: %" PRIx64 " came inside as well", mutex, guarded->inside);
+    PUT(guarded->inside, 0);
+    now_does(actor, UNLOCKING, mutex);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ledger.h - the books of the storm: shared memory that Vigil knows nothing of, and that outlives the killed.
+ *
+ * Everybody who does something is an actor: each thread of a member, its event loop, and each asynchronous operation of
+ * that. An actor's page has one writer, the actor (its loop, for an operation), so whatever is killed at whatever moment,
+ * its page says what it was about to do, was doing, or had done:
+ *
+ *     activity    stored before each call of the library, and again after it
+ *     hand        how many tokens it has
+ *     grants ...  what has come of its calls
+ *
+ * TOKENS. Each notification hands over a token. Who is notified has one more; who has some offers them by
+ * vigil_notify, and those that were taken, by its answer, are his no more. So tokens are neither made nor lost while
+ * nobody is killed. Of the killed the page tells how many tokens died with them, and how many they were just
+ * offering, of which nobody knows whether they were taken. That a token was on its way to somebody who was killed is no
+ * excuse: the library passes it on to the next in line, and there always is one, for the judge waits there too.
+ *
+ * SHOUTS. In one line there are no tokens, and everybody in it is notified at once. Then there may be no next one: what
+ * is missing there is at most one for each who was killed waiting.
+ *
+ * GRANTS. Who is granted a mutex enters his name where it says who is inside, and crosses it out before he unlocks. What
+ * the mutex guards is two numbers that are the same but for a moment. After VIGIL_OK there must be no name, and the
+ * numbers must be the same. After VIGIL_OWNER_DIED a name must be that of somebody who has been killed.
+ */
+#ifndef VIGIL_STORM_LEDGER_H
+#define VIGIL_STORM_LEDGER_H
+
+#include "stress.h"
+
+#define LINES        4
+#define SHOUTS       3u /* the line without tokens */
+#define MUTEXES      3  /* a plain one, a fair one, and that of the condition */
+#define FAIR_ONE     1u
+#define WITH_COND    2u
+#define THREADS      3 /* of each member */
+#define WAITS        6 /* of its event loop */
+#define REQUESTS     3
+#define THE_LOOP     THREADS /* as an actor; the operations follow it */
+#define FIRST_WAIT   (THE_LOOP + 1)
+#define FIRST_ASKER  (FIRST_WAIT + WAITS)
+#define ACTORS       (FIRST_ASKER + REQUESTS)
+#define MEMBERS_MOST 16 /* the last page is the judge's */
+
+/* In the segment. */
+struct arena {
+    struct {
+        _Alignas(64) uint64_t word;
+    } lines[LINES];
+    struct {
+        _Alignas(64) vigil_mutex mutex;
+    } locks[MUTEXES];
+    _Alignas(64) vigil_cond cond;
+};
+
+#define ACTIVITIES(X)                                                                                                  \
+    X(STARTING, "starting")                                                                                            \
+    X(BETWEEN, "between calls")                                                                                        \
+    X(RESTING, "at rest")                                                                                              \
+    X(WAITING, "waiting")                                                                                              \
+    X(CANCELLING, "cancelling")                                                                                        \
+    X(NOTIFYING, "notifying")                                                                                          \
+    X(LOCKING, "locking")                                                                                              \
+    X(HOLDING, "holding a lock")                                                                                       \
+    X(UNLOCKING, "unlocking")                                                                                          \
+    X(IN_COND, "in a condition")                                                                                       \
+    X(SIGNALLING, "signalling")                                                                                        \
+    X(LEAVING, "leaving")
+
+enum activity {
+#define ACTIVITY_ENUMERATOR(name, text) name,
+    ACTIVITIES(ACTIVITY_ENUMERATOR)
+#undef ACTIVITY_ENUMERATOR
+        ACTIVITY_COUNT
+};
+
+#define TALLIES(X)                                                                                                     \
+    X(NOTIFIED, "notified", "notified, as notify answered")                                                            \
+    X(ENDED_OK, "ended_ok", "waits that answered ok")                                                                  \
+    X(SHOUTED, "shouted", "notified in the line without tokens, likewise")                                             \
+    X(HEARD, "heard", "waits there that answered ok")                                                                  \
+    X(TIMED_OUT, "timed_out", "waits and locks that timed out")                                                        \
+    X(NOT_EQUAL, "not_equal", "waits that found another value")                                                        \
+    X(CANCELS, "cancelled", "operations cancelled")                                                                    \
+    X(TOO_LATE, "cancel_too_late", "cancelled too late")                                                               \
+    X(BURNT, "burnt", "tokens thrown away")                                                                            \
+    X(GRANTS, "grants", "grants of a mutex")                                                                           \
+    X(DIED_GRANTS, "owner_died", "of them with owner-died")                                                            \
+    X(NOBODY_INSIDE, "owner_died_outside", "of these, the dead had not come in yet or had gone out")                   \
+    X(LEFT_BROKEN, "left_inconsistent", "of these, not repaired but left to the next")                                 \
+    X(COND_WAITS, "condition_waits", "waits for a condition that ended")                                               \
+    X(SIGNALLED, "signalled", "of them by a signal, as it answered")
+
+enum tally {
+#define TALLY_ENUMERATOR(name, key, text) name,
+    TALLIES(TALLY_ENUMERATOR)
+#undef TALLY_ENUMERATOR
+        TALLY_COUNT
+};
+
+struct actor {
+    _Alignas(64) uint32_t activity; /* and, above its 8 bits, of which line or mutex */
+    uint32_t progress;              /* calls that have ended */
+    uint64_t hand;                  /* tokens that it has * 2^32 + tokens that it is just offering */
+    uint64_t fresh_deaths[MUTEXES]; /* owner-died grants that do not merely repeat what the one before left behind */
+    uint64_t grants[MUTEXES];
+    uint64_t tallies[TALLY_COUNT];
+};
+
+struct member {
+    uint64_t life; /* its number in the order of starting * 2, + 1 from right before it is killed */
+    uint32_t leave;
+    struct actor actors[ACTORS];
+};
+
+/* What a mutex guards. */
+struct guarded {
+    _Alignas(64) uint64_t inside; /* the name of who is */
+    uint64_t first, second;       /* the same, and how often somebody was inside */
+    uint32_t broken;              /* left behind so: the next one must be told of it */
+    uint32_t items;               /* WITH_COND: what the condition is about */
+};
+
+enum phase { STORM, REST, END };
+
+struct ledger {
+    uint32_t moment; /* how often there has been rest * 4 + phase */
+    uint32_t failures;
+    struct guarded guarded[MUTEXES];
+    struct member members[MEMBERS_MOST + 1];
+};
+
+extern struct ledger *ledger;
+extern struct arena *arena;
+
+#define NOW(place)        __atomic_load_n(&(place), __ATOMIC_SEQ_CST)
+#define PUT(place, value) __atomic_store_n(&(place), (value), __ATOMIC_SEQ_CST)
+
+static inline enum phase phase_of(uint32_t moment) {
+    return (enum phase)(moment % 4);
+}
+
+/* For failures of any process. */
+#define DEMAND(condition, ...)                                                                                         \
+    do {                                                                                                               \
+        if (!(condition) && __atomic_fetch_add(&ledger->failures, 1, __ATOMIC_SEQ_CST) < 10) {                         \
+            char text_[240];                                                                                           \
+            snprintf(text_, sizeof text_, __VA_ARGS__);                                                                \
+            fprintf(stderr, "\n%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, text_);                               \
+        }                                                                                                              \
+    } while (0)
+
+static inline void now_does(struct actor *actor, enum activity activity, unsigned which) {
+    PUT(actor->activity, (uint32_t)activity | which << 8);
+}
+
+/* At rest since that moment: an actor that said so of an earlier one may have begun something since. */
+static inline void now_rests(struct actor *actor, uint32_t moment) {
+    now_does(actor, RESTING, moment & 0xffffff);
+}
+
+static inline bool at_rest(const struct actor *actor, uint32_t moment) {
+    return NOW(actor->activity) == (RESTING | moment << 8);
+}
+
+static inline void done(struct actor *actor) {
+    now_does(actor, BETWEEN, 0);
+    PUT(actor->progress, actor->progress + 1);
+}
+
+static inline void count(struct actor *actor, enum tally tally, uint64_t more) {
+    PUT(actor->tallies[tally], actor->tallies[tally] + more);
+}
+
+/* Tokens in hand. */
+
+static inline uint32_t tokens_of(uint64_t hand) {
+    return (uint32_t)(hand >> 32);
+}
+
+static inline uint32_t offered_of(uint64_t hand) {
+    return (uint32_t)hand;
+}
+
+static inline void set_hand(struct actor *actor, uint32_t tokens, uint32_t offered) {
+    PUT(actor->hand, (uint64_t)tokens << 32 | offered);
+}
+
+/* What everybody does, the judge too: act.c. */
+void take_token(struct actor *actor);
+void offer_tokens(struct actor *actor, unsigned line, uint32_t tokens);
+void shout(struct actor *actor);
+void go_inside(struct actor *actor, unsigned mutex, int status, uint64_t *seed);
+void go_outside(struct actor *actor, unsigned mutex);
+
+/* member.c: the main function of a member. */
+int member_main(unsigned number, int segment_fd, uint64_t seed);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/* member.c - a member: threads that block, an event loop, and a main thread that looks after them. */
+#include "ledger.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+static struct member *self;
+static uint64_t member_seed;
+
+static bool leaving(void) {
+    return phase_of(NOW(ledger->moment)) == END || NOW(self->leave);
+}
+
+static bool raging(void) {
+    return phase_of(NOW(ledger->moment)) == STORM && !NOW(self->leave);
+}
+
+static uint64_t seed_for(unsigned actor) {
+    uint64_t seed = (member_seed + actor + 1) * UINT64_C(0x9E3779B97F4A7C15) | 1;
+    for (int i = 0; i < 8; i++) random_next(&seed);
+    return seed;
+}
+
+/* What is to be done, by chance. */
+
+static int64_t some_time_ns(uint64_t *seed) {
+    return (int64_t)random_below(seed, one_in(seed, 4) ? 2000 : 100) * MICROSECOND;
+}
+
+/* One thread of each member never sleeps: whoever is killed while he runs is mostly killed inside of the library. */
+static bool is_hasty(const struct actor *me) {
+    return me == &self->actors[THREADS - 1];
+}
+
+static int64_t patience_ns(const struct actor *me, uint64_t *seed) {
+    if (is_hasty(me)) return 1;
+    /* Who has tokens may be the only one: he does not go to sleep over them. */
+    return tokens_of(me->hand) || !one_in(seed, 6) ? 1 + some_time_ns(seed) : VIGIL_FOREVER;
+}
+
+static void offer_some(struct actor *me, uint64_t *seed) {
+    uint32_t tokens = tokens_of(me->hand);
+    if (one_in(seed, 4)) shout(me);
+    else if (tokens) offer_tokens(me, (unsigned)random_below(seed, SHOUTS), 1 + (uint32_t)random_below(seed, tokens));
+}
+
+static uint32_t some_expected(unsigned line, uint64_t *seed) {
+    uint32_t *word = (uint32_t *)&arena->lines[line].word; /* the low half: our processors are little-endian */
+    if (one_in(seed, 50)) __atomic_store_n(word, (uint32_t)random_below(seed, 2), __ATOMIC_SEQ_CST);
+    return one_in(seed, 20) ? 2 : __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static void wait_ended(struct actor *page, struct actor *taker, int status) {
+    bool shouted = page->activity >> 8 == SHOUTS;
+    if (status == VIGIL_OK && shouted) count(taker, HEARD, 1);
+    else if (status == VIGIL_OK) take_token(taker);
+    else if (status == VIGIL_TIMED_OUT) count(taker, TIMED_OUT, 1);
+    else if (status == VIGIL_NOT_EQUAL) count(taker, NOT_EQUAL, 1);
+    else DEMAND(status == VIGIL_CANCELLED && leaving(), "a wait answered %s", vigil_status_name(status));
+    done(page);
+}
+
+/* A thread. */
+
+static void wait_blocking(struct actor *me, uint64_t *seed) {
+    unsigned line = (unsigned)random_below(seed, LINES);
+    void *word = &arena->lines[line].word;
+    uint32_t expected = some_expected(line, seed);
+    int64_t timeout_ns = patience_ns(me, seed);
+    now_does(me, WAITING, line);
+    int status = one_in(seed, 2) ? vigil_wait32(word, expected, timeout_ns) : vigil_wait64(word, expected, timeout_ns);
+    wait_ended(me, me, status);
+}
+
+static void release(struct actor *me, unsigned mutex) {
+    go_outside(me, mutex);
+    int status = vigil_mutex_unlock(&arena->locks[mutex].mutex);
+    DEMAND(status == VIGIL_OK, "unlock answered %s", vigil_status_name(status));
+    done(me);
+}
+
+/* Whether it was granted: then the actor is inside. */
+static bool granted(struct actor *me, unsigned mutex, int status, uint64_t *seed) {
+    if (status == VIGIL_OK || status == VIGIL_OWNER_DIED) {
+        go_inside(me, mutex, status, seed);
+        return true;
+    }
+    if (status == VIGIL_TIMED_OUT) count(me, TIMED_OUT, 1);
+    else DEMAND(status == VIGIL_CANCELLED && leaving(), "a lock answered %s", vigil_status_name(status));
+    done(me);
+    return false;
+}
+
+static bool lock_blocking(struct actor *me, unsigned mutex, uint64_t *seed) {
+    vigil_mutex *lock = &arena->locks[mutex].mutex;
+    uint64_t dice = is_hasty(me) ? 0 : random_below(seed, 4);
+    now_does(me, LOCKING, mutex);
+    int status = dice == 0   ? vigil_mutex_trylock(lock)
+                 : dice == 1 ? vigil_mutex_lock(lock)
+                             : vigil_mutex_lock_for(lock, patience_ns(me, seed));
+    return granted(me, mutex, status, seed);
+}
+
+static void produce(struct actor *me, uint64_t *seed) {
+    if (!lock_blocking(me, WITH_COND, seed)) return;
+    bool inside = one_in(seed, 2);
+    ledger->guarded[WITH_COND].items++;
+    if (inside) count(me, SIGNALLED, (uint64_t)vigil_cond_signal(&arena->cond));
+    release(me, WITH_COND);
+    now_does(me, SIGNALLING, 0);
+    if (!inside) count(me, SIGNALLED, (uint64_t)vigil_cond_signal(&arena->cond));
+    done(me);
+}
+
+/* All outcomes of a condition's wait come with the mutex held. */
+static int mutex_outcome(int status) {
+    return status == VIGIL_TIMED_OUT ? VIGIL_OK : status;
+}
+
+static void consume(struct actor *me, uint64_t *seed) {
+    struct guarded *guarded = &ledger->guarded[WITH_COND];
+    if (!lock_blocking(me, WITH_COND, seed)) return;
+    while (!guarded->items && raging()) {
+        int64_t timeout_ns = patience_ns(me, seed);
+        go_outside(me, WITH_COND);
+        now_does(me, IN_COND, WITH_COND);
+        int status = vigil_cond_wait_for(&arena->cond, &arena->locks[WITH_COND].mutex, timeout_ns);
+        count(me, COND_WAITS, 1);
+        PUT(me->progress, me->progress + 1);
+        go_inside(me, WITH_COND, mutex_outcome(status), seed);
+    }
+    if (guarded->items) guarded->items--;
+    release(me, WITH_COND);
+}
+
+static void *thread_main(void *argument) {
+    struct actor *me = argument;
+    uint64_t seed = seed_for((unsigned)(me - self->actors));
+    while (!leaving()) {
+        uint32_t moment = NOW(ledger->moment);
+        if (phase_of(moment) == REST) {
+            now_rests(me, moment);
+            usleep(200);
+            continue;
+        }
+        uint64_t dice = random_below(&seed, 10);
+        if (dice < 4) offer_some(me, &seed);
+        else if (dice < 6) wait_blocking(me, &seed);
+        else if (dice == 6) produce(me, &seed);
+        else if (dice == 7) consume(me, &seed);
+        else {
+            unsigned mutex = (unsigned)random_below(&seed, WITH_COND);
+            if (lock_blocking(me, mutex, &seed)) release(me, mutex);
+        }
+    }
+    now_does(me, LEAVING, 0);
+    return NULL;
+}
+
+/* The event loop. */
+
+struct waiting_op {
+    vigil_op op; /* first, so that one is the other */
+    struct actor *page;
+    bool pending;
+};
+
+enum asks { LOCKS, EXECUTES, WAITS_FOR_COND };
+
+struct asker {
+    vigil_request request; /* first */
+    struct actor *page;
+    enum asks asks;
+    unsigned mutex;
+    bool pending, holding;
+    bool executed; /* the callback has been called */
+};
+
+static struct {
+    struct actor *me;
+    uint64_t seed;
+    vigil_agent *agent;
+    struct waiting_op waits[WAITS];
+    struct asker askers[REQUESTS];
+} loop;
+
+static void on_wait_ended(vigil_op *op, int status) {
+    struct waiting_op *wait = (struct waiting_op *)op;
+    DEMAND(wait->pending, "called back twice");
+    wait->pending = false;
+    wait_ended(wait->page, loop.me, status);
+}
+
+static void start_wait(struct waiting_op *wait) {
+    unsigned line = (unsigned)random_below(&loop.seed, LINES);
+    void *word = &arena->lines[line].word;
+    uint32_t expected = some_expected(line, &loop.seed);
+    int64_t timeout_ns = one_in(&loop.seed, 2) ? some_time_ns(&loop.seed) : VIGIL_FOREVER;
+    now_does(wait->page, WAITING, line);
+    int status = one_in(&loop.seed, 2)
+                     ? vigil_wait32_async(loop.agent, &wait->op, word, expected, timeout_ns, on_wait_ended)
+                     : vigil_wait64_async(loop.agent, &wait->op, word, expected, timeout_ns, on_wait_ended);
+    wait->pending = status == VIGIL_PENDING;
+    DEMAND(status != VIGIL_OK, "started with ok");
+    if (!wait->pending) wait_ended(wait->page, loop.me, status);
+}
+
+/* Whether it will not be called back. */
+static bool cancelled(vigil_op *op, struct actor *page, bool pending) {
+    now_does(loop.me, CANCELLING, 0);
+    int status = vigil_cancel(op);
+    if (status == VIGIL_OK) count(loop.me, CANCELS, 1);
+    else if (status == VIGIL_ETOOLATE) count(loop.me, TOO_LATE, 1);
+    DEMAND(pending ? status == VIGIL_OK || status == VIGIL_ETOOLATE : status == VIGIL_EIDLE, "cancel answered %s",
+           vigil_status_name(status));
+    if (status == VIGIL_OK) done(page);
+    done(loop.me);
+    return status == VIGIL_OK;
+}
+
+/* In the callback of a request that holds the mutex now. */
+static void on_granted(vigil_op *op, int status) {
+    struct asker *asker = (struct asker *)op;
+    asker->pending = false;
+    if (asker->asks == WAITS_FOR_COND && status != VIGIL_CANCELLED) {
+        count(loop.me, COND_WAITS, 1);
+        status = mutex_outcome(status);
+    }
+    if (!granted(asker->page, asker->mutex, status, &loop.seed)) return;
+    if (asker->asks == EXECUTES) {
+        go_outside(asker->page, asker->mutex); /* the library unlocks when we return */
+        asker->executed = true;
+        PUT(asker->page->progress, asker->page->progress + 1);
+    } else if (one_in(&loop.seed, 2)) {
+        release(asker->page, asker->mutex);
+    } else {
+        asker->holding = true; /* until the loop comes by */
+    }
+}
+
+static int start_locks(struct asker *asker) {
+    int64_t timeout_ns = one_in(&loop.seed, 2) ? some_time_ns(&loop.seed) : VIGIL_FOREVER;
+    vigil_mutex *mutex = &arena->locks[asker->mutex].mutex;
+    now_does(asker->page, LOCKING, asker->mutex);
+    return asker->asks == EXECUTES ? vigil_mutex_execute(loop.agent, &asker->request, mutex, timeout_ns, on_granted)
+                                   : vigil_mutex_lock_async(loop.agent, &asker->request, mutex, timeout_ns, on_granted);
+}
+
+static void start_cond(struct asker *asker) {
+    vigil_mutex *mutex = &arena->locks[asker->mutex].mutex;
+    now_does(asker->page, LOCKING, asker->mutex);
+    if (!granted(asker->page, asker->mutex, vigil_mutex_trylock(mutex), &loop.seed)) return;
+    go_outside(asker->page, asker->mutex);
+    now_does(asker->page, IN_COND, asker->mutex);
+    int64_t timeout_ns = one_in(&loop.seed, 2) ? 1 + some_time_ns(&loop.seed) : VIGIL_FOREVER;
+    int status = vigil_cond_wait_async(loop.agent, &asker->request, &arena->cond, mutex, timeout_ns, on_granted);
+    asker->pending = true;
+    DEMAND(status == VIGIL_PENDING, "a condition answered %s", vigil_status_name(status));
+}
+
+static void start_asker(struct asker *asker) {
+    asker->asks = (enum asks)random_below(&loop.seed, 3);
+    asker->mutex = asker->asks == WAITS_FOR_COND ? WITH_COND : (unsigned)random_below(&loop.seed, MUTEXES);
+    if (asker->asks == WAITS_FOR_COND) {
+        start_cond(asker);
+        return;
+    }
+    asker->executed = false;
+    int status = start_locks(asker);
+    asker->pending = status == VIGIL_PENDING;
+    if (asker->pending) return;
+    if (asker->executed) { /* here and now */
+        DEMAND(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "executed: %s", vigil_status_name(status));
+        done(asker->page);
+    } else if (granted(asker->page, asker->mutex, status, &loop.seed)) {
+        asker->holding = true;
+    }
+}
+
+static void release_held(void) {
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        struct asker *asker = &loop.askers[i];
+        if (asker->holding) release(asker->page, asker->mutex);
+        asker->holding = false;
+    }
+}
+
+static void start_some(void) {
+    for (unsigned i = 0; i < WAITS; i++) {
+        struct waiting_op *wait = &loop.waits[i];
+        if (one_in(&loop.seed, 2)) continue;
+        if (!wait->pending) start_wait(wait);
+        else if (one_in(&loop.seed, 8)) wait->pending = !cancelled(&wait->op, wait->page, true);
+    }
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        struct asker *asker = &loop.askers[i];
+        if (asker->holding || one_in(&loop.seed, 2)) continue;
+        if (!asker->pending) start_asker(asker);
+        else if (one_in(&loop.seed, 8)) asker->pending = !cancelled(&asker->request.op, asker->page, true);
+    }
+}
+
+static unsigned pending_now(void) {
+    unsigned pending = 0;
+    for (unsigned i = 0; i < WAITS; i++) pending += loop.waits[i].pending;
+    for (unsigned i = 0; i < REQUESTS; i++) pending += loop.askers[i].pending;
+    return pending;
+}
+
+/* Now and then it is busy with something else, while it is told one thing and another. */
+static void dispatch(void) {
+    if (one_in(&loop.seed, 4)) usleep((useconds_t)random_below(&loop.seed, 5000));
+    struct pollfd seat = {.fd = vigil_agent_fd(loop.agent), .events = POLLIN};
+    poll(&seat, 1, 1);
+    int64_t served = vigil_agent_dispatch(loop.agent);
+    DEMAND(served >= 0, "dispatch answered %s", vigil_status_name((int)served));
+}
+
+static void loop_begins(struct actor *me) {
+    loop.me = me;
+    loop.seed = seed_for(THE_LOOP);
+    for (unsigned i = 0; i < WAITS; i++) loop.waits[i].page = &self->actors[FIRST_WAIT + i];
+    for (unsigned i = 0; i < REQUESTS; i++) loop.askers[i].page = &self->actors[FIRST_ASKER + i];
+    int status = vigil_agent_create(&loop.agent, VIGIL_AGENT_MAY_NOT_BLOCK);
+    DEMAND(status == VIGIL_OK, "an agent: %s", vigil_status_name(status));
+}
+
+static void *loop_main(void *argument) {
+    loop_begins(argument);
+    while (!leaving()) {
+        uint32_t moment = NOW(ledger->moment);
+        dispatch();
+        release_held();
+        if (phase_of(moment) == STORM) {
+            start_some();
+            offer_some(loop.me, &loop.seed);
+        } else if (!pending_now()) {
+            now_rests(loop.me, moment);
+        }
+    }
+    release_held();
+    now_does(loop.me, LEAVING, 0);
+    int status = vigil_agent_destroy(loop.agent); /* with whatever is pending */
+    DEMAND(status == VIGIL_OK, "destroy answered %s", vigil_status_name(status));
+    release_held();
+    return NULL;
+}
+
+/* The main thread sees to it that nobody sleeps in the condition when all are to rest. */
+static void look_after_them(void) {
+    while (!leaving()) {
+        if (!raging()) vigil_cond_broadcast(&arena->cond);
+        usleep(1000);
+    }
+}
+
+static bool thread_over(pthread_t thread) {
+    vigil_cond_broadcast(&arena->cond);
+    usleep(500);
+    return pthread_tryjoin_np(thread, NULL) == 0;
+}
+
+int member_main(unsigned number, int segment_fd, uint64_t seed) {
+    pthread_t threads[THREADS + 1];
+    vigil_buffer *buffer = NULL;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    self = &ledger->members[number];
+    member_seed = seed;
+    int status = vigil_segment_open_fd(&buffer, segment_fd);
+    DEMAND(status == VIGIL_OK, "to open the segment: %s", vigil_status_name(status));
+    if (status != VIGIL_OK) return 1;
+    arena = vigil_buffer_data(buffer);
+    for (unsigned i = 0; i <= THREADS; i++)
+        threads[i] = start_thread(i == THE_LOOP ? loop_main : thread_main, &self->actors[i]);
+    look_after_them();
+    for (unsigned i = 0; i <= THREADS; i++) {
+        while (!thread_over(threads[i])) continue;
+    }
+    int64_t left = vigil_buffer_destroy(buffer);
+    DEMAND(left == 0, "leaving answered %s", vigil_status_name((int)left));
+    return left != 0;
+}

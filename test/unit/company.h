@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * company.h - a segment without a name, anew for each test, and other processes that have it open beside the test's own
+ * threads and loops. To be included after support.h and child.h; struct common, what is in the segment, is the test's.
+ *
+ * Not for the thread sanitizer: what two threads owe to another process it takes for a race.
+ */
+#ifndef VIGIL_TEST_COMPANY_H
+#define VIGIL_TEST_COMPANY_H
+
+#include <signal.h>
+
+#include "vigil/request.h"
+#include "vigil/segment.h"
+
+static vigil_buffer *segment;
+static struct common *common; /* all zero at first */
+static int segment_fd;
+
+static int set_up(void **state) {
+    (void)state;
+    if (vigil_segment_create_anonymous(&segment, NULL) != VIGIL_OK) return -1;
+    common = vigil_buffer_data(segment);
+    segment_fd = vigil_segment_fd(segment);
+    return segment_fd < 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    close(segment_fd);
+    return vigil_buffer_destroy(segment) != 0;
+}
+
+#define LEFT_OUT       77 /* as the program's exit status */
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+/* Another process, which opens the segment for itself, plays its part and ends. */
+static pid_t mate_start(void (*part)(uintptr_t argument), uintptr_t argument) {
+    pid_t mate = fork_here();
+    assert_true(mate >= 0);
+    if (mate) return mate;
+    CHECK(vigil_buffer_destroy(segment) == 0); /* the parent's */
+    CHECK(vigil_segment_open_fd(&segment, segment_fd) == VIGIL_OK);
+    common = vigil_buffer_data(segment);
+    part(argument);
+    _exit(0);
+}
+
+static void mate_ends(pid_t mate) {
+    assert_int_equal(exit_status_of(mate), 0);
+}
+
+/* Wait for one that kills itself. */
+static void mate_dies(pid_t mate) {
+    int ended;
+    assert_int_equal(waitpid(mate, &ended, 0), mate);
+    assert_true(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL);
+}
+
+static void mate_kill(pid_t mate) {
+    assert_true(mate > 0); /* or it were everybody's end */
+    assert_int_equal(kill(mate, SIGKILL), 0);
+    mate_dies(mate);
+}
+
+/* A request that notes how it ended. */
+struct asker {
+    vigil_request request; /* first, so that the op is the asker */
+    unsigned calls;
+    int status;
+};
+
+static void answer(vigil_op *op, int status) {
+    struct asker *me = (struct asker *)op;
+    me->status = status;
+    me->calls++;
+}
+
+/* Runs the loop, for as long as that takes. */
+static int answer_of(vigil_agent *agent, const struct asker *asker) {
+    while (!asker->calls) {
+        if (vigil_agent_run_until(agent, vigil_now_ns() + SECOND) < 0) return UNDECIDED;
+    }
+    return asker->calls == 1 ? asker->status : UNDECIDED;
+}
+
+#endif

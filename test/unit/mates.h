@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mates.h - other processes, which share a segment with the test and do what it tells them. To be included after
+ * support.h and child.h.
+ *
+ * The test directs and looks on. It does not wait in the segment itself: so it has no threads when it forks, and whoever
+ * finds out that a mate is dead is another mate.
+ *
+ *     mate_tell(&mates[0], wait_32, 0);                    an act, which a mate performs; where in the segment
+ *     AWAIT(vigil_waiters(at(0)) == 1);
+ *     assert_int_equal(vigil_notify(at(0), 1), 1);
+ *     assert_hears(&mates[0], VIGIL_OK);                   what the act answered
+ */
+#ifndef VIGIL_TEST_MATES_H
+#define VIGIL_TEST_MATES_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "vigil/request.h"
+#include "vigil/segment.h"
+
+/* The segments of a test. Offsets from OTHER on are in the second one. */
+#define OTHER 0x100000u
+static vigil_buffer *buffers[2]; /* this process's own */
+static int fds[2];               /* for the mates to open them by */
+
+static inline void *at(uint32_t offset) {
+    return (char *)vigil_buffer_data(buffers[offset / OTHER]) + offset % OTHER;
+}
+
+/* An act is performed in a mate. If it answers VIGIL_PENDING another answer will follow. */
+struct order;
+typedef int64_t act(const struct order *order);
+struct order {
+    act *act;
+    uint32_t where, tag; /* the tag comes back with the answer */
+    int64_t number;
+    bool in_thread; /* of its own */
+};
+
+struct answer {
+    int64_t status;
+    uint32_t tag, padding;
+};
+
+#define MATES 8
+static struct mate {
+    pid_t pid;
+    int socket;
+} mates[MATES];
+
+/* In the mate. */
+
+static int director = -1; /* the socket to it */
+static vigil_agent *mates_agent;
+static bool deaf; /* to its agent */
+
+static inline void say(uint32_t tag, int64_t status) {
+    struct answer answer = {.status = status, .tag = tag};
+    CHECK(send(director, &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer);
+}
+
+static inline void *act_in_thread(void *argument) {
+    struct order *order = argument;
+    say(order->tag, order->act(order));
+    free(order);
+    return NULL;
+}
+
+static inline void perform(const struct order *order) {
+    if (!order->in_thread) {
+        say(order->tag, order->act(order));
+        return;
+    }
+    pthread_t thread;
+    struct order *copy = malloc(sizeof *copy);
+    CHECK(copy != NULL);
+    *copy = *order;
+    CHECK(pthread_create(&thread, NULL, act_in_thread, copy) == 0 && pthread_detach(thread) == 0);
+}
+
+/* An event loop: orders, and what its agent has for it. At the end of the orders it leaves as one should. */
+static inline void serve(void) {
+    for (;;) {
+        struct order order;
+        struct pollfd sources[] = {{.fd = director, .events = POLLIN},
+                                   {.fd = vigil_agent_fd(mates_agent), .events = POLLIN}};
+        CHECK(poll(sources, deaf ? 1 : 2, -1) > 0 || errno == EINTR);
+        if (!deaf) CHECK(vigil_agent_dispatch(mates_agent) >= 0);
+        if (!sources[0].revents) continue;
+        ssize_t bytes = recv(director, &order, sizeof order, MSG_DONTWAIT);
+        if (bytes == 0) return;
+        if (bytes == sizeof order) perform(&order);
+        else CHECK(bytes < 0 && (errno == EAGAIN || errno == EINTR));
+    }
+}
+
+static void *mates_avoid; /* an address at which they have something else than the segment */
+
+static inline void mate_join_segments(void) {
+    for (int i = 0; i < 2; i++) {
+        if (!buffers[i]) continue;
+        CHECK(vigil_buffer_destroy(buffers[i]) == 0); /* inherited */
+        if (mates_avoid) mmap(mates_avoid, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        CHECK(vigil_segment_open_fd(&buffers[i], fds[i]) == VIGIL_OK);
+    }
+}
+
+static inline void mate_main(void) {
+    mate_join_segments();
+    CHECK(vigil_agent_create(&mates_agent, 0) == VIGIL_OK);
+    say(0, VIGIL_OK);
+    serve();
+    CHECK(vigil_agent_destroy(mates_agent) == VIGIL_OK);
+    for (int i = 0; i < 2; i++) CHECK(!buffers[i] || vigil_buffer_destroy(buffers[i]) == 0);
+    _exit(0);
+}
+
+/* In the test. */
+
+static inline int64_t mate_hears_tagged(struct mate *mate, uint32_t *tag) {
+    struct answer answer = {.status = UNDECIDED};
+    ssize_t bytes;
+    do bytes = recv(mate->socket, &answer, sizeof answer, 0);
+    while (bytes < 0 && errno == EINTR);
+    assert_int_equal(bytes, sizeof answer);
+    if (tag) *tag = answer.tag;
+    return answer.status;
+}
+
+static inline int64_t mate_hears(struct mate *mate) {
+    return mate_hears_tagged(mate, NULL);
+}
+
+#define assert_hears(mate, expected) assert_int_equal(mate_hears(mate), expected)
+
+/* Nothing has come from it. */
+static inline bool mate_silent(struct mate *mate) {
+    struct pollfd source = {.fd = mate->socket, .events = POLLIN};
+    return poll(&source, 1, 0) == 0;
+}
+
+/* Whoever speaks first, and says that: a lock that is not fair, or a busy machine, does not keep to the order. */
+static inline struct mate *first_to_say(int64_t expected) {
+    for (;; sched_yield()) {
+        for (int i = 0; i < MATES; i++) {
+            if (!mates[i].pid || mate_silent(&mates[i])) continue;
+            assert_hears(&mates[i], expected);
+            return &mates[i];
+        }
+    }
+}
+
+static inline bool all_silent(void) {
+    bool silent = true;
+    for (int i = 0; i < MATES; i++) silent &= !mates[i].pid || mate_silent(&mates[i]);
+    return silent;
+}
+
+static inline void close_sockets(void) {
+    for (int i = 0; i < MATES; i++) {
+        if (mates[i].pid) close(mates[i].socket);
+    }
+}
+
+static inline void mate_fork(struct mate *mate, void (*main)(void)) {
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    pid_t pid = fork_here();
+    if (pid == 0) {
+        alarm(20);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close_sockets();
+        close(pair[0]);
+        director = pair[1];
+        main();
+    }
+    assert_true(pid > 0);
+    close(pair[1]);
+    *mate = (struct mate){.pid = pid, .socket = pair[0]};
+}
+
+static inline void mate_start_by(struct mate *mate, void (*main)(void)) {
+    mate_fork(mate, main);
+    assert_hears(mate, VIGIL_OK);
+}
+
+static inline void mate_start(struct mate *mate) {
+    mate_start_by(mate, mate_main);
+}
+
+static inline void mates_start_from(int first, int end) {
+    for (int i = first; i < end; i++) mate_start(&mates[i]);
+}
+
+static inline void mates_start(int count) {
+    mates_start_from(0, count);
+}
+
+static inline void mate_order(struct mate *mate, const struct order *order) {
+    assert_int_equal(send(mate->socket, order, sizeof *order, MSG_NOSIGNAL), sizeof *order);
+}
+
+static inline void mate_tell(struct mate *mate, act *what, uint32_t where) {
+    mate_order(mate, &(struct order){.act = what, .where = where});
+}
+
+static inline int64_t mate_does_with(struct mate *mate, act *what, uint32_t where, int64_t number) {
+    mate_order(mate, &(struct order){.act = what, .where = where, .number = number});
+    return mate_hears(mate);
+}
+
+static inline int64_t mate_does(struct mate *mate, act *what, uint32_t where) {
+    return mate_does_with(mate, what, where, 0);
+}
+
+/* How they end: killed; stopped and continued; or dismissed, and then they leave. */
+
+static inline void mate_gone(struct mate *mate) {
+    close(mate->socket);
+    mate->pid = 0;
+}
+
+static inline void mate_kill(struct mate *mate) {
+    assert_true(mate->pid > 0); /* or it were everybody's end */
+    assert_int_equal(kill(mate->pid, SIGKILL), 0);
+    assert_int_equal(waitpid(mate->pid, NULL, 0), mate->pid);
+    mate_gone(mate);
+}
+
+static inline void mate_stop(struct mate *mate) {
+    int status;
+    assert_int_equal(kill(mate->pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(mate->pid, &status, WUNTRACED), mate->pid);
+    assert_true(WIFSTOPPED(status));
+}
+
+static inline void mate_continue(struct mate *mate) {
+    assert_int_equal(kill(mate->pid, SIGCONT), 0);
+}
+
+static inline void mate_dismiss(struct mate *mate) {
+    pid_t pid = mate->pid;
+    mate_gone(mate);
+    assert_int_equal(exit_status_of(pid), 0);
+}
+
+/* Fixtures. */
+
+static inline void segment_new(int which, const vigil_segment_options *options) {
+    assert_int_equal(vigil_segment_create_anonymous(&buffers[which], options), VIGIL_OK);
+    fds[which] = vigil_segment_fd(buffers[which]);
+    assert_true(fds[which] >= 0);
+}
+
+static inline void segment_end(int which) {
+    if (!buffers[which]) return;
+    assert_int_equal(vigil_buffer_destroy(buffers[which]), 0);
+    buffers[which] = NULL;
+    close(fds[which]);
+}
+
+/* What a test has left behind that failed. */
+static inline void clear_away(void) {
+    for (int i = 0; i < MATES; i++) {
+        if (mates[i].pid) mate_kill(&mates[i]);
+    }
+    for (int i = 0; i < 2; i++) buffers[i] = NULL;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    clear_away();
+    segment_new(0, NULL);
+    return 0;
+}
+
+/* Those who are still there must be able to leave as one should. */
+static inline void mates_dismiss(void) {
+    for (int i = 0; i < MATES; i++) {
+        if (mates[i].pid) mate_dismiss(&mates[i]);
+    }
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    mates_dismiss();
+    segment_end(0);
+    segment_end(1);
+    return 0;
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+/* Acts that both tests need. */
+
+static inline int64_t nothing(const struct order *order) {
+    (void)order;
+    return VIGIL_OK;
+}
+
+static inline int64_t wait_32(const struct order *order) {
+    return vigil_wait32(at(order->where), 0, VIGIL_FOREVER);
+}
+
+/* Asynchronous operations of a mate, by their tags. */
+#define OPS 64
+static union mates_op {
+    vigil_op op; /* first, as it is in a request */
+    vigil_request request;
+} mates_ops[OPS];
+
+static inline void tell_outcome(vigil_op *op, int status) {
+    say((uint32_t)((union mates_op *)op - mates_ops), status);
+}
+
+static inline int64_t cancel_op(const struct order *order) {
+    return vigil_cancel(&mates_ops[order->tag].op);
+}
+
+static inline int64_t wait_async(const struct order *order) {
+    int64_t timeout_ns = order->number ? order->number : VIGIL_FOREVER;
+    return vigil_wait32_async(mates_agent, &mates_ops[order->tag].op, at(order->where), 0, timeout_ns, tell_outcome);
+}
+
+static inline int64_t mate_does_tagged(struct mate *mate, act *what, uint32_t where, uint32_t tag) {
+    mate_order(mate, &(struct order){.act = what, .where = where, .tag = tag});
+    return mate_hears(mate);
+}
+
+static inline int64_t leave_segment(const struct order *order) {
+    int64_t status = vigil_buffer_destroy(buffers[order->where / OTHER]);
+    if (status >= 0) buffers[order->where / OTHER] = NULL;
+    return status;
+}
+
+/* The process goes on as another program, which ends with its orders. */
+static inline int64_t become_another_program(const struct order *order) {
+    (void)order;
+    CHECK(dup2(director, STDIN_FILENO) == STDIN_FILENO);
+    execl("/bin/cat", "cat", (char *)NULL);
+    return VIGIL_ESYSTEM;
+}
+
+/* Without a word to anybody. */
+static inline int64_t just_exit(const struct order *order) {
+    (void)order;
+    exit(0);
+}
+
+/* Fork without exec. A child that ends at once; and one that outlives its parent, until this pipe ends. */
+
+static int heirs_life[2];
+
+static inline int64_t fork_and_reap(const struct order *order) {
+    (void)order;
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    return child > 0 && waitpid(child, NULL, 0) == child ? VIGIL_OK : VIGIL_ESYSTEM;
+}
+
+static inline int64_t fork_heir(const struct order *order) {
+    (void)order;
+    char byte;
+    pid_t child = fork();
+    if (child != 0) return child > 0 ? VIGIL_OK : VIGIL_ESYSTEM;
+    close(heirs_life[1]);
+    close(director);
+    _exit(read(heirs_life[0], &byte, 1) == 0 ? 0 : 1);
+}
+
+static inline void allow_heirs(void) {
+    assert_int_equal(pipe2(heirs_life, O_CLOEXEC), 0);
+}
+
+static inline void end_heirs(void) {
+    close(heirs_life[0]);
+    close(heirs_life[1]);
+}
+
+#endif

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/* The barrier in a segment: rounds of several processes, threads and event loops, some of which are killed. */
+#include "support.h"
+
+#include "child.h"
+
+#include "lot/shared.h"
+#include "vigil/barrier.h"
+
+#define MATES  3
+#define ROUNDS 2000
+#define KILLS  100
+
+struct common {
+    vigil_barrier barrier;
+    unsigned passed[MATES + 2], last_ones;     /* plain: the barrier is what makes that right */
+    unsigned counted_ok, counted_last, rounds; /* atomic */
+    bool stop;                                 /* atomic */
+};
+
+#include "company.h"
+
+static void barrier_for(uint32_t parties) {
+    common->barrier = (vigil_barrier)VIGIL_BARRIER_INIT(parties);
+}
+
+static int64_t in_line_now(void) {
+    return vigil_waiters(&common->barrier);
+}
+
+static int arrive(int64_t timeout_ns) {
+    return vigil_barrier_wait_for(&common->barrier, timeout_ns);
+}
+
+static int ask(vigil_agent *agent, struct asker *asker, int64_t timeout_ns) {
+    *asker = (struct asker){0};
+    return vigil_barrier_wait_async(agent, &asker->request, &common->barrier, timeout_ns, answer);
+}
+
+/* A thread of ours that arrives: returns once it is in line. */
+struct arriver {
+    pthread_t thread;
+    int status;
+};
+
+static void *arriver_main(void *argument) {
+    struct arriver *me = argument;
+    me->status = arrive(VIGIL_FOREVER);
+    return NULL;
+}
+
+static void arriver_start(struct arriver *arriver) {
+    int64_t before = in_line_now();
+    assert_int_equal(pthread_create(&arriver->thread, NULL, arriver_main, arriver), 0);
+    AWAIT(in_line_now() > before);
+}
+
+static int arriver_join(struct arriver *arriver) {
+    assert_int_equal(pthread_join(arriver->thread, NULL), 0);
+    return arriver->status;
+}
+
+/* Mates that arrive once, and expect that answer. */
+
+static void expect_as_thread(uintptr_t status) {
+    CHECK(arrive(VIGIL_FOREVER) == (int)status);
+}
+
+static void expect_as_loop(uintptr_t status) {
+    struct asker asker;
+    vigil_agent *agent;
+    CHECK(vigil_agent_create(&agent, 0) == VIGIL_OK);
+    int answered = ask(agent, &asker, VIGIL_FOREVER);
+    if (answered == VIGIL_PENDING) answered = answer_of(agent, &asker);
+    CHECK(answered == (int)status);
+    CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
+}
+
+/* Returns once it is in line. */
+static pid_t mate_arrives(void (*part)(uintptr_t)) {
+    int64_t before = in_line_now();
+    pid_t mate = mate_start(part, VIGIL_OK);
+    AWAIT(in_line_now() > before);
+    return mate;
+}
+
+static void (*const parts[])(uintptr_t) = {expect_as_thread, expect_as_loop};
+
+/* Meeting. */
+
+static void processes_meet(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        barrier_for(2);
+        pid_t mate = mate_arrives(parts[i]);
+        assert_int_equal(arrive(VIGIL_FOREVER), VIGIL_LAST);
+        mate_ends(mate);
+        assert_int_equal(in_line_now(), 0);
+    }
+}
+
+static void the_last_is_told_so_wherever_it_is(void **state) {
+    (void)state;
+    vigil_agent *agent = new_agent(0);
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        struct arriver arriver;
+        struct asker asker;
+        barrier_for(3);
+        arriver_start(&arriver);
+        assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_PENDING);
+        mate_ends(mate_start(parts[i], VIGIL_LAST));
+        assert_int_equal(arriver_join(&arriver), VIGIL_OK);
+        assert_int_equal(answer_of(agent, &asker), VIGIL_OK);
+    }
+    end_agent(agent);
+}
+
+static void one_alone_is_always_the_last(void **state) {
+    (void)state;
+    vigil_agent *agent = new_agent(VIGIL_AGENT_MAY_NOT_BLOCK);
+    struct asker asker;
+    barrier_for(1);
+    assert_int_equal(arrive(VIGIL_FOREVER), VIGIL_LAST);
+    assert_int_equal(arrive(0), VIGIL_LAST);
+    assert_int_equal(ask(agent, &asker, 0), VIGIL_LAST);
+    barrier_for(2);
+    assert_int_equal(arrive(0), VIGIL_EMAYNOTBLOCK);
+    assert_int_equal(ask(agent, &asker, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(in_line_now(), 0);
+    end_agent(agent);
+    assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
+}
+
+/* Rounds. Each party passes the barrier twice in each: all look at what all did, and nobody goes on before that. */
+
+struct party {
+    vigil_agent *agent; /* null: it blocks */
+    unsigned number, wrong;
+    struct asker asker;
+};
+
+static int pass(struct party *party) {
+    if (!party->agent) return arrive(VIGIL_FOREVER);
+    int status = ask(party->agent, &party->asker, VIGIL_FOREVER);
+    return status == VIGIL_PENDING ? answer_of(party->agent, &party->asker) : status;
+}
+
+static void pass_all_rounds(struct party *party) {
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        common->passed[party->number]++;
+        int status = pass(party);
+        if (status == VIGIL_LAST) common->last_ones++; /* nobody else, until all have passed the next one */
+        party->wrong += status != VIGIL_OK && status != VIGIL_LAST;
+        for (unsigned i = 0; i < MATES + 2; i++) party->wrong += common->passed[i] != round;
+        status = pass(party);
+        party->wrong += status != VIGIL_OK && status != VIGIL_LAST;
+        party->wrong += common->last_ones != round;
+    }
+}
+
+static void mate_passes(uintptr_t number) {
+    struct party party = {.number = (unsigned)number};
+    if (number % 2) CHECK(vigil_agent_create(&party.agent, 0) == VIGIL_OK);
+    pass_all_rounds(&party);
+    CHECK(!party.wrong);
+    CHECK(!party.agent || vigil_agent_destroy(party.agent) == VIGIL_OK);
+}
+
+static void *thread_passes(void *party) {
+    pass_all_rounds(party);
+    return NULL;
+}
+
+static void rounds_of_threads_and_loops_of_several_processes(void **state) {
+    (void)state;
+    struct party loop = {.agent = new_agent(0), .number = MATES}, thread = {.number = MATES + 1};
+    pid_t mates[MATES];
+    pthread_t other;
+    barrier_for(MATES + 2);
+    for (uintptr_t i = 0; i < MATES; i++) mates[i] = mate_start(mate_passes, i);
+    assert_int_equal(pthread_create(&other, NULL, thread_passes, &thread), 0);
+    pass_all_rounds(&loop);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    for (size_t i = 0; i < MATES; i++) mate_ends(mates[i]);
+    assert_int_equal(loop.wrong, 0);
+    assert_int_equal(thread.wrong, 0);
+    assert_int_equal(common->last_ones, ROUNDS);
+    end_agent(loop.agent);
+}
+
+/* More who arrive than there are parties, with deadlines that come just then: a round has two, and one of them last. */
+static void arrive_in_haste(uintptr_t seed) {
+    uint64_t random = seed + 1;
+    while (!LOAD(common->stop)) {
+        int status = arrive((int64_t)(random_next(&random) % 50) * MICROSECOND);
+        CHECK(status == VIGIL_OK || status == VIGIL_LAST || status == VIGIL_TIMED_OUT);
+        if (status == VIGIL_OK) __atomic_add_fetch(&common->counted_ok, 1, __ATOMIC_RELAXED);
+        if (status == VIGIL_LAST) __atomic_add_fetch(&common->counted_last, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static void a_round_has_as_many_as_there_are_parties(void **state) {
+    (void)state;
+    pid_t mates[MATES];
+    barrier_for(2);
+    for (uintptr_t i = 0; i < MATES; i++) mates[i] = mate_start(arrive_in_haste, i);
+    AWAIT(LOAD(common->counted_last) >= ROUNDS);
+    STORE(common->stop, true);
+    for (size_t i = 0; i < MATES; i++) mate_ends(mates[i]);
+    assert_int_equal(common->counted_ok, common->counted_last);
+    assert_int_equal(in_line_now(), 0);
+}
+
+/* Taken back. */
+
+static void a_thread_takes_its_arrival_back(uintptr_t argument) {
+    (void)argument;
+    CHECK(arrive(MILLISECOND) == VIGIL_TIMED_OUT);
+}
+
+static void a_loop_takes_its_arrivals_back(uintptr_t argument) {
+    (void)argument;
+    struct asker timed, cancelled, ended;
+    vigil_agent *agent;
+    CHECK(vigil_agent_create(&agent, 0) == VIGIL_OK);
+    CHECK(ask(agent, &timed, MILLISECOND) == VIGIL_PENDING);
+    CHECK(answer_of(agent, &timed) == VIGIL_TIMED_OUT);
+    CHECK(ask(agent, &cancelled, VIGIL_FOREVER) == VIGIL_PENDING);
+    CHECK(vigil_barrier_wait_async(agent, &cancelled.request, &common->barrier, 1, answer) == VIGIL_EINUSE);
+    CHECK(vigil_cancel(&cancelled.request.op) == VIGIL_OK);
+    CHECK(cancelled.calls == 0);
+    CHECK(ask(agent, &ended, VIGIL_FOREVER) == VIGIL_PENDING);
+    CHECK(in_line_now() == 2); /* our parent's, and this one */
+    CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
+    CHECK(ended.calls == 1 && ended.status == VIGIL_CANCELLED);
+}
+
+static void an_arrival_is_taken_back(void **state) {
+    (void)state;
+    struct arriver arriver, another;
+    barrier_for(3);
+    arriver_start(&arriver);
+    mate_ends(mate_start(a_thread_takes_its_arrival_back, 0));
+    mate_ends(mate_start(a_loop_takes_its_arrivals_back, 0));
+    assert_int_equal(in_line_now(), 1);
+    assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
+    arriver_start(&another);
+    assert_int_equal(arrive(0), VIGIL_LAST);
+    assert_int_equal(arriver_join(&arriver), VIGIL_OK);
+    assert_int_equal(arriver_join(&another), VIGIL_OK);
+}
+
+static void cancel_may_come_too_late(void **state) {
+    (void)state;
+    vigil_agent *agent = new_agent(0);
+    struct asker asker;
+    barrier_for(2);
+    assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_PENDING);
+    mate_ends(mate_start(expect_as_thread, VIGIL_LAST));
+    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_ETOOLATE);
+    assert_int_equal(answer_of(agent, &asker), VIGIL_OK);
+    end_agent(agent);
+}
+
+static void forgetting_cancels_all(void **state) {
+    (void)state;
+    vigil_agent *agent = new_agent(0);
+    struct arriver arriver;
+    struct asker asker;
+    barrier_for(3);
+    arriver_start(&arriver);
+    assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_PENDING);
+    assert_int_equal(vigil_forget(common, sizeof *common), 2);
+    assert_int_equal(arriver_join(&arriver), VIGIL_CANCELLED);
+    assert_int_equal(answer_of(agent, &asker), VIGIL_CANCELLED);
+    end_agent(agent);
+}
+
+/* Who is in line needs one of the waiters; the last one does not. */
+static void the_last_needs_no_place_in_line(void **state) {
+    (void)state;
+    vigil_buffer *small;
+    assert_int_equal(vigil_segment_create_anonymous(&small, &(vigil_segment_options){.waiters = 1}), VIGIL_OK);
+    common = vigil_buffer_data(small);
+    vigil_agent *agent = new_agent(0);
+    struct arriver arriver;
+    struct asker asker;
+    barrier_for(3);
+    arriver_start(&arriver);
+    assert_int_equal(arrive(VIGIL_FOREVER), VIGIL_ELIMIT);
+    assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_ELIMIT);
+    common->barrier.parties = 2;
+    assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_LAST);
+    assert_int_equal(arriver_join(&arriver), VIGIL_OK);
+    end_agent(agent);
+    assert_int_equal(vigil_buffer_destroy(small), 0);
+}
+
+/* Killed. */
+
+static void who_is_killed_has_not_arrived(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        barrier_for(2);
+        mate_kill(mate_arrives(parts[i]));
+        assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
+        struct arriver arriver;
+        assert_int_equal(pthread_create(&arriver.thread, NULL, arriver_main, &arriver), 0);
+        AWAIT(arrive(0) == VIGIL_LAST);
+        assert_int_equal(arriver_join(&arriver), VIGIL_OK);
+        AWAIT(in_line_now() == 0);
+    }
+}
+
+static void a_killed_ones_place_is_taken_by_another(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        struct arriver arriver;
+        barrier_for(3);
+        arriver_start(&arriver);
+        mate_kill(mate_arrives(parts[i]));
+        AWAIT(in_line_now() == 1); /* the one who sleeps has a watcher */
+        assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
+        pid_t mate = mate_arrives(parts[i]);
+        assert_int_equal(arrive(0), VIGIL_LAST);
+        assert_int_equal(arriver_join(&arriver), VIGIL_OK);
+        mate_ends(mate);
+    }
+}
+
+/* As the last one to arrive, being killed when it has told that many. */
+struct unfinished {
+    uintptr_t told;
+    bool begun;
+};
+
+static uint32_t tell_some(const struct slot *slot, void *context) {
+    struct unfinished *unfinished = context;
+    (void)slot;
+    if (!unfinished->begun) STORE(common->barrier.word, LOAD(common->barrier.word) + 65536);
+    unfinished->begun = true;
+    if (!unfinished->told--) raise(SIGKILL);
+    return VIGIL_OK;
+}
+
+static void complete_in_part(uintptr_t told) {
+    lot_call(lot_for(&common->barrier), &common->barrier, tell_some, &(struct unfinished){.told = told});
+}
+
+static void a_round_is_completed_in_the_place_of_a_dead_one(void **state) {
+    (void)state;
+    vigil_agent *agent = new_agent(0);
+    for (uintptr_t told = 0; told <= 3; told++) {
+        struct arriver arriver;
+        struct asker asker;
+        barrier_for(4);
+        arriver_start(&arriver);
+        assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_PENDING);
+        pid_t mate = mate_arrives(expect_as_loop);
+        mate_dies(mate_start(complete_in_part, told));
+        assert_int_equal(answer_of(agent, &asker), VIGIL_OK);
+        assert_int_equal(arriver_join(&arriver), VIGIL_OK);
+        mate_ends(mate);
+        assert_int_equal(in_line_now(), 0);
+        assert_int_equal(common->barrier.word, 65536);
+    }
+    end_agent(agent);
+}
+
+static void who_arrives_next_is_of_the_next_round(void **state) {
+    (void)state;
+    struct arriver arriver;
+    barrier_for(2);
+    arriver_start(&arriver);
+    mate_dies(mate_start(complete_in_part, 0));
+    assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
+    assert_int_equal(arriver_join(&arriver), VIGIL_OK);
+}
+
+/* One of three is killed again and again, wherever it may be: the others are in every round, and go on. */
+static void arrive_again_and_again(uintptr_t argument) {
+    (void)argument;
+    for (;;) {
+        CHECK(arrive(VIGIL_FOREVER) >= 0);
+        __atomic_add_fetch(&common->rounds, 1, __ATOMIC_RELEASE);
+    }
+}
+
+struct survivor {
+    pthread_t thread;
+    unsigned rounds, wrong;
+};
+
+static void *survive(void *argument) {
+    struct survivor *me = argument;
+    while (!LOAD(common->stop)) {
+        int status = arrive(20 * MILLISECOND);
+        me->rounds += status == VIGIL_OK || status == VIGIL_LAST;
+        me->wrong += status != VIGIL_OK && status != VIGIL_LAST && status != VIGIL_TIMED_OUT;
+    }
+    return NULL;
+}
+
+static void others_go_on_whenever_one_is_killed(void **state) {
+    (void)state;
+    struct survivor survivors[2] = {{0}, {0}};
+    uint64_t random = 1;
+    barrier_for(3);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&survivors[i].thread, NULL, survive, &survivors[i]), 0);
+    for (unsigned i = 0; i < KILLS; i++) {
+        unsigned until = LOAD(common->rounds) + 1 + (unsigned)(random_next(&random) % 20);
+        pid_t mate = mate_start(arrive_again_and_again, 0);
+        AWAIT((int)(LOAD(common->rounds) - until) >= 0);
+        mate_kill(mate);
+    }
+    STORE(common->stop, true);
+    for (size_t i = 0; i < 2; i++) assert_int_equal(pthread_join(survivors[i].thread, NULL), 0);
+    assert_int_equal(survivors[0].rounds, survivors[1].rounds);
+    assert_int_equal(survivors[0].wrong + survivors[1].wrong, 0);
+    assert_true(survivors[0].rounds >= common->rounds && survivors[0].rounds <= common->rounds + KILLS);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(processes_meet),
+        TEST(the_last_is_told_so_wherever_it_is),
+        TEST(one_alone_is_always_the_last),
+        TEST(rounds_of_threads_and_loops_of_several_processes),
+        TEST(a_round_has_as_many_as_there_are_parties),
+        TEST(an_arrival_is_taken_back),
+        TEST(cancel_may_come_too_late),
+        TEST(forgetting_cancels_all),
+        TEST(the_last_needs_no_place_in_line),
+        TEST(who_is_killed_has_not_arrived),
+        TEST(a_killed_ones_place_is_taken_by_another),
+        TEST(a_round_is_completed_in_the_place_of_a_dead_one),
+        TEST(who_arrives_next_is_of_the_next_round),
+        TEST(others_go_on_whenever_one_is_killed),
+    };
+    return UNDER_TSAN ? LEFT_OUT : cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,735 @@
+/* SPDX-License-Identifier: MIT */
+/* Locks across processes, and what becomes of those that the dead held or were about to get. */
+#include "support.h"
+
+#include "child.h"
+#include "mates.h"
+
+#include "vigil/cond.h"
+#include "vigil/mutex.h"
+
+/* In the segment: two mutexes, one of them fair, and a condition. */
+#define PLAIN 0u
+#define FAIR  64u
+#define COND  128u
+#define WORD  192u
+static const uint32_t both[] = {PLAIN, FAIR};
+
+#define FAIR_BIT 4u
+
+/* Acts. */
+
+static int64_t lock(const struct order *order) {
+    return vigil_mutex_lock(at(order->where));
+}
+
+static int64_t lock_for(const struct order *order) {
+    return vigil_mutex_lock_for(at(order->where), order->number);
+}
+
+static int64_t try_lock(const struct order *order) {
+    return vigil_mutex_trylock(at(order->where));
+}
+
+static int64_t unlock(const struct order *order) {
+    return vigil_mutex_unlock(at(order->where));
+}
+
+static int64_t make_consistent(const struct order *order) {
+    return vigil_mutex_consistent(at(order->where));
+}
+
+static int64_t lock_async(const struct order *order) {
+    int64_t timeout_ns = order->number ? order->number : VIGIL_FOREVER;
+    return vigil_mutex_lock_async(mates_agent, &mates_ops[order->tag].request, at(order->where), timeout_ns,
+                                  tell_outcome);
+}
+
+static int64_t execute(const struct order *order) {
+    return vigil_mutex_execute(mates_agent, &mates_ops[order->tag].request, at(order->where), VIGIL_FOREVER,
+                               tell_outcome);
+}
+
+/* With the mutex held, which is PLAIN. */
+static int64_t cond_wait(const struct order *order) {
+    return vigil_cond_wait(at(order->where), at(PLAIN));
+}
+
+static int64_t cond_wait_async(const struct order *order) {
+    return vigil_cond_wait_async(mates_agent, &mates_ops[order->tag].request, at(order->where), at(PLAIN),
+                                 VIGIL_FOREVER, tell_outcome);
+}
+
+static int64_t signal_one(const struct order *order) {
+    return vigil_cond_signal(at(order->where));
+}
+
+/* Directing them. */
+
+static bool in_the_line(uint32_t where, int64_t count) {
+    return vigil_waiters(at(where)) == count;
+}
+
+static void gets(struct mate *mate, uint32_t where) {
+    assert_int_equal(mate_does(mate, lock, where), VIGIL_OK);
+}
+
+static void gives_back(struct mate *mate, uint32_t where) {
+    assert_int_equal(mate_does(mate, unlock, where), VIGIL_OK);
+}
+
+static void repairs(struct mate *mate, uint32_t where) {
+    assert_int_equal(mate_does(mate, make_consistent, where), VIGIL_OK);
+    gives_back(mate, where);
+}
+
+/* While somebody holds it: a mate, or its event loop, is in line for it when this returns. */
+static void queues(struct mate *mate, bool blocking, uint32_t where) {
+    int64_t before = vigil_waiters(at(where));
+    if (blocking) mate_tell(mate, lock, where);
+    else assert_int_equal(mate_does(mate, lock_async, where), VIGIL_PENDING);
+    AWAIT(in_the_line(where, before + 1));
+}
+
+static int new_locks(void **state) {
+    if (set_up(state) != 0) return 1;
+    *(vigil_mutex *)at(FAIR) = (vigil_mutex)VIGIL_MUTEX_FAIR;
+    return 0;
+}
+
+static bool unlocked(uint32_t where) {
+    return (__atomic_load_n((uint32_t *)at(where), __ATOMIC_ACQUIRE) & 3u) == 0;
+}
+
+/* What a test leaves behind: free locks, nobody in line. */
+static int locks_end(void **state) {
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        assert_false(vigil_mutex_is_locked(at(both[i])));
+        assert_int_equal(vigil_waiters(at(both[i])), 0);
+    }
+    assert_int_equal(vigil_waiters(at(COND)), 0);
+    return tear_down(state);
+}
+
+/* Alive. */
+
+static void one_has_it_at_a_time(void **state) {
+    (void)state;
+    mates_start(2);
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        gets(&mates[0], both[i]);
+        assert_int_equal(mate_does(&mates[1], try_lock, both[i]), VIGIL_TIMED_OUT);
+        assert_int_equal(mate_does_with(&mates[1], lock_for, both[i], 5 * MILLISECOND), VIGIL_TIMED_OUT);
+        assert_int_equal(vigil_mutex_trylock(at(both[i])), VIGIL_TIMED_OUT);
+        queues(&mates[1], true, both[i]);
+        gives_back(&mates[0], both[i]);
+        assert_hears(&mates[1], VIGIL_OK);
+        assert_int_equal(mate_does(&mates[0], try_lock, both[i]), VIGIL_TIMED_OUT);
+        gives_back(&mates[1], both[i]);
+        assert_int_equal(mate_does(&mates[0], unlock, both[i]), VIGIL_ENOTHELD);
+        assert_true(unlocked(both[i]));
+    }
+}
+
+static void asynchronous_requests(void **state) {
+    (void)state;
+    mates_start(3);
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        gets(&mates[0], both[i]);
+        assert_int_equal(mate_does_with(&mates[1], lock_async, both[i], 5 * MILLISECOND), VIGIL_PENDING);
+        assert_hears(&mates[1], VIGIL_TIMED_OUT);
+        queues(&mates[1], false, both[i]);
+        assert_int_equal(mate_does(&mates[1], cancel_op, both[i]), VIGIL_OK);
+        queues(&mates[1], false, both[i]);
+        assert_int_equal(mate_does(&mates[2], execute, both[i]), VIGIL_PENDING);
+        gives_back(&mates[0], both[i]);
+        struct mate *first = first_to_say(VIGIL_OK);
+        if (first == &mates[1]) gives_back(first, both[i]);
+        struct mate *second = first_to_say(VIGIL_OK);
+        if (second == &mates[1]) gives_back(second, both[i]);
+        assert_ptr_not_equal(first, second);
+        AWAIT(!vigil_mutex_is_locked(at(both[i]))); /* the other one had it unlocked */
+    }
+}
+
+static void fair_is_first_come_first_served(void **state) {
+    (void)state;
+    enum { COMERS = 5 };
+    mates_start(COMERS + 1);
+    gets(&mates[COMERS], FAIR);
+    for (int i = 0; i < COMERS; i++) queues(&mates[i], i % 2, FAIR);
+    gives_back(&mates[COMERS], FAIR);
+    for (int i = 0; i < COMERS; i++) {
+        assert_hears(&mates[i], VIGIL_OK);
+        for (int j = i + 1; j < COMERS; j++) assert_true(mate_silent(&mates[j]));
+        gives_back(&mates[i], FAIR);
+    }
+}
+
+static void conditions(void **state) {
+    (void)state;
+    mates_start(3);
+    gets(&mates[0], PLAIN);
+    mate_tell(&mates[0], cond_wait, COND);
+    AWAIT(in_the_line(COND, 1));
+    gets(&mates[1], PLAIN);
+    assert_int_equal(mate_does(&mates[1], cond_wait_async, COND), VIGIL_PENDING);
+    assert_true(in_the_line(COND, 2));
+    gets(&mates[2], PLAIN);
+    assert_int_equal(mate_does(&mates[2], signal_one, COND), 1);
+    assert_int_equal(mate_does(&mates[2], signal_one, COND), 1);
+    assert_int_equal(mate_does(&mates[2], signal_one, COND), 0);
+    assert_true(mate_silent(&mates[0]) && mate_silent(&mates[1]));
+    gives_back(&mates[2], PLAIN);
+    gives_back(first_to_say(VIGIL_OK), PLAIN);
+    gives_back(first_to_say(VIGIL_OK), PLAIN);
+}
+
+static int64_t wait_apart(const struct order *order) {
+    vigil_mutex mine = VIGIL_MUTEX_INIT;
+    vigil_cond own = VIGIL_COND_INIT;
+    CHECK(vigil_mutex_lock(&mine) == VIGIL_OK);
+    CHECK(vigil_cond_wait(at(order->where), &mine) == VIGIL_EINVAL);
+    CHECK(vigil_cond_wait_async(mates_agent, &mates_ops[0].request, at(order->where), &mine, VIGIL_FOREVER,
+                                tell_outcome) == VIGIL_EINVAL);
+    CHECK(vigil_mutex_unlock(&mine) == VIGIL_OK);
+    CHECK(vigil_cond_wait(&own, at(PLAIN)) == VIGIL_EINVAL);
+    return vigil_cond_wait(at(OTHER + COND), at(PLAIN));
+}
+
+static void a_condition_lies_where_its_mutex_does(void **state) {
+    (void)state;
+    segment_new(1, NULL);
+    mates_start(1);
+    gets(&mates[0], PLAIN);
+    assert_int_equal(mate_does(&mates[0], wait_apart, COND), VIGIL_EINVAL);
+    gives_back(&mates[0], PLAIN); /* it was held all the time */
+}
+
+/* The holder dies. */
+
+static void and_nobody_waits(void **state) {
+    (void)state;
+    act *const ways[] = {lock, try_lock, lock_async};
+    for (size_t i = 0; i < COUNT_OF(both) * COUNT_OF(ways); i++) {
+        uint32_t mutex = both[i % COUNT_OF(both)];
+        mates_start(2);
+        gets(&mates[0], mutex);
+        mate_kill(&mates[0]);
+        int64_t status = mate_does(&mates[1], ways[i / COUNT_OF(both)], mutex);
+        if (status == VIGIL_PENDING) status = mate_hears(&mates[1]);
+        assert_int_equal(status, VIGIL_OWNER_DIED);
+        assert_int_equal(mate_does(&mates[1], try_lock, mutex), VIGIL_TIMED_OUT);
+        repairs(&mates[1], mutex);
+        gets(&mates[1], mutex); /* as if nothing had been */
+        gives_back(&mates[1], mutex);
+        mate_dismiss(&mates[1]);
+    }
+}
+
+/* One that the test itself, who never waits, finds out about. */
+static void and_the_next_only_tries(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        mates_start(1);
+        gets(&mates[0], both[i]);
+        mate_kill(&mates[0]);
+        assert_int_equal(vigil_mutex_trylock(at(both[i])), VIGIL_OWNER_DIED);
+        assert_int_equal(vigil_mutex_consistent(at(both[i])), VIGIL_OK);
+        assert_int_equal(vigil_mutex_unlock(at(both[i])), VIGIL_OK);
+    }
+}
+
+/* Nobody calls anything: those who sleep are reached. */
+static void and_others_wait(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both) * 4; i++) {
+        uint32_t mutex = both[i % COUNT_OF(both)];
+        mates_start(3);
+        gets(&mates[0], mutex);
+        queues(&mates[1], i & 2, mutex);
+        queues(&mates[2], i & 4, mutex);
+        mate_kill(&mates[0]);
+        struct mate *heir = first_to_say(VIGIL_OWNER_DIED);
+        assert_true(all_silent());
+        repairs(heir, mutex);
+        gives_back(first_to_say(VIGIL_OK), mutex);
+        mates_dismiss();
+    }
+}
+
+static void and_one_executes(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        mates_start(2);
+        gets(&mates[0], both[i]);
+        assert_int_equal(mate_does(&mates[1], execute, both[i]), VIGIL_PENDING);
+        mate_kill(&mates[0]);
+        assert_hears(&mates[1], VIGIL_OWNER_DIED);
+        AWAIT(!vigil_mutex_is_locked(at(both[i])));
+        assert_int_equal(mate_does(&mates[1], lock, both[i]), VIGIL_OWNER_DIED); /* it had not said that all is well */
+        repairs(&mates[1], both[i]);
+        mate_dismiss(&mates[1]);
+    }
+}
+
+/* At once, when it is free but for that. */
+static void and_one_executes_later(void **state) {
+    (void)state;
+    mates_start(2);
+    gets(&mates[0], PLAIN);
+    mate_kill(&mates[0]);
+    mate_tell(&mates[1], execute, PLAIN);
+    int64_t first = mate_hears(&mates[1]), second = mate_hears(&mates[1]);
+    assert_true((first == VIGIL_OWNER_DIED && second == VIGIL_OK) ||
+                (first == VIGIL_PENDING && second == VIGIL_OWNER_DIED));
+    AWAIT(!vigil_mutex_is_locked(at(PLAIN)));
+    assert_int_equal(mate_does(&mates[1], lock, PLAIN), VIGIL_OWNER_DIED);
+    repairs(&mates[1], PLAIN);
+}
+
+/* One who waited for a condition is signalled and comes back to a mutex whose holder is dead. */
+static void and_one_comes_back_from_a_condition(void **state) {
+    (void)state;
+    for (int blocking = 0; blocking < 2; blocking++) {
+        mates_start(2);
+        gets(&mates[0], PLAIN);
+        if (blocking) mate_tell(&mates[0], cond_wait, COND);
+        else assert_int_equal(mate_does(&mates[0], cond_wait_async, COND), VIGIL_PENDING);
+        AWAIT(in_the_line(COND, 1));
+        gets(&mates[1], PLAIN);
+        assert_int_equal(mate_does(&mates[1], signal_one, COND), 1);
+        mate_kill(&mates[1]);
+        assert_hears(&mates[0], VIGIL_OWNER_DIED);
+        repairs(&mates[0], PLAIN);
+        mate_dismiss(&mates[0]);
+    }
+}
+
+/* Those who wait for a condition do not mind who holds the mutex, nor who of them dies. */
+static void and_others_wait_for_a_condition(void **state) {
+    (void)state;
+    mates_start(4);
+    for (int i = 0; i < 3; i++) {
+        gets(&mates[i], PLAIN);
+        if (i == 1) assert_int_equal(mate_does(&mates[i], cond_wait_async, COND), VIGIL_PENDING);
+        else mate_tell(&mates[i], cond_wait, COND);
+        AWAIT(in_the_line(COND, i + 1));
+    }
+    mate_kill(&mates[0]);
+    AWAIT(in_the_line(COND, 2));
+    assert_int_equal(mate_does(&mates[3], lock, PLAIN), VIGIL_OK); /* the dead one did not hold it */
+    mate_kill(&mates[3]);
+    assert_int_equal(vigil_cond_broadcast(at(COND)), 2);
+    repairs(first_to_say(VIGIL_OWNER_DIED), PLAIN);
+    gives_back(first_to_say(VIGIL_OK), PLAIN);
+}
+
+/* A signal that the dead had and did not use goes on to the next. */
+static void and_had_been_signalled(void **state) {
+    (void)state;
+    mates_start(3);
+    for (int i = 0; i < 2; i++) {
+        gets(&mates[i], PLAIN);
+        mate_tell(&mates[i], cond_wait, COND);
+        AWAIT(in_the_line(COND, i + 1));
+    }
+    mate_stop(&mates[0]);
+    assert_int_equal(mate_does(&mates[2], signal_one, COND), 1);
+    mate_kill(&mates[0]);
+    int64_t status = mate_hears(&mates[1]);
+    assert_true(status == VIGIL_OK || status == VIGIL_OWNER_DIED);
+    if (status == VIGIL_OWNER_DIED) assert_int_equal(mate_does(&mates[1], make_consistent, PLAIN), VIGIL_OK);
+    gives_back(&mates[1], PLAIN);
+}
+
+static void several_times(void **state) {
+    (void)state;
+    enum { DEATHS = 6 };
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        mates_start(DEATHS + 1);
+        gets(&mates[0], both[i]);
+        for (int j = 1; j <= DEATHS; j++) queues(&mates[j], j % 2, both[i]);
+        struct mate *holder = &mates[0];
+        for (int deaths = 0; deaths < DEATHS; deaths++) {
+            mate_kill(holder);
+            holder = first_to_say(VIGIL_OWNER_DIED);
+            assert_true(all_silent());
+        }
+        repairs(holder, both[i]);
+        mate_dismiss(holder);
+    }
+}
+
+/* Consistent, or not. */
+
+static void consistent(void **state) {
+    (void)state;
+    mates_start(3);
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        assert_int_equal(mate_does(&mates[1], make_consistent, both[i]), VIGIL_ENOTHELD);
+        gets(&mates[1], both[i]);
+        assert_int_equal(mate_does(&mates[1], make_consistent, both[i]), VIGIL_EINVAL);
+        gives_back(&mates[1], both[i]);
+    }
+    assert_int_equal(vigil_mutex_consistent(NULL), VIGIL_ENULL);
+
+    for (size_t i = 0; i < COUNT_OF(both); i++) gets(&mates[0], both[i]);
+    mate_kill(&mates[0]);
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        for (int round = 0; round < 3; round++) { /* it stays so until somebody says it */
+            assert_int_equal(mate_does(&mates[1 + round % 2], lock, both[i]), VIGIL_OWNER_DIED);
+            gives_back(&mates[1 + round % 2], both[i]);
+            assert_int_equal(mate_does(&mates[1], make_consistent, both[i]), VIGIL_ENOTHELD);
+        }
+        assert_int_equal(mate_does(&mates[2], try_lock, both[i]), VIGIL_OWNER_DIED);
+        queues(&mates[1], true, both[i]);
+        gives_back(&mates[2], both[i]);
+        assert_hears(&mates[1], VIGIL_OWNER_DIED);
+        assert_int_equal(mate_does(&mates[1], make_consistent, both[i]), VIGIL_OK);
+        assert_int_equal(mate_does(&mates[1], make_consistent, both[i]), VIGIL_EINVAL);
+        queues(&mates[2], false, both[i]);
+        gives_back(&mates[1], both[i]);
+        assert_hears(&mates[2], VIGIL_OK);
+        gives_back(&mates[2], both[i]);
+    }
+    assert_int_equal(*(uint32_t *)at(PLAIN), 0);
+    assert_int_equal(*(uint32_t *)at(FAIR) & ~0xfffffff0u, FAIR_BIT);
+}
+
+/* The holder is stopped: it is not dead. */
+static void nothing_is_taken_from_the_stopped(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        mates_start(3);
+        gets(&mates[0], both[i]);
+        queues(&mates[1], true, both[i]);
+        queues(&mates[2], false, both[i]);
+        mate_stop(&mates[0]);
+        let_pass(200 * MILLISECOND); /* the dead would have been noticed by now */
+        assert_true(mate_silent(&mates[1]) && mate_silent(&mates[2]));
+        assert_int_equal(vigil_mutex_trylock(at(both[i])), VIGIL_TIMED_OUT);
+        mate_continue(&mates[0]);
+        gives_back(&mates[0], both[i]);
+        gives_back(first_to_say(VIGIL_OK), both[i]);
+        gives_back(first_to_say(VIGIL_OK), both[i]);
+        mates_dismiss();
+    }
+}
+
+/* The holder goes in another way. */
+
+static void the_holder_leaves(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        for (int waited_for = 0; waited_for < 2; waited_for++) {
+            mates_start(2);
+            gets(&mates[0], both[i]);
+            if (waited_for) queues(&mates[1], true, both[i]);
+            assert_int_equal(mate_does(&mates[0], leave_segment, 0), 0);
+            if (waited_for) assert_hears(&mates[1], VIGIL_OWNER_DIED);
+            else assert_int_equal(mate_does(&mates[1], lock, both[i]), VIGIL_OWNER_DIED);
+            repairs(&mates[1], both[i]);
+            mates_dismiss();
+        }
+    }
+}
+
+/* It may come back, as a new member: what it held is not its any more. */
+static int64_t leave_and_return(const struct order *order) {
+    CHECK(vigil_buffer_destroy(buffers[0]) == 0);
+    CHECK(vigil_segment_open_fd(&buffers[0], fds[0]) == VIGIL_OK);
+    return vigil_mutex_trylock(at(order->where));
+}
+
+static void the_holder_leaves_and_returns(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        mates_start(1);
+        gets(&mates[0], both[i]);
+        assert_int_equal(mate_does(&mates[0], leave_and_return, both[i]), VIGIL_OWNER_DIED);
+        repairs(&mates[0], both[i]);
+        mate_dismiss(&mates[0]);
+    }
+}
+
+static void the_holder_goes_otherwise(void **state) {
+    (void)state;
+    act *const ways[] = {become_another_program, just_exit};
+    for (size_t i = 0; i < COUNT_OF(ways) * COUNT_OF(both); i++) {
+        uint32_t mutex = both[i % COUNT_OF(both)];
+        mates_start(2);
+        gets(&mates[0], mutex);
+        queues(&mates[1], i % 2, mutex);
+        mate_tell(&mates[0], ways[i / COUNT_OF(both)], 0);
+        assert_hears(&mates[1], VIGIL_OWNER_DIED);
+        repairs(&mates[1], mutex);
+        mates_dismiss();
+    }
+}
+
+/* Those in line die. */
+
+static void a_place_in_line_disappears(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both) * 2; i++) {
+        uint32_t mutex = both[i % 2];
+        mates_start(4);
+        gets(&mates[3], mutex);
+        for (int j = 0; j < 3; j++) queues(&mates[j], i & 2, mutex);
+        mate_kill(&mates[1]);
+        AWAIT(in_the_line(mutex, 2));
+        gives_back(&mates[3], mutex);
+        gives_back(first_to_say(VIGIL_OK), mutex);
+        gives_back(first_to_say(VIGIL_OK), mutex); /* nobody who held it has died */
+        mates_dismiss();
+    }
+}
+
+/* It has been called, or the mutex reserved for it, and it does not live to come: the next gets it. */
+static void killed_after_being_called(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both) * 4; i++) {
+        uint32_t mutex = both[i % 2];
+        mates_start(4);
+        gets(&mates[3], mutex);
+        queues(&mates[0], i & 2, mutex);
+        queues(&mates[1], i & 4, mutex);
+        queues(&mates[2], true, mutex);
+        mate_stop(&mates[0]);
+        gives_back(&mates[3], mutex);
+        mate_kill(&mates[0]);
+        struct mate *next = first_to_say(VIGIL_OK);
+        assert_true(all_silent());
+        gives_back(next, mutex);
+        gives_back(first_to_say(VIGIL_OK), mutex);
+        mates_dismiss();
+    }
+}
+
+/* The same, but it is only stopped: for a while others may pass it, and then it gets it too. */
+static void stopped_after_being_called(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        mates_start(3);
+        gets(&mates[2], both[i]);
+        queues(&mates[0], true, both[i]);
+        queues(&mates[1], true, both[i]);
+        mate_stop(&mates[0]);
+        gives_back(&mates[2], both[i]);
+        assert_hears(&mates[1], VIGIL_OK); /* who does not come loses his turn */
+        mate_continue(&mates[0]);
+        gives_back(&mates[1], both[i]);
+        assert_hears(&mates[0], VIGIL_OK);
+        gives_back(&mates[0], both[i]);
+        mates_dismiss();
+    }
+}
+
+/* Who is taken for whom. */
+
+/* There is room for three: the new one has the dead one's record. */
+static void a_new_member_does_not_pass_for_the_dead_one(void **state) {
+    (void)state;
+    segment_end(0);
+    segment_new(0, &(vigil_segment_options){.members = 3});
+    *(vigil_mutex *)at(FAIR) = (vigil_mutex)VIGIL_MUTEX_FAIR;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        for (int heir = 0; heir < 2; heir++) { /* who takes it then: the new one, or the one that was there before */
+            mates_start(2);
+            gets(&mates[0], both[i]);
+            mate_kill(&mates[0]);
+            mate_start(&mates[0]);
+            if (heir == 0) assert_int_equal(mate_does(&mates[0], unlock, WORD), VIGIL_ENOTHELD); /* it has a number */
+            assert_int_equal(mate_does(&mates[heir], lock, both[i]), VIGIL_OWNER_DIED);
+            assert_int_equal(mate_does(&mates[1 - heir], try_lock, both[i]), VIGIL_TIMED_OUT);
+            repairs(&mates[heir], both[i]);
+
+            /* And while somebody is in line. */
+            gets(&mates[0], both[i]);
+            queues(&mates[1], heir, both[i]);
+            mate_kill(&mates[0]);
+            mate_start(&mates[0]);
+            assert_hears(&mates[1], VIGIL_OWNER_DIED);
+            repairs(&mates[1], both[i]);
+            mates_dismiss();
+        }
+    }
+}
+
+/* A forked child's death is not its parent's, and its life is not either. */
+
+static void fork_without_exec(void **state) {
+    (void)state;
+    allow_heirs();
+    mates_start(2);
+    gets(&mates[0], PLAIN);
+    queues(&mates[1], true, PLAIN);
+    assert_int_equal(mate_does(&mates[0], fork_and_reap, 0), VIGIL_OK);
+    let_pass(100 * MILLISECOND); /* the dead would have been noticed by now */
+    assert_true(mate_silent(&mates[1]));
+    assert_int_equal(mate_does(&mates[0], fork_heir, 0), VIGIL_OK);
+    mate_kill(&mates[0]);
+    assert_hears(&mates[1], VIGIL_OWNER_DIED);
+    repairs(&mates[1], PLAIN);
+    end_heirs();
+}
+
+/* Two segments. */
+static void a_lock_in_each_of_two_segments(void **state) {
+    (void)state;
+    segment_new(1, NULL);
+    mates_start(3);
+    gets(&mates[0], PLAIN);
+    gets(&mates[0], OTHER + PLAIN);
+    queues(&mates[1], true, PLAIN);
+    queues(&mates[2], false, OTHER + PLAIN);
+    mate_kill(&mates[0]);
+    assert_hears(&mates[1], VIGIL_OWNER_DIED);
+    assert_hears(&mates[2], VIGIL_OWNER_DIED);
+    repairs(&mates[1], PLAIN);
+    repairs(&mates[2], OTHER + PLAIN);
+
+    /* Leaving one of them leaves the other alone. */
+    gets(&mates[1], PLAIN);
+    gets(&mates[1], OTHER + PLAIN);
+    queues(&mates[2], false, PLAIN);
+    assert_int_equal(mate_does(&mates[1], leave_segment, OTHER), 0);
+    assert_int_equal(mate_does(&mates[2], lock, OTHER + PLAIN), VIGIL_OWNER_DIED);
+    assert_true(mate_silent(&mates[2]));
+    repairs(&mates[2], OTHER + PLAIN);
+    gives_back(&mates[1], PLAIN);
+    assert_hears(&mates[2], VIGIL_OK);
+    gives_back(&mates[2], PLAIN);
+}
+
+/* Private memory, in a process that has segments. */
+
+static vigil_mutex private_mutex;
+
+static void *unlock_it(void *mutex) {
+    CHECK(vigil_mutex_unlock(mutex) == VIGIL_OK);
+    return NULL;
+}
+
+static void *lock_and_unlock(void *mutex) {
+    CHECK(vigil_mutex_lock(mutex) == VIGIL_OK && vigil_mutex_unlock(mutex) == VIGIL_OK);
+    return NULL;
+}
+
+static void on_thread(void *(*function)(void *), void *argument) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, function, argument) == 0 && pthread_join(thread, NULL) == 0);
+}
+
+static int64_t use_private_mutex(const struct order *order) {
+    private_mutex = order->number ? (vigil_mutex)VIGIL_MUTEX_FAIR : (vigil_mutex)VIGIL_MUTEX_INIT;
+    CHECK(vigil_mutex_lock(&private_mutex) == VIGIL_OK);
+    CHECK(vigil_mutex_is_locked(&private_mutex));
+    CHECK(vigil_mutex_trylock(&private_mutex) == VIGIL_TIMED_OUT);
+    CHECK(vigil_mutex_lock_for(&private_mutex, MILLISECOND) == VIGIL_TIMED_OUT);
+    CHECK(vigil_mutex_consistent(&private_mutex) == VIGIL_EINVAL);
+    on_thread(unlock_it, &private_mutex);
+    CHECK(!vigil_mutex_is_locked(&private_mutex));
+    CHECK(vigil_mutex_unlock(&private_mutex) == VIGIL_ENOTHELD);
+    CHECK(vigil_mutex_consistent(&private_mutex) == VIGIL_ENOTHELD);
+
+    pthread_t waits;
+    CHECK(vigil_mutex_trylock(&private_mutex) == VIGIL_OK);
+    CHECK(pthread_create(&waits, NULL, lock_and_unlock, &private_mutex) == 0);
+    AWAIT(vigil_waiters(&private_mutex) == 1);
+    on_thread(unlock_it, &private_mutex);
+    CHECK(pthread_join(waits, NULL) == 0);
+    on_thread(lock_and_unlock, &private_mutex);
+    return VIGIL_OK;
+}
+
+/* Locked before the process had a segment, unlocked after it, and the other way round. */
+static void mate_locks_and_then_joins(void) {
+    vigil_mutex before[] = {VIGIL_MUTEX_INIT, VIGIL_MUTEX_FAIR}, during[] = {VIGIL_MUTEX_INIT, VIGIL_MUTEX_FAIR};
+    for (int i = 0; i < 2; i++) CHECK(vigil_mutex_lock(&before[i]) == VIGIL_OK);
+    CHECK(vigil_buffer_destroy(buffers[0]) == 0);
+    CHECK(vigil_segment_open_fd(&buffers[0], fds[0]) == VIGIL_OK);
+    for (int i = 0; i < 2; i++) {
+        CHECK(vigil_mutex_trylock(&before[i]) == VIGIL_TIMED_OUT && vigil_mutex_unlock(&before[i]) == VIGIL_OK);
+        CHECK(vigil_mutex_lock(&before[i]) == VIGIL_OK && vigil_mutex_unlock(&before[i]) == VIGIL_OK);
+        CHECK(vigil_mutex_lock(&during[i]) == VIGIL_OK);
+    }
+    CHECK(vigil_buffer_destroy(buffers[0]) == 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK(vigil_mutex_trylock(&during[i]) == VIGIL_TIMED_OUT && vigil_mutex_unlock(&during[i]) == VIGIL_OK);
+        CHECK(vigil_mutex_lock(&during[i]) == VIGIL_OK && vigil_mutex_unlock(&during[i]) == VIGIL_OK);
+    }
+    say(0, VIGIL_OK);
+    _exit(0);
+}
+
+static void private_mutexes_are_as_ever(void **state) {
+    (void)state;
+    mates_start(1);
+    for (int fair = 0; fair < 2; fair++) {
+        assert_int_equal(mate_does_with(&mates[0], use_private_mutex, 0, fair), VIGIL_OK);
+        gets(&mates[0], PLAIN);
+        assert_int_equal(mate_does_with(&mates[0], use_private_mutex, 0, fair), VIGIL_OK);
+        gives_back(&mates[0], PLAIN);
+    }
+    mate_start_by(&mates[1], mate_locks_and_then_joins);
+}
+
+/* Held by the parent, in private memory: fork copies it, and the copy is the child's to unlock. */
+static int64_t fork_while_holding(const struct order *order) {
+    (void)order;
+    private_mutex = (vigil_mutex)VIGIL_MUTEX_INIT;
+    CHECK(vigil_mutex_lock(&private_mutex) == VIGIL_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK(vigil_mutex_trylock(&private_mutex) == VIGIL_TIMED_OUT);
+        CHECK(vigil_mutex_unlock(&private_mutex) == VIGIL_OK);
+        CHECK(vigil_mutex_trylock(&private_mutex) == VIGIL_OK && vigil_mutex_unlock(&private_mutex) == VIGIL_OK);
+        _exit(0);
+    }
+    CHECK(exit_status_of(child) == 0);
+    return vigil_mutex_unlock(&private_mutex);
+}
+
+static void a_private_mutex_across_fork(void **state) {
+    (void)state;
+    mates_start(1);
+    assert_int_equal(mate_does(&mates[0], fork_while_holding, 0), VIGIL_OK);
+}
+
+#undef TEST
+#define TEST(function) cmocka_unit_test_setup_teardown(function, new_locks, locks_end)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(one_has_it_at_a_time),
+        TEST(asynchronous_requests),
+        TEST(fair_is_first_come_first_served),
+        TEST(conditions),
+        TEST(a_condition_lies_where_its_mutex_does),
+        TEST(and_nobody_waits),
+        TEST(and_the_next_only_tries),
+        TEST(and_others_wait),
+        TEST(and_one_executes),
+        TEST(and_one_executes_later),
+        TEST(and_one_comes_back_from_a_condition),
+        TEST(and_others_wait_for_a_condition),
+        TEST(and_had_been_signalled),
+        TEST(several_times),
+        TEST(consistent),
+        TEST(nothing_is_taken_from_the_stopped),
+        TEST(the_holder_leaves),
+        TEST(the_holder_leaves_and_returns),
+        TEST(the_holder_goes_otherwise),
+        TEST(a_place_in_line_disappears),
+        TEST(killed_after_being_called),
+        TEST(stopped_after_being_called),
+        TEST(a_new_member_does_not_pass_for_the_dead_one),
+        TEST(fork_without_exec),
+        TEST(a_lock_in_each_of_two_segments),
+        TEST(private_mutexes_are_as_ever),
+        TEST(a_private_mutex_across_fork),
+    };
+    return cmocka_run_group_tests_name("shared_mutex", tests, NULL, NULL);
+}

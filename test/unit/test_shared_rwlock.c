@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: MIT */
+/* The lock for readers and writers in a segment: processes that share it, and what becomes of what the dead held. */
+#include "support.h"
+
+#include "child.h"
+#include "mates.h"
+
+#include "lot/shared.h"
+#include "vigil/rwlock.h"
+
+/* In the segment: locks, and what they protect. */
+#define LOCK        0u
+#define SECOND_LOCK 64u
+#define THIRD_LOCK  128u
+#define PAIR        192u
+#define OVER        256u
+
+#define WRITER   1u
+#define WAITERS  2u
+#define RESERVED 4u
+#define SAVED    8u
+#define READER   16u
+
+static uint32_t word(uint32_t where) {
+    return LOAD(((vigil_rwlock *)at(where))->word);
+}
+
+/* Acts. The number is a timeout. */
+
+static int64_t read_lock(const struct order *order) {
+    return vigil_rwlock_read_lock(at(order->where));
+}
+
+static int64_t read_lock_for(const struct order *order) {
+    return vigil_rwlock_read_lock_for(at(order->where), order->number);
+}
+
+static int64_t read_try(const struct order *order) {
+    return vigil_rwlock_read_trylock(at(order->where));
+}
+
+static int64_t read_unlock(const struct order *order) {
+    return vigil_rwlock_read_unlock(at(order->where));
+}
+
+static int64_t write_lock(const struct order *order) {
+    return vigil_rwlock_write_lock(at(order->where));
+}
+
+static int64_t write_lock_for(const struct order *order) {
+    return vigil_rwlock_write_lock_for(at(order->where), order->number);
+}
+
+static int64_t write_try(const struct order *order) {
+    return vigil_rwlock_write_trylock(at(order->where));
+}
+
+static int64_t write_unlock(const struct order *order) {
+    return vigil_rwlock_write_unlock(at(order->where));
+}
+
+static int64_t downgrade(const struct order *order) {
+    return vigil_rwlock_downgrade(at(order->where));
+}
+
+static int64_t make_consistent(const struct order *order) {
+    return vigil_rwlock_consistent(at(order->where));
+}
+
+/* A timeout of zero is one; negative: for ever. */
+static int64_t read_async(const struct order *order) {
+    return vigil_rwlock_read_lock_async(mates_agent, &mates_ops[order->tag].request, at(order->where),
+                                        order->number < 0 ? VIGIL_FOREVER : order->number, tell_outcome);
+}
+
+static int64_t write_async(const struct order *order) {
+    return vigil_rwlock_write_lock_async(mates_agent, &mates_ops[order->tag].request, at(order->where),
+                                         order->number < 0 ? VIGIL_FOREVER : order->number, tell_outcome);
+}
+
+static int64_t go_deaf(const struct order *order) {
+    (void)order;
+    deaf = true;
+    return VIGIL_OK;
+}
+
+/* Directing them. */
+
+static void does(struct mate *mate, act *what) {
+    assert_int_equal(mate_does(mate, what, LOCK), VIGIL_OK);
+}
+
+static void is_refused(struct mate *mate, act *what, int status) {
+    assert_int_equal(mate_does(mate, what, LOCK), status);
+}
+
+/* Returns once it is in line. */
+static void waits(struct mate *mate, act *what) {
+    int64_t before = vigil_waiters(at(LOCK));
+    mate_order(mate, &(struct order){.act = what, .where = LOCK, .number = -1});
+    AWAIT(vigil_waiters(at(LOCK)) > before);
+}
+
+static void waits_async(struct mate *mate, act *what) {
+    waits(mate, what);
+    assert_hears(mate, VIGIL_PENDING);
+}
+
+/* By waiters and records. Those of the dead are free again a moment after what they held. */
+static uint32_t slots_taken(void) {
+    struct lot *lot = lot_for(at(LOCK));
+    uint32_t taken = 0;
+    for (uint32_t index = 1; index < lot->share->slots; index++) taken += LOAD(lot->share->claims[index]) != 0;
+    return taken;
+}
+
+static void segment_of_waiters(uint32_t waiters) {
+    segment_end(0);
+    segment_new(0, &(vigil_segment_options){.waiters = waiters});
+}
+
+/* The living. */
+
+static void processes_share_it_to_read_and_not_to_write(void **state) {
+    (void)state;
+    mates_start(3);
+    does(&mates[0], read_lock);
+    does(&mates[0], read_try);
+    does(&mates[1], read_lock);
+    is_refused(&mates[2], write_try, VIGIL_TIMED_OUT);
+    is_refused(&mates[2], write_lock_for, VIGIL_TIMED_OUT);
+    is_refused(&mates[2], write_async, VIGIL_TIMED_OUT);
+    does(&mates[2], read_async);
+    for (int i = 0; i < 3; i++) does(&mates[i], read_unlock);
+    does(&mates[0], read_unlock);
+    assert_int_equal(word(LOCK), 0);
+    assert_int_equal(slots_taken(), 0);
+
+    does(&mates[2], write_lock);
+    is_refused(&mates[0], read_try, VIGIL_TIMED_OUT);
+    is_refused(&mates[0], read_lock_for, VIGIL_TIMED_OUT);
+    is_refused(&mates[1], write_try, VIGIL_TIMED_OUT);
+    does(&mates[2], downgrade);
+    does(&mates[0], read_try);
+    is_refused(&mates[1], write_try, VIGIL_TIMED_OUT);
+    does(&mates[0], read_unlock);
+    does(&mates[2], read_unlock);
+    assert_int_equal(word(LOCK), 0);
+    assert_int_equal(slots_taken(), 0);
+}
+
+static void processes_wait_in_one_line(void **state) {
+    (void)state;
+    mates_start(4);
+    does(&mates[0], write_lock);
+    waits(&mates[1], read_lock);
+    waits_async(&mates[2], read_async);
+    waits(&mates[3], write_lock);
+    does(&mates[0], write_unlock);
+    for (int served = 0; served < 3; served++) {
+        struct mate *mate = first_to_say(VIGIL_OK);
+        does(mate, mate == &mates[3] ? write_unlock : read_unlock);
+    }
+    assert_int_equal(word(LOCK), 0);
+}
+
+static void only_who_holds_it_can_unlock_it(void **state) {
+    (void)state;
+    mates_start(2);
+    does(&mates[0], read_lock);
+    does(&mates[0], read_lock);
+    is_refused(&mates[1], read_unlock, VIGIL_ENOTHELD);
+    does(&mates[1], read_lock);
+    does(&mates[1], read_unlock);
+    is_refused(&mates[1], read_unlock, VIGIL_ENOTHELD);
+    assert_int_equal(word(LOCK), 2 * READER);
+    does(&mates[0], read_unlock);
+    does(&mates[0], read_unlock);
+    is_refused(&mates[0], read_unlock, VIGIL_ENOTHELD);
+
+    does(&mates[0], write_lock);
+    is_refused(&mates[1], write_unlock, VIGIL_ENOTHELD);
+    is_refused(&mates[1], downgrade, VIGIL_ENOTHELD);
+    is_refused(&mates[1], read_unlock, VIGIL_ENOTHELD);
+    assert_int_equal(word(LOCK), WRITER);
+    waits(&mates[1], write_lock); /* and then it is under the lock of the line that it is refused */
+    assert_int_equal(vigil_rwlock_write_unlock(at(LOCK)), VIGIL_ENOTHELD);
+    assert_int_equal(vigil_rwlock_downgrade(at(LOCK)), VIGIL_ENOTHELD);
+    assert_int_equal(word(LOCK), WRITER | WAITERS);
+    does(&mates[0], write_unlock);
+    assert_hears(&mates[1], VIGIL_OK);
+    does(&mates[1], write_unlock);
+    assert_int_equal(slots_taken(), 0);
+}
+
+static void the_stopped_keep_it(void **state) {
+    (void)state;
+    mates_start(2);
+    does(&mates[0], write_lock);
+    mate_stop(&mates[0]);
+    is_refused(&mates[1], write_try, VIGIL_TIMED_OUT);
+    is_refused(&mates[1], read_try, VIGIL_TIMED_OUT);
+    mate_continue(&mates[0]);
+    does(&mates[0], write_unlock);
+    does(&mates[1], write_try);
+    does(&mates[1], write_unlock);
+}
+
+/* In memory of one process nothing changes, though it has a segment. */
+static void elsewhere_it_is_nobodys(void **state) {
+    (void)state;
+    static vigil_rwlock own;
+    uint32_t before = slots_taken();
+    assert_int_equal(vigil_rwlock_read_lock(&own), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_read_trylock(&own), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_write_trylock(&own), VIGIL_TIMED_OUT);
+    assert_int_equal(own.word, 2 * READER);
+    assert_int_equal(vigil_rwlock_read_unlock(&own), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_read_unlock(&own), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_read_unlock(&own), VIGIL_ENOTHELD);
+    assert_int_equal(vigil_rwlock_write_lock(&own), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_consistent(&own), VIGIL_EINVAL);
+    assert_int_equal(vigil_rwlock_write_unlock(&own), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_consistent(&own), VIGIL_ENOTHELD);
+    assert_int_equal(vigil_rwlock_consistent(NULL), VIGIL_ENULL);
+    assert_int_equal(own.word, 0);
+    assert_int_equal(slots_taken(), before);
+}
+
+/* Dead readers. */
+
+static void a_dead_readers_share_comes_back(void **state) {
+    (void)state;
+    act *const ways[] = {write_lock, write_async};
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        mates_start(3);
+        does(&mates[0], read_lock);
+        does(&mates[0], read_lock);
+        does(&mates[1], read_lock);
+        waits(&mates[2], ways[i]);
+        if (ways[i] == write_async) assert_hears(&mates[2], VIGIL_PENDING);
+        mate_kill(&mates[0]);
+        AWAIT((word(LOCK) & ~(WAITERS | SAVED)) == READER); /* somebody sees to it */
+        assert_true(mate_silent(&mates[2]));
+        does(&mates[1], read_unlock);
+        assert_hears(&mates[2], VIGIL_OK);
+        does(&mates[2], write_unlock);
+        assert_int_equal(word(LOCK), 0);
+        AWAIT(slots_taken() == 0);
+        mates_dismiss();
+    }
+}
+
+static void a_dead_last_reader_lets_the_writer_in(void **state) {
+    (void)state;
+    mates_start(2);
+    does(&mates[0], read_lock);
+    waits(&mates[1], write_lock);
+    mate_kill(&mates[0]);
+    assert_hears(&mates[1], VIGIL_OK);
+    does(&mates[1], write_unlock);
+    assert_int_equal(word(LOCK), 0);
+}
+
+static void who_tries_finds_the_dead(void **state) {
+    (void)state;
+    act *const ways[] = {write_try, write_lock_for, write_async};
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        mates_start(2);
+        does(&mates[0], read_lock);
+        mate_kill(&mates[0]);
+        does(&mates[1], ways[i]);
+        does(&mates[1], write_unlock);
+        assert_int_equal(word(LOCK), 0);
+        mates_dismiss();
+    }
+}
+
+/* Dead writers. */
+
+static void unlocks(struct mate *mate, bool writing) {
+    does(mate, writing ? write_unlock : read_unlock);
+}
+
+static void after_a_dead_writer_everybody_is_told(void **state) {
+    (void)state;
+    const struct {
+        act *wait, *try;
+        bool writes, async;
+    } ways[] = {{read_lock, read_try, false, false},
+                {write_lock, write_try, true, false},
+                {read_async, read_lock_for, false, true},
+                {write_async, write_lock_for, true, true}};
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        mates_start(3);
+        does(&mates[0], write_lock);
+        waits(&mates[1], ways[i].wait);
+        if (ways[i].async) assert_hears(&mates[1], VIGIL_PENDING);
+        mate_kill(&mates[0]);
+        assert_hears(&mates[1], VIGIL_OWNER_DIED);
+        unlocks(&mates[1], ways[i].writes);
+
+        is_refused(&mates[2], ways[i].try, VIGIL_OWNER_DIED); /* nobody has said that it is well */
+        unlocks(&mates[2], ways[i].writes);
+        is_refused(&mates[1], ways[i].wait, VIGIL_OWNER_DIED);
+        unlocks(&mates[1], ways[i].writes);
+
+        is_refused(&mates[2], write_lock, VIGIL_OWNER_DIED);
+        does(&mates[2], make_consistent);
+        is_refused(&mates[2], make_consistent, VIGIL_EINVAL);
+        does(&mates[2], write_unlock);
+        does(&mates[1], ways[i].try);
+        unlocks(&mates[1], ways[i].writes);
+        assert_int_equal(word(LOCK), 0);
+        AWAIT(slots_taken() == 0);
+        mates_dismiss();
+    }
+}
+
+static void who_tries_finds_a_dead_writer(void **state) {
+    (void)state;
+    act *const ways[] = {read_try, write_try, read_async, write_async};
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        bool writes = ways[i] == write_try || ways[i] == write_async;
+        mates_start(2);
+        does(&mates[0], write_lock);
+        mate_kill(&mates[0]);
+        is_refused(&mates[1], ways[i], VIGIL_OWNER_DIED);
+        unlocks(&mates[1], writes);
+        is_refused(&mates[1], write_lock, VIGIL_OWNER_DIED);
+        does(&mates[1], make_consistent);
+        does(&mates[1], write_unlock);
+        mates_dismiss();
+    }
+}
+
+static void only_who_writes_says_that_it_is_consistent(void **state) {
+    (void)state;
+    mates_start(3);
+    does(&mates[0], write_lock);
+    mate_kill(&mates[0]);
+    is_refused(&mates[1], read_try, VIGIL_OWNER_DIED);
+    is_refused(&mates[1], make_consistent, VIGIL_ENOTHELD);
+    does(&mates[1], read_unlock);
+    is_refused(&mates[1], write_lock, VIGIL_OWNER_DIED);
+    is_refused(&mates[2], make_consistent, VIGIL_ENOTHELD);
+    does(&mates[1], make_consistent);
+    does(&mates[1], downgrade);
+    does(&mates[2], read_lock);
+    is_refused(&mates[2], make_consistent, VIGIL_ENOTHELD);
+    does(&mates[1], read_unlock);
+    does(&mates[2], read_unlock);
+}
+
+/* A writer that reads by now has nothing half done. */
+static void a_downgraded_writer_dies_as_a_reader(void **state) {
+    (void)state;
+    mates_start(2);
+    does(&mates[0], write_lock);
+    does(&mates[0], downgrade);
+    mate_kill(&mates[0]);
+    does(&mates[1], write_try);
+    does(&mates[1], write_unlock);
+    assert_int_equal(word(LOCK), 0);
+}
+
+/* Who leaves, as if he had died. */
+static void who_leaves_gives_it_back(void **state) {
+    (void)state;
+    mates_start(3);
+    does(&mates[0], read_lock);
+    assert_int_equal(mate_does(&mates[0], leave_segment, LOCK), 0);
+    does(&mates[1], write_try);
+    assert_int_equal(mate_does(&mates[1], leave_segment, LOCK), 0);
+    is_refused(&mates[2], write_lock, VIGIL_OWNER_DIED);
+    does(&mates[2], make_consistent);
+    does(&mates[2], write_unlock);
+    assert_int_equal(word(LOCK), 0);
+}
+
+/* Whose locks they were nobody knows who opens it then. */
+static void when_all_are_dead_all_comes_back(void **state) {
+    (void)state;
+    mates_start(2);
+    does(&mates[0], read_lock);
+    does(&mates[1], read_lock);
+    does(&mates[1], read_lock);
+    assert_int_equal(mate_does(&mates[0], write_lock, SECOND_LOCK), VIGIL_OK);
+    for (int i = 0; i < 2; i++) mate_kill(&mates[i]);
+    assert_int_equal(vigil_buffer_destroy(buffers[0]), 0);
+    assert_int_equal(vigil_segment_open_fd(&buffers[0], fds[0]), VIGIL_OK);
+    assert_int_equal(word(LOCK), 0);
+    mate_start(&mates[0]);
+    does(&mates[0], write_try);
+    does(&mates[0], write_unlock);
+    assert_int_equal(mate_does(&mates[0], write_lock, SECOND_LOCK), VIGIL_OWNER_DIED);
+    assert_int_equal(mate_does(&mates[0], make_consistent, SECOND_LOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[0], write_unlock, SECOND_LOCK), VIGIL_OK);
+}
+
+/* Those in line are forgotten, and not who holds it. */
+static void to_forget_a_range_forgets_no_holder(void **state) {
+    (void)state;
+    segment_of_waiters(4);
+    mates_start(2);
+    does(&mates[0], write_lock);
+    waits(&mates[1], read_lock);
+    assert_int_equal(vigil_forget(at(LOCK), vigil_buffer_length(buffers[0])), 1);
+    assert_hears(&mates[1], VIGIL_CANCELLED);
+    does(&mates[0], write_unlock);
+    assert_int_equal(word(LOCK), 0);
+    assert_int_equal(slots_taken(), 0);
+}
+
+/* Killed in line. */
+
+static void a_writer_that_is_killed_lets_readers_in(void **state) {
+    (void)state;
+    mates_start(4);
+    does(&mates[0], read_lock);
+    waits(&mates[1], write_lock);
+    waits(&mates[2], read_lock);
+    waits_async(&mates[3], read_async);
+    mate_kill(&mates[1]);
+    assert_hears(&mates[2], VIGIL_OK);
+    assert_hears(&mates[3], VIGIL_OK);
+    for (int i = 2; i < 4; i++) does(&mates[i], read_unlock);
+    does(&mates[0], read_unlock);
+    assert_int_equal(vigil_waiters(at(LOCK)), 0);
+}
+
+/* And nobody else is in line who would notice. */
+static void nothing_is_saved_for_the_dead(void **state) {
+    (void)state;
+    mates_start(3);
+    does(&mates[0], read_lock);
+    waits(&mates[1], write_lock);
+    is_refused(&mates[2], read_try, VIGIL_TIMED_OUT);
+    mate_kill(&mates[1]);
+    does(&mates[2], read_try);
+    does(&mates[2], read_unlock);
+    does(&mates[0], read_unlock);
+    assert_int_equal(word(LOCK) & ~WAITERS, 0);
+}
+
+static void nothing_is_reserved_for_the_dead(void **state) {
+    (void)state;
+    mates_start(3);
+    does(&mates[0], write_lock);
+    waits_async(&mates[1], write_async);
+    assert_int_equal(mate_does(&mates[1], go_deaf, 0), VIGIL_OK);
+    let_pass(MILLISECOND);
+    does(&mates[0], write_unlock); /* it has been called, and it is reserved */
+    assert_true(word(LOCK) & RESERVED);
+    is_refused(&mates[2], read_try, VIGIL_TIMED_OUT);
+    mate_kill(&mates[1]);
+    does(&mates[2], write_try);
+    does(&mates[2], write_unlock);
+    assert_int_equal(word(LOCK), 0);
+}
+
+static void who_was_called_is_killed_and_the_next_is_called(void **state) {
+    (void)state;
+    mates_start(3);
+    does(&mates[0], write_lock);
+    waits(&mates[1], write_lock);
+    waits(&mates[2], write_lock);
+    mate_stop(&mates[1]);
+    does(&mates[0], write_unlock);
+    mate_kill(&mates[1]);
+    assert_hears(&mates[2], VIGIL_OK);
+    does(&mates[2], write_unlock);
+}
+
+/* No room for records. */
+
+static void without_slots_it_is_refused(void **state) {
+    (void)state;
+    segment_of_waiters(2);
+    mates_start(2);
+    assert_int_equal(mate_does(&mates[0], read_lock, LOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[0], write_lock, SECOND_LOCK), VIGIL_OK);
+    act *const ways[] = {read_lock, read_try, write_lock, write_try, read_async, write_async};
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        assert_int_equal(mate_does(&mates[0], ways[i], THIRD_LOCK), VIGIL_ELIMIT);
+        assert_int_equal(mate_does(&mates[1], ways[i], THIRD_LOCK), VIGIL_ELIMIT);
+    }
+    assert_int_equal(mate_does(&mates[1], write_lock, LOCK), VIGIL_ELIMIT); /* it would have to wait */
+    assert_int_equal(word(THIRD_LOCK), 0);
+    assert_int_equal(mate_does(&mates[0], read_lock, LOCK), VIGIL_OK); /* for this there is a record */
+    assert_int_equal(mate_does(&mates[0], read_unlock, LOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[0], read_unlock, LOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[1], read_lock, THIRD_LOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[1], read_unlock, THIRD_LOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[0], write_unlock, SECOND_LOCK), VIGIL_OK);
+    assert_int_equal(slots_taken(), 0);
+}
+
+static void the_slots_of_the_dead_are_used_again(void **state) {
+    (void)state;
+    segment_of_waiters(2);
+    mates_start(2);
+    assert_int_equal(mate_does(&mates[0], read_lock, LOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[0], write_lock, SECOND_LOCK), VIGIL_OK);
+    mate_kill(&mates[0]);
+    assert_int_equal(mate_does(&mates[1], write_lock, THIRD_LOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[1], write_lock, LOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[1], write_unlock, LOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[1], write_lock, SECOND_LOCK), VIGIL_OWNER_DIED);
+    assert_int_equal(mate_does(&mates[1], write_unlock, SECOND_LOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[1], write_unlock, THIRD_LOCK), VIGIL_OK);
+}
+
+/* Who has waited, and cannot have it then, leaves it to others. */
+static void who_is_called_may_be_refused(void **state) {
+    (void)state;
+    act *const ways[] = {read_lock, read_async};
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        segment_of_waiters(2);
+        mates_start(2);
+        does(&mates[0], write_lock);
+        waits(&mates[1], ways[i]);
+        if (ways[i] == read_async) assert_hears(&mates[1], VIGIL_PENDING);
+        does(&mates[0], downgrade);
+        assert_hears(&mates[1], VIGIL_ELIMIT);
+        assert_int_equal(word(LOCK) & ~WAITERS, READER);
+        does(&mates[1], read_try); /* its place in line is free for a record */
+        does(&mates[1], read_unlock);
+        does(&mates[0], read_unlock);
+        mates_dismiss();
+    }
+}
+
+/* All together, and again and again one is killed: a writer changes two words, which are the same for who reads. */
+
+#define KILLS (UNDER_TSAN ? 10 : 60)
+
+static bool pair_is_whole(void) {
+    uint32_t *pair = at(PAIR);
+    return pair[0] == pair[1];
+}
+
+static bool read_once(void) {
+    int status = vigil_rwlock_read_lock(at(LOCK));
+    bool good = status == VIGIL_OWNER_DIED || (status == VIGIL_OK && pair_is_whole());
+    return good && vigil_rwlock_read_unlock(at(LOCK)) == VIGIL_OK;
+}
+
+static bool write_once(void) {
+    uint32_t *pair = at(PAIR);
+    int status = vigil_rwlock_write_lock(at(LOCK));
+    if (status == VIGIL_OWNER_DIED) {
+        pair[1] = pair[0];
+        if (vigil_rwlock_consistent(at(LOCK)) != VIGIL_OK) return false;
+    } else if (status != VIGIL_OK || !pair_is_whole()) {
+        return false;
+    }
+    pair[0]++;
+    pair[1]++;
+    return vigil_rwlock_write_unlock(at(LOCK)) == VIGIL_OK;
+}
+
+static int64_t read_and_write_until_over(const struct order *order) {
+    uint64_t seed = (uint64_t)order->number;
+    bool good = true;
+    while (good && !LOAD(*(uint32_t *)at(OVER))) good = random_next(&seed) % 4 ? read_once() : write_once();
+    return good ? VIGIL_OK : VIGIL_ECORRUPT;
+}
+
+static void go_on(struct mate *mate, int64_t seed) {
+    mate_order(mate, &(struct order){.act = read_and_write_until_over, .number = seed, .in_thread = seed % 2});
+}
+
+static void many_are_killed_and_the_others_go_on(void **state) {
+    (void)state;
+    uint64_t seed = 1;
+    mates_start(3);
+    go_on(&mates[0], 1);
+    go_on(&mates[1], 2);
+    for (int kills = 0; kills < KILLS; kills++) {
+        go_on(&mates[2], kills + 3);
+        let_pass((int64_t)(random_next(&seed) % 400) * MICROSECOND);
+        mate_kill(&mates[2]);
+        mate_start(&mates[2]);
+    }
+    uint32_t written = *(uint32_t *)at(PAIR);
+    AWAIT(LOAD(*(uint32_t *)at(PAIR)) != written); /* they do go on */
+    STORE(*(uint32_t *)at(OVER), 1);
+    assert_hears(&mates[0], VIGIL_OK);
+    assert_hears(&mates[1], VIGIL_OK);
+    int64_t status = mate_does(&mates[2], write_try, LOCK);
+    assert_true(status == VIGIL_OK || status == VIGIL_OWNER_DIED);
+    if (status == VIGIL_OWNER_DIED) does(&mates[2], make_consistent);
+    does(&mates[2], write_unlock);
+    assert_int_equal(word(LOCK), 0);
+    AWAIT(slots_taken() == 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(processes_share_it_to_read_and_not_to_write),
+        TEST(processes_wait_in_one_line),
+        TEST(only_who_holds_it_can_unlock_it),
+        TEST(the_stopped_keep_it),
+        TEST(elsewhere_it_is_nobodys),
+        TEST(a_dead_readers_share_comes_back),
+        TEST(a_dead_last_reader_lets_the_writer_in),
+        TEST(who_tries_finds_the_dead),
+        TEST(after_a_dead_writer_everybody_is_told),
+        TEST(who_tries_finds_a_dead_writer),
+        TEST(only_who_writes_says_that_it_is_consistent),
+        TEST(a_downgraded_writer_dies_as_a_reader),
+        TEST(who_leaves_gives_it_back),
+        TEST(when_all_are_dead_all_comes_back),
+        TEST(to_forget_a_range_forgets_no_holder),
+        TEST(a_writer_that_is_killed_lets_readers_in),
+        TEST(nothing_is_saved_for_the_dead),
+        TEST(nothing_is_reserved_for_the_dead),
+        TEST(who_was_called_is_killed_and_the_next_is_called),
+        TEST(without_slots_it_is_refused),
+        TEST(the_slots_of_the_dead_are_used_again),
+        TEST(who_is_called_may_be_refused),
+        TEST(many_are_killed_and_the_others_go_on),
+    };
+    return cmocka_run_group_tests_name("shared_rwlock", tests, NULL, NULL);
+}
