@@ -156,7 +156,7 @@ static inline bool vigil_mutex_change(vigil_mutex *mutex, uint32_t from, uint32_
 }
 
 static inline uint32_t vigil_mutex_ours(void) {
-    return 1u | __atomic_load_n(&vigil_holder, __ATOMIC_RELAXED);
+    return __atomic_load_n(&vigil_holder, __ATOMIC_RELAXED);
 }
 
 static inline int vigil_mutex_lock_for(vigil_mutex *mutex, int64_t timeout_ns) {

@@ -117,7 +117,7 @@ VIGIL_API int vigil_rwlock_write_unlock(vigil_rwlock *lock);
 
 /* The lock may be in a segment: there it is not for these to change it. */
 static inline bool vigil_rwlock_may_be_shared(void) {
-    return __atomic_load_n(&vigil_holder, __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&vigil_holder, __ATOMIC_RELAXED) != 1u;
 }
 
 static inline bool vigil_rwlock_change(vigil_rwlock *lock, uint32_t from, uint32_t to, int order) {

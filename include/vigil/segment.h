@@ -18,19 +18,22 @@
  * Every word in it may be waited on (vigil/wait.h), and every lock may be put into it: nothing needs to be said, the
  * library knows by the address. Threads and event loops of all its processes stand in one line, first come, first
  * served. A condition and its mutex must be in the same segment. How many may wait at once, all processes together, is
- * decided when the segment is made; beyond that a wait answers VIGIL_ELIMIT, as soon as others have ended it does not.
+ * decided when the segment is made; beyond that a wait answers VIGIL_ELIMIT, until others have ended. What a process holds
+ * of a read-write lock, or of a semaphore whose permits are leased, takes one of these places too; and memory in which
+ * somebody holds such a lock must not be used for anything else.
  *
  * MEMBERS. A process that opens a segment is a member of it, until it destroys the buffer, ends, is killed or executes
  * another program. The others learn which, reliably: a process that is merely stopped is still a member. To open a
  * segment that this process has open already answers the same buffer; then it is to be destroyed as many times. A
  * process may have 64 segments open. While any of its threads or event loops still waits in a segment,
- * vigil_buffer_destroy answers VIGIL_EBUSY and does nothing.
+ * vigil_buffer_destroy answers VIGIL_EBUSY and does nothing. (So it does for a request that was cancelled after it had
+ * been called, until its agent has been dispatched.)
  *
  * DEATH. A member may be killed at any moment, in the middle of any function of this library too. Then, within some
  * 50 ms, without anybody having to call anything:
  *
  *     its places in the lines are gone, and the order of the others is as it was;
- *     a notification that it had been given, and had not returned with, goes to the next in line;
+ *     a notification that it had been given, and had not returned with, goes to the first in line;
  *     a mutex that it held goes to the next with VIGIL_OWNER_DIED (mutex.h);
  *     what it held of a read-write lock is given back, and if it was writing the next one is told (rwlock.h);
  *     permits that it had of a semaphore whose permits are leased come back (sem.h);

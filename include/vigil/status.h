@@ -76,7 +76,10 @@ enum vigil_status {
 #undef VIGIL_STATUS_ENUMERATOR
 };
 
-/* Zero until this process opens a segment: then its number, where it stands in a mutex. For the inline functions. */
+/*
+ * For the inline functions: what the word of a mutex is when this process has it and nobody waits. That is 1, and, once
+ * the process has opened a segment, 16 times its number.
+ */
 VIGIL_API extern uint32_t vigil_holder;
 
 /* The status's name as a short text, "timed-out" say; "unknown" for a number that is no status. */

@@ -83,10 +83,10 @@
 struct lot_share {
     struct segment *segment;
     uint32_t *claims;
-    uint32_t slots;   /* how many there are, with number 0, which is none */
-    uint32_t hint;    /* atomic: a slot that may be free */
-    uint32_t claimed; /* atomic: how many are ours */
-    uint64_t *mail;   /* of our record */
+    uint32_t slots;      /* how many there are, with number 0, which is none */
+    uint32_t hint;       /* atomic: a slot that may be free */
+    uint32_t claimed;    /* atomic: how many are ours */
+    uint64_t *mail;      /* of our record */
     uint32_t departures; /* atomic: how many there had been when we last looked, see hold_recovered */
 
     /* The watcher's: see watch.c */
@@ -96,7 +96,7 @@ struct lot_share {
     uint32_t stopping; /* atomic */
     uint32_t idle;     /* atomic: it may sleep until somebody waits */
     uint64_t looked_ns;
-    uint32_t looks; /* how often */
+    uint32_t looks;  /* how often */
     uint32_t *lives; /* what it found the last time */
 };
 
@@ -107,7 +107,7 @@ struct lot_revival {
     /* Of locks with records (hold.h): what the word is to be without what somebody dead holds. */
     uint32_t (*give_back)(uint32_t seen, uint32_t held);
 };
-#define LOT_REVIVAL_BYTES 128u /* for the context */
+#define LOT_REVIVAL_BYTES 128u                            /* for the context */
 extern const struct lot_revival lot_revivals[SLOT_KINDS]; /* sync/revivals.c */
 
 /* The segment's lot; null when there is no memory for what we need to use it. When it is opened it is asked for. */

@@ -45,9 +45,9 @@ static void rest(struct lot *lot, bool idle) {
     struct lot_share *share = lot->share;
     uint64_t none = (uint64_t)lot->number << 32, resting = none | SHARED_RESTING;
     if (!idle && spin_for_mail(lot)) return;
-    prim_store_seq_cst(&share->idle, idle);                       /* R1 */
-    if (!prim_cas_seq_cst(share->mail, &none, resting)) return;   /* R2 */
-    idle = idle && !prim_load_seq_cst(&share->claimed);           /* R3 */
+    prim_store_seq_cst(&share->idle, idle);                     /* R1 */
+    if (!prim_cas_seq_cst(share->mail, &none, resting)) return; /* R2 */
+    idle = idle && !prim_load_seq_cst(&share->claimed);         /* R3 */
     bool stopping = prim_load_seq_cst(&share->stopping);
     uint64_t deadline_ns = idle ? PRIM_NEVER : share->looked_ns + SHARED_LOOK_NS;
     if (!stopping) prim_park_shared((uint32_t *)(void *)share->mail, SHARED_RESTING, deadline_ns); /* R4 */

@@ -25,7 +25,7 @@ static uint32_t gate PRIM_PROCESS;
 /* The segments of this process: see segment.h. */
 
 uint64_t segments_now PRIM_PROCESS;
-uint32_t vigil_holder PRIM_PROCESS;
+uint32_t vigil_holder PRIM_PROCESS = 1;
 int (*segment_leaving)(struct segment *) PRIM_PROCESS;
 
 struct place {
@@ -129,7 +129,7 @@ static void in_child(void) {
         segment->buffer.length = &segment->buffer.own_length; /* zero */
     }
     switch_to(0);
-    vigil_holder = 0;
+    vigil_holder = 1;
     word_unlock(&gate, false);
 }
 
@@ -277,7 +277,7 @@ static bool choose_number(struct segment *segment) {
     if (segments_now & SEGMENTS_COUNT) return !segment_find_member(segment, mine);
     do mine = prim_random() >> (32 - SEGMENT_NUMBER_BITS);
     while (!mine || segment_find_member(segment, mine));
-    prim_store_relaxed(&vigil_holder, mine * SEGMENT_HOLDER);
+    prim_store_relaxed(&vigil_holder, mine * SEGMENT_HOLDER + 1);
     return true;
 }
 

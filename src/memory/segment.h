@@ -117,14 +117,14 @@ struct segment_header {
 };
 
 struct segment_member {
-    uint32_t life;        /* atomic: generation * 2 + SEGMENT_JOINED */
-    uint32_t number;      /* atomic: the process's */
-    uint64_t mail;        /* atomic: see lot/shared.h */
-    uint32_t pid;         /* in its own namespace, for people to read */
-    char name[16];        /* the program's, likewise; zero at the end unless it is longer */
+    uint32_t life;   /* atomic: generation * 2 + SEGMENT_JOINED */
+    uint32_t number; /* atomic: the process's */
+    uint64_t mail;   /* atomic: see lot/shared.h */
+    uint32_t pid;    /* in its own namespace, for people to read */
+    char name[16];   /* the program's, likewise; zero at the end unless it is longer */
     uint32_t reserved[7];
 };
-#define SEGMENT_JOINED 1u
+#define SEGMENT_JOINED      1u
 #define SEGMENT_NUMBER_BITS 28
 
 /* One that this process has open. */
@@ -164,7 +164,7 @@ static inline struct segment_member *segment_member(const struct segment *segmen
 /* Whether the record's member lives; false as well if it has none. Never false for one that lives. */
 bool segment_member_alive(const struct segment *segment, uint32_t record);
 
-/* Our process's number, zero if it has never opened a segment, as the locks want it: above their states. */
+/* A process's number stands above this in the words of locks: see vigil_holder. */
 #define SEGMENT_HOLDER 16u
 
 /* The record of the member with that number; null: it has died and been struck off, or has left. */

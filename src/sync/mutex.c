@@ -78,7 +78,7 @@ static uint32_t kept(uint32_t seen, bool shared) {
 }
 
 static uint32_t mine(void) {
-    return prim_load_relaxed(&vigil_holder);
+    return prim_load_relaxed(&vigil_holder) & NUMBER;
 }
 
 /*
@@ -173,9 +173,9 @@ uint64_t mutex_patience_ns(uint32_t seen) {
 /* Releasing. */
 
 /* So that a reservation can be told from the next: the time; and for which process it is, as far as there is room. */
-#define FOR_WHOM      0x3fffu
-#define FOR_WHOM_AT   4
-#define RESERVED_AT   18
+#define FOR_WHOM    0x3fffu
+#define FOR_WHOM_AT 4
+#define RESERVED_AT 18
 
 static uint32_t reservation(const struct mutex_release *release) {
     uint32_t now = (uint32_t)prim_now_coarse_ms();

@@ -54,7 +54,7 @@ enum turn {
 
 /* What stands in the word along with RUNNING while we are. */
 static uint32_t mine(const uint32_t *word) {
-    return segment_of(word) ? prim_load_relaxed(&vigil_holder) : 0;
+    return segment_of(word) ? prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER * SEGMENT_HOLDER : 0;
 }
 
 /* Who was running it will not come to an end. */

@@ -370,7 +370,7 @@ static uint32_t add_reader(uint32_t *word) {
 int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
-    if (prim_load_relaxed(&vigil_holder)) return lock_slowly(lock, TO_READ, timeout_ns);
+    if (prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER) return lock_slowly(lock, TO_READ, timeout_ns);
     if (!(add_reader(&lock->word) & (WRITER | RESERVED | SAVED | TOO_MANY))) return lock_taken(&lock->word);
     return vigil_rwlock_read_lock_miscounted(lock, timeout_ns);
 }

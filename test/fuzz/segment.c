@@ -120,6 +120,24 @@ static void use(vigil_buffer *buffer) {
     if (more) CHECK(vigil_atomics_add(view, more - 1, 1, NULL) == VIGIL_OK, "no last byte");
 }
 
+/* Whatever the file says of lines and of who holds what: nobody else is there. */
+static void use_lines(vigil_buffer *buffer) {
+    if (vigil_buffer_length(buffer) < 32) return;
+    uint32_t *words = vigil_buffer_data(buffer);
+    memset(words, 0, 32);
+    vigil_mutex *mutex = (vigil_mutex *)(void *)&words[1];
+    vigil_rwlock *rwlock = (vigil_rwlock *)(void *)&words[2];
+    vigil_sem *sem = (vigil_sem *)(void *)&words[3];
+    *sem = (vigil_sem)VIGIL_SEM_LEASED(2);
+    CHECK(vigil_waiters(words) == 0 && vigil_notify(words, 1) == 0, "somebody waits");
+    CHECK(vigil_wait32(words, 0, 0) == VIGIL_TIMED_OUT, "no wait");
+    CHECK(vigil_mutex_trylock(mutex) == VIGIL_OK && vigil_mutex_unlock(mutex) == VIGIL_OK, "no mutex");
+    CHECK(vigil_rwlock_read_trylock(rwlock) == VIGIL_OK && vigil_rwlock_read_trylock(rwlock) == VIGIL_OK, "no reader");
+    CHECK(vigil_rwlock_read_unlock(rwlock) == VIGIL_OK && vigil_rwlock_read_unlock(rwlock) == VIGIL_OK, "no reader");
+    CHECK(vigil_sem_tryacquire(sem, 2) == VIGIL_OK && vigil_sem_release(sem, 2) == VIGIL_OK, "no permits");
+    CHECK(vigil_forget(words, vigil_buffer_length(buffer)) == 0, "somebody waits");
+}
+
 static bool may_answer(int status) {
     return status == VIGIL_OK || status == VIGIL_EFOREIGN || status == VIGIL_ETRUNCATED || status == VIGIL_ECORRUPT ||
            status == VIGIL_EVERSION || status == VIGIL_EMACHINE;
@@ -140,6 +158,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK(may_answer(status), "status %d", status);
     CHECK((status == VIGIL_OK) == (buffer != NULL), "a buffer with an error, or none without");
     if (buffer) use(buffer);
+    if (buffer) use_lines(buffer);
     if (buffer) CHECK(vigil_buffer_destroy(buffer) == 0, "somebody waits");
     CHECK(dup(fd) == next, "a descriptor is left open");
     close(next);

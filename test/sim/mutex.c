@@ -387,7 +387,8 @@ FIBER(passer) {
     unlock();
     for (unsigned i = 0; i < PRIM_PASSES + 3; i++) {
         if (vigil_mutex_trylock(&mutex) != VIGIL_OK) continue;
-        unsigned passed = mutex.word % (1 << 16) / (2 * FAIR); /* since it was called, if it has not come */
+        bool coming = mutex.word & 8; /* it was called, and has not come: so often it has been passed by since */
+        unsigned passed = coming ? mutex.word % (1 << 20) / 16 : 0;
         sim_check(passed <= PRIM_PASSES, "passed by %u times", passed);
         work();
         unlock();

@@ -148,6 +148,7 @@ void await_victim(void);
 /* ---- The lists of scenarios, one per file, each ended by one without a name ---- */
 
 extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[], mutex_scenarios[],
-    cond_scenarios[], barrier_once_scenarios[], sem_scenarios[], rwlock_scenarios[], process_scenarios[], shared_scenarios[];
+    cond_scenarios[], barrier_once_scenarios[], sem_scenarios[], rwlock_scenarios[], process_scenarios[],
+    shared_scenarios[];
 
 #endif

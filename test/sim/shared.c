@@ -221,7 +221,6 @@ static bool has_ended(void *unused) {
     return shared[30];
 }
 
-
 FIBER(two_waiters) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
@@ -386,8 +385,8 @@ static void waiter_stopped(void) {
 
 /* ---- The mutex ---- */
 
-static unsigned holder;   /* the process inside, plus one */
-static bool half_done;    /* what the mutex protects is */
+static unsigned holder; /* the process inside, plus one */
+static bool half_done;  /* what the mutex protects is */
 static unsigned owners_died;
 
 static void begin_mutex(uint32_t members, uint32_t word, bool with_victim) {
@@ -805,7 +804,8 @@ const struct sim_scenario shared_scenarios[] = {
     {"contender_killed", "one of three is killed", contender_killed, mutex_free_again},
     {"fair_contender_killed", "the same, and the mutex is fair", fair_contender_killed, mutex_free_again},
     {"holder_killed_loop", "an event loop waits for the victim's mutex", holder_killed_loop, mutex_free_again},
-    {"loop_killed_before_locker", "an event loop is killed that was called", loop_killed_before_locker, mutex_free_again},
+    {"loop_killed_before_locker", "an event loop is killed that was called", loop_killed_before_locker,
+     mutex_free_again},
     {"tried_after_death", "who only tries gets a dead process's mutex", tried_after_death, mutex_free_again},
     {"signaller_killed", "killed while it moves those who wait", signaller_killed, mutex_free_again},
     {"cond_waiter_killed", "killed in the line of a condition, or of its mutex", cond_waiter_killed, mutex_free_again},
@@ -815,7 +815,8 @@ const struct sim_scenario shared_scenarios[] = {
     {"reader_of_three_killed", "a reader of three processes is killed", reader_of_three_killed, all_given_back},
     {"downgrader_killed", "killed while it changes from writing to reading", downgrader_killed, all_given_back},
     {"writer_killed_loop", "an event loop waits for the victim's write lock", writer_killed_loop, all_given_back},
-    {"loop_killed_that_writes", "an event loop is killed that writes, or was called", loop_killed_that_writes, all_given_back},
+    {"loop_killed_that_writes", "an event loop is killed that writes, or was called", loop_killed_that_writes,
+     all_given_back},
     {"tried_after_all", "who only tries gets what the dead one had", tried_after_all, all_given_back},
     {"leaser_killed", "permits that are leased come back", leaser_killed, all_given_back},
     {"leasers_of_three", "the same among three", leasers_of_three, all_given_back},
