@@ -18,11 +18,15 @@
  * those are scattered by Fibonacci hashing. So a sweep over an array of words is a sweep over buckets too, and buckets
  * that share a cache line belong to words that share one anyway.
  */
-static inline uint32_t bucket_number(const struct lot *lot, uint64_t key) {
+static inline uint32_t bucket_number_of(uint64_t key, uint32_t bits) {
     const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
-    uint32_t scattered = (uint32_t)((key >> 6) * golden >> (64 - lot->bucket_bits));
+    uint32_t scattered = (uint32_t)((key >> 6) * golden >> (64 - bits));
     uint32_t neighbour = (uint32_t)(key >> 2) & 15;
-    return (scattered ^ neighbour) & ((1u << lot->bucket_bits) - 1);
+    return (scattered ^ neighbour) & ((1u << bits) - 1);
+}
+
+static inline uint32_t bucket_number(const struct lot *lot, uint64_t key) {
+    return bucket_number_of(key, lot->bucket_bits);
 }
 
 static inline struct bucket *bucket_of(const struct lot *lot, uint64_t key) {

@@ -275,6 +275,9 @@ void lot_look(struct lot *lot, uint32_t bucket, uint64_t after, struct lot_line 
 /* How many lines a bucket has, and how many wait in them. */
 void lot_survey(struct lot *lot, uint32_t bucket, uint64_t *lines, uint64_t *waiters);
 
+/* The same as the next one, in short, for a process that has no segments: true if it is known that nobody waits. */
+bool lot_nobody_waits(const volatile void *address);
+
 /* Whether anybody may be in line for the key: N3 above. */
 bool lot_occupied(const struct lot *lot, const volatile void *address);
 

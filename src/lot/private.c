@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The process's own lot: made at first use, emptied in the child of a fork. */
-#include "lot.h"
-#include "seat.h"
-#include "shared.h"
-#include "word_lock.h"
+#include "line.h"
 
 static struct lot lot PRIM_PROCESS;
 void (*lot_in_child)(void) PRIM_PROCESS;
@@ -96,6 +93,13 @@ struct lot *lot_private_if_used(void) {
 struct lot *lot_private(void) {
     if (!prim_load_acquire(&lot.buckets)) prim_once(initialise);
     return lot_private_if_used();
+}
+
+bool lot_nobody_waits(const volatile void *address) {
+    if (prim_load_acquire(&segments_now) & SEGMENTS_COUNT) return false;
+    struct bucket *buckets = prim_load_acquire(&lot.buckets);
+    uint64_t key = (uint64_t)(uintptr_t)address;
+    return !buckets || !prim_load_relaxed(&buckets[bucket_number_of(key, PRIM_BUCKET_BITS)].word); /* N3 */
 }
 
 struct lot *lot_for(const volatile void *address) {
