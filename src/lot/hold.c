@@ -30,7 +30,7 @@ static void apply(uint32_t *word, struct slot *record, uint32_t to, uint32_t hel
 
 static void redo(uint32_t *word, struct slot *record) {
     uint64_t argument = prim_load_relaxed(&record->argument);
-    if (!(argument & APPLYING)) return;
+    if (!(argument & APPLYING) || BUG(hold_not_redone)) return;
     prim_store_release(word, (uint32_t)(argument >> 32));   /* H2 */
     prim_store_release(&record->argument, argument & HELD); /* H3 */
 }
@@ -115,7 +115,7 @@ void hold_redo(struct lot *lot, struct slot *record) {
 
 static void give_back(uint32_t *word, struct slot *record) {
     uint32_t held = held_by(record);
-    if (held) apply(word, record, lot_revivals[record->outcome].give_back(prim_load_relaxed(word), held), 0);
+    if (held && !BUG(hold_kept)) apply(word, record, lot_revivals[record->outcome].give_back(prim_load_relaxed(word), held), 0);
 }
 
 void hold_give_back(struct lot *lot, struct slot *record) {

@@ -549,6 +549,8 @@ static void close_last(struct segment *segment) {
     if (fd >= 0) {
         table_remove(segment);
         leave(segment);
+        bool member_elsewhere = segments_now & SEGMENTS_COUNT;
+        if (!member_elsewhere) prim_store_relaxed(&vigil_holder, 1);
     }
     unmap(segment);
     if (fd >= 0) prim_file_close(fd);

@@ -209,7 +209,7 @@ uint32_t barrier_call(const struct slot *slot, void *context) {
     struct barrier_revival *revival = context;
     if (!revival->looked && slot) revival->over = is_over(revival, slot);
     revival->looked = true;
-    return slot && revival->over ? VIGIL_OK : LOT_STAY;
+    return slot && revival->over && !BUG(barrier_half_told) ? VIGIL_OK : LOT_STAY;
 }
 
 /* Blocking. */

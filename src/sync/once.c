@@ -62,7 +62,7 @@ static bool runner_is_gone(const uint32_t *word, uint32_t seen) {
     uint32_t state = seen & STATE, number = seen / SEGMENT_HOLDER;
     if (!number || (state != RUNNING && state != AWAITED)) return false;
     const struct segment *segment = segment_of(word);
-    return segment && !segment_find_member(segment, number);
+    return segment && !segment_find_member(segment, number) && !BUG(once_runner_kept);
 }
 
 static enum turn look(uint32_t *word, uint32_t *result) {
@@ -118,8 +118,8 @@ static uint32_t call_if_must(const struct slot *slot, void *word) {
 static void joined(const struct word *word) { /* M1 */
     uint32_t *once = (uint32_t *)(uintptr_t)word->address;
     if (!segment_of(once)) return;
-    prim_fence_seq_cst();                                                                                  /* M2 */
-    if (runner_is_gone(once, (uint32_t)word->expected)) lot_call(lot_for(once), once, call_if_must, once); /* M3 */
+    prim_fence_seq_cst();                                                              /* M2 */
+    if (once_must_call(once, NULL)) lot_call(lot_for(once), once, call_if_must, once); /* M3, of what it says now */
 }
 
 /* Before it is said that there is no waiting for it: true if that may not be necessary. Asks the kernel. */

@@ -9,8 +9,10 @@
 #include "lot/shared.h"
 #include "memory/segment.h"
 #include "scenario.h"
+#include "vigil/barrier.h"
 #include "vigil/cond.h"
 #include "vigil/mutex.h"
+#include "vigil/once.h"
 #include "vigil/rwlock.h"
 #include "vigil/segment.h"
 #include "vigil/sem.h"
@@ -21,11 +23,13 @@
 
 static uint32_t victims_number; /* as a member */
 static bool death_seen, unused_at_death, victim_returned;
+static const struct slot *victims_loop_slot; /* by which its event loop is told, in its own lot */
 
 static void begin_line(uint32_t members, bool with_victim) {
     begin_shared(members);
     if (with_victim) sim_victim(VICTIM);
     victims_number = 0;
+    victims_loop_slot = NULL;
     death_seen = unused_at_death = victim_returned = false;
 }
 
@@ -72,7 +76,8 @@ static int64_t waiting_for_word(void) {
 static void look_at_victim(void) {
     if (!sim_dead(VICTIM) || death_seen) return;
     death_seen = true;
-    unused_at_death = victims_number && count_slots(false, victims_number);
+    bool not_heard = victims_loop_slot && victims_loop_slot->kind == SLOT_AWAY; /* the loop still has it */
+    unused_at_death = not_heard || (victims_number && count_slots(false, victims_number));
 }
 
 /* So many survivors are in line, and the victim is too or will never be. */
@@ -137,6 +142,7 @@ FIBER(victim_async_waiter) {
     vigil_agent *agent = new_agent();
     victim_joined();
     start(agent, &requests[1], WORD, VIGIL_FOREVER);
+    victims_loop_slot = requests[1].pending ? &lot_private()->slots[requests[1].op.slot] : NULL;
     run(agent);
     victim_returned = true;
     destroy(agent);
@@ -575,6 +581,201 @@ static void cond_waiter_killed(void) {
     go_joined(OTHER, "signaller", signals);
 }
 
+/* One signal for each who lives, and no condition to look at: what is lost is waited for. */
+static bool in_line_for_cond[4]; /* by process: about to wait, with the mutex held */
+
+static void wait_for_one_signal(void) {
+    int status = vigil_mutex_lock(MUTEX);
+    if (status == VIGIL_OWNER_DIED) vigil_mutex_consistent(MUTEX);
+    in_line_for_cond[sim_process] = true;
+    status = vigil_cond_wait(COND, MUTEX);
+    sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "cond_wait: %s", vigil_status_name(status));
+    if (sim_process == VICTIM) victim_returned = true;
+    vigil_mutex_unlock(MUTEX);
+}
+
+FIBER(victim_signalled) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    wait_for_one_signal();
+    leave_segment(buffer);
+}
+
+static bool victim_waits_for_cond(void *unused) {
+    (void)unused;
+    return in_line_for_cond[VICTIM] || sim_dead(VICTIM);
+}
+
+FIBER(signalled_behind) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(victim_waits_for_cond, NULL);
+    wait_for_one_signal();
+    leave_segment(buffer);
+}
+
+static bool survivor_waits_for_cond(void *unused) {
+    (void)unused;
+    return in_line_for_cond[SURVIVOR];
+}
+
+static void signal_one(void) {
+    int status = vigil_mutex_lock(MUTEX);
+    if (status == VIGIL_OWNER_DIED) vigil_mutex_consistent(MUTEX);
+    vigil_cond_signal(COND);
+    vigil_mutex_unlock(MUTEX);
+}
+
+/* What a victim has used that was killed before it returned nobody passes on: then there is one more. */
+FIBER(signals_one_by_one) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(survivor_waits_for_cond, NULL);
+    signal_one();
+    sim_until(victim_is_over, NULL);
+    signal_one();
+    leave_segment(buffer);
+}
+
+static void signalled_and_killed(void) {
+    begin_mutex(4, 0, true);
+    for (int i = 0; i < 4; i++) in_line_for_cond[i] = false;
+    go_joined(VICTIM, "victim", victim_signalled);
+    go_joined(SURVIVOR, "behind it", signalled_behind);
+    go_joined(OTHER, "signaller", signals_one_by_one);
+}
+
+/* ---- A dead process's slot is moved while it is swept ---- */
+
+static bool cond_waiter_sleeps(void *unused) {
+    (void)unused;
+    struct slot *slots = (struct slot *)(void *)(observed->segment->base + observed->segment->layout.slots_at);
+    bool asleep = false;
+    for (uint32_t i = 1; i < observed->segment->layout.slots; i++) {
+        asleep |= slots[i].key && slots[i].kind == SLOT_COND && slots[i].state == SLOT_ASLEEP;
+    }
+    return asleep && MUTEX->word == 0;
+}
+
+FIBER(kills_and_sweeps) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    uint32_t lives[4] = {0};
+    sim_until(cond_waiter_sleeps, NULL);
+    sim_kill(VICTIM);
+    segment_census(buffer->segment, lives);
+    lot_sweep(lot_in(buffer->segment));
+    leave_segment(buffer);
+}
+
+static bool victim_is_dead(void *unused) {
+    (void)unused;
+    return sim_dead(VICTIM);
+}
+
+FIBER(signals_the_dead) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(victim_is_dead, NULL);
+    sim_check(vigil_cond_signal(COND) >= 0, "signal");
+    leave_segment(buffer);
+}
+
+static void moved_while_swept(void) {
+    begin_mutex(4, 0, false);
+    condition = false;
+    go_joined(VICTIM, "victim", waits_for_condition);
+    go_joined(SURVIVOR, "sweeper", kills_and_sweeps);
+    go_joined(OTHER, "signaller", signals_the_dead);
+}
+
+/* ---- A barrier for two, and a once ---- */
+
+#define BARRIER ((vigil_barrier *)(void *)&shared[32])
+#define ONCE    ((vigil_once *)(void *)&shared[36])
+
+static unsigned last_ones, came_through;
+static bool survivor_is_through;
+
+static void arrive(int64_t timeout_ns) {
+    int status = vigil_barrier_wait_for(BARRIER, timeout_ns);
+    bool timed_out = status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER;
+    sim_check(status == VIGIL_OK || status == VIGIL_LAST || timed_out, "barrier: %s", vigil_status_name(status));
+    last_ones += status == VIGIL_LAST;
+    came_through += !timed_out;
+}
+
+FIBER(arrives) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    arrive(VIGIL_FOREVER);
+    if (sim_process == SURVIVOR) survivor_is_through = true;
+    leave_segment(buffer);
+}
+
+FIBER(victim_arrives) {
+    arrives(argument);
+    victim_is_done();
+}
+
+/* If the victim did not, this one does, and finds nobody if he did. */
+FIBER(arrives_after_victim) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    await_victim();
+    while (!survivor_is_through && !BARRIER->word) arrive(50000000); /* in the second round there is nobody to come */
+    leave_segment(buffer);
+}
+
+static void arrival_killed(void) {
+    begin_line(4, true);
+    last_ones = came_through = 0;
+    survivor_is_through = false;
+    *BARRIER = (vigil_barrier)VIGIL_BARRIER_INIT(2);
+    go_joined(VICTIM, "victim", victim_arrives);
+    go_joined(SURVIVOR, "survivor", arrives);
+    go_joined(OTHER, "after it", arrives_after_victim);
+}
+
+static void arrivals_counted(void) {
+    sim_check(came_through <= 2 && last_ones <= 1, "%u came through, %u of them last", came_through, last_ones);
+    sim_check(sim_dead(VICTIM) || (came_through == 2 && last_ones == 1), "%u came through", came_through);
+    balance_shared();
+}
+
+static unsigned runs_begun, runs_ended;
+
+static int run_once(void *unused) {
+    (void)unused;
+    runs_begun++;
+    prim_store_relaxed(&shared[40], runs_begun); /* a moment to be killed at */
+    runs_ended++;
+    return VIGIL_OK;
+}
+
+FIBER(calls_once) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    expect(vigil_once_call(ONCE, run_once, NULL), VIGIL_OK, "once");
+    sim_check(runs_ended, "it is not done");
+    leave_segment(buffer);
+}
+
+static void runner_killed(void) {
+    begin_line(4, true);
+    runs_begun = runs_ended = 0;
+    go_joined(VICTIM, "victim", calls_once);
+    go_joined(SURVIVOR, "survivor", calls_once);
+    go_joined(OTHER, "other", calls_once);
+}
+
+static void ran_once(void) {
+    sim_check(vigil_once_is_done(ONCE), "it is not done");
+    sim_check(runs_begun == 1 || sim_dead(VICTIM), "it was called %u times", runs_begun);
+    sim_check(runs_begun <= 2, "it was called %u times", runs_begun);
+    balance_shared();
+}
+
 /* ---- Read-write locks, and semaphores whose permits are leased ---- */
 
 #define RWLOCK ((vigil_rwlock *)(void *)&shared[24])
@@ -809,6 +1010,10 @@ const struct sim_scenario shared_scenarios[] = {
     {"tried_after_death", "who only tries gets a dead process's mutex", tried_after_death, mutex_free_again},
     {"signaller_killed", "killed while it moves those who wait", signaller_killed, mutex_free_again},
     {"cond_waiter_killed", "killed in the line of a condition, or of its mutex", cond_waiter_killed, mutex_free_again},
+    {"signalled_and_killed", "a signal that the victim had goes to the next", signalled_and_killed, mutex_free_again},
+    {"moved_while_swept", "a dead process is signalled while others clear up", moved_while_swept, balance_shared},
+    {"arrival_killed", "killed while it arrives at a barrier", arrival_killed, arrivals_counted},
+    {"runner_killed", "killed while it runs a once's function", runner_killed, ran_once},
     {"reader_killed", "killed while it reads, begins to or ends", reader_killed, all_given_back},
     {"writer_killed", "the same for a writer", writer_killed, all_given_back},
     {"writer_of_three_killed", "a writer of three processes is killed", writer_of_three_killed, all_given_back},

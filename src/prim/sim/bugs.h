@@ -77,6 +77,11 @@
     X(dead_stays_linked, "a dead process's slot is given back while it is in line")                                    \
     X(number_not_checked, "slots are taken for a dead process's without looking whose they are")                       \
     X(stopped_is_dead, "a member is struck off although its lock is held")                                             \
+    X(hold_not_redone, "what a dead process was about to do with a lock's word is left half done")                     \
+    X(hold_kept, "what a dead process held of a lock is not given back")                                               \
+    X(handed_on_as_used, "a notification counts as used before its event loop has heard of it")                        \
+    X(barrier_half_told, "nobody tells those whom one who died in the middle of it has not told that the round is over")\
+    X(once_runner_kept, "nobody looks whether who runs a once's function is dead")                                     \
     X(dead_holder_kept, "nobody looks whether the holder of a mutex is dead")
 
 extern unsigned sim_bug; /* the one that is switched on */
