@@ -123,6 +123,7 @@ static const struct sim_search efforts[] = {
 static bool catch_bug(unsigned bug) {
     struct sim_report report;
     sim_bug = bug;
+    options.part = bug >= BUG_mail_forgotten ? "shared" : NULL; /* from there on they are of several processes */
     for (unsigned effort = 0; effort < sizeof efforts / sizeof *efforts; effort++) {
         for (const struct sim_scenario *scenario = next_scenario(NULL); scenario; scenario = next_scenario(scenario)) {
             progress(bugs[bug].name, scenario->name);
