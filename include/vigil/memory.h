@@ -42,7 +42,7 @@ VIGIL_API int vigil_buffer_create(vigil_buffer **buffer, uint64_t length, uint64
  * vigil_buffer_destroy - end every wait on the buffer's memory with VIGIL_CANCELLED, as vigil_forget does, and free it.
  *
  * Answers how many waits it ended, or VIGIL_ENULL. Nobody may use the buffer, or a view of it, meanwhile or
- * afterwards.
+ * afterwards. Of a segment it ends nobody's wait: see segment.h.
  */
 VIGIL_API int64_t vigil_buffer_destroy(vigil_buffer *buffer);
 

@@ -92,6 +92,12 @@ int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, st
     return again ? change(lot, word, seen, to, hold) : status;
 }
 
+int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+    if (recorded) return hold_change(lot_for(word), word, seen, to, hold);
+    bool changed = hold.given ? prim_cas_release(word, seen, to) : prim_cas_acquire(word, seen, to);
+    return changed ? VIGIL_OK : VIGIL_NOT_EQUAL;
+}
+
 void hold_call(struct lot *lot, uint32_t *word, hold_begin *begin, lot_caller *caller, void *context) {
     uint64_t key = key_of(lot, word);
     struct wakes wakes;
@@ -115,7 +121,8 @@ void hold_redo(struct lot *lot, struct slot *record) {
 
 static void give_back(uint32_t *word, struct slot *record) {
     uint32_t held = held_by(record);
-    if (held && !BUG(hold_kept)) apply(word, record, lot_revivals[record->outcome].give_back(prim_load_relaxed(word), held), 0);
+    if (held && !BUG(hold_kept))
+        apply(word, record, lot_revivals[record->outcome].give_back(prim_load_relaxed(word), held), 0);
 }
 
 void hold_give_back(struct lot *lot, struct slot *record) {

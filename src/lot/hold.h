@@ -42,6 +42,9 @@ struct hold {
  */
 int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold);
 
+/* The same if it is recorded who holds what; else, where words say all there is to say, a compare-and-exchange. */
+int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold);
+
 /* The same for who has the lock of the bucket, and has seen the word under it. */
 int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold hold);
 

@@ -71,7 +71,8 @@ struct slot {
     uint32_t next, prev;
     uint32_t tail, next_line; /* in a line's head only */
     uint32_t kind;            /* enum slot_kind */
-    uint32_t outcome;         /* of a thread that has been taken out and is about to be woken */
+    uint32_t outcome;         /* of a thread that has been taken out and is about to be woken; in a segment: see shared.h
+                               * (an agent's) and hold.h */
 };
 
 /* What it waits for. */

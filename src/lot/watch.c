@@ -48,7 +48,7 @@ static void rest(struct lot *lot, bool idle) {
     prim_store_seq_cst(&share->idle, idle);                     /* R1 */
     if (!prim_cas_seq_cst(share->mail, &none, resting)) return; /* R2 */
     idle = idle && !prim_load_seq_cst(&share->claimed);         /* R3 */
-    bool stopping = prim_load_seq_cst(&share->stopping);
+    bool stopping = prim_load_seq_cst(&share->stopping) && !BUG(watcher_stopped_late);
     uint64_t deadline_ns = idle ? PRIM_NEVER : share->looked_ns + SHARED_LOOK_NS;
     if (!stopping) prim_park_shared((uint32_t *)(void *)share->mail, SHARED_RESTING, deadline_ns); /* R4 */
     prim_cas_acq_rel(share->mail, &resting, none); /* if not, whoever woke us has done so */

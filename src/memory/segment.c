@@ -574,7 +574,9 @@ static int finish(vigil_buffer **buffer, struct segment *segment, int status) {
     return status;
 }
 
-int vigil_segment_create(vigil_buffer **buffer, const char *name, const vigil_segment_options *options) {
+typedef int opener(struct segment **found, const char *path, const vigil_segment_options *options);
+
+static int open_by_name(vigil_buffer **buffer, const char *name, const vigil_segment_options *options, opener *open) {
     char path[PRIM_PATH_BYTES];
     vigil_segment_options all;
     struct segment *segment = NULL;
@@ -582,30 +584,25 @@ int vigil_segment_create(vigil_buffer **buffer, const char *name, const vigil_se
     if (status == VIGIL_OK) status = complete(&all, options);
     if (status != VIGIL_OK) return status;
     if (!enter()) return VIGIL_ENOMEM;
-    status = create_named(&segment, path, &all);
+    status = open(&segment, path, &all);
     return finish(buffer, segment, status);
+}
+
+int vigil_segment_create(vigil_buffer **buffer, const char *name, const vigil_segment_options *options) {
+    return open_by_name(buffer, name, options, create_named);
+}
+
+static int open_existing(struct segment **found, const char *path, const vigil_segment_options *options) {
+    (void)options;
+    return open_named(found, path);
 }
 
 int vigil_segment_open(vigil_buffer **buffer, const char *name) {
-    char path[PRIM_PATH_BYTES];
-    struct segment *segment = NULL;
-    int status = buffer ? path_of(path, name) : VIGIL_ENULL;
-    if (status != VIGIL_OK) return status;
-    if (!enter()) return VIGIL_ENOMEM;
-    status = open_named(&segment, path);
-    return finish(buffer, segment, status);
+    return open_by_name(buffer, name, NULL, open_existing);
 }
 
 int vigil_segment_open_or_create(vigil_buffer **buffer, const char *name, const vigil_segment_options *options) {
-    char path[PRIM_PATH_BYTES];
-    vigil_segment_options all;
-    struct segment *segment = NULL;
-    int status = buffer ? path_of(path, name) : VIGIL_ENULL;
-    if (status == VIGIL_OK) status = complete(&all, options);
-    if (status != VIGIL_OK) return status;
-    if (!enter()) return VIGIL_ENOMEM;
-    status = open_or_create(&segment, path, &all);
-    return finish(buffer, segment, status);
+    return open_by_name(buffer, name, options, open_or_create);
 }
 
 int vigil_segment_unlink(const char *name) {

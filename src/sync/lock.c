@@ -2,6 +2,8 @@
 /* Threads that wait for a lock: see lock.h. */
 #include "lock.h"
 
+#include "lot/hold.h"
+
 static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
     return a_ns < b_ns ? a_ns : b_ns;
 }
@@ -79,6 +81,13 @@ int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argumen
         }
         if (status != VIGIL_NOT_EQUAL) again = true;
     }
+}
+
+bool lock_recovered(const struct lock_kind *kind, uint32_t *word, uint32_t kept) {
+    bool somebody_died = hold_recovered(word);
+    if (!(prim_load_relaxed(word) & kept) || !hold_forsaken(word)) return somebody_died;
+    kind->decline(word);
+    return true;
 }
 
 int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns) {

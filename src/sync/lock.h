@@ -141,6 +141,12 @@ uint64_t lock_patience_ns(const struct lock_kind *kind, uint32_t seen);
 /* The patience of one in line, who has seen that, has come to an end. Answers what he sees now. */
 uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen);
 
+/*
+ * Before it is said that it is not to be had, in a segment: true if it may, after all, because somebody has died. `kept`:
+ * what the word says while it is kept for those in line, of whom there may be none left.
+ */
+bool lock_recovered(const struct lock_kind *kind, uint32_t *word, uint32_t kept);
+
 static inline vigil_request *request_of_op(vigil_op *op) {
     return (vigil_request *)(void *)((char *)op - offsetof(vigil_request, op));
 }

@@ -36,6 +36,8 @@
  *     M2  fence           (seq_cst)                C2  fence                        (seq_cst)
  *     M3  load the word, and whether its           C3  look at every slot that is in line
  *         holder is gone
+ *
+ * (The watchers look at the lines of locks now and then anyway, so this is a matter of a tenth of a second.)
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */

@@ -73,12 +73,7 @@ static struct hold change_of(uint32_t given, uint32_t taken) {
 
 /* VIGIL_OK; VIGIL_NOT_EQUAL: it is another one, see there; in a segment, also what hold_change answers besides. */
 static int change(uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
-    if (segment_of(word)) {
-        struct lot *lot = lot_for(word);
-        return lot ? hold_change(lot, word, seen, to, hold) : VIGIL_ENOMEM;
-    }
-    bool changed = hold.given ? prim_cas_release(word, seen, to) : prim_cas_acquire(word, seen, to);
-    return changed ? VIGIL_OK : VIGIL_NOT_EQUAL;
+    return hold_change_or_cas(segment_of(word), word, seen, to, hold);
 }
 
 static int change_when_locked(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
@@ -236,12 +231,8 @@ static const struct lock_kind locking = {.slot = SLOT_RWLOCK,
                                          .joined = joined,
                                          .left = left};
 
-/* Before it is said that it is not to be had: true if it may, after all. */
 static bool recovered(uint32_t *word) {
-    bool somebody_died = hold_recovered(word), kept = prim_load_relaxed(word) & (RESERVED | SAVED);
-    if (!kept || !hold_forsaken(word)) return somebody_died;
-    decline(word);
-    return true;
+    return lock_recovered(&locking, word, RESERVED | SAVED);
 }
 
 /* Unlocking. */

@@ -59,12 +59,7 @@ static struct hold change_of(uint32_t released, uint32_t acquired) {
 
 /* VIGIL_OK; VIGIL_NOT_EQUAL: it is another one, see there; if it is leased, also what hold_change answers besides. */
 static int change(uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
-    if ((*seen & LEASED) && segment_of(word)) {
-        struct lot *lot = lot_for(word);
-        return lot ? hold_change(lot, word, seen, to, hold) : VIGIL_ENOMEM;
-    }
-    bool changed = hold.given ? prim_cas_release(word, seen, to) : prim_cas_acquire(word, seen, to);
-    return changed ? VIGIL_OK : VIGIL_NOT_EQUAL;
+    return hold_change_or_cas((*seen & LEASED) && segment_of(word), word, seen, to, hold);
 }
 
 static int change_when_locked(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
@@ -198,12 +193,8 @@ static const struct lock_kind acquiring = {.slot = SLOT_SEM,
                                            .joined = joined,
                                            .left = left};
 
-/* Before it is said that it is not to be had: true if it may, after all. */
 static bool recovered(uint32_t *word) {
-    bool somebody_died = hold_recovered(word), kept = prim_load_relaxed(word) & (RESERVED | SAVED);
-    if (!kept || !hold_forsaken(word)) return somebody_died;
-    decline(word);
-    return true;
+    return lock_recovered(&acquiring, word, RESERVED | SAVED);
 }
 
 /* Blocking. */
