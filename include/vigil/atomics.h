@@ -33,6 +33,7 @@ extern "C" {
 /* Also VIGIL_ENULL, before all else, when there is nowhere to put the value. */
 VIGIL_API int vigil_atomics_load(vigil_view view, uint64_t index, int64_t *value);
 
+/* Wakes nobody: see vigil_atomics_notify. */
 VIGIL_API int vigil_atomics_store(vigil_view view, uint64_t index, int64_t value);
 
 /* Replace the element by: its sum, difference, ... with `operand`; or `operand` itself. `old` may be null. */

@@ -39,9 +39,10 @@
  *     permits that it had of a semaphore whose permits are leased come back (sem.h);
  *     its arrival at a barrier is taken back; a once whose function it was running has failed.
  *
- * The same goes for a member that leaves with locks held. If it comes back while it has had another segment open all the
- * time it has them again. A process that has waited in a segment has a thread of the library's, which handles no
- * signals, sleeps until it is needed, and ends when the segment is closed.
+ * With hundreds of members it may take some times as long. The same goes for a member that leaves with locks held. If it
+ * comes back while it has had another segment open all the time it has them again. A process that has waited in a
+ * segment has a thread of the library's, which handles no signals, sleeps until it is needed, and ends when the segment
+ * is closed.
  *
  * What is not offered: to notice the end of a thread, as opposed to its process; anything across a restart of
  * the machine; priority inheritance. A member that is stopped (SIGSTOP, a debugger) in the few instructions in which it
@@ -89,6 +90,7 @@ typedef struct vigil_segment_options {
     uint32_t waiters;    /* how many may wait in it at once; default 1024, at most 2^20 */
     uint32_t members;    /* how many processes may have it open at once; default 64, at most 4096 */
     unsigned mode;       /* who may open it, as for chmod(2), to read and write in any case; default 0600 */
+    const char *label;   /* what it is for, up to 31 printable ASCII characters; default: none */
 } vigil_segment_options;
 
 /*
@@ -102,13 +104,27 @@ typedef struct vigil_segment_options {
  *     open that one. It may thus be different from what the options say.
  *
  * Besides, what each of them may answer: VIGIL_ENULL, VIGIL_ENAME, VIGIL_ERANGE (`length` above `max_length`, or more
- * waiters or members than may be), VIGIL_EINVAL (a mode that means nothing here), VIGIL_ENOMEM, VIGIL_ELIMIT (as many
+ * waiters or members than may be), VIGIL_EINVAL (a mode or a label that means nothing here), VIGIL_ENOMEM, VIGIL_ELIMIT (as many
  * members, or segments in this process, as may be), VIGIL_ESYSTEM, and, when opening, the errors above.
  */
 VIGIL_API int vigil_segment_create(vigil_buffer **buffer, const char *name, const vigil_segment_options *options);
 VIGIL_API int vigil_segment_open(vigil_buffer **buffer, const char *name);
 VIGIL_API int vigil_segment_open_or_create(vigil_buffer **buffer, const char *name,
                                            const vigil_segment_options *options);
+
+/*
+ * vigil_segment_label - what the options said when it was made: for programs to tell theirs from others', and for people.
+ * Never null; empty if there is none, or if the buffer is no segment. It is good until the buffer is destroyed.
+ */
+VIGIL_API const char *vigil_segment_label(vigil_buffer *buffer);
+
+/*
+ * vigil_segment_mend - put right whatever can be, at once: strike off who has died, clear away what they have left, and
+ * build every line anew from what each waiter says of itself. The library does the first two by itself, where anybody
+ * waits; the last is against damage (vigil/observe.h finds it). How many things were put right; or VIGIL_ENULL,
+ * VIGIL_EINVAL (a buffer that is no segment), VIGIL_EFORKED, VIGIL_ENOMEM.
+ */
+VIGIL_API int64_t vigil_segment_mend(vigil_buffer *buffer);
 
 /*
  * vigil_segment_unlink - take the name away. Members keep the segment; the name is free for a new one.

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil/version.h - which Vigil this is. The build reads the version from here.
+ * vigil/version.h - which Vigil this is.
  *
  * While the major number is 0, a new minor number may change the interface.
  */
 #ifndef VIGIL_VERSION_H
 #define VIGIL_VERSION_H
 
+/* The build reads these. */
 #define VIGIL_VERSION_MAJOR 0
 #define VIGIL_VERSION_MINOR 1
 #define VIGIL_VERSION_PATCH 0

@@ -12,6 +12,7 @@
 #include "memory.h"
 #include "atomics.h"
 #include "segment.h"
+#include "observe.h"
 #include "request.h"
 #include "mutex.h"
 #include "cond.h"

@@ -47,7 +47,8 @@ static uint32_t new_record(struct lot *lot, uint32_t *line, uint64_t key, enum s
     struct slot *record = &lot->slots[index];
     slot_begin(record, SLOT_HOLDS);
     record->outcome = kind;
-    record->owner = record->began_ns = 0;
+    record->owner = prim_now_coarse_ms() << 32; /* since when, for people */
+    record->began_ns = 0;
     prim_store_relaxed(&record->argument, 0);
     line_append(lot, line, index, key);
     return index;
@@ -58,6 +59,17 @@ static void end_record(struct lot *lot, uint32_t *line, uint32_t index) {
     line_unlink(lot, line, index);
     prim_store_release(&lot->slots[index].key, 0);
     shared_disclaim(lot, index);
+}
+
+/* For people. */
+static void tell_of(const struct lot *lot, int type, const uint32_t *word, enum slot_kind kind, uint32_t units) {
+    bool shared = kind == SLOT_RWLOCK && units >= HOLD_READER;
+    if (units) lot_tell_of_lock(lot, type, kind, word, shared ? units / HOLD_READER : units, shared);
+}
+
+static void tell_of_change(const struct lot *lot, const uint32_t *word, struct hold hold) {
+    tell_of(lot, VIGIL_EVENT_RELEASED, word, hold.kind, hold.given);
+    tell_of(lot, VIGIL_EVENT_GRANTED, word, hold.kind, hold.taken);
 }
 
 int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold hold) {
@@ -72,6 +84,7 @@ int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold
     if (!index) index = new_record(lot, line, key, hold.kind);
     if (!index) return VIGIL_ELIMIT;
     held = held - hold.given + hold.taken;
+    if (is_recorded(lot)) tell_of_change(lot, word, hold);
     apply(word, &lot->slots[index], to, held);
     if (!held) end_record(lot, line, index);
     return VIGIL_OK;
@@ -129,24 +142,11 @@ void hold_give_back(struct lot *lot, struct slot *record) {
     give_back(word_of_record(lot, record), record);
 }
 
-/* How many have died or left so far, modulo 2^32. */
-static uint32_t departures(struct segment *segment) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < segment->members; i++) {
-        struct segment_member *member = segment_member(segment, i);
-        bool joined = prim_load_acquire(&member->life) & SEGMENT_JOINED;
-        if (joined && i != segment_self(segment)) segment_lives(segment, prim_load_relaxed(&member->number));
-        uint32_t life = prim_load_acquire(&member->life);
-        count += life / 2 - (life & SEGMENT_JOINED);
-    }
-    return count;
-}
-
 bool hold_recovered(const volatile void *word) {
     struct segment *segment = segment_of(word);
     struct lot *lot = segment ? lot_for(word) : NULL;
     if (!lot) return false;
-    uint32_t now = departures(segment);
+    uint32_t now = segment_census(segment).departures;
     if (prim_exchange_acq_rel(&lot->share->departures, now) == now) return false;
     lot_sweep(lot);
     return true;

@@ -31,6 +31,9 @@
 
 #include "shared.h"
 
+/* Of a read-write lock: what a reader holds. A writer holds 1. */
+#define HOLD_READER 16u
+
 struct hold {
     enum slot_kind kind;
     uint32_t given, taken; /* by our process: back, and more */

@@ -8,8 +8,14 @@
 
 #include "lot.h"
 #include "seat.h"
+#include "memory/events.h"
 #include "shared.h"
 #include "word_lock.h"
+
+/* Whether anybody wants to know what happens here. */
+static inline bool is_recorded(const struct lot *lot) {
+    return is_shared(lot) && events_wanted(lot->share->segment);
+}
 
 /* Buckets. */
 

@@ -38,6 +38,7 @@ bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
     }
     bool equal = BUG(compare_before_lock) || !word_differs(word); /* W2 */
     if (equal) line_join(lot, line_of(lot, bucket, key), index, key, now_ms);
+    if (equal && is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, key, 0);
     bucket_unlock(lot, bucket);
     return equal;
 }
@@ -48,6 +49,7 @@ bool lot_join_in_order(struct lot *lot, uint32_t index, const struct word *word,
     struct bucket *bucket = bucket_lock(lot, key);
     bool equal = !word_differs(word);
     if (equal) line_insert(lot, line_of(lot, bucket, key), index, key, again);
+    if (equal && is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, key, 0);
     bucket_unlock(lot, bucket);
     return equal;
 }
@@ -80,6 +82,7 @@ bool lot_leave(struct lot *lot, uint32_t index, const volatile void *address) {
     struct bucket *bucket = bucket_lock(lot, key);
     bool still = in_line(&lot->slots[index], key); /* if not, it may have been moved to another line */
     if (still) line_remove(lot, line_of(lot, bucket, key), index);
+    if (still && is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_GAVE_UP, index, key, 0);
     bucket_unlock(lot, bucket);
     return still;
 }
@@ -148,6 +151,7 @@ static void line_move(struct lot *lot, struct bucket *from, uint64_t key, struct
             slot->began_ns = place; /* who is killed before the next store: see complete_move in shared.c */
             prim_store_release(&slot->kind, (uint32_t)SLOT_MUTEX);
             slot->argument = key;
+            if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, to_key, 0);
             ++*moved;
         } else {
             return;

@@ -154,6 +154,14 @@ struct lot *lot_for_if_used(const volatile void *address);
 /* What else is to be done in the child of a fork; null: nothing. For debug/check.c. */
 extern void (*lot_in_child)(void);
 
+/*
+ * Somebody in a segment waits, has been called or has given up: written down if anybody wants to know (memory/events.h).
+ * `type` is a vigil_event_type. The next one is for who takes or gives up a lock, `count` times.
+ */
+void lot_tell(const struct lot *lot, int type, uint32_t slot, uint64_t key, uint32_t status);
+void lot_tell_of_lock(const struct lot *lot, int type, enum slot_kind kind, const uint32_t *word, uint32_t count,
+                      bool shared);
+
 /* A word of the caller's and the value it must have for the wait to begin. */
 struct word {
     const volatile void *address;

@@ -6,6 +6,7 @@
 
 #include "hold.h"
 #include "line.h"
+#include "sound.h"
 #include "vigil/status.h"
 
 /* Which lot. */
@@ -28,14 +29,27 @@ void lot_empty(struct segment *segment) {
     }
 }
 
+/* What it holds of a lock, or a lock itself for which somebody waits: those are to be told as if it had died. */
+static bool leaves_something(const struct lot *lot) {
+    for (uint32_t index = 1; index < lot->share->slots; index++) {
+        uint32_t number = prim_load_relaxed(&lot->share->claims[index]);
+        uint64_t key = number ? prim_load_relaxed(&lot->slots[index].key) : 0;
+        uint32_t kind = prim_load_relaxed(&lot->slots[index].kind);
+        bool for_owned = key && (kind == SLOT_MUTEX || kind == SLOT_ONCE);
+        if (number == lot->number) return true;
+        if (for_owned && prim_load_relaxed(word_of(lot, key)) / SEGMENT_HOLDER == lot->number) return true;
+    }
+    return false;
+}
+
 static int leave(struct segment *segment) {
     struct lot *lot = segment->lot;
     if (!lot) return VIGIL_OK;
     if (segment->fd >= 0) { /* else we are a fork's child, and all of this is our parent's */
         if (prim_load_relaxed(&lot->share->claimed)) return VIGIL_EBUSY;
         watch_end(lot);
+        if (leaves_something(lot)) segment_count_death(lot->share->self);
     }
-    free(lot->share->lives);
     free(lot->share);
     free(lot);
     segment->lot = NULL;
@@ -46,18 +60,12 @@ static bool fill(struct lot *lot, struct segment *segment, struct lot *home) {
     const struct segment_layout *at = &segment->layout;
     struct segment_member *self = segment_member(segment, segment_self(segment));
     struct lot_share *share = calloc(1, sizeof *share);
-    uint32_t *lives = calloc(segment->members, sizeof *lives);
-    if (!share || !lives) {
-        free(share);
-        free(lives);
-        return false;
-    }
+    if (!share) return false;
     *share = (struct lot_share){
         .segment = segment,
         .claims = (uint32_t *)(void *)(segment->base + at->claims_at),
         .slots = (uint32_t)at->slots,
-        .mail = &self->mail,
-        .lives = lives,
+        .self = self,
     };
     *lot = (struct lot){
         .buckets = (struct bucket *)(void *)(segment->base + at->buckets_at),
@@ -80,7 +88,6 @@ static struct lot *make(struct segment *segment) {
     }
     prim_store_relaxed(&segment_leaving, leave);
     if (prim_cas_acq_rel(&segment->lot, &other, lot)) return lot;
-    free(lot->share->lives);
     free(lot->share);
     free(lot);
     return prim_load_acquire(&segment->lot);
@@ -152,6 +159,7 @@ static void push_to_member(struct lot *lot, struct wakes *wakes, uint32_t index,
 void shared_tell(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
     struct slot *slot = &lot->slots[index];
     uint32_t number = prim_load_relaxed(&lot->share->claims[index]);
+    if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_CALLED, index, prim_load_relaxed(&slot->key), outcome);
     if (!slot->seat) {
         if (prim_exchange_acq_rel(&slot->state, outcome) == SLOT_ASLEEP) add_word(wakes, &slot->state);
     } else if (number == lot->number) {
@@ -163,6 +171,35 @@ void shared_tell(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t 
         prim_store_release(&slot->state, outcome);
         if (!BUG(mail_forgotten)) push_to_member(lot, wakes, index, number);
     }
+}
+
+/* For people. */
+
+void lot_tell(const struct lot *lot, int type, uint32_t index, uint64_t key, uint32_t status) {
+    const struct slot *slot = &lot->slots[index];
+    event_write(lot->share->segment, (struct segment_event){
+                                         .type = (uint16_t)type,
+                                         .kind = (uint16_t)slot->kind,
+                                         .key = key,
+                                         .number = prim_load_relaxed(&lot->share->claims[index]),
+                                         .by = type == VIGIL_EVENT_CALLED ? lot->number : 0,
+                                         .thread_id = slot->seat ? 0 : (uint32_t)slot->owner,
+                                         .place = index,
+                                         .status = status,
+                                     });
+}
+
+void lot_tell_of_lock(const struct lot *lot, int type, enum slot_kind kind, const uint32_t *word, uint32_t count,
+                      bool shared) {
+    event_write(lot->share->segment, (struct segment_event){
+                                         .type = (uint16_t)type,
+                                         .kind = (uint16_t)kind,
+                                         .key = key_of(lot, word),
+                                         .number = lot->number,
+                                         .thread_id = prim_thread_id(),
+                                         .count = count,
+                                         .shared = shared,
+                                     });
 }
 
 /* Mail. */
@@ -180,7 +217,7 @@ static void hand_on(struct lot *lot, uint32_t index) {
 
 /* The whole chain, oldest first. */
 static uint32_t collect(struct lot *lot) {
-    uint64_t *mail = lot->share->mail, seen = prim_load_relaxed(mail), none = (uint64_t)lot->number << 32;
+    uint64_t *mail = &lot->share->self->mail, seen = prim_load_relaxed(mail), none = (uint64_t)lot->number << 32;
     if (!((uint32_t)seen / 2)) return 0;
     while (!prim_cas_acq_rel(mail, &seen, none)) {
     }
@@ -415,6 +452,98 @@ void lot_sweep(struct lot *lot) {
         uint32_t number = prim_load_relaxed(&lot->share->claims[index]);
         if (number && is_gone(lot, number)) bury_slot(lot, index, number);
     }
+}
+
+/* Damage. */
+
+static struct lot_parts parts_of(const struct lot *lot) {
+    return (struct lot_parts){
+        .buckets = lot->buckets,
+        .claims = lot->share->claims,
+        .slots = lot->slots,
+        .slot_count = lot->share->slots,
+        .bucket_bits = lot->bucket_bits,
+    };
+}
+
+/* Whether its lock can be had: not if somebody alive has it for good, because he is stopped or that is the damage. */
+#define MEND_PATIENCE_NS UINT64_C(1000000000)
+static bool can_be_locked(const struct lot *lot, struct bucket *bucket) {
+    uint64_t now_ns = prim_now_ns(), end_ns = now_ns + MEND_PATIENCE_NS;
+    for (uint32_t nothing = 0; now_ns < end_ns; now_ns = prim_now_ns()) {
+        uint32_t seen = prim_load_relaxed(&bucket->word);
+        if (!(seen & WORD_LOCKED) || is_gone(lot, seen / WORD_HOLDER)) return true;
+        prim_park(&nothing, 0, now_ns + MEND_PATIENCE_NS / 1000);
+    }
+    return false;
+}
+
+/* Whether it was damaged. Whoever stands in its lines is looked after as when somebody has died. */
+static bool mend_bucket(struct lot *lot, uint32_t number, uint32_t expected) {
+    struct lot_parts parts = parts_of(lot);
+    struct bucket *bucket = &lot->buckets[number];
+    uint32_t linked;
+    if (!can_be_locked(lot, bucket)) return false;
+    lock_bucket(lot, bucket);
+    bool damaged = bucket_fault(&parts, number, &linked) ||
+                   (linked != expected && linked != bucket_census(&parts, number));
+    if (damaged || bucket->line) repair(lot, bucket);
+    bucket_unlock(lot, bucket);
+    return damaged;
+}
+
+/* A slot that says what cannot be is nobody's who could still be waiting: such a wait is lost anyway. */
+static bool is_nonsense(const struct lot *lot, uint32_t index) {
+    const struct segment *segment = lot->share->segment;
+    uint64_t key = prim_load_relaxed(&lot->slots[index].key);
+    uint32_t kind = prim_load_relaxed(&lot->slots[index].kind), of = prim_load_relaxed(&lot->slots[index].outcome);
+    bool holds = kind == SLOT_HOLDS, recorded = of < SLOT_KINDS && lot_revivals[of].give_back;
+    if (!key) return false;
+    if (kind >= SLOT_KINDS || (holds && !recorded) || key % sizeof(uint32_t) != holds) return true;
+    uint64_t begin = segment->layout.user_at, length = buffer_length(&segment->buffer);
+    return key < begin || key - begin >= length || length - (key - begin) < sizeof(uint32_t);
+}
+
+static int64_t mend_members(struct segment *segment) {
+    int64_t mended = 0;
+    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
+        uint32_t number = prim_load_relaxed(&segment_member(segment, i)->number);
+        bool member = segment_find_member(segment, number) == segment_member(segment, i);
+        if (member && i != segment_self(segment)) mended += !segment_lives(segment, number);
+    }
+    return mended;
+}
+
+static int64_t mend_slots(struct lot *lot) {
+    int64_t mended = 0;
+    for (uint32_t index = 1; index < lot->share->slots; index++) {
+        uint32_t number = prim_load_relaxed(&lot->share->claims[index]);
+        bool dead = number && is_gone(lot, number), nonsense = number && is_nonsense(lot, index);
+        if (nonsense) prim_store_release(&lot->slots[index].key, 0);
+        mended += dead || nonsense;
+    }
+    return mended;
+}
+
+static int64_t mend_buckets(struct lot *lot) {
+    struct lot_parts parts = parts_of(lot);
+    uint32_t *expected = bucket_censuses(&parts);
+    int64_t mended = expected ? 0 : VIGIL_ENOMEM;
+    for (uint32_t number = 0; expected && number < 1u << lot->bucket_bits; number++) {
+        struct bucket *bucket = &lot->buckets[number];
+        bool empty = !prim_load_relaxed(&bucket->word) && !prim_load_relaxed(&bucket->line) && !expected[number];
+        if (!empty) mended += mend_bucket(lot, number, expected[number]);
+    }
+    free(expected);
+    return mended;
+}
+
+/* The links come before the sweep, which follows them. */
+int64_t lot_mend(struct lot *lot) {
+    int64_t mended = mend_members(lot->share->segment) + mend_slots(lot), lines = mend_buckets(lot);
+    if (lines < 0) return lines;
+    lot_sweep(lot);
+    return mended + lines;
 }
 
 /* What is ours. */

@@ -32,7 +32,7 @@
  *                      after each death every process looks for slots of its own agents that have been told and were
  *                      not in its mail. It does so under the lock of the slot's bucket, under which both are done.
  *
- * WHAT A DEAD PROCESS LEAVES BEHIND, once it has been struck off; see lot_sweep
+ * WHAT A DEAD PROCESS LEAVES BEHIND, once it has been struck off: see lot_sweep, which is done by whoever finds it so
  *
  *     a bucket's lock    is taken over, and the bucket repaired
  *     a slot in line     leaves it
@@ -57,9 +57,9 @@
  * THE WATCHER
  *
  * Somebody must notice that a member is dead while all the others sleep. In each process that has ever waited in a
- * segment that is a thread of the library's, the watcher. It looks at the members every 20 ms, while anybody
- * of its process waits in the segment; and it is the one that gets the mail and hands it on to the agents. The mail is a
- * word of the member's record:
+ * segment that is a thread of the library's, the watcher. While anybody of its process waits there it wakes up every
+ * 20 ms. One of the watchers then looks at the members and sweeps, and tells the others if somebody has died: see watch.c.
+ * It is also the one that gets the mail and hands it on to the agents. The mail is a word of the member's record:
  *
  *     bits 32-63   the member's number: what is for a dead one is not pushed into the mail of the next
  *     bits 1-31    the slot that came last, which names the one before it by `next`
@@ -86,7 +86,7 @@ struct lot_share {
     uint32_t slots;      /* how many there are, with number 0, which is none */
     uint32_t hint;       /* atomic: a slot that may be free */
     uint32_t claimed;    /* atomic: how many are ours */
-    uint64_t *mail;      /* of our record */
+    struct segment_member *self; /* our record */
     uint32_t departures; /* atomic: how many there had been when we last looked, see hold_recovered */
 
     /* The watcher's: see watch.c */
@@ -97,7 +97,7 @@ struct lot_share {
     uint32_t idle;     /* atomic: it may sleep until somebody waits */
     uint64_t looked_ns;
     uint32_t looks;  /* how often */
-    uint32_t *lives; /* what it found the last time */
+    uint32_t deaths; /* that it has heard of */
 };
 
 /* What is to be done for a kind of lock in whose line somebody stands: as lot_move does. Of none: null. */
@@ -136,6 +136,8 @@ static inline bool is_gone(const struct lot *lot, uint32_t number) {
 
 /* Somebody has gone: deal with all that belongs to numbers that no member has. */
 void lot_sweep(struct lot *lot);
+/* The same, and look at every line, whoever stands there, and build it anew if it is damaged: how much was wrong. */
+int64_t lot_mend(struct lot *lot);
 /* And with all that is ours, and in which he may have had a part; or, if nobody has, with our places in lines of locks. */
 void lot_tend(struct lot *lot, bool somebody_died);
 

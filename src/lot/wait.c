@@ -90,6 +90,7 @@ bool lot_call_or_join(struct lot *lot, uint32_t index, const struct word *word, 
         slot->began_ns = now_ns;
         if (!slot->seat) slot->owner = now_ns / 1000000 << 32 | prim_thread_id(); /* for people to read */
         line_insert(lot, line_of(lot, bucket, key), index, key, false);
+        if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, key, 0);
     }
     unlock_and_wake(lot, bucket, &wakes);
     return joins;

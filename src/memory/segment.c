@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "events.h"
 #include "lot/shared.h"
 #include "lot/word_lock.h"
 #include "prim_file.h"
 #include "vigil/mutex.h"
+#include "vigil/observe.h"
 #include "vigil/segment.h"
 
 #define DEFAULT_LENGTH  4096u
@@ -148,7 +150,8 @@ static struct segment_layout layout_of(uint32_t members, uint32_t waiters, uint6
     at.buckets_at = at.members_at + sizeof(struct segment_member) * members;
     at.claims_at = round_up(at.buckets_at + SEGMENT_BUCKET_BYTES * at.buckets, 64);
     at.slots_at = round_up(at.claims_at + SEGMENT_CLAIM_BYTES * at.slots, 64);
-    at.user_at = round_up(at.slots_at + SEGMENT_SLOT_BYTES * at.slots, SEGMENT_PAGE);
+    at.events_at = at.slots_at + SEGMENT_SLOT_BYTES * at.slots;
+    at.user_at = round_up(at.events_at + sizeof(struct segment_event) * PRIM_EVENTS, SEGMENT_PAGE);
     at.end = at.user_at + max_length;
     return at;
 }
@@ -174,8 +177,15 @@ static void header_fill(struct segment_header *header, const vigil_segment_optio
     header->waiters = options->waiters;
     header->first_length = header->length = options->length;
     header->max_length = options->max_length;
+    strncpy(header->label, options->label, sizeof header->label - 1);
     header->layout = layout_of(options->members, options->waiters, options->max_length);
     header->checksum = checksum_of(header);
+}
+
+static bool label_good(const char *label) {
+    size_t length = 0;
+    while (length < SEGMENT_LABEL_BYTES && label[length] >= ' ' && label[length] <= '~') length++;
+    return length < SEGMENT_LABEL_BYTES && !label[length];
 }
 
 static bool limits_good(uint32_t members, uint32_t waiters, uint64_t first_length, uint64_t max_length) {
@@ -191,9 +201,9 @@ static int header_check(const struct segment_header *header, uint64_t had) {
     if (header->version != SEGMENT_VERSION) return VIGIL_EVERSION;
     if (had < sizeof *header) return VIGIL_ETRUNCATED;
     if (header->checksum != checksum_of(header)) return VIGIL_ECORRUPT;
-    if (!limits_good(header->members, header->waiters, header->first_length, header->max_length)) {
-        return VIGIL_ECORRUPT;
-    }
+    bool good = limits_good(header->members, header->waiters, header->first_length, header->max_length) &&
+                label_good(header->label);
+    if (!good) return VIGIL_ECORRUPT;
     struct segment_layout right = layout_of(header->members, header->waiters, header->max_length);
     return memcmp(&header->layout, &right, sizeof right) == 0 ? VIGIL_OK : VIGIL_ECORRUPT;
 }
@@ -203,12 +213,17 @@ static int header_check(const struct segment_header *header, uint64_t had) {
 bool segment_member_alive(const struct segment *segment, uint32_t record) {
     if (record == segment->self) return true; /* the kernel tells us of others' locks only */
     if (!(prim_load_acquire(&segment_member(segment, record)->life) & SEGMENT_JOINED)) return false;
-    return prim_file_test(segment->fd, SEGMENT_LOCKS_AT + record) != PRIM_LOCK_FREE;
+    return prim_file_test(segment->fd, SEGMENT_LOCKS_AT + record, 1) != PRIM_LOCK_FREE;
+}
+
+uint32_t segment_records(const struct segment *segment) {
+    uint32_t used = prim_load_acquire(&segment_header(segment)->records);
+    return used < segment->members ? used : segment->members;
 }
 
 struct segment_member *segment_find_member(const struct segment *segment, uint32_t number) {
     prim_fence_seq_cst(); /* pairs with that in sign_in */
-    for (uint32_t i = 0; i < segment->members; i++) {
+    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
         struct segment_member *record = segment_member(segment, i);
         bool joined = prim_load_acquire(&record->life) & SEGMENT_JOINED;
         if (joined && prim_load_acquire(&record->number) == number) return record;
@@ -216,7 +231,23 @@ struct segment_member *segment_find_member(const struct segment *segment, uint32
     return NULL;
 }
 
-/* If it is dead: D1 to D3. */
+static void tell(const struct segment *segment, vigil_event_type type, uint32_t number) {
+    uint32_t ours = prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER;
+    if (events_wanted(segment)) {
+        event_write(segment, (struct segment_event){
+                                 .type = (uint16_t)type,
+                                 .number = number,
+                                 .by = type == VIGIL_EVENT_DIED ? ours : 0,
+                                 .pid = type == VIGIL_EVENT_JOINED ? prim_process_id() : 0,
+                             });
+    }
+}
+
+void segment_count_death(struct segment_member *record) {
+    prim_store_relaxed(&record->deaths, prim_load_relaxed(&record->deaths) + 1);
+}
+
+/* If it is dead: D1 to D4. */
 static void strike_off(struct segment *segment, uint32_t i) {
     struct segment_member *record = segment_member(segment, i);
     uint32_t life = prim_load_acquire(&record->life);
@@ -226,7 +257,11 @@ static void strike_off(struct segment *segment, uint32_t i) {
     struct prim_file_look file;
     bool ours = prim_file_look(segment->fd, &file) && file.device == segment->device && file.inode == segment->inode;
     bool dead = ours && prim_load_relaxed(&record->life) == life; /* and not somebody else by now */
-    if (dead) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
+    if (dead) {
+        segment_count_death(record);                                         /* D2 */
+        prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);           /* D3 */
+        tell(segment, VIGIL_EVENT_DIED, prim_load_relaxed(&record->number));
+    }
     prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + i);
 }
 
@@ -242,15 +277,17 @@ static uint32_t gone_before(uint32_t life) {
     return life / 2 - (life & SEGMENT_JOINED);
 }
 
-bool segment_census(struct segment *segment, uint32_t *lives) {
-    bool gone = false;
-    for (uint32_t i = 0; i < segment->members; i++) {
+struct segment_census segment_census(struct segment *segment) {
+    struct segment_census census = {0};
+    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
+        struct segment_member *record = segment_member(segment, i);
         strike_off(segment, i);
-        uint32_t life = prim_load_acquire(&segment_member(segment, i)->life);
-        gone |= gone_before(lives[i]) != gone_before(life); /* also if it came and went unseen */
-        lives[i] = life;
+        uint32_t life = prim_load_acquire(&record->life); /* and so the deaths before it */
+        census.departures += gone_before(life);
+        census.deaths += prim_load_relaxed(&record->deaths);
+        census.watchers += (life & SEGMENT_JOINED) && prim_load_relaxed(&record->watching);
     }
-    return gone;
+    return census;
 }
 
 /* Joining. */
@@ -264,11 +301,9 @@ static bool lock_door(struct segment *segment) {
     return door == PRIM_LOCK_FREE;
 }
 
+/* The kernel tells us of others' locks only. */
 static bool alone(const struct segment *segment) {
-    for (uint32_t i = 0; i < segment->members; i++) {
-        if (i != segment->self && prim_file_test(segment->fd, SEGMENT_LOCKS_AT + i) != PRIM_LOCK_FREE) return false;
-    }
-    return true;
+    return prim_file_test(segment->fd, SEGMENT_LOCKS_AT, segment->members) == PRIM_LOCK_FREE;
 }
 
 /* Ours, or, if we are a member nowhere, a new one. False: somebody else has ours. */
@@ -281,8 +316,10 @@ static bool choose_number(struct segment *segment) {
     return true;
 }
 
-static int take_record(struct segment *segment) {
+/* Those that look taken are looked at only if there is no other, since that takes a call of the system for each. */
+static int take_record(struct segment *segment, uint32_t ignored) {
     for (uint32_t i = 0; i < segment->members; i++) {
+        if (prim_load_relaxed(&segment_member(segment, i)->life) & ignored) continue;
         enum prim_lock lock = prim_file_lock(segment->fd, SEGMENT_LOCKS_AT + i); /* J1 */
         if (lock == PRIM_LOCK_FAILED) return VIGIL_ESYSTEM;
         if (lock == PRIM_LOCK_HELD) continue;
@@ -292,26 +329,44 @@ static int take_record(struct segment *segment) {
     return VIGIL_ELIMIT;
 }
 
-/* A record that is nobody's looks taken while its last member is being struck off, D1 to D3: so that is not the end. */
+/* A record that is nobody's looks taken while its last member is being struck off, D1 to D4: so that is not the end. */
 static int take_any_record(struct segment *segment) {
     uint32_t nothing = 0;
-    int status = take_record(segment);
+    int status = take_record(segment, SEGMENT_JOINED);
+    if (status == VIGIL_ELIMIT) status = take_record(segment, 0);
     for (int again = 0; status == VIGIL_ELIMIT && again < RECORDS_AGAIN; again++) {
         prim_park(&nothing, 0, prim_now_ns() + DOOR_NS);
-        status = take_record(segment);
+        status = take_record(segment, 0);
     }
     return status;
 }
 
 static void sign_in(struct segment *segment) {
     struct segment_member *record = segment_member(segment, segment->self);
+    uint32_t *records = &segment_header(segment)->records;
+    if (prim_load_relaxed(records) <= segment->self) prim_store_release(records, segment->self + 1);
     uint32_t number = vigil_holder / SEGMENT_HOLDER, life = prim_load_relaxed(&record->life);
-    record->pid = prim_process_id(); /* J2 */
+    if (life & SEGMENT_JOINED) segment_count_death(record); /* J2; who had it has not been struck off */
+    record->pid = prim_process_id();
+    prim_store_relaxed(&record->watching, 0);
     prim_process_name(record->name, sizeof record->name);
     prim_store_release(&record->number, number); /* who sees it has heard of whoever had the record before */
     prim_store_relaxed(&record->mail, (uint64_t)number << 32);
     prim_store_release(&record->life, (life | SEGMENT_JOINED) + 2); /* J3 */
     prim_fence_seq_cst(); /* whoever sees our number anywhere, and then looks, sees that we are a member */
+    tell(segment, VIGIL_EVENT_JOINED, number);
+}
+
+/* Nobody else has it open: nothing is believed but the user's bytes. */
+static void begin_anew(struct segment *segment) {
+    struct segment_header *header = segment_header(segment);
+    prim_store_relaxed(&header->records, 0);
+    prim_store_relaxed(&header->look_due_ns, 0);
+    prim_store_relaxed(&header->watchers, 0);
+    if (prim_load_relaxed(&header->record_until_ns) > prim_now_ns() + EVENTS_RECORDED_NS) {
+        prim_store_relaxed(&header->record_until_ns, 0);
+    }
+    lot_empty(segment);
 }
 
 static int join(struct segment *segment) {
@@ -322,7 +377,7 @@ static int join(struct segment *segment) {
         status = VIGIL_ELIMIT;
     }
     if (status == VIGIL_OK) {
-        if (alone(segment)) lot_empty(segment);
+        if (alone(segment)) begin_anew(segment);
         sign_in(segment);
     }
     prim_file_unlock(segment->fd, SEGMENT_DOOR_AT); /* J4 */
@@ -331,6 +386,7 @@ static int join(struct segment *segment) {
 
 static void leave(struct segment *segment) {
     struct segment_member *record = segment_member(segment, segment->self);
+    tell(segment, VIGIL_EVENT_LEFT, prim_load_relaxed(&record->number));
     prim_store_seq_cst(&record->life, prim_load_relaxed(&record->life) & ~SEGMENT_JOINED); /* L1 */
     prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + segment->self);                       /* L2 */
 }
@@ -431,7 +487,14 @@ static int adopt(struct segment **made, int fd, const struct prim_file_look *fil
     if (status == VIGIL_OK) status = map(made, fd, file, &header);
     if (status != VIGIL_OK) return status;
     status = length_check(*made, header.first_length);
-    if (status == VIGIL_OK) status = join(*made);
+    if (status != VIGIL_OK) unmap(*made);
+    return status;
+}
+
+static int adopt_and_join(struct segment **made, int fd, const struct prim_file_look *file) {
+    int status = adopt(made, fd, file);
+    if (status != VIGIL_OK) return status;
+    status = join(*made);
     if (status != VIGIL_OK) unmap(*made);
     return status;
 }
@@ -457,7 +520,7 @@ static int attach(struct segment **found, int fd, bool by_name) {
         return VIGIL_OK;
     }
     if (table_full()) return VIGIL_ELIMIT;
-    status = adopt(found, fd, &file);
+    status = adopt_and_join(found, fd, &file);
     if (status == VIGIL_OK) table_add(*found);
     return status;
 }
@@ -539,7 +602,9 @@ static int complete(vigil_segment_options *all, const vigil_segment_options *giv
     if (!all->waiters) all->waiters = DEFAULT_WAITERS;
     if (!all->members) all->members = DEFAULT_MEMBERS;
     if (!all->mode) all->mode = DEFAULT_MODE;
+    if (!all->label) all->label = "";
     if ((all->mode & ~0666u) || (all->mode & 0600) != 0600) return VIGIL_EINVAL;
+    if (!label_good(all->label)) return VIGIL_EINVAL;
     if (all->length <= all->max_length && all->max_length > SEGMENT_LENGTH_MOST) return VIGIL_ENOMEM;
     return limits_good(all->members, all->waiters, all->length, all->max_length) ? VIGIL_OK : VIGIL_ERANGE;
 }
@@ -636,6 +701,60 @@ int vigil_segment_open_fd(vigil_buffer **buffer, int fd) {
     if (!enter()) return VIGIL_ENOMEM;
     int status = open_behind(&segment, fd, false);
     return finish(buffer, segment, status);
+}
+
+const char *vigil_segment_label(vigil_buffer *buffer) {
+    return buffer && buffer->segment && buffer->data ? segment_header(buffer->segment)->label : "";
+}
+
+int64_t vigil_segment_list(vigil_named *named, void *data) {
+    if (!named) return VIGIL_ENULL;
+    int64_t count = prim_file_list(named, data);
+    return count < 0 ? VIGIL_ESYSTEM : count;
+}
+
+/* Observers. */
+
+/* As open_behind, without becoming a member; so there is no need for the gate. */
+int segment_glimpse_behind(struct segment **seen, int given, bool by_name) {
+    struct prim_file_look file;
+    int status = examine(given, by_name, &file);
+    if (status != VIGIL_OK) return status;
+    int fd = prim_file_reopen(given);
+    if (fd < 0) return errno == EACCES || errno == EPERM ? VIGIL_EOWNER : trouble();
+    status = examine(fd, by_name, &file);
+    if (status == VIGIL_OK) status = adopt(seen, fd, &file);
+    if (status != VIGIL_OK) prim_file_close(fd);
+    else (*seen)->self = UINT32_MAX; /* none of the records */
+    return status;
+}
+
+int segment_glimpse(struct segment **seen, const char *name) {
+    char path[PRIM_PATH_BYTES];
+    int status = path_of(path, name);
+    if (status != VIGIL_OK) return status;
+    int fd = prim_file_find(path);
+    if (fd < 0) return trouble_with_name();
+    status = segment_glimpse_behind(seen, fd, true);
+    prim_file_close(fd);
+    return status;
+}
+
+void segment_forget(struct segment *segment) {
+    prim_file_close(segment->fd);
+    unmap(segment);
+}
+
+bool segment_is_sound(const struct segment *segment) {
+    struct segment_header header = *segment_header(segment);
+    return header_check(&header, sizeof header) == VIGIL_OK &&
+           memcmp(&header.layout, &segment->layout, sizeof header.layout) == 0;
+}
+
+int64_t vigil_segment_mend(vigil_buffer *buffer) {
+    if (!buffer) return VIGIL_ENULL;
+    if (!buffer->segment) return VIGIL_EINVAL;
+    return buffer->data ? lot_mend(lot_in(buffer->segment)) : VIGIL_EFORKED;
 }
 
 int segment_extend(struct segment *segment, uint64_t new_length) {

@@ -9,6 +9,7 @@
  *     buckets_at   buckets    the lot: the lines of those who wait on words of this segment (lot/shared.h)
  *     claims_at    claims     whose each slot is
  *     slots_at     slots
+ *     events_at    events     the last things that happened, while somebody records them (events.h)
  *     user_at      the user's bytes, up to `length` now and `max_length` ever; the file ends with them
  *
  * All of it follows from three numbers, members, waiters and max_length, so a header is right if its layout is the one
@@ -54,13 +55,14 @@
  *     L1  store the same generation, without       killed: left
  *     L2  unlock the byte                          killed: left
  *     D1  lock the byte of one that is dead, who is still JOINED, without waiting      killed: dead as before
- *     D2  store the same generation, without                                           killed: left
- *     D3  unlock the byte                                                              killed: left
+ *     D2  count the death                                                              killed: it is counted again
+ *     D3  store the same generation, without                                           killed: left
+ *     D4  unlock the byte                                                              killed: left
  *
  * Only who holds the lock stores into a record, except for its mail, so nothing there needs a CAS, and no kill leaves it
  * half done. A joiner takes the first record whose lock it gets, be it free or dead. A living member's lock is held as
  * long as its record says JOINED: so whoever finds JOINED, then no lock, and then the same life as before, knows that
- * this generation is dead, and strikes it off (D1 to D3). The other way round, a dead one passes for alive while a
+ * this generation is dead, and strikes it off (D1 to D4). The other way round, a dead one passes for alive while a
  * joiner is between J1 and J3, or somebody strikes it off: for an instant.
  *
  * Who joins, the door being locked, and finds no other member alive, empties the lot: so whatever the members before
@@ -80,7 +82,7 @@
 
 #define SEGMENT_MAGIC        "VigilSeg" /* its 8 letters */
 #define SEGMENT_BYTE_ORDER   0x01020304u
-#define SEGMENT_VERSION      2u
+#define SEGMENT_VERSION      3u
 #define SEGMENT_PAGE         (UINT64_C(1) << 16) /* the largest page of the machines that we run on */
 #define SEGMENT_MEMBERS_MOST 4096u
 #define SEGMENT_WAITERS_MOST (1u << 20)
@@ -94,12 +96,14 @@ struct segment_layout {
     uint64_t buckets_at, buckets; /* of 8 bytes; a power of two */
     uint64_t claims_at;           /* of 4 bytes, one for each slot */
     uint64_t slots_at, slots;     /* of 64 bytes; the first one is left out, as 0 is the number of none */
+    uint64_t events_at;           /* of 64 bytes */
     uint64_t user_at;
     uint64_t end; /* of the user's bytes when they are most */
 };
 #define SEGMENT_BUCKET_BYTES 8u
 #define SEGMENT_CLAIM_BYTES  4u
 #define SEGMENT_SLOT_BYTES   64u
+#define SEGMENT_LABEL_BYTES  32u
 
 struct segment_header {
     /* The same in every version of the format. */
@@ -109,11 +113,22 @@ struct segment_header {
 
     uint32_t members, waiters;
     uint64_t first_length, max_length;
+    char label[SEGMENT_LABEL_BYTES]; /* for people, and for programs to tell theirs; zero from its end on */
     struct segment_layout layout;
     uint64_t checksum; /* of all before it */
 
     /* Not constant, and alone on its cache line. */
     _Alignas(64) uint64_t length; /* atomic; only rises */
+    uint32_t records;             /* atomic: members' records from this one on have not been used; rises under the door */
+
+    /* The watchers' (lot/watch.c). */
+    _Alignas(64) uint64_t look_due_ns; /* atomic: when somebody is to look who lives */
+    uint32_t departures, deaths;       /* atomic: how many there had been when somebody looked last, modulo 2^32 */
+    uint32_t watchers;                 /* atomic: about how many watch */
+
+    /* Of who records, and of what is recorded: see events.h. */
+    _Alignas(64) uint64_t record_until_ns; /* atomic */
+    uint64_t events;                       /* atomic: how many there have been */
 };
 
 struct segment_member {
@@ -122,7 +137,9 @@ struct segment_member {
     uint64_t mail;   /* atomic: see lot/shared.h */
     uint32_t pid;    /* in its own namespace, for people to read */
     char name[16];   /* the program's, likewise; zero at the end unless it is longer */
-    uint32_t reserved[7];
+    uint32_t deaths;   /* atomic: how many of those who had the record have died, or left something behind */
+    uint32_t watching; /* atomic: its process has a watcher that is not idle */
+    uint32_t reserved[5];
 };
 #define SEGMENT_JOINED      1u
 #define SEGMENT_NUMBER_BITS 28
@@ -139,6 +156,14 @@ struct segment {
     uint32_t opens;         /* under the gate: how many times the user has it */
     struct lot *lot;        /* null until somebody needs it: see lot/shared.h */
 };
+
+/* For an observer: the segment of that name, or behind a descriptor, mapped; but not as a member of it, and in no table. */
+int segment_glimpse(struct segment **segment, const char *name);
+int segment_glimpse_behind(struct segment **segment, int fd, bool by_name);
+void segment_forget(struct segment *segment);
+
+/* Whether the header still is what it was when it was opened. */
+bool segment_is_sound(const struct segment *segment);
 
 /* Asked, under the gate, before this process leaves, and in the child of a fork when it drops its copy: an error if it
  * cannot. Null: nobody wants to know. */
@@ -161,6 +186,9 @@ static inline struct segment_member *segment_member(const struct segment *segmen
     return (struct segment_member *)(void *)(segment->base + segment->layout.members_at) + number;
 }
 
+/* How many of the members' records may be in use: the others need not be looked at. */
+uint32_t segment_records(const struct segment *segment);
+
 /* Whether the record's member lives; false as well if it has none. Never false for one that lives. */
 bool segment_member_alive(const struct segment *segment, uint32_t record);
 
@@ -173,11 +201,15 @@ struct segment_member *segment_find_member(const struct segment *segment, uint32
 /* Whether the process with that number lives. Asks the kernel, and strikes it off if it is dead. */
 bool segment_lives(struct segment *segment, uint32_t number);
 
-/*
- * Look at all members, and strike the dead ones off. `lives`, one for each record and zero at first, is what was found
- * the last time. True if somebody has gone since.
- */
-bool segment_census(struct segment *segment, uint32_t *lives);
+/* Look at all members, and strike the dead ones off. */
+struct segment_census {
+    uint32_t departures, deaths; /* so far, modulo 2^32; too many of the latter may be counted, but never too few */
+    uint32_t watchers;
+};
+struct segment_census segment_census(struct segment *segment);
+
+/* One who has a record of his own leaves something behind: as if he had died. */
+void segment_count_death(struct segment_member *record);
 
 /*
  * Which segment an address belongs to; null: memory of this process alone.

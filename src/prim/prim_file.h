@@ -18,6 +18,9 @@
 /* Where this user's file of that name is. */
 void prim_file_path(char path[PRIM_PATH_BYTES], const char *name);
 
+/* Call `found` with each name for which there is a file of this user's: how many; -1, and errno. */
+int64_t prim_file_list(void (*found)(const char *name, void *data), void *data);
+
 /* To look at, and to reopen: whatever it is, it is not opened itself, and a symbolic link is not followed. */
 int prim_file_find(const char *path);
 /* To read and write. Only once prim_file_look has said that it is a regular file: others may do things when opened. */
@@ -70,8 +73,9 @@ enum prim_lock { PRIM_LOCK_FAILED = -1, PRIM_LOCK_FREE, PRIM_LOCK_HELD };
 /* Take it if nobody has it. HELD: another description has it. FREE: none had, and now it is ours. */
 enum prim_lock prim_file_lock(int fd, uint64_t at);
 void prim_file_unlock(int fd, uint64_t at);
-/* Whether another description has it. */
-enum prim_lock prim_file_test(int fd, uint64_t at);
+/* Whether another description has any of so many. */
+enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count);
+
 
 /* From the first time on, these are called around each fork. Any thread, any number of times, always the same three. */
 struct prim_fork {

@@ -46,6 +46,7 @@
 
 #include "check.h"
 #include "lot/hold.h"
+#include "memory/events.h"
 #include "mutex.h"
 
 #define UNLOCKED  0u
@@ -118,7 +119,14 @@ static uint32_t barged(uint32_t seen, bool shared) {
     return (seen | LOCKED) + ((seen & PASSES) != UNCOUNTED ? PASSED : 0);
 }
 
-static int taken(uint32_t seen, bool shared) {
+/* For people who record what happens in a segment: memory/events.h. */
+static void tell(const uint32_t *word, int type) {
+    struct segment *segment = segment_of(word);
+    if (segment && events_wanted(segment)) lot_tell_of_lock(lot_in(segment), type, SLOT_MUTEX, word, 1, false);
+}
+
+static int taken(const uint32_t *word, uint32_t seen, bool shared) {
+    if (shared) tell(word, VIGIL_EVENT_GRANTED);
     return shared && (seen & DIED) ? VIGIL_OWNER_DIED : VIGIL_OK;
 }
 
@@ -146,13 +154,13 @@ int mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32
         } else if (state == UNLOCKED) {
             if (may_barge) ours = barged(seen, shared);
             else if (BUG(taken_as_alone)) ours = LOCKED;
-            if (prim_cas_acquire(word, &seen, ours)) return taken(seen, shared);
+            if (prim_cas_acquire(word, &seen, ours)) return taken(word, seen, shared);
         } else if (state == RESERVED && may_take_reserved) {
             if (BUG(taken_without_asking)) {
                 prim_store_relaxed(word, ours);
                 return VIGIL_OK;
             }
-            if (prim_cas_acquire(word, &seen, ours)) return taken(seen, shared);
+            if (prim_cas_acquire(word, &seen, ours)) return taken(word, seen, shared);
         } else if (state != RESERVED && seen != contended && !(BUG(not_contended) && standing == CALLED)) {
             *result = contended;
             if (prim_cas_acquire(word, &seen, contended)) return VIGIL_PENDING;
@@ -263,7 +271,7 @@ static bool is_for_nobody(const struct lot *lot, uint32_t seen) {
     const struct segment *segment = is_shared(lot) ? lot->share->segment : NULL;
     if (!segment || !mutex_reserved(seen)) return false;
     prim_fence_seq_cst(); /* as in segment_find_member */
-    for (uint32_t i = 0; i < segment->members; i++) {
+    for (uint32_t i = 0; i < segment_records(segment); i++) {
         const struct segment_member *member = segment_member(segment, i);
         if (!(prim_load_acquire(&member->life) & SEGMENT_JOINED)) continue;
         if (((prim_load_acquire(&member->number) ^ seen >> FOR_WHOM_AT) & FOR_WHOM) == 0) return false;
@@ -385,7 +393,7 @@ static int try_once(uint32_t *word) {
     while ((seen & STATE) == UNLOCKED && !passed_often(seen, shared)) {
         if (!prim_cas_acquire(word, &seen, barged(seen, shared))) continue;
         lock_taken(word);
-        return taken(seen, shared);
+        return taken(word, seen, shared);
     }
     return VIGIL_TIMED_OUT;
 }
@@ -399,7 +407,10 @@ int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
     if (timeout_ns <= 0) return recovered(word) ? try_once(word) : VIGIL_TIMED_OUT;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
-    if (spin_to_take(word)) return lock_taken(word);
+    if (spin_to_take(word)) {
+        tell(word, VIGIL_EVENT_GRANTED);
+        return lock_taken(word);
+    }
     return lock_block(&locking, word, 0, deadline_ns);
 }
 
@@ -408,6 +419,7 @@ int vigil_mutex_unlock_slowly(vigil_mutex *mutex) {
     if (error) return error;
     uint32_t *word = &mutex->word, seen = prim_load_relaxed(word);
     bool shared = segment_of(word);
+    if (shared && is_held(seen)) tell(word, VIGIL_EVENT_RELEASED);
     tsan_release(word);
     while ((seen & STATE) == LOCKED || ((seen & STATE) == CONTENDED && is_coming(seen, shared))) {
         uint32_t unlocked = may_come(seen, shared) ? seen & ~STATE : kept(seen, shared);

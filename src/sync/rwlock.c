@@ -64,6 +64,7 @@
 
 /* What somebody wants, or has: as the argument of a lock_kind, too. */
 enum share { TO_READ = READER, TO_WRITE = WRITER };
+_Static_assert(READER == HOLD_READER, "as the records of who holds it have it");
 
 /* Changing the word. */
 

@@ -42,8 +42,7 @@ static void go_joined(unsigned process, const char *name, void (*fiber)(void *))
 /* Nothing of the dead is left, once somebody has swept. */
 static void balance_shared(void) {
     struct lot *lot = lot_in(observed->segment);
-    uint32_t lives[4] = {0};
-    segment_census(observed->segment, lives);
+    segment_census(observed->segment);
     lot_sweep(lot);
     for (uint32_t i = 1; i < lot->share->slots; i++) {
         sim_check(!lot->share->claims[i], "slot %u is not given back", (unsigned)i);
@@ -660,10 +659,9 @@ static bool cond_waiter_sleeps(void *unused) {
 FIBER(kills_and_sweeps) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
-    uint32_t lives[4] = {0};
     sim_until(cond_waiter_sleeps, NULL);
     sim_kill(VICTIM);
-    segment_census(buffer->segment, lives);
+    segment_census(buffer->segment);
     lot_sweep(lot_in(buffer->segment));
     leave_segment(buffer);
 }
@@ -899,8 +897,7 @@ FIBER(victim_sharer) {
 
 /* Who only tries has all of it. */
 static void all_given_back(void) {
-    uint32_t lives[4] = {0};
-    segment_census(observed->segment, lives); /* here nobody can wait for a bucket's lock */
+    segment_census(observed->segment); /* here nobody can wait for a bucket's lock */
     lot_sweep(lot_in(observed->segment));
     int status = vigil_rwlock_write_trylock(RWLOCK);
     sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "in the end the word is %#x", RWLOCK->word);

@@ -8,6 +8,7 @@
 #include "prim_file.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -34,6 +35,21 @@ static int open_at(const char *path, int flags, unsigned mode) {
 
 void prim_file_path(char path[PRIM_PATH_BYTES], const char *name) {
     snprintf(path, PRIM_PATH_BYTES, FOLDER "/vigil-%u-%s", (unsigned)geteuid(), name);
+}
+
+int64_t prim_file_list(void (*found)(const char *name, void *data), void *data) {
+    char prefix[32];
+    size_t length = (size_t)snprintf(prefix, sizeof prefix, "vigil-%u-", (unsigned)geteuid());
+    DIR *folder = opendir(FOLDER);
+    if (!folder) return -1;
+    int64_t count = 0;
+    for (const struct dirent *file; (file = readdir(folder));) {
+        if (strncmp(file->d_name, prefix, length) != 0) continue;
+        found(file->d_name + length, data);
+        count++;
+    }
+    closedir(folder);
+    return count;
 }
 
 static void link_to(char path[PRIM_PATH_BYTES], int fd) {
@@ -216,8 +232,9 @@ void prim_file_unlock(int fd, uint64_t at) {
     errno = errno_before;
 }
 
-enum prim_lock prim_file_test(int fd, uint64_t at) {
+enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count) {
     struct flock lock = lock_on(at, F_WRLCK);
+    lock.l_len = (off_t)count;
     if (syscall(SYS_fcntl, fd, F_OFD_GETLK, &lock) != 0) return PRIM_LOCK_FAILED;
     return lock.l_type == F_UNLCK ? PRIM_LOCK_FREE : PRIM_LOCK_HELD;
 }

@@ -24,6 +24,9 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* So often a watcher looks for the dead, while nobody of its process waits, before it rests: see lot/watch.c. */
 #define PRIM_LINGER 50u
 
+/* What happens in a segment is kept for an observer until so much more has happened: vigil/observe.h. */
+#define PRIM_EVENTS 1024u
+
 /* Planted bugs exist in the simulator only: see prim/sim/prim_config.h. */
 #define BUG(name) 0
 

@@ -155,6 +155,11 @@ static struct file *named(const char *path) {
     return NULL;
 }
 
+int64_t prim_file_list(void (*found)(const char *name, void *data), void *data) {
+    for (unsigned i = 0; i < file_count; i++) found(files[i].path, data);
+    return file_count;
+}
+
 int prim_file_find(const char *path) {
     point("find a file", files, false);
     struct file *found = named(path);
@@ -318,11 +323,16 @@ void prim_file_unlock(int fd, uint64_t at) {
     }
 }
 
-enum prim_lock prim_file_test(int fd, uint64_t at) {
-    const struct description *self = description_of(fd);
+static enum prim_lock test(const struct description *self, uint64_t at) {
     struct lock *lock = lock_at(self->file, at);
     sim_point((struct sim_footprint){.place = lock}, &testing);
     return answer(&testing, lock, self);
+}
+
+enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count) {
+    enum prim_lock found = PRIM_LOCK_FREE;
+    for (uint64_t i = 0; i < count && found == PRIM_LOCK_FREE; i++) found = test(description_of(fd), at + i);
+    return found;
 }
 
 /* ---- Processes ---- */

@@ -41,6 +41,7 @@ void sim_pause(const struct sim_site *site);
 #define prim_load_relaxed(p)     SIM_LOAD(p, SIM_RELAXED, "load relaxed")
 #define prim_load_acquire(p)     SIM_LOAD(p, SIM_ACQUIRE, "load acquire")
 #define prim_load_seq_cst(p)     SIM_LOAD(p, SIM_SEQ_CST, "load seq_cst")
+#define prim_peek(p)             (*(p))
 
 #define SIM_STORE(p, v, order, text) SIM_AT(text, #p, sim_store((p), sizeof *(p), SIM_BITS(v), order, &sim_site))
 #define prim_store_relaxed(p, v)     SIM_STORE(p, v, SIM_RELAXED, "store relaxed")

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* See sound.h. */
+#include "sound.h"
+
+#include <stdlib.h>
+
+#include "line.h"
+
+bool slot_is_in(const struct lot_parts *parts, uint32_t index, uint32_t bucket) {
+    struct slot *slot = &parts->slots[index];
+    if (!prim_load_relaxed(&parts->claims[index])) return false;
+    uint64_t key = prim_load_relaxed(&slot->key);
+    return key && bucket_number_of(key, parts->bucket_bits) == bucket && undecided(prim_load_relaxed(&slot->state));
+}
+
+uint32_t bucket_census(const struct lot_parts *parts, uint32_t bucket) {
+    uint32_t count = 0;
+    for (uint32_t index = 1; index < parts->slot_count; index++) count += slot_is_in(parts, index, bucket);
+    return count;
+}
+
+uint32_t *bucket_censuses(const struct lot_parts *parts) {
+    uint32_t *counts = calloc((size_t)1 << parts->bucket_bits, sizeof *counts);
+    for (uint32_t index = 1; counts && index < parts->slot_count; index++) {
+        uint32_t bucket = bucket_number_of(prim_load_relaxed(&parts->slots[index].key), parts->bucket_bits);
+        counts[bucket] += slot_is_in(parts, index, bucket);
+    }
+    return counts;
+}
+
+/* From its head on: null, and `linked` is increased. */
+static const char *line_fault(const struct lot_parts *parts, uint32_t head, uint32_t bucket, uint32_t *linked) {
+    uint64_t key = prim_load_relaxed(&parts->slots[head].key), began_ns = 0;
+    uint32_t before = 0;
+    for (uint32_t index = head; index; index = prim_load_relaxed(&parts->slots[before].next)) {
+        if (index >= parts->slot_count) return "a link leads out of the segment";
+        if (++*linked >= parts->slot_count) return "a line has no end";
+        struct slot *slot = &parts->slots[index];
+        if (!slot_is_in(parts, index, bucket)) return "somebody hangs in a line in which he does not wait";
+        if (prim_load_relaxed(&slot->key) != key) return "a line has waiters of two places";
+        if (before && prim_load_relaxed(&slot->prev) != before) return "a link leads forward but not back";
+        if (prim_load_relaxed(&slot->began_ns) < began_ns) return "a line is out of order";
+        began_ns = prim_load_relaxed(&slot->began_ns);
+        before = index;
+    }
+    return prim_load_relaxed(&parts->slots[head].tail) == before ? NULL : "the end of a line is not its end";
+}
+
+const char *bucket_fault(const struct lot_parts *parts, uint32_t bucket, uint32_t *linked) {
+    *linked = 0;
+    const char *fault = NULL;
+    for (uint32_t head = prim_load_relaxed(&parts->buckets[bucket].line); head && !fault;
+         head = prim_load_relaxed(&parts->slots[head].next_line)) {
+        fault = head >= parts->slot_count ? "a link leads out of the segment"
+                                          : line_fault(parts, head, bucket, linked);
+        if (!fault && *linked >= parts->slot_count) fault = "the lines of a bucket have no end";
+    }
+    return fault;
+}

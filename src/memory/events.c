@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* See events.h. */
+#include "events.h"
+
+static uint64_t take_turn(uint64_t *events) {
+    uint64_t turn = prim_load_relaxed(events);
+    while (!prim_cas_acq_rel(events, &turn, turn + 1)) { /* E1 */
+    }
+    return turn;
+}
+
+static void copy(struct segment_event *to, const struct segment_event *from) {
+    to->at_ns = from->at_ns;
+    to->key = from->key;
+    to->number = from->number, to->by = from->by;
+    to->thread_id = from->thread_id, to->pid = from->pid;
+    to->count = from->count, to->place = from->place;
+    to->status = from->status;
+    to->type = from->type, to->kind = from->kind;
+    to->shared = from->shared;
+}
+
+void event_write(const struct segment *segment, struct segment_event event) {
+    struct segment_header *header = segment_header(segment);
+    event.at_ns = prim_now_ns();
+    if (event.at_ns > prim_load_relaxed(&header->record_until_ns)) return;
+    uint64_t turn = take_turn(&header->events);
+    struct segment_event *entry = segment_event(segment, turn);
+    prim_store_relaxed(&entry->turn, 0); /* E2 */
+    prim_fence_seq_cst();
+    copy(entry, &event);                        /* E3 */
+    prim_store_release(&entry->turn, turn + 1); /* E4 */
+}
+
+bool event_read(const struct segment *segment, uint64_t turn, struct segment_event *event) {
+    struct segment_event *entry = segment_event(segment, turn);
+    if (prim_load_acquire(&entry->turn) != turn + 1) return false;
+    copy(event, entry);
+    prim_fence_seq_cst();
+    return prim_load_relaxed(&entry->turn) == turn + 1;
+}

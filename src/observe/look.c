@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking: see observer.h, and vigil/observe.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lot/hold.h"
+#include "observer.h"
+
+#define READ_AGAIN 8
+
+_Static_assert((int)VIGIL_SEEN_WORD == SLOT_PLAIN && (int)VIGIL_SEEN_COND == SLOT_COND &&
+                   (int)VIGIL_SEEN_MUTEX == SLOT_MUTEX && (int)VIGIL_SEEN_SEM == SLOT_SEM &&
+                   (int)VIGIL_SEEN_RWLOCK == SLOT_RWLOCK && (int)VIGIL_SEEN_BARRIER == SLOT_BARRIER &&
+                   (int)VIGIL_SEEN_ONCE == SLOT_ONCE && (int)VIGIL_SEEN_KINDS == SLOT_HOLDS,
+               "the kinds are the slots'");
+
+const char *vigil_seen_kind_name(vigil_seen_kind kind) {
+    static const char *const names[] = {"word",    "condition", "mutex", "semaphore", "read-write lock",
+                                        "barrier", "once"};
+    return (unsigned)kind < VIGIL_SEEN_KINDS ? names[kind] : "unknown";
+}
+
+static int observe(vigil_observer **observer, struct segment *segment) {
+    vigil_observer *made = calloc(1, sizeof *made);
+    if (!made) {
+        segment_forget(segment);
+        return VIGIL_ENOMEM;
+    }
+    const struct segment_layout *at = &segment->layout;
+    made->segment = segment;
+    made->claims = (uint32_t *)(void *)(segment->base + at->claims_at);
+    made->slots = (struct slot *)(void *)(segment->base + at->slots_at);
+    made->buckets = (struct bucket *)(void *)(segment->base + at->buckets_at);
+    made->next_turn = prim_load_acquire(&segment_header(segment)->events);
+    *observer = made;
+    return VIGIL_OK;
+}
+
+int vigil_observer_open(vigil_observer **observer, const char *name) {
+    struct segment *segment = NULL;
+    int status = observer ? segment_glimpse(&segment, name) : VIGIL_ENULL;
+    return status == VIGIL_OK ? observe(observer, segment) : status;
+}
+
+int vigil_observer_open_fd(vigil_observer **observer, int fd) {
+    struct segment *segment = NULL;
+    int status = observer ? segment_glimpse_behind(&segment, fd, false) : VIGIL_ENULL;
+    return status == VIGIL_OK ? observe(observer, segment) : status;
+}
+
+int vigil_observer_close(vigil_observer *observer) {
+    if (!observer) return VIGIL_ENULL;
+    if (observer->records) prim_store_relaxed(&segment_header(observer->segment)->record_until_ns, 0);
+    segment_forget(observer->segment);
+    free(observer->seen);
+    free(observer->members);
+    free(observer->lines);
+    free(observer->waiters);
+    free(observer->holders);
+    free(observer);
+    return VIGIL_OK;
+}
+
+/* Slots. */
+
+static struct slot copy_of(struct slot *slot) {
+    return (struct slot){
+        .key = prim_load_acquire(&slot->key),
+        .owner = prim_load_relaxed(&slot->owner),
+        .argument = prim_load_relaxed(&slot->argument),
+        .began_ns = prim_load_relaxed(&slot->began_ns),
+        .state = prim_load_relaxed(&slot->state),
+        .seat = prim_load_relaxed(&slot->seat),
+        .next = prim_load_relaxed(&slot->next),
+        .prev = prim_load_relaxed(&slot->prev),
+        .tail = prim_load_relaxed(&slot->tail),
+        .next_line = prim_load_relaxed(&slot->next_line),
+        .kind = prim_load_relaxed(&slot->kind),
+        .outcome = prim_load_relaxed(&slot->outcome),
+    };
+}
+
+bool observer_read(const vigil_observer *observer, uint32_t index, struct seen_slot *seen) {
+    struct slot *slot = &observer->slots[index];
+    uint32_t *claim = &observer->claims[index];
+    for (int again = 0; again < READ_AGAIN; again++) {
+        *seen = (struct seen_slot){.index = index, .number = prim_load_acquire(claim)};
+        if (!seen->number) return false;
+        seen->slot = copy_of(slot);
+        prim_fence_seq_cst();
+        bool still = prim_load_relaxed(claim) == seen->number && prim_load_relaxed(&slot->key) == seen->slot.key &&
+                     undecided(prim_load_relaxed(&slot->state)) == undecided(seen->slot.state);
+        if (still) return true;
+    }
+    return false;
+}
+
+/* More of them may come meanwhile: those are for the next look. */
+bool observer_read_all(vigil_observer *observer) {
+    uint32_t slots = (uint32_t)observer->segment->layout.slots, count = 0;
+    for (uint32_t index = 1; index < slots; index++) count += prim_load_relaxed(&observer->claims[index]) != 0;
+    if (count > observer->seen_room) {
+        struct seen_slot *more = realloc(observer->seen, count * sizeof *more);
+        if (!more) return false;
+        observer->seen = more;
+        observer->seen_room = count;
+    }
+    observer->seen_count = 0;
+    for (uint32_t index = 1; index < slots && observer->seen_count < observer->seen_room; index++) {
+        if (observer_read(observer, index, &observer->seen[observer->seen_count])) observer->seen_count++;
+    }
+    return true;
+}
+
+bool observer_has_word(const vigil_observer *observer, uint64_t key) {
+    const vigil_buffer *buffer = &observer->segment->buffer;
+    uint64_t begin = observer->segment->layout.user_at, length = buffer_length(buffer);
+    return key >= begin && key - begin < length && length - (key - begin) >= sizeof(uint32_t);
+}
+
+/* Members. */
+
+static uint32_t look_at_members(vigil_observer *observer) {
+    struct segment *segment = observer->segment;
+    uint32_t count = 0;
+    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
+        struct segment_member *record = segment_member(segment, i);
+        uint32_t life = prim_load_acquire(&record->life);
+        if (!(life & SEGMENT_JOINED)) continue;
+        vigil_seen_member *member = &observer->members[count];
+        *member = (vigil_seen_member){.number = prim_load_relaxed(&record->number), .pid = record->pid};
+        memcpy(member->program, record->name, sizeof record->name);
+        member->alive = segment_member_alive(segment, i);
+        prim_fence_seq_cst();
+        if (prim_load_relaxed(&record->life) == life) count++; /* else it has just left */
+    }
+    return count;
+}
+
+/* Lines. */
+
+static uint64_t lock_key(const struct seen_slot *seen) {
+    return seen_holds(seen) ? seen->slot.key - 1 : seen->slot.key;
+}
+
+/* By the place; then holders, those who have been called, and those in line, by their own places. */
+static int in_order(const void *a, const void *b) {
+    const struct seen_slot *x = a, *y = b;
+    int by_key = (lock_key(x) > lock_key(y)) - (lock_key(x) < lock_key(y));
+    if (by_key) return by_key;
+    if (seen_holds(x) != seen_holds(y)) return seen_holds(x) ? -1 : 1;
+    bool x_waits = undecided(x->slot.state), y_waits = undecided(y->slot.state);
+    if (!seen_holds(x) && x_waits != y_waits) return x_waits ? 1 : -1;
+    if (x->slot.began_ns != y->slot.began_ns) return x->slot.began_ns < y->slot.began_ns ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Milliseconds that have lost what is above 32 bits of them. */
+static int64_t since(uint32_t ms, uint64_t now_ns) {
+    uint64_t now_ms = now_ns / 1000000;
+    uint32_t ago_ms = (uint32_t)now_ms - ms;
+    if (ago_ms > UINT32_MAX / 2) ago_ms = 0; /* our clock is some milliseconds behind */
+    return (int64_t)(now_ns - (uint64_t)ago_ms * 1000000);
+}
+
+static vigil_seen_waiter waiter_of(const struct seen_slot *seen, uint64_t now_ns) {
+    const struct slot *slot = &seen->slot;
+    vigil_seen_waiter waiter = {
+        .number = seen->number,
+        .thread_id = slot->seat ? 0 : (uint32_t)slot->owner,
+        .kind = (vigil_seen_kind)slot->kind,
+        .called = !undecided(slot->state),
+        .shared = slot->kind == SLOT_RWLOCK && slot->argument == HOLD_READER,
+        .permits = slot->kind == SLOT_SEM ? (uint32_t)slot->argument : 0,
+        .since_ns = slot->seat ? (int64_t)slot->began_ns : since((uint32_t)(slot->owner >> 32), now_ns),
+    };
+    if (waiter.since_ns > (int64_t)now_ns) waiter.since_ns = (int64_t)now_ns;
+    return waiter;
+}
+
+#define HELD UINT64_C(0x7fffffff)
+
+static vigil_seen_holder holder_of(const struct seen_slot *seen, uint64_t now_ns) {
+    uint32_t held = (uint32_t)(seen->slot.argument & HELD);
+    bool shared = seen->slot.outcome == SLOT_RWLOCK && held >= HOLD_READER;
+    return (vigil_seen_holder){
+        .number = seen->number,
+        .shared = shared,
+        .count = shared ? held / HOLD_READER : held,
+        .since_ns = since((uint32_t)(seen->slot.owner >> 32), now_ns),
+    };
+}
+
+/* Whom the word itself names; zero: nobody. */
+static uint32_t named_holder(const vigil_seen_line *line) {
+    uint32_t state = line->value & 3;
+    bool names = line->kind == VIGIL_SEEN_MUTEX || line->kind == VIGIL_SEEN_ONCE;
+    return names && (state == 1 || state == 2) ? line->value / SEGMENT_HOLDER : 0;
+}
+
+static bool owner_died(vigil_seen_kind kind, uint32_t value) {
+    if (kind == VIGIL_SEEN_MUTEX) return value & 8u;
+    return kind == VIGIL_SEEN_RWLOCK && value >> 31;
+}
+
+static bool make_room(vigil_observer *observer, uint32_t count) {
+    uint32_t members = observer->segment->members;
+    if (!observer->members) observer->members = calloc(members, sizeof *observer->members);
+    if (!observer->members) return false;
+    if (count <= observer->room && observer->lines) return true;
+    free(observer->lines);
+    free(observer->waiters);
+    free(observer->holders);
+    observer->room = count + 1;
+    observer->lines = calloc(observer->room, sizeof *observer->lines);
+    observer->waiters = calloc(observer->room, sizeof *observer->waiters);
+    observer->holders = calloc(observer->room, sizeof *observer->holders);
+    return observer->lines && observer->waiters && observer->holders;
+}
+
+/* From one slot on all those of the same place. How many they are. */
+static uint32_t add_line(const vigil_observer *observer, uint32_t first, vigil_seen_line *line, uint32_t *waiters,
+                         uint32_t *holders, uint64_t now_ns) {
+    uint64_t key = lock_key(&observer->seen[first]);
+    uint32_t at = first;
+    *line = (vigil_seen_line){
+        .offset = key - observer->segment->layout.user_at,
+        .value = prim_load_relaxed((uint32_t *)(void *)(observer->segment->base + key)),
+        .waiters = &observer->waiters[*waiters],
+        .holders = &observer->holders[*holders],
+    };
+    uint32_t first_waiter = *waiters, first_holder = *holders;
+    for (; at < observer->seen_count && lock_key(&observer->seen[at]) == key; at++) {
+        const struct seen_slot *seen = &observer->seen[at];
+        bool plain = line->kind == VIGIL_SEEN_WORD; /* who waits for a lock knows better what it is */
+        if (plain) line->kind = (vigil_seen_kind)(seen_holds(seen) ? seen->slot.outcome : seen->slot.kind);
+        if (!seen_holds(seen)) observer->waiters[(*waiters)++] = waiter_of(seen, now_ns);
+        else if (seen->slot.argument & HELD) observer->holders[(*holders)++] = holder_of(seen, now_ns);
+    }
+    uint32_t named = named_holder(line);
+    if (named) observer->holders[(*holders)++] = (vigil_seen_holder){.number = named, .count = 1};
+    line->owner_died = owner_died(line->kind, line->value);
+    line->waiter_count = *waiters - first_waiter;
+    line->holder_count = *holders - first_holder;
+    return at - first;
+}
+
+/* Out with what is in no line, or makes no sense. */
+static void sift(vigil_observer *observer) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < observer->seen_count; i++) {
+        const struct seen_slot *seen = &observer->seen[i];
+        bool sound = seen_holds(seen) || seen_waits(seen);
+        if (seen->slot.key && sound && observer_has_word(observer, lock_key(seen))) observer->seen[kept++] = *seen;
+    }
+    observer->seen_count = kept;
+    if (kept) qsort(observer->seen, kept, sizeof *observer->seen, in_order);
+}
+
+int vigil_observer_look(vigil_observer *observer, vigil_look *look) {
+    if (!observer || !look) return VIGIL_ENULL;
+    if (!observer_read_all(observer)) return VIGIL_ENOMEM;
+    uint32_t used = observer->seen_count, lines = 0, waiters = 0, holders = 0;
+    sift(observer);
+    if (!make_room(observer, observer->seen_count)) return VIGIL_ENOMEM;
+    uint64_t now_ns = prim_now_ns();
+    for (uint32_t at = 0; at < observer->seen_count; lines++)
+        at += add_line(observer, at, &observer->lines[lines], &waiters, &holders, now_ns);
+    const struct segment *segment = observer->segment;
+    const struct segment_header *header = segment_header(segment);
+    *look = (vigil_look){
+        .at_ns = (int64_t)now_ns,
+        .label = header->label,
+        .length = buffer_length(&segment->buffer),
+        .max_length = segment->buffer.max_length,
+        .members_most = segment->members,
+        .waiters_most = (uint32_t)segment->layout.slots - 1,
+        .places_used = used,
+        .member_count = look_at_members(observer),
+        .line_count = lines,
+        .members = observer->members,
+        .lines = observer->lines,
+    };
+    return VIGIL_OK;
+}

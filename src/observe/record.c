@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* Recording: see memory/events.h, and vigil/observe.h. */
+#include "observer.h"
+
+_Static_assert(PRIM_EVENTS <= VIGIL_EVENTS_KEPT, "there is room for no more");
+
+/* An event that has not appeared for so long never will: who was to write it is dead, or stopped. */
+#define GIVE_UP_NS UINT64_C(100000000)
+
+int vigil_observer_record(vigil_observer *observer) {
+    if (!observer) return VIGIL_ENULL;
+    struct segment_header *header = segment_header(observer->segment);
+    if (!observer->records) observer->next_turn = prim_load_acquire(&header->events);
+    observer->records = true;
+    prim_store_relaxed(&header->record_until_ns, prim_now_ns() + EVENTS_RECORDED_NS);
+    return VIGIL_OK;
+}
+
+/* Whether it is to be waited for, at the end of what there is. */
+static bool may_come(vigil_observer *observer) {
+    uint64_t now_ns = prim_now_ns();
+    if (!observer->missing_since_ns) observer->missing_since_ns = now_ns;
+    return now_ns - observer->missing_since_ns < GIVE_UP_NS;
+}
+
+static vigil_event event_of(const vigil_observer *observer, const struct segment_event *entry) {
+    uint64_t user_at = observer->segment->layout.user_at;
+    return (vigil_event){
+        .at_ns = (int64_t)entry->at_ns,
+        .type = (vigil_event_type)entry->type,
+        .kind = (vigil_seen_kind)entry->kind,
+        .offset = entry->key >= user_at ? entry->key - user_at : 0,
+        .number = entry->number,
+        .pid = entry->pid,
+        .thread_id = entry->thread_id,
+        .by = entry->by,
+        .count = entry->count,
+        .place = entry->place,
+        .shared = entry->shared,
+        .status = entry->status == SLOT_CALLED || entry->status == SLOT_BESIDE ? VIGIL_OK : (int)entry->status,
+    };
+}
+
+int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, size_t most, uint64_t *lost) {
+    if (!observer || (!events && most)) return VIGIL_ENULL;
+    struct segment_event entry;
+    uint64_t end = prim_load_acquire(&segment_header(observer->segment)->events), missed = 0;
+    size_t count = 0;
+    while (observer->next_turn != end && count < most) {
+        if (end - observer->next_turn > PRIM_EVENTS) { /* they have been written over */
+            missed += end - PRIM_EVENTS - observer->next_turn;
+            observer->next_turn = end - PRIM_EVENTS;
+        }
+        bool there = event_read(observer->segment, observer->next_turn, &entry);
+        if (!there && may_come(observer)) break;
+        bool sound = there && entry.type < VIGIL_EVENT_TYPES && entry.kind < VIGIL_SEEN_KINDS;
+        if (sound) events[count++] = event_of(observer, &entry);
+        else missed++;
+        observer->next_turn++;
+        observer->missing_since_ns = 0;
+    }
+    if (lost) *lost += missed;
+    return (int64_t)count;
+}

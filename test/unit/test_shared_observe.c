@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking at a segment from outside, checking and mending it, and recording what happens there. */
+#include "support.h"
+
+#include "child.h"
+#include "mates.h"
+
+#include "lot/shared.h"
+#include "vigil/mutex.h"
+#include "vigil/observe.h"
+#include "vigil/rwlock.h"
+#include "vigil/sem.h"
+
+/* In the segment. */
+#define WORD   0u
+#define MUTEX  64u
+#define RWLOCK 128u
+#define SEM    192u
+
+static vigil_observer *observer;
+static vigil_look seen;
+
+static int observe(void **state) {
+    set_up(state);
+    return vigil_observer_open_fd(&observer, fds[0]) != VIGIL_OK;
+}
+
+static int stop_observing(void **state) {
+    assert_int_equal(vigil_observer_close(observer), VIGIL_OK);
+    return tear_down(state);
+}
+#undef TEST
+#define TEST(function) cmocka_unit_test_setup_teardown(function, observe, stop_observing)
+
+static void look(void) {
+    assert_int_equal(vigil_observer_look(observer, &seen), VIGIL_OK);
+}
+
+/* The line at that offset; null: nobody holds or waits. */
+static const vigil_seen_line *line_at(uint32_t offset) {
+    look();
+    for (uint32_t i = 0; i < seen.line_count; i++) {
+        if (seen.lines[i].offset == offset) return &seen.lines[i];
+    }
+    return NULL;
+}
+
+static uint32_t waiting_at(uint32_t offset) {
+    const vigil_seen_line *line = line_at(offset);
+    return line ? line->waiter_count : 0;
+}
+
+static pid_t pid_of(uint32_t number) {
+    for (uint32_t i = 0; i < seen.member_count; i++) {
+        if (seen.members[i].number == number) return (pid_t)seen.members[i].pid;
+    }
+    return -1;
+}
+
+/* Acts. */
+
+static int64_t lock_mutex(const struct order *order) {
+    return vigil_mutex_lock(at(order->where));
+}
+
+static int64_t unlock_mutex(const struct order *order) {
+    return vigil_mutex_unlock(at(order->where));
+}
+
+static int64_t lock_to_read(const struct order *order) {
+    return vigil_rwlock_read_lock(at(order->where));
+}
+
+static int64_t unlock_to_read(const struct order *order) {
+    return vigil_rwlock_read_unlock(at(order->where));
+}
+
+static int64_t lock_to_write(const struct order *order) {
+    return vigil_rwlock_write_lock(at(order->where));
+}
+
+static int64_t unlock_to_write(const struct order *order) {
+    return vigil_rwlock_write_unlock(at(order->where));
+}
+
+static int64_t acquire(const struct order *order) {
+    return vigil_sem_acquire(at(order->where), (uint32_t)order->number);
+}
+
+static int64_t release(const struct order *order) {
+    return vigil_sem_release(at(order->where), (uint32_t)order->number);
+}
+
+static int64_t lock_and_unlock_often(const struct order *order) {
+    for (int64_t i = 0; i < order->number; i++) {
+        int status = vigil_mutex_lock(at(MUTEX));
+        if (status != VIGIL_OK || vigil_mutex_unlock(at(MUTEX)) != VIGIL_OK) return -1;
+        if (vigil_rwlock_read_lock(at(RWLOCK)) != VIGIL_OK || vigil_rwlock_read_unlock(at(RWLOCK)) != VIGIL_OK) return -1;
+        if (vigil_rwlock_write_lock(at(RWLOCK)) != VIGIL_OK || vigil_rwlock_write_unlock(at(RWLOCK)) != VIGIL_OK)
+            return -1;
+    }
+    return VIGIL_OK;
+}
+
+/* Opening. */
+
+static void what_cannot_be_observed(void **state) {
+    (void)state;
+    vigil_observer *none = NULL;
+    vigil_look nothing_seen;
+    assert_int_equal(vigil_observer_open(NULL, "x"), VIGIL_ENULL);
+    assert_int_equal(vigil_observer_open(&none, NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_observer_open(&none, "a/b"), VIGIL_ENAME);
+    assert_int_equal(vigil_observer_open(&none, "no-such-segment-here"), VIGIL_ENOTFOUND);
+    assert_int_equal(vigil_observer_open_fd(&none, -1), VIGIL_EINVAL);
+    int null = open("/dev/null", O_RDWR);
+    assert_int_equal(vigil_observer_open_fd(&none, null), VIGIL_EFOREIGN);
+    close(null);
+    assert_null(none);
+    assert_int_equal(vigil_observer_close(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_observer_look(NULL, &nothing_seen), VIGIL_ENULL);
+    assert_int_equal(vigil_observer_look(observer, NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_observer_check(NULL, NULL, NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_observer_record(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_observer_events(NULL, NULL, 0, NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_segment_mend(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_segment_list(NULL, NULL), VIGIL_ENULL);
+}
+
+static void count_name(const char *name, void *data) {
+    const char **wanted = data;
+    if (wanted[0] && strcmp(name, wanted[0]) == 0) wanted[0] = NULL;
+}
+
+static void names_and_labels(void **state) {
+    (void)state;
+    char name[64];
+    snprintf(name, sizeof name, "observed-%d", (int)getpid());
+    vigil_buffer *buffer = NULL;
+    vigil_segment_options options = {.label = "thirty-one characters, no more."};
+    assert_int_equal(vigil_segment_create(&buffer, name, &options), VIGIL_OK);
+    assert_string_equal(vigil_segment_label(buffer), options.label);
+    assert_string_equal(vigil_segment_label(buffers[0]), "");
+    assert_string_equal(vigil_segment_label(NULL), "");
+    vigil_observer *by_name = NULL;
+    assert_int_equal(vigil_observer_open(&by_name, name), VIGIL_OK);
+    assert_int_equal(vigil_observer_look(by_name, &seen), VIGIL_OK);
+    assert_string_equal(seen.label, options.label);
+    assert_int_equal(vigil_observer_close(by_name), VIGIL_OK);
+    const char *wanted = name;
+    assert_true(vigil_segment_list(count_name, &wanted) >= 1);
+    assert_null(wanted);
+    assert_int_equal(vigil_buffer_destroy(buffer), 0);
+    assert_int_equal(vigil_segment_unlink(name), VIGIL_OK);
+    const char *bad[] = {"thirty-two characters are too many", "a\nline", "\x7f", "\xc3\xa4"};
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        options.label = bad[i];
+        assert_int_equal(vigil_segment_create_anonymous(&buffer, &options), VIGIL_EINVAL);
+    }
+}
+
+/* Members. */
+
+static void members_are_seen(void **state) {
+    (void)state;
+    mates_start(2);
+    look();
+    assert_int_equal(seen.member_count, 3);
+    assert_int_equal(seen.members[0].pid, getpid());
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(seen.members[i + 1].pid, mates[i].pid);
+        assert_true(seen.members[i + 1].alive && seen.members[i + 1].number != seen.members[0].number);
+        assert_memory_equal(seen.members[i + 1].program, "unit_shared_ob", 14);
+    }
+    mate_kill(&mates[0]); /* nobody waits, so nobody looks for the dead */
+    look();
+    assert_int_equal(seen.member_count, 3);
+    assert_false(seen.members[1].alive);
+    assert_true(seen.members[2].alive);
+    assert_int_equal(vigil_segment_mend(buffers[0]), 1);
+    look();
+    assert_int_equal(seen.member_count, 2);
+}
+
+/* An observer is nobody: who opens the segment as the only one finds it as if it were new. */
+static void an_observer_is_no_member(void **state) {
+    (void)state;
+    assert_int_equal(vigil_sem_tryacquire(&(vigil_sem)VIGIL_SEM_INIT(1), 1), VIGIL_OK);
+    mates_start(1);
+    assert_int_equal(mate_does(&mates[0], lock_to_write, RWLOCK), VIGIL_OK);
+    assert_int_equal(vigil_buffer_destroy(buffers[0]), 0);
+    mate_kill(&mates[0]);
+    assert_int_equal(line_at(RWLOCK)->holder_count, 1);
+    assert_int_equal(vigil_segment_open_fd(&buffers[0], fds[0]), VIGIL_OK);
+    assert_null(line_at(RWLOCK));
+    assert_int_equal(vigil_rwlock_write_trylock(at(RWLOCK)), VIGIL_OWNER_DIED);
+}
+
+/* Lines. */
+
+static void a_line_in_order(void **state) {
+    (void)state;
+    mates_start(4);
+    int64_t before_ns = vigil_now_ns();
+    mate_tell(&mates[0], wait_32, WORD);
+    AWAIT(waiting_at(WORD) == 1);
+    assert_int_equal(mate_does(&mates[1], wait_async, WORD), VIGIL_PENDING);
+    mate_tell(&mates[2], wait_32, WORD);
+    AWAIT(waiting_at(WORD) == 3);
+    assert_int_equal(mate_does(&mates[3], wait_async, WORD), VIGIL_PENDING);
+    const vigil_seen_line *line = line_at(WORD);
+    assert_int_equal(line->waiter_count, 4);
+    assert_int_equal(line->holder_count, 0);
+    assert_int_equal(line->kind, VIGIL_SEEN_WORD);
+    assert_string_equal(vigil_seen_kind_name(line->kind), "word");
+    for (int i = 0; i < 4; i++) {
+        const vigil_seen_waiter *waiter = &line->waiters[i];
+        assert_int_equal(pid_of(waiter->number), mates[i].pid);
+        assert_int_equal(waiter->thread_id, i % 2 ? 0 : mates[i].pid); /* its only thread */
+        assert_false(waiter->called);
+        assert_true(waiter->since_ns >= before_ns - 20000000 && waiter->since_ns <= seen.at_ns);
+    }
+    assert_int_equal(seen.places_used, 4);
+    assert_int_equal(vigil_notify(at(WORD), VIGIL_ALL), 4);
+    for (int i = 0; i < 4; i++) assert_hears(&mates[i], VIGIL_OK);
+    AWAIT(!line_at(WORD));
+}
+
+static void who_is_called_and_does_not_come(void **state) {
+    (void)state;
+    mates_start(2);
+    assert_int_equal(mate_does(&mates[0], wait_async, WORD), VIGIL_PENDING);
+    mate_stop(&mates[0]);
+    assert_int_equal(vigil_notify(at(WORD), 1), 1);
+    const vigil_seen_line *line = line_at(WORD);
+    assert_int_equal(line->waiter_count, 1);
+    assert_true(line->waiters[0].called);
+    mate_continue(&mates[0]);
+    assert_hears(&mates[0], VIGIL_OK);
+}
+
+static void locks_and_their_holders(void **state) {
+    (void)state;
+    mates_start(3);
+    *(vigil_sem *)at(SEM) = (vigil_sem)VIGIL_SEM_LEASED(5);
+    assert_int_equal(mate_does(&mates[0], lock_mutex, MUTEX), VIGIL_OK);
+    assert_null(line_at(MUTEX)); /* only the program knows what that word is */
+    assert_int_equal(mate_does(&mates[0], lock_to_write, RWLOCK), VIGIL_OK);
+    assert_int_equal(mate_does_with(&mates[0], acquire, SEM, 4), VIGIL_OK);
+    int64_t now_ns = vigil_now_ns();
+    mate_tell(&mates[1], lock_mutex, MUTEX);
+    mate_tell(&mates[2], lock_to_read, RWLOCK);
+    AWAIT(waiting_at(MUTEX) == 1 && waiting_at(RWLOCK) == 1);
+
+    const vigil_seen_line *line = line_at(MUTEX);
+    assert_int_equal(line->kind, VIGIL_SEEN_MUTEX);
+    assert_int_equal(line->holder_count, 1);
+    assert_int_equal(pid_of(line->holders[0].number), mates[0].pid);
+    assert_int_equal(line->holders[0].since_ns, 0);
+    line = line_at(RWLOCK);
+    assert_int_equal(line->kind, VIGIL_SEEN_RWLOCK);
+    assert_int_equal(line->holder_count, 1);
+    assert_int_equal(pid_of(line->holders[0].number), mates[0].pid);
+    assert_false(line->holders[0].shared);
+    assert_true(line->holders[0].since_ns <= now_ns && line->holders[0].since_ns > now_ns - INT64_C(20000000000));
+    assert_true(line->waiters[0].shared);
+    line = line_at(SEM);
+    assert_int_equal(line->kind, VIGIL_SEEN_SEM);
+    assert_int_equal(line->holders[0].count, 4);
+    assert_int_equal(line->waiter_count, 0);
+
+    mate_kill(&mates[0]); /* who wait are told, and hold it now */
+    assert_hears(&mates[1], VIGIL_OWNER_DIED);
+    assert_hears(&mates[2], VIGIL_OWNER_DIED);
+    line = line_at(RWLOCK);
+    assert_true(line->owner_died);
+    assert_true(line->holders[0].shared);
+    assert_int_equal(mate_does(&mates[1], unlock_mutex, MUTEX), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[2], unlock_to_read, RWLOCK), VIGIL_OK);
+    look();
+    assert_int_equal(seen.line_count, 0);
+}
+
+/* Checking. */
+
+static struct {
+    uint32_t counts[VIGIL_FINDINGS];
+    char last[200];
+} found;
+
+static void note_finding(vigil_finding finding, const char *sentence, void *data) {
+    (void)data;
+    found.counts[finding]++;
+    snprintf(found.last, sizeof found.last, "%s", sentence);
+}
+
+static int64_t check(void) {
+    memset(&found, 0, sizeof found);
+    return vigil_observer_check(observer, note_finding, NULL);
+}
+
+/* However busy it is in there, nothing is taken for damage; and nobody is kept from anything. */
+static void nothing_is_wrong_while_all_goes_well(void **state) {
+    (void)state;
+    mates_start(3);
+    for (int i = 0; i < 3; i++) {
+        mate_order(&mates[i], &(struct order){.act = lock_and_unlock_often, .number = 3000});
+    }
+    int looks = 0;
+    do {
+        int64_t findings = check();
+        if (findings) print_error("%s\n", found.last);
+        assert_int_equal(findings, 0);
+        look();
+        looks++;
+    } while (mate_silent(&mates[0]) || looks < 20);
+    for (int i = 0; i < 3; i++) assert_hears(&mates[i], VIGIL_OK);
+}
+
+static void the_dead_are_found(void **state) {
+    (void)state;
+    mates_start(1);
+    mate_tell(&mates[0], wait_32, WORD);
+    AWAIT(waiting_at(WORD) == 1);
+    mate_kill(&mates[0]);
+    assert_int_equal(check(), 1); /* as a member; his place is a member's */
+    assert_int_equal(found.counts[VIGIL_FINDING_DEAD], 1);
+    assert_non_null(strstr(found.last, "has died"));
+    assert_int_equal(vigil_segment_mend(buffers[0]), 2);
+    assert_int_equal(check(), 0);
+    assert_null(line_at(WORD));
+}
+
+static struct slot *slot_at(uint32_t offset, uint32_t nth) {
+    struct lot *lot = lot_in(buffers[0]->segment);
+    uint64_t key = (uint64_t)(uintptr_t)at(offset) - lot->base;
+    for (uint32_t i = 1; i < lot->share->slots; i++) {
+        if (lot->share->claims[i] && lot->slots[i].key == key && !nth--) return &lot->slots[i];
+    }
+    return NULL;
+}
+
+/* Somebody writes over the links of a line: it is found, and mended, and those who wait there are served in order. */
+static void damaged_links(void **state) {
+    (void)state;
+    enum damage { NEXT, PREV, TAIL, FAR_AWAY, DAMAGES };
+    for (enum damage damage = 0; damage < DAMAGES; damage++) {
+        mates_start(3);
+        for (uint32_t i = 0; i < 3; i++) {
+            mate_tell(&mates[i], wait_32, WORD);
+            AWAIT(waiting_at(WORD) == i + 1);
+        }
+        struct slot *head = slot_at(WORD, 0);
+        while (prim_load_relaxed(&head->prev)) head = &lot_in(buffers[0]->segment)->slots[head->prev];
+        if (damage == NEXT) head->next = 0;
+        else if (damage == PREV) lot_in(buffers[0]->segment)->slots[head->next].prev = 0;
+        else if (damage == TAIL) head->tail = 1;
+        else head->next = 123456789;
+        assert_true(check() >= 1);
+        assert_int_equal(found.counts[VIGIL_FINDING_BROKEN], check());
+        assert_true(vigil_segment_mend(buffers[0]) >= 1);
+        assert_int_equal(check(), 0);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(vigil_notify(at(WORD), 1), 1);
+            assert_hears(&mates[i], VIGIL_OK);
+        }
+        mates_dismiss();
+    }
+}
+
+static void a_stopped_process_in_a_bucket(void **state) {
+    (void)state;
+    struct lot *lot = lot_in(buffers[0]->segment);
+    lot->buckets[0].word = 1u | lot->number << 4; /* as if it were us */
+    assert_int_equal(check(), 1);
+    assert_int_equal(found.counts[VIGIL_FINDING_STUCK], 1);
+    lot->buckets[0].word = 1u | 12345u << 4; /* of nobody's */
+    assert_int_equal(check(), 1);
+    assert_int_equal(found.counts[VIGIL_FINDING_DEAD], 1);
+    assert_int_equal(vigil_segment_mend(buffers[0]) >= 0, true);
+    assert_int_equal(check(), 0);
+}
+
+/* Whatever is written there, looking and mending end, and afterwards all is well. */
+static void garbage(void **state) {
+    (void)state;
+    struct lot *lot = lot_in(buffers[0]->segment);
+    uint64_t random = 88172645463325252u;
+    for (int round = 0; round < 300; round++) {
+        for (int i = 0; i < 40; i++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            struct slot *slot = &lot->slots[random % 64];
+            uint32_t *claim = &lot->share->claims[random % 64], small = (uint32_t)(random >> 40) % 300;
+            switch (random >> 8 & 15) {
+            case 0: *claim = small; break;
+            case 1: *claim = lot->number; break;
+            case 2: slot->key = random; break;
+            case 3: slot->key = buffers[0]->segment->layout.user_at + small; break;
+            case 4: slot->kind = small % 12; break;
+            case 5: slot->state = small; break;
+            case 6: slot->state = SLOT_WAITING; break;
+            case 7: slot->next = small % 70; break;
+            case 8: slot->prev = (uint32_t)random; break;
+            case 9: slot->next_line = small % 70; break;
+            case 10: slot->outcome = small % 12; break;
+            case 11: lot->buckets[random % 256].line = small % 70; break;
+            case 12: lot->buckets[random % 256].word = (small % 4) | small << 4; break;
+            case 13: slot->tail = small % 70; break;
+            case 14: slot->seat = small % 3; break;
+            case 15: slot->argument = random; break;
+            }
+        }
+        look();
+        if (round % 50 == 0) check();
+        if (round % 10) continue;
+        for (uint32_t i = 1; i < lot->share->slots; i++) {
+            if (lot->share->claims[i] == lot->number) lot->share->claims[i] = 0; /* nobody of ours waits, we know */
+        }
+        assert_true(vigil_segment_mend(buffers[0]) >= 0);
+        int64_t findings = check();
+        if (findings) print_error("round %d: %s\n", round, found.last);
+        assert_int_equal(findings, 0);
+    }
+    assert_int_equal(vigil_rwlock_write_trylock(at(RWLOCK)) >= 0, true);
+}
+
+/* Recording. */
+
+static vigil_event events[2 * VIGIL_EVENTS_KEPT];
+static size_t event_count;
+
+static const vigil_event *event_of(vigil_event_type type, uint32_t offset) {
+    int64_t more = vigil_observer_events(observer, events + event_count, COUNT_OF(events) - event_count, NULL);
+    assert_true(more >= 0);
+    event_count += (size_t)more;
+    for (size_t i = 0; i < event_count; i++) {
+        if (events[i].type == type && events[i].offset == offset) return &events[i];
+    }
+    return NULL;
+}
+
+static void begin_to_record(void) {
+    event_count = 0;
+    assert_int_equal(vigil_observer_record(observer), VIGIL_OK);
+}
+
+static void what_happens_is_recorded(void **state) {
+    (void)state;
+    begin_to_record();
+    mates_start(3);
+    look();
+    uint32_t numbers[3];
+    for (int i = 0; i < 3; i++) numbers[i] = seen.members[i + 1].number;
+    assert_int_equal(event_of(VIGIL_EVENT_JOINED, 0)->pid, mates[0].pid);
+
+    assert_int_equal(mate_does(&mates[0], lock_to_write, RWLOCK), VIGIL_OK);
+    mate_tell(&mates[1], lock_to_write, RWLOCK);
+    AWAIT(waiting_at(RWLOCK) == 1);
+    assert_int_equal(event_of(VIGIL_EVENT_GRANTED, RWLOCK)->number, numbers[0]);
+    assert_null(event_of(VIGIL_EVENT_RELEASED, RWLOCK));
+    const vigil_event *event = event_of(VIGIL_EVENT_WAITS, RWLOCK);
+    assert_int_equal(event->number, numbers[1]);
+    assert_int_equal(event->thread_id, mates[1].pid);
+    assert_int_equal(event->kind, VIGIL_SEEN_RWLOCK);
+    assert_int_equal(mate_does(&mates[0], unlock_to_write, RWLOCK), VIGIL_OK);
+    assert_hears(&mates[1], VIGIL_OK);
+    event = event_of(VIGIL_EVENT_CALLED, RWLOCK);
+    assert_int_equal(event->number, numbers[1]);
+    assert_int_equal(event->by, numbers[0]);
+    assert_int_equal(event->status, VIGIL_OK);
+    assert_int_equal(event->place, event_of(VIGIL_EVENT_WAITS, RWLOCK)->place);
+    assert_int_equal(event_of(VIGIL_EVENT_RELEASED, RWLOCK)->number, numbers[0]);
+
+    mate_order(&mates[2], &(struct order){.act = wait_async, .where = WORD, .number = 1000000});
+    assert_hears(&mates[2], VIGIL_PENDING);
+    assert_hears(&mates[2], VIGIL_TIMED_OUT);
+    event = event_of(VIGIL_EVENT_GAVE_UP, WORD);
+    assert_int_equal(event->number, numbers[2]);
+    assert_int_equal(event->thread_id, 0);
+
+    mate_tell(&mates[2], lock_to_write, RWLOCK);
+    AWAIT(waiting_at(RWLOCK) == 1);
+    mate_kill(&mates[1]);
+    assert_hears(&mates[2], VIGIL_OWNER_DIED);
+    event = event_of(VIGIL_EVENT_DIED, 0);
+    assert_int_equal(event->number, numbers[1]);
+    assert_int_equal(event->by, numbers[2]);
+    for (size_t i = 1; i < event_count; i++) assert_true(events[i].at_ns >= events[0].at_ns);
+    assert_int_equal(mate_does(&mates[2], unlock_to_write, RWLOCK), VIGIL_OK);
+    mate_dismiss(&mates[2]);
+    assert_int_equal(event_of(VIGIL_EVENT_LEFT, 0)->number, numbers[2]);
+}
+
+static void too_much_to_keep(void **state) {
+    (void)state;
+    mates_start(1);
+    *(vigil_sem *)at(SEM) = (vigil_sem)VIGIL_SEM_LEASED(1);
+    begin_to_record();
+    uint64_t lost = 0;
+    for (int i = 0; i < VIGIL_EVENTS_KEPT; i++) { /* two events each */
+        assert_int_equal(vigil_sem_acquire(at(SEM), 1), VIGIL_OK);
+        assert_int_equal(vigil_sem_release(at(SEM), 1), VIGIL_OK);
+    }
+    assert_int_equal(vigil_observer_events(observer, events, COUNT_OF(events), &lost), VIGIL_EVENTS_KEPT);
+    assert_int_equal(lost, VIGIL_EVENTS_KEPT);
+    assert_int_equal(events[0].type, VIGIL_EVENT_GRANTED);
+    assert_int_equal(vigil_observer_events(observer, events, COUNT_OF(events), &lost), 0);
+    assert_int_equal(mate_does_with(&mates[0], acquire, SEM, 1), VIGIL_OK);
+    assert_int_equal(mate_does_with(&mates[0], release, SEM, 1), VIGIL_OK);
+    assert_int_equal(vigil_observer_events(observer, events, 1, &lost), 1);
+    assert_int_equal(vigil_observer_events(observer, events, 1, &lost), 1);
+    assert_int_equal(events[0].type, VIGIL_EVENT_RELEASED);
+    assert_int_equal(vigil_observer_events(observer, events, 1, &lost), 0);
+}
+
+/* An observer that has stopped recording, or was killed, is forgotten. */
+static void nobody_records(void **state) {
+    (void)state;
+    struct segment_header *header = segment_header(buffers[0]->segment);
+    begin_to_record();
+    assert_true(header->record_until_ns > 0);
+    header->record_until_ns = 1; /* long ago */
+    uint64_t before = header->events;
+    assert_int_equal(vigil_rwlock_write_lock(at(RWLOCK)), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_write_unlock(at(RWLOCK)), VIGIL_OK);
+    assert_int_equal(header->events, before);
+    vigil_observer *other;
+    assert_int_equal(vigil_observer_open_fd(&other, fds[0]), VIGIL_OK);
+    assert_int_equal(vigil_observer_record(other), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_write_lock(at(RWLOCK)), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_write_unlock(at(RWLOCK)), VIGIL_OK);
+    assert_int_equal(header->events, before + 2);
+    assert_int_equal(vigil_observer_close(other), VIGIL_OK);
+    assert_int_equal(header->record_until_ns, 0);
+}
+
+/* One who writes an event down and is killed in the middle of it holds nobody up. */
+static void an_event_that_never_comes(void **state) {
+    (void)state;
+    struct segment_header *header = segment_header(buffers[0]->segment);
+    begin_to_record();
+    header->events++;
+    assert_int_equal(vigil_rwlock_write_lock(at(RWLOCK)), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_write_unlock(at(RWLOCK)), VIGIL_OK);
+    uint64_t lost = 0;
+    assert_int_equal(vigil_observer_events(observer, events, 10, &lost), 0);
+    AWAIT(vigil_observer_events(observer, events, 10, &lost) == 2);
+    assert_int_equal(lost, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(what_cannot_be_observed),
+        TEST(names_and_labels),
+        TEST(members_are_seen),
+        TEST(an_observer_is_no_member),
+        TEST(a_line_in_order),
+        TEST(who_is_called_and_does_not_come),
+        TEST(locks_and_their_holders),
+        TEST(nothing_is_wrong_while_all_goes_well),
+        TEST(the_dead_are_found),
+        TEST(damaged_links),
+        TEST(a_stopped_process_in_a_bucket),
+        TEST(garbage),
+        TEST(what_happens_is_recorded),
+        TEST(too_much_to_keep),
+        TEST(nobody_records),
+        TEST(an_event_that_never_comes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
