@@ -68,6 +68,7 @@ static void tell_of(const struct lot *lot, int type, const uint32_t *word, enum 
 }
 
 static void tell_of_change(const struct lot *lot, const uint32_t *word, struct hold hold) {
+    if (hold.given == hold.taken) return; /* only the word is another one */
     tell_of(lot, VIGIL_EVENT_RELEASED, word, hold.kind, hold.given);
     tell_of(lot, VIGIL_EVENT_GRANTED, word, hold.kind, hold.taken);
 }

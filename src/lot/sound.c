@@ -47,13 +47,12 @@ static const char *line_fault(const struct lot_parts *parts, uint32_t head, uint
 }
 
 const char *bucket_fault(const struct lot_parts *parts, uint32_t bucket, uint32_t *linked) {
-    *linked = 0;
-    const char *fault = NULL;
-    for (uint32_t head = prim_load_relaxed(&parts->buckets[bucket].line); head && !fault;
-         head = prim_load_relaxed(&parts->slots[head].next_line)) {
-        fault = head >= parts->slot_count ? "a link leads out of the segment"
-                                          : line_fault(parts, head, bucket, linked);
-        if (!fault && *linked >= parts->slot_count) fault = "the lines of a bucket have no end";
+    uint32_t head = prim_load_relaxed(&parts->buckets[bucket].line);
+    for (*linked = 0; head; head = prim_load_relaxed(&parts->slots[head].next_line)) {
+        if (head >= parts->slot_count) return "a link leads out of the segment";
+        const char *fault = line_fault(parts, head, bucket, linked);
+        if (fault) return fault;
+        if (*linked >= parts->slot_count) return "the lines of a bucket have no end";
     }
-    return fault;
+    return NULL;
 }

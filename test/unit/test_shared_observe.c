@@ -401,9 +401,9 @@ static void garbage(void **state) {
             case 6: slot->state = SLOT_WAITING; break;
             case 7: slot->next = small % 70; break;
             case 8: slot->prev = (uint32_t)random; break;
-            case 9: slot->next_line = small % 70; break;
+            case 9: slot->next_line = small % 3 ? small % 70 : (uint32_t)random; break;
             case 10: slot->outcome = small % 12; break;
-            case 11: lot->buckets[random % 256].line = small % 70; break;
+            case 11: lot->buckets[random % 256].line = small % 3 ? small % 70 : (uint32_t)random; break;
             case 12: lot->buckets[random % 256].word = (small % 4) | small << 4; break;
             case 13: slot->tail = small % 70; break;
             case 14: slot->seat = small % 3; break;
