@@ -9,17 +9,17 @@ RELEASE = build/release
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) -j $(JOBS) $(2) -- --no-print-directory -s
 quietly = mkdir -p build/log; { $(1); } >build/log/make.log 2>&1 || { cat build/log/make.log; exit 1; }
 
-.PHONY: all demo test bench soak install clean help
+.PHONY: all demo test bench soak install uninstall deb amalgamate clean help
 
 all:
 	@tools/need.sh build
-	@$(call build,release,--target vigil vigil_static)
-	@echo "Built $(RELEASE)/libvigil.so and libvigil.a. Next: make demo, make test, make help."
+	@$(call build,release,--target installable)
+	@echo "Built $(RELEASE)/libvigil.so, libvigil.a and bin/vigil. Next: make demo, make test, make help."
 
 demo:
 	@tools/need.sh build
-	@$(call quietly,$(call build,release,--target demo))
-	@$(RELEASE)/example/demo
+	@$(call quietly,$(call build,release,--target vigil_command vigil_demo))
+	@$(RELEASE)/bin/vigil demo --svg build/demo.svg
 
 test:
 	@tools/need.sh test
@@ -28,26 +28,43 @@ test:
 bench:
 	@tools/need.sh bench
 	@$(call quietly,$(call build,bench))
-	@build/bench/bench/bench --json build/bench.json --svg build/bench.svg
+	@build/bench/bin/vigil bench --json build/bench.json --svg build/bench.svg
 
 soak:
 	@tools/need.sh test
 	@JOBS=$(JOBS) tools/soak.sh
 
-install: all
+install:
+	@tools/need.sh build
+	@$(call build,release,--target installable)
 	@DESTDIR=$(DESTDIR) cmake --install $(RELEASE) --prefix $(PREFIX)
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || echo "If programs don't find libvigil.so.0.1, run ldconfig as root."
+
+uninstall:
+	@DESTDIR=$(DESTDIR) tools/uninstall.sh $(RELEASE)/install_manifest.txt
+
+deb:
+	@tools/need.sh deb
+	@$(call quietly,JOBS=$(JOBS) tools/deb.sh build/deb)
+	@ls build/deb/*.deb
+
+amalgamate:
+	@tools/need.sh build
+	@tools/amalgamate.sh build/amalgamation
+	@echo "Wrote build/amalgamation/vigil.h and vigil.c. Next: cc program.c vigil.c -pthread"
 
 clean:
 	rm -rf build
 
 help:
-	@echo "make            build the library, static and shared, into $(RELEASE)"
-	@echo "make demo       threads and event loops contend for one mutex: watch, and look at build/demo.svg"
+	@echo "make            build the library, static and shared, and the vigil command, into $(RELEASE)"
+	@echo "make demo       threads, event loops and two processes at one mutex: watch, and look at build/demo.svg"
 	@echo "make test       everything: compilers, sanitizers, simulator, aarch64, musl, fuzzing (minutes)"
 	@echo "make bench      measure against the peers; writes build/bench.json and build/bench.svg"
 	@echo "make soak       long random simulation, stress and fuzzing; SOAK_MINUTES=10"
-	@echo "make install    into PREFIX=$(PREFIX), below DESTDIR if that is set"
+	@echo "make install    into PREFIX=$(PREFIX), below DESTDIR if that is set; make uninstall takes it away again"
+	@echo "make deb        Debian packages, into build/deb"
+	@echo "make amalgamate the library as two files, vigil.h and vigil.c, into build/amalgamation"
 	@echo "make clean      remove build/"
 	@echo
 	@echo "What a command needs and this machine lacks is installed through apt-get first, and named before."

@@ -10,14 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "usage: bench [--json FILE] [--svg FILE] [--only ROW,...] [--rounds N] [--quick]\n"
-    "\n"
-    "  --json FILE     write the figures as JSON\n"
-    "  --svg FILE      measure and draw how cost grows with the number of waiters\n"
-    "  --only ROW,...  these rows only\n"
-    "  --rounds N      at most N rounds of each row\n"
-    "  --quick         a hundredth of the work, once: to see that it runs; the figures mean nothing\n";
+static const char usage[] = "usage: vigil bench [--json FILE] [--svg FILE] [--only ROW,...] [--rounds N] [--quick]\n"
+                            "\n"
+                            "vigil bench --help tells more.\n";
 
 static struct {
     const char *json, *svg, *only;
@@ -32,8 +27,8 @@ bool is_quick(void) {
 static bool is_there[CONTESTANTS_MAX]; /* by contestant */
 
 _Noreturn static void refuse(const char *problem, const char *what) {
-    fprintf(stderr, "bench: %s%s\n\n%s", problem, what, usage);
-    exit(2);
+    fprintf(stderr, "vigil bench: %s%s; see vigil bench --help\n", problem, what);
+    exit(64);
 }
 
 static bool list_contains(const char *list, const char *name) {
@@ -50,9 +45,9 @@ static void check_only(void) {
     must(list != NULL);
     for (char *name = strtok_r(list, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest)) {
         if (row_find(name) == NULL) {
-            fprintf(stderr, "The rows are:\n");
+            fprintf(stderr, "vigil bench: there is no row %s, but these:\n", name);
             for (size_t i = 0; i < row_count; i++) fprintf(stderr, "  %-27s %s\n", rows[i].name, rows[i].what);
-            refuse("no such row: ", name);
+            exit(64);
         }
     }
     free(list);
@@ -61,8 +56,20 @@ static void check_only(void) {
 static unsigned parse_rounds(const char *text) {
     char *end;
     unsigned long rounds = strtoul(text, &end, 10);
-    if (*end != '\0' || rounds < 1 || rounds > ROUNDS_MAX) refuse("--rounds is a number from 1 to 64, not ", text);
+    if (*end != '\0' || rounds < 1 || rounds > ROUNDS_MAX) refuse("--rounds takes a number from 1 to 64, not ", text);
     return (unsigned)rounds;
+}
+
+/* Better now than after some minutes. Nothing is left behind, should we be interrupted meanwhile. */
+static void check_writable(const char *path) {
+    bool was_there = access(path, F_OK) == 0;
+    FILE *file = fopen(path, "a");
+    if (file == NULL) {
+        fprintf(stderr, "vigil bench: cannot write %s: %s\n", path, strerror(errno));
+        exit(3);
+    }
+    fclose(file);
+    if (!was_there) remove(path);
 }
 
 static void parse_options(char **argument) {
@@ -78,15 +85,17 @@ static void parse_options(char **argument) {
             continue;
         }
         const char *value = argument[1];
-        if (value == NULL) refuse("unknown option, or one without its value: ", name);
+        if (value == NULL) refuse("there is no such option, or its value is missing: ", name);
         if (strcmp(name, "--json") == 0) options.json = value;
         else if (strcmp(name, "--svg") == 0) options.svg = value;
         else if (strcmp(name, "--only") == 0) options.only = value;
         else if (strcmp(name, "--rounds") == 0) options.rounds = parse_rounds(value);
-        else refuse("unknown option: ", name);
+        else refuse("there is no option ", name);
         argument++;
     }
     if (options.only != NULL) check_only();
+    if (options.json != NULL) check_writable(options.json);
+    if (options.svg != NULL) check_writable(options.svg);
 }
 
 static bool is_wanted(const struct job *job) {
@@ -202,7 +211,7 @@ static void close_contestants(void) {
 
 static bool written(bool success, const char *path) {
     if (success) printf("Written: %s\n", path);
-    else fprintf(stderr, "bench: cannot write %s: %s\n", path, strerror(errno));
+    else fprintf(stderr, "vigil bench: cannot write %s: %s\n", path, strerror(errno));
     return success;
 }
 
@@ -230,5 +239,5 @@ int main(int argc, char **argv) {
     bool success = true;
     if (options.json != NULL) success &= written(report_json(options.json), options.json);
     if (options.svg != NULL) success &= written(chart_svg(options.svg), options.svg);
-    return success ? 0 : 1;
+    return success ? 0 : 3;
 }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { FIGURES_MAX = 3, ROUNDS_MAX = 64, SKILLS_MAX = 8, CONTESTANTS_MAX = 24 };
+enum { FIGURES_MAX = 3, ROUNDS_MAX = 64, SKILLS_MAX = 9, CONTESTANTS_MAX = 24 };
 
 struct job {
     const char *name;
@@ -45,7 +45,7 @@ extern const size_t contestant_count;
 extern const char *const contestants_missing;
 
 /* plan.c: what is measured, reported and aimed at. Each part is a table of its own. */
-enum part { WAITING, LOCKS, PROCESSES, PARTS };
+enum part { WAITING, LOCKS, PROCESSES, COMMANDS, PARTS };
 
 struct row {
     enum part part;

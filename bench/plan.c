@@ -9,7 +9,7 @@
  * running all callbacks. "lines": the same with a line for each. "cancel": a tenth of n in random order.
  * "mutex_contest": n threads; "mutex_waits": the same with a clock around each lock; "mutex_mixed": n and a loop.
  * "shared_...": the same between processes. "owner_death": n holders are killed, one after the other; it is not
- * repeated, as the worst of all is wanted.
+ * repeated, as the worst of all is wanted. "cli_...": n commands run by the vigil command.
  */
 const struct job jobs[] = {
     {"notify_nobody", 2000000, 15, {"notify_nobody"}},
@@ -56,6 +56,8 @@ const struct job jobs[] = {
     {"shared_pingpong_async", 5000, 15, {"shared_pingpong_async"}},
     {"shared_pingpong_async_run", 5000, 15, {"shared_pingpong_async_run"}},
     {"owner_death", 200, 1, {"owner_death_recovery", "owner_death_worst"}},
+    {"cli_lock_overhead", 100, 15, {"cli_lock_overhead"}},
+    {"cli_handoff", 1000, 3, {"cli_handoff", "cli_handoff_out_of_turn"}},
 };
 const size_t job_count = sizeof jobs / sizeof *jobs;
 
@@ -100,6 +102,9 @@ const struct row rows[] = {
     {PROCESSES, "shared_pingpong_async_run", "ns", "the same with vigil_agent_run for a loop", false},
     {PROCESSES, "owner_death_recovery", "ms", "SIGKILL of the holder until the next one has the lock, of 200", false},
     {PROCESSES, "owner_death_worst", "ms", "the longest of these", false},
+    {COMMANDS, "cli_lock_overhead", "us", "vigil lock x true, from start to end", false},
+    {COMMANDS, "cli_handoff", "us", "1,000 commands sh -c 'echo n >>file' that queue for a lock, for each", false},
+    {COMMANDS, "cli_handoff_out_of_turn", "count", "of these, not run in the order in which they came", false},
 };
 const size_t row_count = sizeof rows / sizeof *rows;
 
@@ -146,6 +151,9 @@ const struct target targets[] = {
     {"shared_pingpong_async", false, 1.3, "eventfd+epoll", NULL, "at most 1.3x eventfd+epoll"},
     {"owner_death_recovery", false, 50, NULL, NULL, "at most 50 ms"},
     {"owner_death_worst", false, 250, NULL, NULL, "at most 250 ms"},
+    {"cli_lock_overhead", false, 1.3, "flock", NULL, "at most 1.3x flock"},
+    {"cli_handoff", false, 1, "flock", NULL, "ahead of flock"},
+    {"cli_handoff_out_of_turn", false, 0, NULL, NULL, "none"},
 };
 const size_t target_count = sizeof targets / sizeof *targets;
 

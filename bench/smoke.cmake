@@ -1,10 +1,24 @@
 # SPDX-License-Identifier: MIT
-# Every row of the benchmark runs, and what it writes can be read. How fast anything is does not matter here.
+# vigil bench: every row runs, and what it writes can be read. How fast anything is does not matter here.
 
 cmake_minimum_required(VERSION 3.22)
 
+# refuses(STATUS ARGUMENT...): it says what is wrong, writes nothing else, and ends with that exit status.
+function(refuses status)
+    execute_process(COMMAND ${VIGIL} bench ${ARGN} RESULT_VARIABLE got OUTPUT_VARIABLE out ERROR_VARIABLE said)
+    if(NOT got STREQUAL status OR out OR NOT said MATCHES "^vigil bench: ")
+        message(FATAL_ERROR "vigil bench ${ARGN}: exit status ${got}, printed '${out}', said '${said}'")
+    endif()
+endfunction()
+refuses(64 --no-such-option)
+refuses(64 --json)
+refuses(64 --rounds 0)
+refuses(64 --only no_such_row)
+refuses(3 --only notify_nobody --quick --json ${OUT}/no/such/folder/bench.json)
+
 file(MAKE_DIRECTORY ${OUT})
-execute_process(COMMAND ${BENCH} --quick --json ${OUT}/bench.json --svg ${OUT}/bench.svg COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${VIGIL} bench --quick --json ${OUT}/bench.json --svg ${OUT}/bench.svg
+    COMMAND_ERROR_IS_FATAL ANY)
 
 file(READ ${OUT}/bench.json json)
 string(JSON count LENGTH "${json}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# need.sh build|test|bench - see to it that the programs and libraries for this are there.
+# need.sh build|test|bench|deb - see to it that the programs and libraries for this are there.
 #
 # What is missing is named and installed through apt-get, as root or by sudo. When nothing is missing, nothing is
 # done and no privilege is needed. When it cannot be installed: what is required ends the command with the list of
@@ -30,6 +30,7 @@ look() {
     need required gcc "the compiler" has gcc
     need required libc6-dev "the C library's headers" has_header stdio.h
     need required cmake "the build" has cmake
+    need optional libncurses-dev "vigil top" has_header curses.h
     case $target in
     test)
         need required g++ "checks that the headers are C++ as well" has g++
@@ -46,6 +47,14 @@ look() {
         need optional libevent-dev "the libevent adapter's tests" has_header event2/event.h
         need optional systemtap-sdt-dev "the tracing probes and their test" has_header sys/sdt.h
         need optional musl-tools "the tests with musl" has musl-gcc
+        need optional dpkg-dev "the test of the Debian packages" has dpkg-gencontrol
+        need optional tmux "a terminal for the tests of vigil top and vigil demo" has tmux
+        need optional mandoc "checks the manual pages" has mandoc
+        need optional zsh "the test of its completions" has zsh
+        need optional fish "the test of its completions" has fish
+        ;;
+    deb)
+        need required dpkg-dev "makes the packages' descriptions" has dpkg-gencontrol
         ;;
     bench)
         need optional g++ "a peer: C++20 atomic wait" has g++

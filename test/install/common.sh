@@ -14,3 +14,9 @@ fail() {
     echo "$*" >&2
     exit 1
 }
+# finds_demo VIGIL: the program vigil-demo is there and, run by that command, knows its own options.
+finds_demo() {
+    local status=0
+    "$1" demo --nonsense >/dev/null 2>&1 || status=$?
+    [ $status = 64 ]
+}

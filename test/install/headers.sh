@@ -1,13 +1,30 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Each header compiles by itself, twice in a row, as C11 and as C++17, and leaves the caller's macros alone.
+# Each header compiles by itself, twice in a row, as every C and C++ there is since C11 and C++11, by gcc and clang, and
+# leaves the caller's macros alone.
 . "$(dirname "$0")/common.sh"
+
+# check COMPILER OPTION...: if there is that compiler.
+check() {
+    command -v "$1" >/dev/null || return 0
+    # shellcheck disable=SC2086
+    "$@" $warnings -I"$stage/include" -fsyntax-only "$scratch/unit.c"
+}
+
 for header in "$stage"/include/vigil/*.h; do
     name=vigil/$(basename "$header")
     printf '#define X 1\n#include <%s>\n#include <%s>\nint unit_is_not_empty = X;\n' "$name" "$name" >"$scratch/unit.c"
-    for checked in "" -DVIGIL_CHECK; do
-        "$CC" -std=c11 $warnings $checked -I"$stage/include" -fsyntax-only "$scratch/unit.c"
-        "$CXX" -std=c++17 $warnings $checked -I"$stage/include" -fsyntax-only -x c++ "$scratch/unit.c"
+    for standard in c11 c17; do
+        check "$CC" -std=$standard
+        check clang -std=$standard
+    done
+    for standard in c++11 c++17 c++20; do
+        check "$CXX" -x c++ -std=$standard
+        check clang++ -x c++ -std=$standard
+    done
+    for changed in -DVIGIL_CHECK -DVIGIL_NO_INLINE; do
+        check "$CC" -std=c11 $changed
+        check "$CXX" -x c++ -std=c++17 $changed
     done
     echo "$name"
 done

@@ -25,11 +25,13 @@ static const char style[] =
     ".bar{fill:none;stroke-width:12}.waiting{stroke:#d0d7de;stroke-width:4}"
     ".thread{stroke:#bf8700}.loop{stroke:#0969da}text.thread{fill:#9a6700;stroke:none}text.loop{fill:#0969da;stroke:"
     "none}"
-    ".late{stroke:#cf222e}.cancelled{stroke:#8250df}.mark{fill:none;stroke-width:2}.tick{stroke:#1a7f37;stroke-width:3}"
+    ".late{stroke:#cf222e}.cancelled{stroke:#8250df}.mark{fill:none;stroke-width:2}.dead{stroke:#24292f;stroke-width:3}"
+    ".kill{stroke:#cf222e;stroke-dasharray:3 3}text.kill{fill:#cf222e;stroke:none}.tick{stroke:#1a7f37;stroke-width:3}"
     "@media(prefers-color-scheme:dark){"
     "text{fill:#e6edf3}.paper{fill:#0d1117}.faint{fill:#8b949e}.grid{stroke:#30363d}.waiting{stroke:#484f58}"
     ".thread{stroke:#d29922}.loop{stroke:#58a6ff}text.thread{fill:#d29922}text.loop{fill:#58a6ff}"
-    ".late{stroke:#f85149}.cancelled{stroke:#bc8cff}.tick{stroke:#3fb950}}"
+    ".late{stroke:#f85149}.cancelled{stroke:#bc8cff}.dead{stroke:#e6edf3}.kill{stroke:#f85149}text.kill{fill:#f85149}"
+    ".tick{stroke:#3fb950}}"
     "</style>\n";
 
 /* The part of an act that is shown, and where. */
@@ -61,9 +63,10 @@ static void draw_stretches(const struct window *window, const struct record *rec
     }
 }
 
-/* Where it ended otherwise: a cross, or a ring. */
+/* Where it ended otherwise: a cross, a bigger one, or a ring. */
 static void add_mark(FILE *out, enum ending ending, double x, double y) {
-    if (ending == TIMED_OUT) fprintf(out, "M%.1f %.1fl7 7m0-7l-7 7", x - 3.5, y - 3.5);
+    if (ending == KILLED) fprintf(out, "M%.1f %.1fl12 12m0-12l-12 12", x - 6, y - 6);
+    else if (ending == TIMED_OUT) fprintf(out, "M%.1f %.1fl7 7m0-7l-7 7", x - 3.5, y - 3.5);
     else fprintf(out, "M%.1f %.1fa3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0", x - 3.5, y);
 }
 
@@ -81,6 +84,9 @@ static void draw_lane(const struct window *window, int contestant, double y) {
     FILE *out = window->out;
     fprintf(out, "<text class=\"%s\" x=\"%d\" y=\"%.0f\">%s</text>\n", kind, MARGIN, y + 4.5,
             contestant_names[contestant]);
+    if (window->act->two_processes)
+        fprintf(out, "<text class=\"faint\" font-size=\"10\" x=\"6\" y=\"%.1f\">%s</text>\n", y + 3.5,
+                is_in_second(window->act, contestant) ? "P2" : "P1");
     fprintf(out, "<path class=\"bar waiting\" d=\"M%d %.0f", LANE_LEFT, y);
     draw_stretches(window, record, false, y);
     fprintf(out, "\"/><path class=\"bar %s\" d=\"M%d %.0f", kind, LANE_LEFT, y);
@@ -94,6 +100,10 @@ static void draw_lane(const struct window *window, int contestant, double y) {
     draw_marks(window, record, TIMED_OUT, y);
     fprintf(out, "\"/><path class=\"mark cancelled\" d=\"M%d %.0f", LANE_LEFT, y);
     draw_marks(window, record, CANCELLED, y);
+    if (is_in_second(window->act, contestant)) {
+        fprintf(out, "\"/><path class=\"mark dead\" d=\"");
+        add_mark(out, KILLED, x_of(window, window->act->killed_ns), y);
+    }
     fprintf(out, "\"/>\n<text class=\"faint\" x=\"%d\" y=\"%.0f\" text-anchor=\"end\">%s</text>\n", WIDTH - MARGIN,
             y + 4.5, grouped(record->endings[GRANTED]));
 }
@@ -127,6 +137,23 @@ static int64_t liveliest_part(const struct act *act) {
     return act->began_ns + (int64_t)liveliest * act->shown_ns;
 }
 
+static void draw_note(FILE *out, const char *class, double x, double y, const char *text) {
+    fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", class, x, y + 4.5, text);
+}
+
+/* The lanes of the second process are empty from there on: there is room to say what happened. */
+static void draw_death(const struct window *window, double top) {
+    const struct act *act = window->act;
+    double x = x_of(window, act->killed_ns), bottom = top + CONTESTANTS * LANE_HEIGHT;
+    char heir[64];
+    snprintf(heir, sizeof heir, "%s is next, %.1f ms later, and is told", contestant_names[act->heir],
+             (double)(act->heir_ns - act->killed_ns) / 1e6);
+    fprintf(window->out, "<path class=\"kill\" d=\"M%.1f %.0fV%.0f\"/>\n", x, top - 4, bottom + 2);
+    draw_note(window->out, "kill", x + 16, bottom - 2.5 * LANE_HEIGHT, "P2 is killed, with the lock held.");
+    draw_note(window->out, "faint", x + 16, bottom - 1.5 * LANE_HEIGHT, heir);
+    draw_note(window->out, "faint", x + 16, bottom - 0.5 * LANE_HEIGHT, "that the owner died. The line goes on.");
+}
+
 static void draw_panel(FILE *out, const struct act *act, int number) {
     double top = PANELS_TOP + number * PANEL_HEIGHT, lanes = top + PANEL_HEAD;
     int64_t from_ns = liveliest_part(act);
@@ -138,7 +165,8 @@ static void draw_panel(FILE *out, const struct act *act, int number) {
     fprintf(out, "<text class=\"faint\" x=\"%d\" y=\"%.0f\" text-anchor=\"end\">served</text>\n", WIDTH - MARGIN,
             top + 16);
     draw_axis(&window, lanes - 4, lanes + CONTESTANTS * LANE_HEIGHT + 2);
-    for (int i = 0; i < CONTESTANTS; i++) draw_lane(&window, i, lanes + (i + 0.5) * LANE_HEIGHT);
+    if (act->heir_ns) draw_death(&window, lanes);
+    for (int i = 0; i < CONTESTANTS; i++) draw_lane(&window, in_lane(act, i), lanes + (i + 0.5) * LANE_HEIGHT);
 }
 
 static void draw_legend(FILE *out) {
@@ -153,8 +181,11 @@ static void draw_legend(FILE *out) {
     fprintf(out, "\"/><text x=\"268\" y=\"%.1f\">timed out</text><path class=\"mark cancelled\" d=\"", y + 4.5);
     add_mark(out, CANCELLED, 348, y);
     fprintf(out, "\"/><text x=\"360\" y=\"%.1f\">cancelled</text>", y + 4.5);
+    fprintf(out, "<path class=\"mark dead\" d=\"");
+    add_mark(out, KILLED, 442, y);
+    fprintf(out, "\"/><text x=\"456\" y=\"%.1f\">killed</text>", y + 4.5);
     fprintf(out,
-            "<path class=\"bar tick\" d=\"M440 %.0fh16\"/><text x=\"464\" y=\"%.1f\">the loop's clock ticks</text>\n",
+            "<path class=\"bar tick\" d=\"M512 %.0fh16\"/><text x=\"536\" y=\"%.1f\">the loop's clock ticks</text>\n",
             y, y + 4.5);
 }
 

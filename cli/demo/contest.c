@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* The contestants. Each comes to the lock again and again until the act is over, and writes each visit in its book. */
-#define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "demo.h"
 
-#define TICK_NS (10 * MILLISECOND)
-#define BUSY_NS (MILLISECOND) /* so long each tick keeps the loop from everything else */
+#define TICK_NS   (10 * MILLISECOND)
+#define BUSY_NS   (MILLISECOND) /* so long each tick keeps the loop from everything else */
+#define GO_HOME_S 30            /* so long after the end of an act nobody can still be waiting */
 
 const char *const contestant_names[CONTESTANTS] = {"thread A", "thread B", "thread C", "thread D", "loop 1", "loop 2"};
 
 struct contestant {
     int number;
     struct record *record;
+    struct showing *showing;
     pthread_t thread;
     uint64_t random;
-
-    /* For others to look at. */
-    uint32_t asking; /* 2 * visit + 1 from before the call until after its answer, an even number otherwise */
-    uint32_t holding, endings[ENDINGS], ticks;
 
     /* A loop's. */
     vigil_agent *agent;
@@ -32,24 +30,28 @@ struct contestant {
 };
 
 static struct act *act;
+static struct stage *stage;
 static struct contestant contestants[CONTESTANTS];
-static vigil_mutex mutex;
+static bool in_second; /* this is the second process */
 static uint32_t never; /* a word that nobody notifies: to wait for it is a timer */
-
-/* Under the lock, and plain on purpose: with two in there at a time these go wrong. */
-static struct contestant *owner;
-static uint64_t counter;
 
 static void count(uint32_t *number) {
     __atomic_fetch_add(number, 1, __ATOMIC_RELAXED);
 }
 
 static void expect(bool right) {
-    if (!right) count(&act->failures);
+    if (!right) count(&stage->failures);
+}
+
+/* Of a death somebody is still to be told. In the second process it never is: that goes on until it is killed. */
+static bool news_to_come(void) {
+    return act->two_processes && !__atomic_load_n(&act->heir_ns, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(&act->lost, __ATOMIC_ACQUIRE);
 }
 
 static bool over(const struct contestant *me) {
-    return vigil_now_ns() >= act->began_ns + act->duration_ns || me->record->count == me->record->capacity;
+    int64_t late_ns = vigil_now_ns() - (act->began_ns + act->duration_ns);
+    return (late_ns >= 0 && !news_to_come()) || late_ns >= NO_NEWS_NS || me->record->count == me->record->capacity;
 }
 
 /* Chance. */
@@ -82,36 +84,41 @@ static struct visit *visit_of(struct contestant *me) {
 }
 
 static void begin_visit(struct contestant *me) {
-    visit_of(me)->called_ns = vigil_now_ns();
-    __atomic_store_n(&me->asking, 2 * me->record->count + 1, __ATOMIC_SEQ_CST);
+    struct visit *visit = visit_of(me);
+    int64_t deadline_ns = choose_deadline(me), now_ns = vigil_now_ns();
+    visit->leaves_ns = deadline_ns == VIGIL_FOREVER ? INT64_MAX : now_ns + deadline_ns;
+    visit->called_ns = now_ns;
+    __atomic_store_n(&me->showing->asking, 2 * me->record->count + 1, __ATOMIC_SEQ_CST);
 }
 
-static void end_visit(struct contestant *me, enum ending ending, int64_t leaves_ns) {
+static void end_visit(struct contestant *me, enum ending ending) {
     struct visit *visit = visit_of(me);
     visit->ended_ns = vigil_now_ns();
-    visit->leaves_ns = ending == GRANTED ? visit->ended_ns : leaves_ns;
+    if (ending == GRANTED) visit->leaves_ns = visit->ended_ns;
     visit->ending = ending;
     visit->endings++;
-    __atomic_store_n(&me->asking, 2 * me->record->count + 2, __ATOMIC_SEQ_CST);
-    count(&me->endings[ending]);
+    __atomic_store_n(&me->showing->asking, 2 * me->record->count + 2, __ATOMIC_SEQ_CST);
+    count(&me->showing->endings[ending]);
     if (ending != GRANTED) me->record->count++;
 }
 
 /*
  * Who can say when a thread that sleeps has come to stand in line? If those who are asking are the same before and
- * after a look at the line, and just as many stand in it, then it is all of them.
+ * after a look at the line, and just as many stand in it, then it is all of them. Places of the dead would be counted
+ * with them, and who knows when the last of those is gone? When nobody at all is in line. Only the holder looks.
  */
 static void look_at_the_line(void) {
     uint32_t before[CONTESTANTS];
     int64_t asking = 0;
     for (int i = 0; i < CONTESTANTS; i++) {
-        before[i] = __atomic_load_n(&contestants[i].asking, __ATOMIC_SEQ_CST);
+        before[i] = __atomic_load_n(&stage->showing[i].asking, __ATOMIC_SEQ_CST);
         asking += before[i] & 1;
     }
-    if (vigil_waiters(&mutex) != asking) return;
-    int64_t now_ns = vigil_now_ns();
+    int64_t in_line = vigil_waiters(&stage->mutex), now_ns = vigil_now_ns();
+    if (in_line == 0) stage->dead_in_line = false;
+    if (in_line != asking || stage->dead_in_line) return;
     for (int i = 0; i < CONTESTANTS; i++) {
-        if (__atomic_load_n(&contestants[i].asking, __ATOMIC_SEQ_CST) != before[i]) return;
+        if (__atomic_load_n(&stage->showing[i].asking, __ATOMIC_SEQ_CST) != before[i]) return;
     }
     for (int i = 0; i < CONTESTANTS; i++) {
         if (!(before[i] & 1)) continue;
@@ -120,22 +127,48 @@ static void look_at_the_line(void) {
     }
 }
 
-static void enter(struct contestant *me) {
-    if (owner) count(&act->intrusions);
-    owner = me;
-    counter++;
-    __atomic_store_n(&me->holding, 1, __ATOMIC_RELAXED);
+/* The second process was killed with the lock held. What is left of it is put in order, for all. */
+static void take_over(struct contestant *me) {
+    expect(stage->owner && is_in_second(act, (int)stage->owner - 1) && !in_second);
+    stage->owner = 0;
+    visit_of(me)->owner_died = true;
+    expect(vigil_mutex_consistent(&stage->mutex) == VIGIL_OK);
+    act->heir = me->number;
+    __atomic_store_n(&act->heir_ns, visit_of(me)->ended_ns, __ATOMIC_RELEASE);
+}
+
+/* `status` is the answer that granted it the lock. */
+static void enter(struct contestant *me, int status) {
+    end_visit(me, GRANTED);
+    if (status == VIGIL_OWNER_DIED) take_over(me);
+    if (stage->owner) count(&stage->intrusions);
+    stage->owner = (uint32_t)me->number + 1;
+    stage->counter++;
+    __atomic_store_n(&me->showing->holding, 1, __ATOMIC_RELAXED);
     look_at_the_line();
 }
 
 static void leave(struct contestant *me) {
     look_at_the_line();
-    __atomic_store_n(&me->holding, 0, __ATOMIC_RELAXED);
-    if (owner != me) count(&act->intrusions);
-    owner = NULL;
+    __atomic_store_n(&me->showing->holding, 0, __ATOMIC_RELAXED);
+    if (stage->owner != (uint32_t)me->number + 1) count(&stage->intrusions);
+    stage->owner = 0;
     visit_of(me)->released_ns = vigil_now_ns();
     me->record->count++;
-    expect(vigil_mutex_unlock(&mutex) == VIGIL_OK);
+    expect(vigil_mutex_unlock(&stage->mutex) == VIGIL_OK);
+}
+
+/* Whoever of the second process has the lock in the second half keeps it: second.c waits for that. */
+static bool keeps_it(struct contestant *me) {
+    if (!in_second || vigil_now_ns() < act->began_ns + act->duration_ns / 2) return false;
+    stage->dead_in_line = true;
+    __atomic_store_n(&stage->doomed, (uint32_t)me->number + 1, __ATOMIC_SEQ_CST);
+    vigil_notify(&stage->doomed, VIGIL_ALL);
+    return true;
+}
+
+static bool is_grant(int status) {
+    return status == VIGIL_OK || status == VIGIL_OWNER_DIED;
 }
 
 /* Threads. */
@@ -144,7 +177,7 @@ static void work(int64_t duration_ns) {
     for (int64_t until_ns = vigil_now_ns() + duration_ns; vigil_now_ns() < until_ns;) vigil_atomics_pause();
 }
 
-static void rest(int64_t duration_ns) {
+void rest(int64_t duration_ns) {
     if (duration_ns == 0) return;
     struct timespec duration = {duration_ns / SECOND, duration_ns % SECOND};
     nanosleep(&duration, NULL);
@@ -154,16 +187,16 @@ static void *thread_main(void *argument) {
     struct contestant *me = argument;
     while (!over(me)) {
         begin_visit(me);
-        int status = vigil_mutex_lock_for(&mutex, choose_deadline(me));
-        if (status == VIGIL_OK) {
-            end_visit(me, GRANTED, 0);
-            enter(me);
+        int status = vigil_mutex_lock_for(&stage->mutex, me->deadline_ns);
+        if (is_grant(status)) {
+            enter(me, status);
+            while (keeps_it(me)) pause();
             if (act->slow) rest(about(me, act->hold_ns));
             else work(about(me, act->hold_ns));
             leave(me);
         } else {
             expect(status == VIGIL_TIMED_OUT);
-            end_visit(me, TIMED_OUT, visit_of(me)->called_ns + me->deadline_ns);
+            end_visit(me, TIMED_OUT);
         }
         rest(time_to_think(me));
     }
@@ -198,10 +231,11 @@ static void on_answer(vigil_op *op, int status) {
     struct contestant *me = op->data;
     me->waiting = false;
     vigil_cancel(&me->change_of_mind);
-    if (status == VIGIL_OK) {
-        end_visit(me, GRANTED, 0);
-        enter(me);
-        if (act->slow) {
+    if (is_grant(status)) {
+        enter(me, status);
+        if (keeps_it(me)) {
+            vigil_agent_ref(me->agent); /* the loop goes on, for as long as it may */
+        } else if (act->slow) {
             later(me, about(me, act->hold_ns), release);
         } else {
             work(about(me, act->hold_ns));
@@ -209,18 +243,18 @@ static void on_answer(vigil_op *op, int status) {
         }
     } else {
         expect(status == VIGIL_TIMED_OUT);
-        end_visit(me, TIMED_OUT, visit_of(me)->called_ns + me->deadline_ns);
+        end_visit(me, TIMED_OUT);
         later(me, time_to_think(me), ask);
     }
 }
 
 static void on_change_of_mind(vigil_op *op, int status) {
     struct contestant *me = op->data;
-    int64_t now_ns = vigil_now_ns();
+    visit_of(me)->leaves_ns = vigil_now_ns();
     expect(status == VIGIL_TIMED_OUT);
     expect(vigil_cancel(&me->request.op) == VIGIL_OK);
     me->waiting = false;
-    end_visit(me, CANCELLED, now_ns);
+    end_visit(me, CANCELLED);
     later(me, time_to_think(me), ask);
 }
 
@@ -229,7 +263,7 @@ static void ask(vigil_agent *agent, void *argument) {
     if ((me->gone = over(me))) return;
     begin_visit(me);
     me->waiting = true;
-    int status = vigil_mutex_lock_async(agent, &me->request, &mutex, choose_deadline(me), on_answer);
+    int status = vigil_mutex_lock_async(agent, &me->request, &stage->mutex, me->deadline_ns, on_answer);
     if (status != VIGIL_PENDING) {
         on_answer(&me->request.op, status);
         return;
@@ -249,7 +283,7 @@ static void on_tick(vigil_op *op, int status) {
     work(BUSY_NS);
     record->ticks[record->tick_count++] =
         (struct tick){now_ns, now_ns - me->next_tick_ns, vigil_now_ns() - now_ns, me->waiting};
-    count(&me->ticks);
+    count(&me->showing->ticks);
     if (!me->gone && record->tick_count < record->tick_capacity) start_clock(me);
 }
 
@@ -274,45 +308,72 @@ static void *loop_main(void *argument) {
 
 /* The act. */
 
-static void *room_for(uint32_t number, size_t size) {
-    void *room = calloc(number, size);
-    if (!room) abort();
-    return room;
+static void prepare(int number) {
+    struct record *record = &act->records[number];
+    record->capacity = book_capacity(act);
+    record->tick_capacity = number == TICKING ? (uint32_t)(act->duration_ns / TICK_NS) * 2 + 1000 : 0;
+    record->ticks = calloc(record->tick_capacity + 1, sizeof *record->ticks);
+    if (!record->ticks) abort();
+    contestants[number] = (struct contestant){.number = number, .record = record, .random = (uint64_t)number + 1};
 }
 
-void contest_begin(struct act *next) {
-    act = next;
-    mutex = act->mutex;
-    counter = 0;
-    act->began_ns = vigil_now_ns();
+/* Those of this process. */
+static void start_contestants(void) {
+    stage = act->stage;
     for (int i = 0; i < CONTESTANTS; i++) {
-        struct record *record = &act->records[i];
-        record->capacity = (uint32_t)(act->duration_ns / act->hold_ns) * 2 + 1000;
-        record->visits = room_for(record->capacity + 1, sizeof *record->visits);
-        record->tick_capacity = (uint32_t)(act->duration_ns / TICK_NS) * 2 + 1000;
-        record->ticks = room_for(record->tick_capacity, sizeof *record->ticks);
-        contestants[i] = (struct contestant){.number = i, .record = record, .random = (uint64_t)i + 1};
-    }
-    for (int i = 0; i < CONTESTANTS; i++) {
+        if (is_in_second(act, i) != in_second) continue;
+        contestants[i].showing = &stage->showing[i];
         if (pthread_create(&contestants[i].thread, NULL, is_loop(i) ? loop_main : thread_main, &contestants[i]))
             abort();
     }
 }
 
+static void play_in_second(void) {
+    in_second = true;
+    start_contestants();
+    for (;;) pause();
+}
+
+void contest_begin(struct act *next) {
+    act = next;
+    stage_open(act);
+    for (int i = 0; i < CONTESTANTS; i++) prepare(i);
+    act->began_ns = vigil_now_ns();
+    if (act->two_processes) second_begin(act, play_in_second);
+    start_contestants();
+}
+
+static void wait_for_end(const struct contestant *one) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += GO_HOME_S;
+    if (pthread_timedjoin_np(one->thread, NULL, &until) == 0) return;
+    printf("\nWRONG: %s still waits, %d s after the end\n", contestant_names[one->number], GO_HOME_S);
+    exit(1);
+}
+
 void contest_end(void) {
-    for (int i = 0; i < CONTESTANTS; i++) pthread_join(contestants[i].thread, NULL);
-    act->counted = counter;
+    for (int i = 0; i < CONTESTANTS; i++) {
+        if (!is_in_second(act, i)) wait_for_end(&contestants[i]);
+    }
+    if (act->two_processes) second_end();
+    act->counted = stage->counter;
+    act->intrusions = stage->intrusions;
+    act->failures = stage->failures;
+    stage_close(act);
+    stage = act->stage;
 }
 
 void contest_glimpse(int number, struct glimpse *glimpse) {
-    struct contestant *one = &contestants[number];
+    struct showing *one = &stage->showing[number];
     uint32_t asking = __atomic_load_n(&one->asking, __ATOMIC_SEQ_CST);
     glimpse->waiting = asking & 1;
     glimpse->holding = __atomic_load_n(&one->holding, __ATOMIC_RELAXED);
-    glimpse->called_ns = glimpse->waiting ? one->record->visits[asking / 2].called_ns : 0;
+    glimpse->dead = is_in_second(act, number) && __atomic_load_n(&act->killed_ns, __ATOMIC_ACQUIRE);
+    glimpse->called_ns = glimpse->waiting ? act->records[number].visits[asking / 2].called_ns : 0;
     for (int i = 0; i < ENDINGS; i++) glimpse->endings[i] = __atomic_load_n(&one->endings[i], __ATOMIC_RELAXED);
 }
 
 uint32_t contest_ticks(void) {
-    return __atomic_load_n(&contestants[TICKING].ticks, __ATOMIC_RELAXED);
+    return __atomic_load_n(&stage->showing[TICKING].ticks, __ATOMIC_RELAXED);
 }

@@ -90,11 +90,31 @@ static void check_turn(struct act *act, const struct grant *grant, int64_t free_
     else act->out_of_turn++;
 }
 
-static void check_turns(struct act *act) {
+/* Whether it held the lock when its process was killed. */
+static bool died_with_it(const struct act *act, const struct grant *grant) {
+    return is_in_second(act, grant->contestant) && grant->visit->released_ns == act->killed_ns;
+}
+
+/* Who comes after somebody who died with the lock is told so, and nobody else. */
+static void check_succession(struct act *act, const struct grant *grant, const struct grant *before) {
+    act->overlaps += before && grant->visit->ended_ns < before->visit->released_ns;
+    act->misinformed += grant->visit->owner_died != (before && died_with_it(act, before));
+    act->after_death += act->killed_ns && grant->visit->ended_ns > act->killed_ns;
+}
+
+static void check_grants(struct act *act) {
     struct grant *grants = all_grants(act);
-    for (uint32_t i = 0; i < act->granted; i++)
+    for (uint32_t i = 0; i < act->granted; i++) {
         check_turn(act, &grants[i], i ? grants[i - 1].visit->released_ns : act->began_ns);
+        check_succession(act, &grants[i], i ? &grants[i - 1] : NULL);
+    }
     free(grants);
+}
+
+/* It was killed with the lock held, and the others were granted it after that. */
+static bool death_is_right(const struct act *act) {
+    bool is_told = act->killed_ns && act->heir_ns > act->killed_ns && act->after_death && !act->lost;
+    return !act->misinformed && is_told == act->two_processes;
 }
 
 /* A loop that blocked for the lock would not tick while it waits. So many ticks of waiting leave room for any noise. */
@@ -105,8 +125,9 @@ static bool ticked_while_waiting(const struct act *act) {
 bool check(struct act *act) {
     for (int i = 0; i < CONTESTANTS; i++) sum_up(act, &act->records[i]);
     sum_up_ticks(act);
-    check_turns(act);
+    check_grants(act);
     act->no_tick = !ticked_while_waiting(act);
-    return !act->intrusions && !act->failures && !act->not_once && act->counted == act->granted && act->granted &&
-           (!act->fair || !act->out_of_turn) && !act->no_tick;
+    act->wrong_death = !death_is_right(act);
+    return !act->intrusions && !act->overlaps && !act->failures && !act->not_once && act->counted == act->granted &&
+           act->granted && (!act->fair || !act->out_of_turn) && !act->no_tick && !act->wrong_death;
 }

@@ -3,9 +3,9 @@
  * The contest on the terminal: a lane for each contestant, which fills from left to right as time goes by. Elsewhere
  * the lanes are printed once, when the act is over.
  */
-#define _DEFAULT_SOURCE
 #include <langinfo.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@
 
 /* What happened in a stretch of time that one character of a lane stands for. */
 struct cell {
-    bool waiting, holding;
+    bool waiting, holding, dead;
     uint32_t endings[ENDINGS];
 };
 
@@ -75,6 +75,24 @@ static const char *duration(int64_t ns) {
     return place;
 }
 
+int in_lane(const struct act *act, int lane) {
+    static const int by_process[CONTESTANTS] = {0, 1, 4, 2, 3, 5};
+    return act->two_processes ? by_process[lane] : lane;
+}
+
+/* A frame may have been half-way out. We die of the signal as if nothing had been done about it. */
+static void on_signal(int number) {
+    static const char calm_down[] = "\033[0m\n";
+    ssize_t written = redraws ? write(STDOUT_FILENO, calm_down, sizeof calm_down - 1) : 0;
+    (void)written;
+    raise(number);
+}
+
+static void leave_tidily_on(int number) {
+    struct sigaction before, action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_DFL) sigaction(number, &action, NULL);
+}
+
 void screen_open(void) {
     struct winsize size = {0};
     const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
@@ -83,10 +101,14 @@ void screen_open(void) {
     redraws = isatty(STDOUT_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
     colours = redraws && !(no_colour && *no_colour);
     if (!redraws || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 100;
-    lane_width = size.ws_col - 38;
+    lane_width = size.ws_col - 39;
     if (lane_width < 20) lane_width = 20;
     if (lane_width > LANE_MAX) lane_width = LANE_MAX;
     setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* a frame at a time */
+    leave_tidily_on(SIGINT);
+    leave_tidily_on(SIGTERM);
+    leave_tidily_on(SIGHUP);
+    leave_tidily_on(SIGQUIT);
 
     printf("%sVigil%s: one mutex, %sfour threads that block%s, %stwo event loops that must not%s.\n", paint(BOLD),
            paint(PLAIN), paint(YELLOW), paint(PLAIN), paint(CYAN), paint(PLAIN));
@@ -98,7 +120,9 @@ void screen_open(void) {
     put(RED, "×", "x");
     printf(" timed out   ");
     put(MAGENTA, "○", "o");
-    printf(" cancelled\n\n");
+    printf(" cancelled   ");
+    put(BOLD, "╳", "X");
+    printf(" killed\n\n");
 }
 
 /* Lanes. */
@@ -114,6 +138,7 @@ static void look(const struct act *act) {
         contest_glimpse(i, &now[i]);
         cell->waiting |= before.waiting;
         cell->holding |= before.holding;
+        cell->dead |= now[i].dead && !before.dead;
         for (int ending = 0; ending < ENDINGS; ending++)
             cell->endings[ending] += now[i].endings[ending] - before.endings[ending];
     }
@@ -121,7 +146,8 @@ static void look(const struct act *act) {
 
 /* In slow motion: what it was doing. The rarer thing is shown. */
 static void put_state(int contestant, const struct cell *cell) {
-    if (cell->endings[TIMED_OUT]) put(RED, "×", "x");
+    if (cell->dead) put(BOLD, "╳", "X");
+    else if (cell->endings[TIMED_OUT]) put(RED, "×", "x");
     else if (cell->endings[CANCELLED]) put(MAGENTA, "○", "o");
     else if (cell->holding) put(colour_of(contestant), "█", "#");
     else if (cell->waiting) put(FAINT, "─", "-");
@@ -154,8 +180,9 @@ static void end_line(void) {
 
 static void print_lane(const struct act *act, int contestant, uint32_t most, bool is_over) {
     const struct glimpse *one = &now[contestant];
-    const char *doing = is_over ? "" : one->holding ? "holds it" : one->waiting ? "waits" : "";
-    printf("  %s%-8s%s ", paint(colour_of(contestant)), contestant_names[contestant], paint(PLAIN));
+    const char *process = !act->two_processes ? "" : is_in_second(act, contestant) ? "P2" : "P1";
+    const char *doing = one->dead ? "killed" : is_over ? "" : one->holding ? "holds it" : one->waiting ? "waits" : "";
+    printf("%-2s %s%-8s%s ", process, paint(colour_of(contestant)), contestant_names[contestant], paint(PLAIN));
     for (int place = 0; place < lane_width; place++) {
         const struct cell *cell = &lanes[contestant][place];
         if (act->slow) put_state(contestant, cell);
@@ -176,7 +203,7 @@ static void print_line(void) {
             order[place] = order[place - 1];
         order[place] = i;
     }
-    printf("  in line  ");
+    printf("   in line  ");
     for (int i = 0; i < length; i++) {
         const char *letter = strrchr(contestant_names[order[i]], ' ') + 1;
         printf(is_loop(order[i]) ? "%s(%s)%s " : "%s[%s]%s ", paint(colour_of(order[i])), letter, paint(PLAIN));
@@ -188,13 +215,31 @@ static void print_sum(void) {
     for (int i = 0; i < CONTESTANTS; i++) {
         for (int ending = 0; ending < ENDINGS; ending++) sums[ending] += now[i].endings[ending];
     }
-    printf("           %s served, %s timed out, ", grouped(sums[GRANTED]), grouped(sums[TIMED_OUT]));
+    printf("            %s served, %s timed out, ", grouped(sums[GRANTED]), grouped(sums[TIMED_OUT]));
     printf("%s cancelled, %s ticks of loop 1", grouped(sums[CANCELLED]), grouped(contest_ticks()));
+}
+
+/* How far it has come with the second process. */
+static void print_news(const struct act *act) {
+    int64_t killed_ns = __atomic_load_n(&act->killed_ns, __ATOMIC_ACQUIRE);
+    int64_t heir_ns = __atomic_load_n(&act->heir_ns, __ATOMIC_ACQUIRE);
+    printf("            ");
+    if (!killed_ns) printf("P1 and P2 are two processes, in one line");
+    else if (!heir_ns) printf("%sP2 is killed, with the lock held%s", paint(RED), paint(PLAIN));
+    else
+        printf("%sthe owner died%s: %s is told after %s, the line goes on", paint(RED), paint(PLAIN),
+               contestant_names[act->heir], duration(heir_ns - killed_ns));
+    end_line();
+}
+
+static int frame_lines(const struct act *act) {
+    return CONTESTANTS + 1 + act->two_processes;
 }
 
 static void print_frame(const struct act *act, bool is_over) {
     uint32_t most = most_served();
-    for (int i = 0; i < CONTESTANTS; i++) print_lane(act, i, most, is_over);
+    for (int lane = 0; lane < CONTESTANTS; lane++) print_lane(act, in_lane(act, lane), most, is_over);
+    if (act->two_processes) print_news(act);
     if (is_over || !act->slow) print_sum();
     else print_line();
     end_line();
@@ -212,7 +257,7 @@ void screen_show(const struct act *act) {
         look(act);
         if (redraws) {
             print_frame(act, false);
-            printf("\033[%dA", CONTESTANTS + 1);
+            printf("\033[%dA", frame_lines(act));
         }
         nanosleep(&a_frame, NULL);
     }
@@ -230,7 +275,7 @@ static void print_row(const struct act *acts, int count, int contestant) {
     printf("  %s%-11s%s", paint(colour_of(contestant)), contestant_names[contestant], paint(PLAIN));
     for (int i = 0; i < count; i++) {
         const struct record *record = &acts[i].records[contestant];
-        printf("%9s %12s", grouped(record->endings[GRANTED]), duration(record->longest_wait_ns));
+        printf("%7s %8s", grouped(record->endings[GRANTED]), duration(record->longest_wait_ns));
     }
     printf("\n");
 }
@@ -240,23 +285,24 @@ static void print_sums(const struct act *acts, int count, const char *title, enu
     for (int i = 0; i < count; i++) {
         uint32_t sum = 0;
         for (int j = 0; j < CONTESTANTS; j++) sum += acts[i].records[j].endings[ending];
-        printf("%9s %12s", grouped(sum), "");
+        printf("%7s %8s", grouped(sum), "");
     }
     printf("\n");
 }
 
 void screen_table(const struct act *acts, int count) {
     printf("%s%-13s", paint(BOLD), "");
-    for (int i = 0; i < count; i++) printf("%22s", acts[i].column);
+    for (int i = 0; i < count; i++) printf("%16s", acts[i].column);
     printf("%s\n%s%-13s", paint(PLAIN), paint(FAINT), "");
-    for (int i = 0; i < count; i++) printf("%9s %12s", "served", "longest wait");
+    for (int i = 0; i < count; i++) printf("%7s %8s", "served", "max wait");
     printf("%s\n", paint(PLAIN));
     for (int i = 0; i < CONTESTANTS; i++) print_row(acts, count, i);
     print_sums(acts, count, "all", GRANTED);
     print_sums(acts, count, "timed out", TIMED_OUT);
     print_sums(acts, count, "cancelled", CANCELLED);
+    print_sums(acts, count, "killed", KILLED);
     printf("  %-11s", "out of turn");
-    for (int i = 0; i < count; i++) printf("%9s %12s", grouped(acts[i].out_of_turn), "");
+    for (int i = 0; i < count; i++) printf("%7s %8s", grouped(acts[i].out_of_turn), "");
     printf("\n\n");
 }
 
@@ -268,12 +314,13 @@ static struct act add_up(const struct act *acts, int count) {
         const struct act *act = &acts[i];
         all.granted += act->granted;
         all.counted += act->counted;
-        all.intrusions += act->intrusions;
+        all.intrusions += act->intrusions + act->overlaps;
         all.failures += act->failures;
         all.not_once += act->not_once;
         all.ticks += act->ticks;
         all.waiting_ticks += act->waiting_ticks;
         all.no_tick |= act->no_tick;
+        all.wrong_death |= act->wrong_death;
         if (act->latest_tick_ns > all.latest_tick_ns) all.latest_tick_ns = act->latest_tick_ns;
         if (!act->fair) continue;
         all.turns += act->turns;
@@ -288,18 +335,29 @@ static void say(bool right) {
     else put(RED, "✗ ", "WRONG: ");
 }
 
+static void print_death(const struct act *act) {
+    if (!act->two_processes) return;
+    if (act->lost) printf("the second process ended by itself, or never had the lock\n");
+    else if (!act->heir_ns) printf("killed with the lock held, and nobody was told\n");
+    else
+        printf("killed with the lock held: the next had it in %s, was told; %s came after\n",
+               duration(act->heir_ns - act->killed_ns), grouped(act->after_death - 1));
+}
+
 void screen_verdict(const struct act *acts, int count) {
     struct act all = add_up(acts, count);
     say(!all.intrusions && all.counted == all.granted);
     printf("%s times in the lock, never two at a time\n", grouped(all.granted));
     say(!all.not_once && !all.failures);
-    printf("every request was granted, timed out or cancelled, exactly once\n");
+    printf("every request ended exactly once: granted, timed out, cancelled or killed\n");
     say(!all.out_of_turn);
     printf("fair is first come, first served: of %s turns %s were out of turn\n", grouped(all.turns),
            all.out_of_turn ? grouped(all.out_of_turn) : "none");
     if (all.turns_lost)
         printf("  (%s did not come for their turn in a second, and lost it)\n", grouped(all.turns_lost));
+    say(!all.wrong_death);
+    for (int i = 0; i < count; i++) print_death(&acts[i]);
     say(!all.no_tick);
-    printf("loop 1 ticked %s times, %s while waiting for the lock, %s late at most\n", grouped(all.ticks),
+    printf("loop 1 ticked %s times, %s of them while waiting; the latest by %s\n", grouped(all.ticks),
            grouped(all.waiting_ticks), duration(all.latest_tick_ns));
 }

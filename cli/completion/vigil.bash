@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Completion of vigil for bash. What there is to complete, vigil tells itself: its subcommands and options by --help, the
+# segments by ls --names.
+
+_vigil_subcommands() { "$1" --help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p'; }
+
+# Those with a value end in "=".
+_vigil_options() {
+    "$1" "$2" --help 2>/dev/null |
+        sed -nE 's/^  (-[a-z], )?(--[a-z-]+) [^ ].*/\2=/p; t; s/^  (-[a-z], )?(--[a-z-]+)( .*)?$/\2/p'
+    echo --help
+}
+
+# Of an option with a fixed set of values, "a|b".
+_vigil_choices() {
+    "$1" "$2" --help 2>/dev/null | sed -nE "s/^  (-[a-z], )?$3 ([a-z0-9]+(\|[a-z0-9]+)+)( .*)?\$/\2/p" | tr '|' ' '
+}
+
+_vigil() {
+    local vigil=${COMP_WORDS[0]} subcommand=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]}
+    local options operands=0 i
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_vigil_subcommands "$vigil") help --help --version" -- "$word")
+        return
+    fi
+    options=$(_vigil_options "$vigil" "$subcommand")
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        if [ "${COMP_WORDS[i]}" = -- ]; then
+            _vigil_command $((i + 1))
+            return
+        elif [[ $options == *"${COMP_WORDS[i]}="* && ${COMP_WORDS[i]} == --* ]] || [ "${COMP_WORDS[i]}" = -o ]; then
+            i=$((i + 1)) # its value
+        elif [[ ${COMP_WORDS[i]} != -* ]]; then
+            operands=$((operands + 1))
+            if [ $operands -eq 2 ] && [[ $subcommand == @(lock|sem) ]]; then
+                _vigil_command $i
+                return
+            fi
+        fi
+    done
+    if [ "$i" -gt "$COMP_CWORD" ]; then # the word is a value
+        local choices
+        choices=$(_vigil_choices "$vigil" "$subcommand" "${COMP_WORDS[COMP_CWORD - 1]}")
+        if [ -n "$choices" ]; then mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
+        else mapfile -t COMPREPLY < <(compgen -f -- "$word"); fi
+    elif [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "${options//=/}" -- "$word")
+    elif [ "$subcommand" = help ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_vigil_subcommands "$vigil")" -- "$word")
+    elif [ "$operands" -eq 0 ] || [ "$subcommand" = rm ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$("$vigil" ls --names 2>/dev/null)" -- "$word")
+    elif [[ $subcommand == @(lock|sem) ]]; then
+        _vigil_command "$COMP_CWORD"
+    fi
+}
+
+# The command that vigil is to run begins at that word.
+_vigil_command() {
+    local word=${COMP_WORDS[COMP_CWORD]}
+    if declare -F _command_offset >/dev/null; then _command_offset "$1"
+    elif [ "$COMP_CWORD" -eq "$1" ]; then mapfile -t COMPREPLY < <(compgen -c -- "$word")
+    else mapfile -t COMPREPLY < <(compgen -f -- "$word"); fi
+}
+
+complete -F _vigil vigil

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+# Completion of vigil for fish. What there is to complete, vigil tells itself: its subcommands and options by --help, the
+# segments by ls --names.
+
+function __vigil_subcommands
+    vigil --help 2>/dev/null | string replace -rf '^  ([a-z]+) +(.*)' '$1\t$2'
+end
+
+# A line each, with tabs between: the option, its value or nothing, what it does.
+function __vigil_options
+    vigil $argv[1] --help 2>/dev/null |
+        string replace -rf '^  (?:-[a-z], )?(--[a-z-]+)(?: ([^ ]+))?(?: +(.*))?$' '$1\t$2\t$3'
+    printf '%s\t\t%s\n' --help 'print the help'
+end
+
+function __vigil_complete
+    set -l words (commandline --tokenize --cut-at-cursor --current-process)
+    set -l word (commandline --cut-at-cursor --current-token)
+    if test (count $words) -eq 1; or test "$words[2]" = help
+        __vigil_subcommands
+        test (count $words) -eq 1; and printf '%s\t%s\n' help 'print the help of a subcommand'
+        return
+    end
+    set -l options (__vigil_options $words[2])
+    set -l valued (string replace -rf '^(--[a-z-]+)\t[^\t]+\t.*' '$1' -- $options) -o
+    set -l runs_command (contains -- $words[2] lock sem; and echo yes)
+    set -l operands
+    set -l option # that the word is the value of
+    for i in (seq 3 (count $words))
+        if test -n "$option"
+            set option
+        else if test "$words[$i]" = --; and test -n "$runs_command"
+            complete -C (string join -- ' ' $words[(math $i + 1)..-1] $word)
+            return
+        else if contains -- $words[$i] $valued
+            set option $words[$i]
+        else if not string match -q -- '-*' $words[$i]
+            set -a operands $words[$i]
+        end
+    end
+    if test -n "$option"
+        set -l choices (string replace -rf -- "^$option\t([^\t|]+(?:\|[^\t|]+)+)\t.*" '$1' $options)
+        test -n "$choices"; and string split '|' -- $choices; or __fish_complete_path $word
+    else if string match -q -- '-*' $word
+        string replace -r '\t[^\t]*\t' '\t' -- $options
+    else if not set -q operands[1]; or test $words[2] = rm
+        vigil ls --names 2>/dev/null
+    end
+end
+
+complete -c vigil -f -a '(__vigil_complete)'

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* See cycles.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cycles.h"
+
+#define NONE UINT32_MAX
+
+struct graph {
+    const struct tie *ties;
+    uint32_t tie_count, processes, waits;
+    bool *stuck;     /* process: it cannot go on, as far as we know */
+    bool *hopeless;  /* wait: all who could end it are stuck */
+    uint32_t *next;  /* process: a tie to one for whom it waits in vain */
+    uint32_t *walk;  /* process: the walk that came by here */
+    uint32_t *cycle; /* ties */
+};
+
+/* A wait is hopeless if all who could end it are stuck, and a process is stuck if one of its waits is. At first
+ * everybody passes for stuck; whoever turns out not to be may set others free. */
+static bool free_some(struct graph *graph) {
+    memset(graph->hopeless, true, graph->waits * sizeof *graph->hopeless);
+    memset(graph->next, 0xff, graph->processes * sizeof *graph->next);
+    for (uint32_t i = 0; i < graph->tie_count; i++) {
+        if (!graph->stuck[graph->ties[i].holder]) graph->hopeless[graph->ties[i].wait] = false;
+    }
+    for (uint32_t i = graph->tie_count; i-- > 0;) {
+        if (graph->hopeless[graph->ties[i].wait]) graph->next[graph->ties[i].waiter] = i;
+    }
+    bool freed = false;
+    for (uint32_t i = 0; i < graph->processes; i++) {
+        if (!graph->stuck[i] || graph->next[i] != NONE) continue;
+        graph->stuck[i] = false;
+        freed = true;
+    }
+    return freed;
+}
+
+/* From one who is stuck there is always a next, who is stuck too: sooner or later we are where we have been. */
+static bool walk(struct graph *graph, uint32_t from, uint32_t number, uint32_t *count) {
+    uint32_t at = from;
+    while (graph->walk[at] == 0) {
+        graph->walk[at] = number;
+        at = graph->ties[graph->next[at]].holder;
+    }
+    if (graph->walk[at] != number) return false; /* the circle is one that is known */
+    uint32_t begin = at;
+    *count = 0;
+    do {
+        graph->cycle[(*count)++] = graph->next[at];
+        at = graph->ties[graph->next[at]].holder;
+    } while (at != begin);
+    return true;
+}
+
+static int64_t find(struct graph *graph, cycle_found *found, void *data) {
+    int64_t cycles = 0;
+    memset(graph->stuck, true, graph->processes * sizeof *graph->stuck);
+    while (free_some(graph)) {
+    }
+    for (uint32_t i = 0; i < graph->processes; i++) {
+        uint32_t count;
+        if (!graph->stuck[i] || graph->walk[i] || !walk(graph, i, i + 1, &count)) continue;
+        found(graph->cycle, count, data);
+        cycles++;
+    }
+    return cycles;
+}
+
+int64_t cycles_find(const struct tie *ties, uint32_t tie_count, uint32_t processes, cycle_found *found, void *data) {
+    struct graph graph = {.ties = ties, .tie_count = tie_count, .processes = processes};
+    for (uint32_t i = 0; i < tie_count; i++) {
+        if (ties[i].wait >= graph.waits) graph.waits = ties[i].wait + 1;
+    }
+    if (processes == 0 || tie_count == 0) return 0;
+    graph.stuck = calloc(processes, sizeof *graph.stuck);
+    graph.hopeless = calloc(graph.waits, sizeof *graph.hopeless);
+    graph.next = calloc(processes, sizeof *graph.next);
+    graph.walk = calloc(processes, sizeof *graph.walk);
+    graph.cycle = calloc(processes, sizeof *graph.cycle);
+    bool room = graph.stuck && graph.hopeless && graph.next && graph.walk && graph.cycle;
+    int64_t cycles = room ? find(&graph, found, data) : -1;
+    free(graph.stuck);
+    free(graph.hopeless);
+    free(graph.next);
+    free(graph.walk);
+    free(graph.cycle);
+    return cycles;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../cli.h"
+#include "demo.h"
+
+static struct act acts[] = {
+    {.title = "Slow motion, fair.",
+     .explanation = "First come, first served.",
+     .column = "slow motion",
+     .mutex = VIGIL_MUTEX_FAIR,
+     .slow = true,
+     .fair = true,
+     .duration_ns = 5 * SECOND,
+     .shown_ns = 5 * SECOND,
+     .hold_ns = 50 * MILLISECOND,
+     .think_ns = 60 * MILLISECOND,
+     .deadline_ns = 150 * MILLISECOND,
+     .cancel_ns = 100 * MILLISECOND},
+    {.title = "Two processes, fair.",
+     .explanation = "One of them is killed in the middle, with the lock held.",
+     .column = "two processes",
+     .mutex = VIGIL_MUTEX_FAIR,
+     .slow = true,
+     .fair = true,
+     .two_processes = true,
+     .duration_ns = 2500 * MILLISECOND,
+     .shown_ns = 2500 * MILLISECOND,
+     .hold_ns = 40 * MILLISECOND,
+     .think_ns = 60 * MILLISECOND,
+     .deadline_ns = 150 * MILLISECOND,
+     .cancel_ns = 100 * MILLISECOND},
+    {.title = "Full speed, default.",
+     .explanation = "Who runs takes it; who has waited for 0.5 ms is next.",
+     .column = "fast, default",
+     .mutex = VIGIL_MUTEX_INIT,
+     .duration_ns = 2 * SECOND,
+     .shown_ns = 5 * MILLISECOND,
+     .hold_ns = 20 * MICROSECOND,
+     .think_ns = 50 * MICROSECOND,
+     .deadline_ns = 300 * MICROSECOND,
+     .cancel_ns = 200 * MICROSECOND},
+    {.title = "Full speed, fair.",
+     .explanation = "First come, first served: each time another has to wake up.",
+     .column = "fast, fair",
+     .mutex = VIGIL_MUTEX_FAIR,
+     .fair = true,
+     .duration_ns = 2 * SECOND,
+     .shown_ns = 5 * MILLISECOND,
+     .hold_ns = 20 * MICROSECOND,
+     .think_ns = 50 * MICROSECOND,
+     .deadline_ns = 300 * MICROSECOND,
+     .cancel_ns = 200 * MICROSECOND},
+};
+#define ACTS ((int)(sizeof acts / sizeof acts[0]))
+
+#define SOMETHING_WRONG 1 /* as an exit status */
+
+static const struct cli_command self = {
+    .name = "demo", .help = "usage: vigil demo [--quick] [--svg FILE] [--json]\n\nvigil demo --help tells more.\n"};
+const struct cli_command *cli_now = &self;
+bool cli_wants_json;
+
+static bool quick;
+static const char *svg;
+
+static void make_quick(struct act *act) {
+    int64_t divisor = act->slow ? 10 : 8;
+    act->duration_ns /= divisor;
+    if (!act->slow) return;
+    act->shown_ns /= divisor;
+    act->hold_ns /= divisor;
+    act->think_ns /= divisor;
+    act->deadline_ns /= divisor;
+    act->cancel_ns /= divisor;
+}
+
+static void end_act(struct act *act) {
+    for (int i = 0; i < CONTESTANTS; i++) free(act->records[i].ticks);
+    stage_free(act);
+}
+
+/* Known before the show, not after; and when it is interrupted there is no empty file. */
+static bool can_write(const char *path) {
+    bool was_there = access(path, F_OK) == 0;
+    FILE *file = fopen(path, "a");
+    if (!file) return false;
+    fclose(file);
+    if (!was_there) remove(path);
+    return true;
+}
+
+static bool draw(const char *path) {
+    FILE *picture = fopen(path, "w");
+    if (!picture) return false;
+    picture_draw(picture, acts, ACTS);
+    bool drawn = !ferror(picture);
+    return fclose(picture) == 0 && drawn;
+}
+
+static bool perform(struct act *act) {
+    contest_begin(act);
+    if (cli_wants_json) {
+        rest(act->duration_ns);
+        contest_end();
+    } else {
+        screen_show(act);
+        contest_end();
+        screen_show_end(act);
+    }
+    return check(act);
+}
+
+static void report(bool right) {
+    if (cli_wants_json) {
+        summary_write(stdout, acts, ACTS, right);
+        return;
+    }
+    screen_table(acts, ACTS);
+    screen_verdict(acts, ACTS);
+    if (svg) printf("\nThe picture: %s\n", svg);
+}
+
+static int show(void) {
+    bool right = true;
+    if (svg && !can_write(svg)) return cli_fail(VIGIL_ESYSTEM, "cannot write %s", svg);
+    if (!cli_wants_json) screen_open();
+    for (int i = 0; i < ACTS; i++) right &= perform(&acts[i]);
+    if (svg && !draw(svg)) return cli_fail(VIGIL_ESYSTEM, "cannot write %s", svg);
+    report(right);
+    for (int i = 0; i < ACTS; i++) end_act(&acts[i]);
+    if (fflush(stdout) != 0) return cli_fail(VIGIL_ESYSTEM, "cannot write the output");
+    return right ? CLI_OK : SOMETHING_WRONG;
+}
+
+int main(int count, char **arguments) {
+    const struct cli_option options[] = {{"quick", 0, CLI_FLAG, &quick}, {"svg", 0, CLI_TEXT, &svg}, {0}};
+    struct cli_arguments parsed;
+    if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
+    if (parsed.operand_count) return cli_usage("%s is too much: it takes options only", parsed.operands[0]);
+    for (int i = 0; quick && i < ACTS; i++) make_quick(&acts[i]);
+    return show();
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The second process. It has contestants of its own in the same line. From the middle of the act on, whichever of them
+ * is granted the lock first keeps it; then the process is killed, with the lock held and with places in the line.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "demo.h"
+
+static struct act *act;
+static pid_t second;
+static pthread_t killer;
+
+/* It must not outlive us, however we end. */
+static void die_with(pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(0);
+    for (int number = 1; number <= SIGTERM; number++) { /* the screen is not ours */
+        if (signal(number, SIG_DFL) == SIG_IGN) signal(number, SIG_IGN);
+    }
+}
+
+/* What the dead could not note down any more. */
+static void finish_book(int contestant) {
+    struct showing *showing = &act->stage->showing[contestant];
+    struct record *record = &act->records[contestant];
+    uint32_t asking = __atomic_load_n(&showing->asking, __ATOMIC_SEQ_CST);
+    record->count = asking / 2;
+    struct visit *last = &record->visits[record->count];
+    if (last->called_ns) { /* begun, and not ended, or not quite */
+        last->ending = KILLED;
+        last->endings = 1;
+        last->ended_ns = act->killed_ns;
+        if (last->leaves_ns > act->killed_ns) last->leaves_ns = act->killed_ns;
+        record->count++;
+        showing->endings[KILLED]++;
+    } else if (showing->holding) {
+        last[-1].released_ns = act->killed_ns;
+    }
+    __atomic_store_n(&showing->holding, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&showing->asking, asking + asking % 2, __ATOMIC_SEQ_CST);
+}
+
+/* Until one of its contestants keeps the lock. False: it has ended by itself, or it never gets the lock. */
+static bool wait_for_doom(void) {
+    int64_t give_up_ns = act->began_ns + act->duration_ns + NO_NEWS_NS;
+    siginfo_t ended = {0};
+    while (vigil_wait32(&act->stage->doomed, 0, 100 * MILLISECOND) == VIGIL_TIMED_OUT) {
+        waitid(P_PID, (id_t)second, &ended, WEXITED | WNOHANG | WNOWAIT);
+        if (ended.si_pid || vigil_now_ns() > give_up_ns) return false;
+    }
+    return true;
+}
+
+static void *kill_it(void *argument) {
+    bool doomed = wait_for_doom();
+    if (doomed) {
+        rest(2 * act->hold_ns); /* for the others to come and stand in line */
+        __atomic_store_n(&act->killed_ns, vigil_now_ns(), __ATOMIC_RELEASE);
+    }
+    kill(second, SIGKILL);
+    waitpid(second, NULL, 0);
+    for (int i = 0; i < CONTESTANTS; i++) {
+        if (doomed && is_in_second(act, i)) finish_book(i);
+    }
+    __atomic_store_n(&act->lost, !doomed, __ATOMIC_RELEASE);
+    return argument;
+}
+
+void second_begin(struct act *next, void (*play)(void)) {
+    pid_t parent = getpid();
+    int fd = stage_fd();
+    act = next;
+    fflush(stdout); /* or it would be the child's as well */
+    second = fork();
+    if (second == 0) {
+        die_with(parent);
+        stage_enter(act, fd);
+        play();
+    }
+    close(fd);
+    if (second < 0 || pthread_create(&killer, NULL, kill_it, NULL)) abort();
+}
+
+void second_end(void) {
+    pthread_join(killer, NULL);
+}

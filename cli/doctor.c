@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* vigil doctor NAME...: what is wrong with segments, who has died, and who waits for each other in a circle. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "doctor.h"
+
+#define LOOKS    5 /* at a circle, before we believe it */
+#define APART_NS INT64_C(40000000)
+
+/* Patients. */
+
+static void add_patient(const char *name, void *data) {
+    struct doctor *doctor = data;
+    if (doctor->patient_count == doctor->patient_room) {
+        uint32_t room = doctor->patient_room ? 2 * doctor->patient_room : 16;
+        struct patient *moved = realloc(doctor->patients, room * sizeof *moved);
+        doctor->no_memory |= !moved;
+        if (!moved) return;
+        doctor->patients = moved;
+        doctor->patient_room = room;
+    }
+    char *copy = strdup(name);
+    doctor->no_memory |= !copy;
+    if (copy) doctor->patients[doctor->patient_count++] = (struct patient){.name = copy};
+}
+
+static int by_name(const void *one, const void *other) {
+    return strcmp(((const struct patient *)one)->name, ((const struct patient *)other)->name);
+}
+
+/* A circle may lead through segments that nobody has asked about. */
+static void add_companion(const char *name, void *data) {
+    struct doctor *doctor = data;
+    for (uint32_t i = 0; i < doctor->patient_count; i++) {
+        if (strcmp(doctor->patients[i].name, name) == 0) return;
+    }
+    uint32_t before = doctor->patient_count;
+    add_patient(name, doctor);
+    if (doctor->patient_count > before) doctor->patients[before].companion = true;
+}
+
+/* Those that are gone by now are nobody's concern; nor is what is wrong with companions. */
+static void drop_missing(struct doctor *doctor, bool all) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < doctor->patient_count; i++) {
+        struct patient *patient = &doctor->patients[i];
+        bool dropped = patient->companion ? !patient->observer : all && patient->status == VIGIL_ENOTFOUND;
+        if (dropped) free((char *)patient->name);
+        else doctor->patients[count++] = *patient;
+    }
+    doctor->patient_count = count;
+}
+
+/* Examining. */
+
+static void add_finding(struct patient *patient, enum finding_kind kind, const char *sentence) {
+    struct finding *moved = realloc(patient->findings, (patient->finding_count + 1) * sizeof *moved);
+    if (!moved) {
+        patient->status = VIGIL_ENOMEM;
+        return;
+    }
+    patient->findings = moved;
+    struct finding *finding = &moved[patient->finding_count++];
+    finding->kind = kind;
+    cli_visible(finding->sentence, sizeof finding->sentence, sentence);
+}
+
+static void found(vigil_finding finding, const char *sentence, void *data) {
+    static const enum finding_kind kinds[] = {[VIGIL_FINDING_DEAD] = FINDING_DEAD,
+                                              [VIGIL_FINDING_STUCK] = FINDING_STUCK,
+                                              [VIGIL_FINDING_BROKEN] = FINDING_BROKEN};
+    add_finding(data, kinds[finding], sentence);
+}
+
+static void look_at(struct patient *patient, const vigil_look *look) {
+    char text[96];
+    snprintf(patient->label, sizeof patient->label, "%s", look->label);
+    patient->members = look->member_count;
+    patient->waiting = 0;
+    for (uint32_t i = 0; i < look->line_count; i++) patient->waiting += look->lines[i].waiter_count;
+    if (look->member_count >= look->members_most) {
+        snprintf(text, sizeof text, "all %u places for members are taken", look->members_most);
+        add_finding(patient, FINDING_FULL, text);
+    }
+    if (look->places_used >= look->waiters_most) {
+        snprintf(text, sizeof text, "all %u places for waiters and holders are taken", look->waiters_most);
+        add_finding(patient, FINDING_FULL, text);
+    }
+}
+
+static void examine(struct patient *patient) {
+    vigil_look look;
+    free(patient->findings);
+    patient->findings = NULL;
+    patient->finding_count = 0;
+    int64_t status = patient->companion ? 0 : vigil_observer_check(patient->observer, found, patient);
+    if (status >= 0) status = vigil_observer_look(patient->observer, &look);
+    if (status >= 0) look_at(patient, &look);
+    else patient->status = (int)status;
+}
+
+static void admit(struct patient *patient) {
+    patient->status = vigil_observer_open(&patient->observer, patient->name);
+    if (patient->status == VIGIL_OK) examine(patient);
+    else patient->observer = NULL;
+}
+
+static void repair(struct patient *patient) {
+    vigil_buffer *buffer;
+    if (!patient->observer || patient->companion || patient->finding_count == 0) return;
+    patient->repaired = true;
+    patient->found_first = patient->finding_count;
+    patient->status = vigil_segment_open(&buffer, patient->name);
+    if (patient->status < 0) return;
+    patient->put_right = vigil_segment_mend(buffer);
+    if (patient->put_right < 0) patient->status = (int)patient->put_right;
+    vigil_buffer_destroy(buffer);
+    if (patient->status == VIGIL_OK) examine(patient);
+}
+
+/* Circles. */
+
+static bool is_asked_about(const struct doctor *doctor, const uint32_t *ties, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        const struct reason *reason = &doctor->ties.reasons[ties[i]];
+        if (!reason->runs && !doctor->patients[reason->patient].companion) return true;
+    }
+    return false;
+}
+
+static void add_circle(const uint32_t *ties, uint32_t count, void *data) {
+    struct doctor *doctor = data;
+    if (!is_asked_about(doctor, ties, count)) return;
+    struct circle *moved = realloc(doctor->circles, (doctor->circle_count + 1) * sizeof *moved);
+    uint32_t *copy = malloc(count * sizeof *copy);
+    doctor->no_memory |= !moved || !copy;
+    if (moved) doctor->circles = moved;
+    if (!moved || !copy) {
+        free(copy);
+        return;
+    }
+    memcpy(copy, ties, count * sizeof *copy);
+    doctor->circles[doctor->circle_count++] = (struct circle){.ties = copy, .count = count};
+}
+
+static void forget_circles(struct doctor *doctor) {
+    for (uint32_t i = 0; i < doctor->circle_count; i++) free(doctor->circles[i].ties);
+    free(doctor->circles);
+    doctor->circles = NULL;
+    doctor->circle_count = 0;
+}
+
+static bool look_for_circles(struct doctor *doctor) {
+    forget_circles(doctor);
+    int64_t count = cycles_find(doctor->ties.ties, doctor->ties.count, doctor->people.count, add_circle, doctor);
+    return count >= 0 && !doctor->no_memory;
+}
+
+/* One that was there only for a moment is not there at the next look. */
+static bool find_circles(struct doctor *doctor) {
+    int status = ties_look(&doctor->ties, &doctor->people, doctor->patients, doctor->patient_count);
+    bool good = status == VIGIL_OK && look_for_circles(doctor);
+    for (int i = 1; i < LOOKS && good && doctor->circle_count; i++) {
+        struct ties again = {0};
+        nanosleep(&(struct timespec){.tv_nsec = APART_NS}, NULL);
+        status = ties_look(&again, &doctor->people, doctor->patients, doctor->patient_count);
+        good = status == VIGIL_OK && ties_keep_common(&doctor->ties, &again) && look_for_circles(doctor);
+        ties_free(&again);
+    }
+    return good;
+}
+
+/* All of it. */
+
+static int verdict(const struct doctor *doctor) {
+    int status = doctor->circle_count ? CLI_NOT_EQUAL : CLI_OK;
+    for (uint32_t i = 0; i < doctor->patient_count; i++) {
+        if (!doctor->patients[i].observer) return CLI_CANNOT;
+        if (doctor->patients[i].finding_count && !doctor->patients[i].companion) status = CLI_NOT_EQUAL;
+    }
+    return status;
+}
+
+static int treat(struct doctor *doctor, int asked, bool fix) {
+    for (uint32_t i = 0; i < doctor->patient_count; i++) admit(&doctor->patients[i]);
+    drop_missing(doctor, asked == 0);
+    for (uint32_t i = 0; i < doctor->patient_count && fix; i++) repair(&doctor->patients[i]);
+    if (!find_circles(doctor)) return cli_fail(VIGIL_ENOMEM, "cannot look for processes that wait for each other");
+    if (asked == 1 && !doctor->patients->observer)
+        return cli_fail_segment(doctor->patients->status, doctor->patients->name);
+    (cli_wants_json ? doctor_tell_json : doctor_tell)(doctor);
+    return verdict(doctor);
+}
+
+static void discharge(struct doctor *doctor) {
+    for (uint32_t i = 0; i < doctor->patient_count; i++) {
+        if (doctor->patients[i].observer) vigil_observer_close(doctor->patients[i].observer);
+        free(doctor->patients[i].findings);
+        free((char *)doctor->patients[i].name);
+    }
+    free(doctor->patients);
+    free(doctor->people.all);
+    ties_free(&doctor->ties);
+    forget_circles(doctor);
+}
+
+int cli_doctor(int count, char **arguments) {
+    bool all = false, fix = false;
+    const struct cli_option options[] = {{"all", 'a', CLI_FLAG, &all}, {"fix", 0, CLI_FLAG, &fix}, {0}};
+    struct cli_arguments parsed;
+    if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
+    if (parsed.operand_count == 0 && !all) return cli_usage("name the segments, or say --all");
+    if (parsed.operand_count && all) return cli_usage("either --all or names");
+    struct doctor doctor = {0};
+    for (int i = 0; i < parsed.operand_count; i++) add_patient(parsed.operands[i], &doctor);
+    int64_t status = vigil_segment_list(all ? add_patient : add_companion, &doctor);
+    if (all && doctor.patient_count) qsort(doctor.patients, doctor.patient_count, sizeof *doctor.patients, by_name);
+    int exit_status = all && status < 0  ? cli_fail((int)status, "cannot list the segments")
+                      : doctor.no_memory ? cli_fail(VIGIL_ENOMEM, "cannot remember so many segments")
+                                         : treat(&doctor, parsed.operand_count, fix);
+    discharge(&doctor);
+    return exit_status;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* What the doctor has found, what it means, and what to do about it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "doctor.h"
+
+#define FINDINGS_SHOWN 10 /* of a kind; --json has all */
+
+static const struct {
+    const char *name, *meaning, *advice;
+} kinds[] = {
+    [FINDING_DEAD] = {"dead",
+                      "It was killed, or ended without closing the segment. What it held or waited for is given to the "
+                      "next as soon as somebody waits here.",
+                      "Nothing needs to be done; --fix clears it away now."},
+    [FINDING_STUCK] = {"stuck",
+                       "It is alive, but has stopped in the middle of changing a line, as only a process does that was "
+                       "stopped by a signal or a debugger. Whoever needs that line waits for it.",
+                       "Let it continue (kill -CONT PID), or end it (kill -KILL PID): the others go on without it."},
+    [FINDING_BROKEN] = {"broken",
+                        "A rule of the library's own structures is broken: some program has written where it should "
+                        "not have.",
+                        "--fix builds the lines anew. If it comes back, look for the program that writes out of its "
+                        "bounds; if it stays, end the members and remove the segment (vigil rm --force NAME)."},
+    [FINDING_FULL] = {"full", "Others who want to join or wait are refused until somebody leaves.",
+                      "End some of them (vigil show NAME lists them), or make the segment with room for more (vigil "
+                      "create --members, --waiters)."},
+};
+
+#define DEADLOCK_MEANING                                                                                               \
+    "None of them can go on: it is a deadlock, unless another thread of one of them gives back what it holds, or one " \
+    "has a time limit and gives up."
+
+const struct person *circle_youngest(const struct doctor *doctor, const struct circle *circle) {
+    uint32_t youngest = circle->ties[0];
+    for (uint32_t i = 1; i < circle->count; i++) {
+        const struct reason *reason = &doctor->ties.reasons[circle->ties[i]];
+        const struct reason *best = &doctor->ties.reasons[youngest];
+        if (!reason->runs && (best->runs || reason->since_ns > best->since_ns)) youngest = circle->ties[i];
+    }
+    return &doctor->people.all[doctor->ties.ties[youngest].waiter];
+}
+
+/* For people. */
+
+struct page {
+    const char *bold, *red, *green, *plain;
+};
+
+static struct page page_of(FILE *out) {
+    if (!cli_colour(out)) return (struct page){"", "", "", ""};
+    return (struct page){"\033[1m", "\033[31m", "\033[32m", "\033[0m"};
+}
+
+static const char *plural(uint64_t count) {
+    return count == 1 ? "" : "s";
+}
+
+static void print_findings_of(const struct patient *patient, enum finding_kind kind, const struct page *page) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < patient->finding_count; i++) {
+        const struct finding *finding = &patient->findings[i];
+        if (finding->kind == kind && count++ < FINDINGS_SHOWN)
+            printf("  %s%s%s: %s\n", page->red, kinds[kind].name, page->plain, finding->sentence);
+    }
+    if (count > FINDINGS_SHOWN) printf("  and %u more\n", count - FINDINGS_SHOWN);
+    if (count) printf("      %s\n      %s\n", kinds[kind].meaning, kinds[kind].advice);
+}
+
+static void print_repair(const struct patient *patient) {
+    if (!patient->repaired) return;
+    if (patient->status < 0) printf("  It could not be repaired: %s\n", vigil_strerror(patient->status));
+    else
+        printf("  %u finding%s, of which %u %s left; %lld thing%s put right\n", patient->found_first,
+               plural(patient->found_first), patient->finding_count, patient->finding_count == 1 ? "is" : "are",
+               (long long)patient->put_right, patient->put_right == 1 ? " was" : "s were");
+}
+
+static void print_patient(const struct patient *patient, const struct page *page) {
+    printf("%s%s%s: ", page->bold, patient->name, page->plain);
+    if (!patient->observer) {
+        printf("%scannot be examined%s: %s\n", page->red, page->plain, vigil_strerror(patient->status));
+        return;
+    }
+    if (patient->finding_count)
+        printf("%s%u finding%s%s", page->red, patient->finding_count, plural(patient->finding_count), page->plain);
+    else printf("%ssound%s", page->green, page->plain);
+    printf("; %u member%s, %u waiting\n", patient->members, plural(patient->members), patient->waiting);
+    print_repair(patient);
+    for (unsigned kind = 0; kind < FINDING_KINDS; kind++) print_findings_of(patient, (enum finding_kind)kind, page);
+}
+
+/* Its command without the folder: the rest is in ps. */
+static void print_person(const struct doctor *doctor, uint32_t number) {
+    const struct person *person = &doctor->people.all[number];
+    const char *command = person->command, *end = command + strcspn(command, " ");
+    for (const char *c = command; c + 1 < end; c++) {
+        if (*c == '/') command = c + 1;
+    }
+    char text[48];
+    printf("pid %u (%s)", person->pid, cli_visible(text, sizeof text, command));
+}
+
+static void print_circle(const struct doctor *doctor, const struct circle *circle, const struct page *page) {
+    printf("%sdeadlock%s: ", page->red, page->plain);
+    print_person(doctor, doctor->ties.ties[circle->ties[0]].waiter);
+    for (uint32_t i = 0; i < circle->count; i++) {
+        const struct reason *reason = &doctor->ties.reasons[circle->ties[i]];
+        const char *which = i ? ",\n      which " : " ";
+        char waited[16];
+        cli_print_duration(waited, reason->waited_ns);
+        if (reason->runs) printf("%swaits for the command it runs, ", which);
+        else printf("%swaits for %s (for %s), held by ", which, reason->place, waited);
+        print_person(doctor, doctor->ties.ties[circle->ties[i]].holder);
+    }
+    const struct person *youngest = circle_youngest(doctor, circle);
+    printf(
+        "\n      %s\n      This cannot be repaired from outside. Ending one of them lets the others go on; pid %u has "
+        "waited least: kill %u\n",
+        DEADLOCK_MEANING, youngest->pid, youngest->pid);
+}
+
+void doctor_tell(const struct doctor *doctor) {
+    struct page page = page_of(stdout);
+    for (uint32_t i = 0; i < doctor->patient_count; i++) {
+        if (!doctor->patients[i].companion) print_patient(&doctor->patients[i], &page);
+    }
+    for (uint32_t i = 0; i < doctor->circle_count; i++) print_circle(doctor, &doctor->circles[i], &page);
+    if (doctor->patient_count == 0) printf("there are no segments\n");
+}
+
+/* For programs. */
+
+static void put_patient(struct cli_json *json, const struct patient *patient) {
+    json_object(json, NULL);
+    json_text(json, "name", patient->name);
+    json_text(json, "status", vigil_status_name(patient->status));
+    if (patient->status < 0) json_text(json, "error", vigil_strerror(patient->status));
+    if (patient->observer) {
+        json_text(json, "label", patient->label);
+        json_unsigned(json, "members", patient->members);
+        json_unsigned(json, "waiting", patient->waiting);
+        if (patient->repaired) json_unsigned(json, "found_before_repair", patient->found_first);
+        if (patient->repaired) json_integer(json, "put_right", patient->put_right > 0 ? patient->put_right : 0);
+        json_array(json, "findings");
+        for (uint32_t i = 0; i < patient->finding_count; i++) {
+            const struct finding *finding = &patient->findings[i];
+            json_object(json, NULL);
+            json_text(json, "kind", kinds[finding->kind].name);
+            json_text(json, "finding", finding->sentence);
+            json_text(json, "meaning", kinds[finding->kind].meaning);
+            json_text(json, "advice", kinds[finding->kind].advice);
+            json_end(json, '}');
+        }
+        json_end(json, ']');
+    }
+    json_end(json, '}');
+}
+
+static void put_tie(struct cli_json *json, const struct doctor *doctor, uint32_t number) {
+    const struct tie *tie = &doctor->ties.ties[number];
+    const struct reason *reason = &doctor->ties.reasons[number];
+    const struct person *waiter = &doctor->people.all[tie->waiter], *holder = &doctor->people.all[tie->holder];
+    json_object(json, NULL);
+    json_unsigned(json, "pid", waiter->pid);
+    json_text(json, "command", waiter->command);
+    json_unsigned(json, "for_pid", holder->pid);
+    json_text(json, "for", reason->runs ? "the command it runs" : reason->place);
+    if (!reason->runs) {
+        json_text(json, "segment", doctor->patients[reason->patient].name);
+        json_unsigned(json, "offset", reason->offset);
+        json_text(json, "kind", vigil_seen_kind_name(reason->kind));
+        json_unsigned(json, "thread", reason->thread_id);
+        json_integer(json, "waited_ns", reason->waited_ns);
+    }
+    json_end(json, '}');
+}
+
+static void put_circle(struct cli_json *json, const struct doctor *doctor, const struct circle *circle) {
+    json_object(json, NULL);
+    json_array(json, "chain");
+    for (uint32_t i = 0; i < circle->count; i++) put_tie(json, doctor, circle->ties[i]);
+    json_end(json, ']');
+    json_text(json, "meaning", DEADLOCK_MEANING);
+    json_unsigned(json, "waited_least_pid", circle_youngest(doctor, circle)->pid);
+    json_end(json, '}');
+}
+
+void doctor_tell_json(const struct doctor *doctor) {
+    struct cli_json json;
+    bool healthy = doctor->circle_count == 0;
+    for (uint32_t i = 0; i < doctor->patient_count; i++)
+        healthy &=
+            doctor->patients[i].companion || (doctor->patients[i].observer && doctor->patients[i].finding_count == 0);
+    json_begin(&json, stdout);
+    json_object(&json, NULL);
+    json_text(&json, "status", vigil_status_name(VIGIL_OK));
+    json_bool(&json, "healthy", healthy);
+    json_array(&json, "segments");
+    for (uint32_t i = 0; i < doctor->patient_count; i++) {
+        if (!doctor->patients[i].companion) put_patient(&json, &doctor->patients[i]);
+    }
+    json_end(&json, ']');
+    json_array(&json, "deadlocks");
+    for (uint32_t i = 0; i < doctor->circle_count; i++) put_circle(&json, doctor, &doctor->circles[i]);
+    json_end(&json, ']');
+    json_end(&json, '}');
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who waits for whom, as a look at each of the segments shows it. Processes are the same if they have the same pid and
+ * the same program.
+ *
+ * A process that waits for what it holds itself, with another of its threads as we must assume, waits for nobody else
+ * and is left out.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "show.h"
+
+#define NOBODY         UINT32_MAX
+#define ANCESTORS_MOST 64
+#define SAME_NS        INT64_C(3000000) /* since when somebody waits is known to a millisecond or so */
+
+static uint32_t person(struct people *people, const vigil_seen_member *member) {
+    for (uint32_t i = 0; i < people->count; i++) {
+        const struct person *known = &people->all[i];
+        if (known->pid == member->pid && strcmp(known->program, member->program) == 0) return i;
+    }
+    if (people->count == people->room) {
+        uint32_t room = people->room ? 2 * people->room : 64;
+        struct person *moved = realloc(people->all, room * sizeof *moved);
+        if (!moved) return NOBODY;
+        people->all = moved;
+        people->room = room;
+    }
+    struct person *made = &people->all[people->count];
+    *made = (struct person){.pid = member->pid};
+    snprintf(made->program, sizeof made->program, "%s", member->program);
+    cli_command_line(member, made->command, sizeof made->command);
+    return people->count++;
+}
+
+/* One who has died holds nothing that he could still give back, and waits no more. */
+static uint32_t living_person(struct people *people, const vigil_look *look, uint32_t number) {
+    const vigil_seen_member *member = show_member(look, number);
+    return member && member->alive ? person(people, member) : NOBODY;
+}
+
+static void add(struct ties *ties, struct tie tie, const struct reason *reason) {
+    if (ties->count == ties->room) {
+        uint32_t room = ties->room ? 2 * ties->room : 64;
+        struct tie *moved = realloc(ties->ties, room * sizeof *moved);
+        if (moved) ties->ties = moved;
+        struct reason *reasons = moved ? realloc(ties->reasons, room * sizeof *reasons) : NULL;
+        if (reasons) ties->reasons = reasons;
+        ties->no_memory |= !reasons;
+        if (!reasons) return;
+        ties->room = room;
+    }
+    ties->ties[ties->count] = tie;
+    ties->reasons[ties->count++] = *reason;
+}
+
+static bool is_of_command(const char *label) {
+    return strcmp(label, "vigil lock") == 0 || strncmp(label, "vigil sem ", 10) == 0;
+}
+
+static void name_place(char place[PLACE_MAX], const char *name, const vigil_look *look, const vigil_seen_line *line) {
+    char at[32];
+    show_place(look, line, at);
+    if (!is_of_command(look->label))
+        snprintf(place, PLACE_MAX, "the %s at %s of %s", vigil_seen_kind_name(line->kind), at, name);
+    else if (line->kind == VIGIL_SEEN_SEM) snprintf(place, PLACE_MAX, "a slot of %s", name);
+    else snprintf(place, PLACE_MAX, "the %s %s", at, name);
+}
+
+/* Of a semaphore: who waits for himself, or for one who has died, does not wait in vain. */
+static bool has_hope(struct people *people, const vigil_look *look, const vigil_seen_line *line, uint32_t who) {
+    for (uint32_t i = 0; i < line->holder_count; i++) {
+        uint32_t holder = living_person(people, look, line->holders[i].number);
+        if (holder == NOBODY || holder == who) return true;
+    }
+    return false;
+}
+
+static void add_waiter(struct ties *ties, struct people *people, const vigil_look *look, const vigil_seen_line *line,
+                       const vigil_seen_waiter *waiter, struct reason *reason) {
+    uint32_t who = waiter->called ? NOBODY : living_person(people, look, waiter->number);
+    bool any = line->kind == VIGIL_SEEN_SEM;
+    if (who == NOBODY || (any && has_hope(people, look, line, who))) return;
+    reason->thread_id = waiter->thread_id;
+    reason->since_ns = waiter->since_ns;
+    reason->waited_ns = look->at_ns - waiter->since_ns;
+    for (uint32_t i = 0; i < line->holder_count; i++) {
+        uint32_t holder = living_person(people, look, line->holders[i].number);
+        if (holder == NOBODY || holder == who) continue;
+        add(ties, (struct tie){who, holder, ties->waits}, reason);
+        if (!any) ties->waits++;
+    }
+    if (any) ties->waits++;
+}
+
+static int look_at(struct ties *ties, struct people *people, const struct patient *patient, uint32_t number,
+                   vigil_look *look) {
+    int status = vigil_observer_look(patient->observer, look);
+    for (uint32_t i = 0; i < look->line_count && status == VIGIL_OK; i++) {
+        const vigil_seen_line *line = &look->lines[i];
+        struct reason reason = {.patient = number, .offset = line->offset, .kind = line->kind};
+        name_place(reason.place, patient->name, look, line);
+        for (uint32_t j = 0; j < line->waiter_count; j++)
+            add_waiter(ties, people, look, line, &line->waiters[j], &reason);
+    }
+    return status;
+}
+
+/* What vigil lock and vigil sem hold they hold until their command has ended. */
+
+static uint32_t parent_of(uint32_t pid) {
+    char path[32], text[512];
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[length > 0 ? length : 0] = 0;
+    const char *after_name = strrchr(text, ')'); /* the name may contain anything */
+    unsigned parent = 0;
+    return after_name && sscanf(after_name, ") %*c %u", &parent) == 1 ? parent : 0;
+}
+
+static bool descends_from(uint32_t pid, uint32_t ancestor) {
+    for (int i = 0; i < ANCESTORS_MOST && pid > 1; i++) {
+        pid = parent_of(pid);
+        if (pid == ancestor) return true;
+    }
+    return false;
+}
+
+static void add_commands(struct ties *ties, uint32_t runner, uint32_t tie_count, const struct people *people) {
+    uint32_t last = NOBODY;
+    for (uint32_t i = 0; i < tie_count; i++) {
+        uint32_t waiter = ties->ties[i].waiter;
+        if (waiter == last || waiter == runner) continue;
+        last = waiter;
+        if (!descends_from(people->all[waiter].pid, people->all[runner].pid)) continue;
+        add(ties, (struct tie){runner, waiter, ties->waits++}, &(struct reason){.runs = true});
+    }
+}
+
+static void add_runners(struct ties *ties, struct people *people, const vigil_look *look, uint32_t tie_count) {
+    for (uint32_t i = 0; i < look->line_count; i++) {
+        const vigil_seen_line *line = &look->lines[i];
+        for (uint32_t j = 0; j < line->holder_count; j++) {
+            uint32_t holder = living_person(people, look, line->holders[j].number);
+            if (holder != NOBODY) add_commands(ties, holder, tie_count, people);
+        }
+    }
+}
+
+int ties_look(struct ties *ties, struct people *people, struct patient *patients, uint32_t patient_count) {
+    vigil_look look;
+    int status = VIGIL_OK;
+    for (uint32_t i = 0; i < patient_count && status == VIGIL_OK; i++) {
+        if (patients[i].observer) status = look_at(ties, people, &patients[i], i, &look);
+    }
+    uint32_t waits_of_locks = ties->count;
+    for (uint32_t i = 0; i < patient_count && waits_of_locks && status == VIGIL_OK; i++) {
+        if (!patients[i].observer || !is_of_command(patients[i].label)) continue;
+        status = vigil_observer_look(patients[i].observer, &look);
+        if (status == VIGIL_OK) add_runners(ties, people, &look, waits_of_locks);
+    }
+    return ties->no_memory ? VIGIL_ENOMEM : status;
+}
+
+/* Of several looks. */
+
+static bool is_same(const struct ties *ties, uint32_t one, const struct ties *others, uint32_t other) {
+    const struct tie *a = &ties->ties[one], *b = &others->ties[other];
+    const struct reason *p = &ties->reasons[one], *q = &others->reasons[other];
+    if (a->waiter != b->waiter || a->holder != b->holder || p->runs != q->runs) return false;
+    int64_t later_ns = q->since_ns - p->since_ns;
+    return p->patient == q->patient && p->offset == q->offset && p->thread_id == q->thread_id && later_ns < SAME_NS &&
+           later_ns > -SAME_NS;
+}
+
+static bool is_among(const struct ties *ties, uint32_t one, const struct ties *others) {
+    for (uint32_t i = 0; i < others->count; i++) {
+        if (is_same(ties, one, others, i)) return true;
+    }
+    return false;
+}
+
+/* A wait for any one of several has ended as soon as one of them is no longer as it was. */
+bool ties_keep_common(struct ties *ties, const struct ties *others) {
+    bool *ended = calloc(ties->waits + 1, sizeof *ended);
+    if (!ended) return false;
+    for (uint32_t i = 0; i < ties->count; i++) {
+        if (!is_among(ties, i, others)) ended[ties->ties[i].wait] = true;
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ties->count; i++) {
+        if (ended[ties->ties[i].wait]) continue;
+        ties->ties[count] = ties->ties[i];
+        ties->reasons[count++] = ties->reasons[i];
+    }
+    ties->count = count;
+    free(ended);
+    return true;
+}
+
+void ties_free(struct ties *ties) {
+    free(ties->ties);
+    free(ties->reasons);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vigil lock: run a command while holding a lock.
+ *
+ * The lock is a read-write lock, which goes to whoever is there first. Those who want to be served in order meet at a
+ * turnstile, a mutex that is first come, first served: only who has passed it waits for the lock itself.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "run.h"
+
+#define LABEL          "vigil lock"
+#define HELD           "VIGIL_LOCKS_HELD"
+#define OWNER_DIED     "VIGIL_OWNER_DIED"
+#define DEATH_TAKES_MS 1000
+
+/* In the segment's bytes. */
+struct shell_lock {
+    vigil_mutex turnstile; /* fair, and thus never zero once somebody has opened it */
+    vigil_rwlock lock;
+    uint32_t command; /* the process that runs for who holds it alone, or did so last */
+};
+
+struct options {
+    int64_t timeout_ns;
+    bool fair, shared, wait_status;
+    const char *on_owner_died;
+};
+
+/* What can be waited for. */
+
+static int turnstile_try(void *turnstile) {
+    return vigil_mutex_trylock(turnstile);
+}
+
+static int turnstile_ask(vigil_agent *agent, vigil_request *request, void *turnstile, int64_t timeout_ns,
+                         vigil_callback *callback) {
+    return vigil_mutex_lock_async(agent, request, turnstile, timeout_ns, callback);
+}
+
+static int write_try(void *lock) {
+    return vigil_rwlock_write_trylock(lock);
+}
+
+static int write_ask(vigil_agent *agent, vigil_request *request, void *lock, int64_t timeout_ns,
+                     vigil_callback *callback) {
+    return vigil_rwlock_write_lock_async(agent, request, lock, timeout_ns, callback);
+}
+
+static int read_try(void *lock) {
+    return vigil_rwlock_read_trylock(lock);
+}
+
+static int read_ask(vigil_agent *agent, vigil_request *request, void *lock, int64_t timeout_ns,
+                    vigil_callback *callback) {
+    return vigil_rwlock_read_lock_async(agent, request, lock, timeout_ns, callback);
+}
+
+static bool is_ours(int status) {
+    return status == VIGIL_OK || status == VIGIL_OWNER_DIED;
+}
+
+static int pass_turnstile(struct shell_lock *lock, struct waiting *waiting) {
+    const struct want turnstile = {turnstile_try, turnstile_ask, &lock->turnstile};
+    int status = waiting_for(waiting, &turnstile);
+    if (status != VIGIL_OWNER_DIED) return status;
+    return vigil_mutex_consistent(&lock->turnstile); /* it protects nothing but the order */
+}
+
+static void leave_turnstile(struct shell_lock *lock, const struct options *options) {
+    if (options->fair) vigil_mutex_unlock(&lock->turnstile);
+}
+
+/* If it is ours, so is the turnstile. */
+static int acquire(struct shell_lock *lock, const struct options *options, struct waiting *waiting) {
+    const struct want to_read = {read_try, read_ask, &lock->lock}, to_write = {write_try, write_ask, &lock->lock};
+    int status = options->fair ? pass_turnstile(lock, waiting) : VIGIL_OK;
+    if (status != VIGIL_OK) return status;
+    status = waiting_for(waiting, options->shared ? &to_read : &to_write);
+    if (!is_ours(status)) leave_turnstile(lock, options);
+    return status;
+}
+
+static void release(struct shell_lock *lock, const struct options *options) {
+    if (options->shared) vigil_rwlock_read_unlock(&lock->lock);
+    else vigil_rwlock_write_unlock(&lock->lock);
+}
+
+/* The death of the last holder. */
+
+/* The system kills its command only after it has told us. Not for ever: the number may be another process's by now. */
+static void await_last_command(struct shell_lock *lock) {
+    uint32_t pid = __atomic_load_n(&lock->command, __ATOMIC_ACQUIRE);
+    int fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    if (fd < 0) return;
+    poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, DEATH_TAKES_MS);
+    close(fd);
+}
+
+/* Whether to go on all the same. */
+static bool accept_death(struct shell_lock *lock, const struct options *options, const char *name) {
+    if (strcmp(options->on_owner_died, "fail") == 0) {
+        cli_fail(VIGIL_OK,
+                 "%s: its last holder died with it: make good what that has left half done, "
+                 "then use --on-owner-died continue",
+                 name);
+        return false;
+    }
+    await_last_command(lock);
+    cli_warn("%s: its last holder died with it, and may have left something half done", name);
+    if (!options->shared) vigil_rwlock_consistent(&lock->lock);
+    return true;
+}
+
+/* Who holds what: "deploy:4711 backup:4712" are the names and the processes that hold them for their commands. */
+
+static pid_t parent_of(pid_t pid) {
+    char path[32], line[256];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    bool read = file && fgets(line, sizeof line, file);
+    if (file) fclose(file);
+    const char *name_end = read ? strrchr(line, ')') : NULL; /* the name may contain anything */
+    return name_end ? (pid_t)strtol(name_end + 4, NULL, 10) : 0;
+}
+
+/* One that was left running by itself has the variable too, but nobody waits for it. */
+static bool is_ancestor(pid_t pid) {
+    pid_t at = getppid();
+    while (at > 1 && at != pid) at = parent_of(at);
+    return at == pid && pid > 0;
+}
+
+static bool is_held_for_us(const char *name) {
+    const char *held = getenv(HELD);
+    size_t length = strlen(name);
+    for (; held && *held; held += strcspn(held, " ")) {
+        held += strspn(held, " ");
+        if (strncmp(held, name, length) == 0 && held[length] == ':' &&
+            is_ancestor((pid_t)strtol(held + length + 1, NULL, 10)))
+            return true;
+    }
+    return false;
+}
+
+static bool set_environment(const char *name, bool owner_died) {
+    const char *before = getenv(HELD);
+    char *held;
+    if (asprintf(&held, "%s%s%s:%d", before ? before : "", before ? " " : "", name, (int)getpid()) < 0) return false;
+    bool done = setenv(HELD, held, 1) == 0;
+    free(held);
+    return done && (owner_died ? setenv(OWNER_DIED, "1", 1) : unsetenv(OWNER_DIED)) == 0;
+}
+
+/* True, or it has been said why not, and `status` is the exit status. */
+static bool start(struct shell_lock *lock, const struct options *options, const char *name, bool owner_died,
+                  struct command *command, int *status) {
+    *status = CLI_RUN_CANNOT;
+    if (owner_died && !accept_death(lock, options, name)) return false;
+    if (set_environment(name, owner_died)) return run_start(command, status);
+    cli_fail(VIGIL_ENOMEM, "%s", name);
+    return false;
+}
+
+/* With the lock held. First the command, then others may pass the turnstile: they have to wait anyway. */
+static int run(struct shell_lock *lock, const struct options *options, struct waiting *waiting, bool owner_died,
+               char **words) {
+    struct command command = {.words = words, .note = options->shared ? NULL : &lock->command};
+    int status;
+    waiting_granted(waiting, owner_died);
+    bool started = start(lock, options, waiting->name, owner_died, &command, &status);
+    leave_turnstile(lock, options);
+    return started ? run_finish(&command) : status;
+}
+
+static int lock_and_run(vigil_buffer *buffer, const struct options *options, const char *name, char **words) {
+    struct shell_lock *lock = vigil_buffer_data(buffer);
+    struct waiting waiting = {.name = name, .timeout_ns = options->timeout_ns, .wait_status = options->wait_status};
+    uint32_t nobody = 0;
+    const vigil_mutex fair = VIGIL_MUTEX_FAIR;
+    __atomic_compare_exchange_n(&lock->turnstile.word, &nobody, fair.word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    int status = acquire(lock, options, &waiting);
+    if (is_ours(status)) {
+        status = run(lock, options, &waiting, status == VIGIL_OWNER_DIED, words);
+        release(lock, options);
+    } else {
+        status = waiting_failed(&waiting, status);
+    }
+    waiting_end(&waiting);
+    return status;
+}
+
+static int open_and_run(const struct options *options, const char *name, char **words) {
+    vigil_buffer *buffer;
+    if (is_held_for_us(name))
+        return cli_fail(VIGIL_OK,
+                        "%s: a command that waits for this one runs under that lock already: neither would ever end",
+                        name);
+    if (run_open(&buffer, name, LABEL) != VIGIL_OK) return CLI_RUN_CANNOT;
+    const char *label = vigil_segment_label(buffer);
+    int status =
+        strcmp(label, LABEL) == 0 ? lock_and_run(buffer, options, name, words) : run_other_kind(name, label, "lock");
+    vigil_buffer_destroy(buffer);
+    return status;
+}
+
+int cli_lock(int count, char **arguments) {
+    struct options given = {.timeout_ns = VIGIL_FOREVER, .on_owner_died = "continue"};
+    bool try = false;
+    char *name, **words;
+    const struct cli_option options[] = {
+        {"timeout", 0, CLI_DURATION, &given.timeout_ns},
+        {"try", 0, CLI_FLAG, &try},
+        {"fair", 0, CLI_FLAG, &given.fair},
+        {"shared", 0, CLI_FLAG, &given.shared},
+        {"wait-status", 0, CLI_FLAG, &given.wait_status},
+        {"on-owner-died", 0, CLI_TEXT, &given.on_owner_died},
+        {0},
+    };
+    if (!run_arguments(count, arguments, options, &name, &words)) return cli_usage_status();
+    if (strcmp(given.on_owner_died, "continue") != 0 && strcmp(given.on_owner_died, "fail") != 0)
+        return cli_usage("--on-owner-died is fail or continue, not '%s'", given.on_owner_died);
+    if (try) given.timeout_ns = 0;
+    run_signals_begin();
+    return run_end(open_and_run(&given, name, words));
+}

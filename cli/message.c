@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#define MESSAGE_MAX 1024
+
+/* The lengths are those of RFC 3629: no overlong forms, no surrogates. Of the characters, none that move the cursor or
+ * turn the text around. */
+size_t cli_utf8(const char *text) {
+    const unsigned char *byte = (const unsigned char *)text;
+    if (byte[0] < 0x80) return byte[0] >= 0x20 && byte[0] != 0x7f;
+    size_t length = byte[0] >= 0xf0 ? 4 : byte[0] >= 0xe0 ? 3 : 2;
+    if (byte[0] < 0xc2 || byte[0] > 0xf4) return 0;
+    uint32_t character = byte[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((byte[i] & 0xc0) != 0x80) return 0;
+        character = character << 6 | (byte[i] & 0x3fu);
+    }
+    static const uint32_t least[] = {[2] = 0xa0, [3] = 0x800, [4] = 0x10000};
+    bool surrogate = character >= 0xd800 && character <= 0xdfff;
+    bool turns = (character >= 0x2028 && character <= 0x202e) || (character >= 0x2066 && character <= 0x2069);
+    return character < least[length] || character > 0x10ffff || surrogate || turns ? 0 : length;
+}
+
+char *cli_visible(char *copy, size_t bytes, const char *text) {
+    size_t used = 0;
+    while (*text) {
+        size_t length = cli_utf8(text), room = length ? length : 4;
+        if (used + room >= bytes) break;
+        if (length) memcpy(copy + used, text, length);
+        else snprintf(copy + used, bytes - used, "\\x%02x", (unsigned char)*text);
+        used += room;
+        text += length ? length : 1;
+    }
+    copy[used] = 0;
+    if (*text && used >= 3) strcpy(copy + used - 3, "..."); /* it has been cut */
+    return copy;
+}
+
+/* All of a line in one write: several processes may share the terminal. */
+static void write_line(const char *text) {
+    char visible[MESSAGE_MAX], line[MESSAGE_MAX + 64];
+    cli_visible(visible, sizeof visible, text);
+    const char *name = cli_now ? cli_now->name : "";
+    int length = snprintf(line, sizeof line, "vigil%s%s: %s\n", *name ? " " : "", name, visible);
+    ssize_t written = write(STDERR_FILENO, line, (size_t)length);
+    (void)written; /* there is nobody else to tell */
+}
+
+static bool has_lines_of_json(void) {
+    return cli_wants_json && cli_now && cli_now->runs_command;
+}
+
+void cli_warn(const char *format, ...) {
+    char text[MESSAGE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!has_lines_of_json()) {
+        write_line(text);
+        return;
+    }
+    struct cli_json json;
+    json_begin(&json, stderr);
+    json_object(&json, NULL);
+    json_text(&json, "event", "warning");
+    json_text(&json, "warning", text);
+    json_end(&json, '}');
+}
+
+static void say_failure(const char *status, const char *text) {
+    if (!cli_wants_json) {
+        write_line(text);
+        return;
+    }
+    struct cli_json json;
+    json_begin(&json, has_lines_of_json() ? stderr : stdout);
+    json_object(&json, NULL);
+    if (has_lines_of_json()) json_text(&json, "event", "failed");
+    json_text(&json, "status", status);
+    json_text(&json, "error", text);
+    json_end(&json, '}');
+}
+
+static int say_cannot(int status, const char *text) {
+    say_failure(status == VIGIL_OK ? "cannot" : vigil_status_name(status), text);
+    return cli_now && cli_now->runs_command ? CLI_RUN_CANNOT : CLI_CANNOT;
+}
+
+static const char *why(int status, int error) {
+    return status == VIGIL_ESYSTEM ? strerror(error) : vigil_strerror(status);
+}
+
+int cli_fail(int status, const char *format, ...) {
+    int error = errno;
+    char text[MESSAGE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    size_t length = (size_t)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (status != VIGIL_OK && length < sizeof text)
+        snprintf(text + length, sizeof text - length, ": %s", why(status, error));
+    return say_cannot(status, text);
+}
+
+/* A name that is allowed and like the one that is not. */
+static const char *propose(const char *name, char proposal[201]) {
+    size_t length = 0;
+    for (; *name && length < 200; name++) {
+        bool fits = isalnum((unsigned char)*name) || *name == '_' || (*name == '.' && length > 0);
+        if (fits) proposal[length++] = *name;
+        else if (length > 0 && proposal[length - 1] != '-') proposal[length++] = '-';
+    }
+    while (length > 0 && proposal[length - 1] == '-') length--;
+    proposal[length] = 0;
+    return length ? proposal : "work";
+}
+
+int cli_fail_segment(int status, const char *name) {
+    int error = errno;
+    char text[MESSAGE_MAX], shown[64], proposal[201];
+    switch (status) {
+    case VIGIL_ENAME:
+        snprintf(text, sizeof text,
+                 "'%s' is no name for a segment: 1 to 200 of A-Z a-z 0-9 . _ - and no dot first; try %s",
+                 cli_visible(shown, sizeof shown, name), propose(name, proposal));
+        break;
+    case VIGIL_ENOTFOUND:
+        snprintf(text, sizeof text, "there is no segment %s: vigil create %s makes one, vigil ls shows those there are",
+                 name, name);
+        break;
+    case VIGIL_EEXISTS: snprintf(text, sizeof text, "%s is there already: vigil rm %s removes it", name, name); break;
+    case VIGIL_ETRUNCATED:
+    case VIGIL_ECORRUPT:
+    case VIGIL_EVERSION:
+        snprintf(text, sizeof text, "%s: %s (vigil rm --force %s)", name, why(status, error), name);
+        break;
+    default: snprintf(text, sizeof text, "%s: %s", name, why(status, error));
+    }
+    return say_cannot(status, text);
+}
+
+int cli_usage(const char *format, ...) {
+    char text[MESSAGE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    size_t length = (size_t)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (length < sizeof text)
+        snprintf(text + length, sizeof text - length, "; see vigil %s%s--help", cli_now ? cli_now->name : "",
+                 cli_now ? " " : "");
+    say_failure("usage", text);
+    return cli_usage_status();
+}
+
+bool cli_colour(FILE *stream) {
+    const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+    return isatty(fileno(stream)) && term && strcmp(term, "dumb") != 0 && !(no && *no);
+}

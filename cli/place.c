@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "place.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define LOOK_EVERY_MS 250
+#define TEXT_MAX      512
+
+struct standing {
+    uint32_t place, of;
+    uint32_t holders;
+    const vigil_seen_member *holder; /* the first of them; null: nobody, or he has died */
+    int64_t held_ns;                 /* 0: that is not known */
+};
+
+static const vigil_seen_member *member_of(const vigil_look *look, uint32_t number) {
+    for (uint32_t i = 0; i < look->member_count; i++)
+        if (look->members[i].number == number) return &look->members[i];
+    return NULL;
+}
+
+static void count_waiters(struct standing *at, const vigil_seen_line *line) {
+    uint32_t ours = __atomic_load_n(&vigil_holder, __ATOMIC_RELAXED) / 16; /* see status.h */
+    for (uint32_t i = 0; i < line->waiter_count; i++)
+        if (line->waiters[i].number == ours && !at->place) at->place = at->of + i + 1;
+    at->of += line->waiter_count;
+}
+
+static void find_holder(struct standing *at, const vigil_look *look, const vigil_seen_line *line) {
+    if (!line->holder_count) return;
+    at->holders = line->holder_count;
+    at->holder = member_of(look, line->holders[0].number);
+    if (line->holders[0].since_ns) at->held_ns = look->at_ns - line->holders[0].since_ns;
+}
+
+/* A mutex is a turnstile: who waits there is behind those who have passed it, and who holds it is one of these. False:
+ * we are in no line right now. */
+static bool find(struct standing *at, const vigil_look *look) {
+    *at = (struct standing){0};
+    for (int turnstiles = 0; turnstiles <= 1; turnstiles++) {
+        for (uint32_t i = 0; i < look->line_count; i++) {
+            const vigil_seen_line *line = &look->lines[i];
+            if ((line->kind == VIGIL_SEEN_MUTEX) != turnstiles) continue;
+            count_waiters(at, line);
+            if (!turnstiles) find_holder(at, look, line);
+        }
+    }
+    return at->place;
+}
+
+static const char *ordinal_ending(uint32_t number) {
+    static const char *const endings[] = {"th", "st", "nd", "rd"};
+    bool teens = number % 100 >= 11 && number % 100 <= 13;
+    return endings[teens || number % 10 > 3 ? 0 : number % 10];
+}
+
+/* What he runs, if he is one of us, cut to fit. */
+static void say_command(const vigil_seen_member *holder, char *text, size_t bytes) {
+    char line[1024];
+    cli_command_line(holder, line, sizeof line);
+    const char *behind = strstr(line, " -- ");
+    cli_visible(text, bytes, behind ? behind + 4 : line);
+}
+
+static void say_holder(const struct standing *at, char *text, size_t bytes) {
+    char command[64], held[16] = "";
+    if (at->holders > 1) {
+        snprintf(text, bytes, "; held by %u", at->holders);
+    } else if (at->holder) {
+        say_command(at->holder, command, sizeof command);
+        cli_print_duration(held, at->held_ns);
+        snprintf(text, bytes, "; held by %s (pid %u)%s%s", command, at->holder->pid, at->held_ns ? " for " : "",
+                 at->held_ns ? held : "");
+    } else {
+        text[0] = 0;
+    }
+}
+
+static void say(const struct place *place, const struct standing *at, int64_t waited_ns, char *text, size_t bytes) {
+    char waited[16], holder[160];
+    cli_print_duration(waited, waited_ns);
+    say_holder(at, holder, sizeof holder);
+    snprintf(text, bytes, "%s: %u%s in line of %u, %s%s", place->name, at->place, ordinal_ending(at->place), at->of,
+             waited, holder);
+}
+
+static void tell_json(const struct place *place, const struct standing *at, int64_t waited_ns) {
+    char command[256];
+    struct cli_json json;
+    json_begin(&json, stderr);
+    json_object(&json, NULL);
+    json_text(&json, "event", "waiting");
+    json_text(&json, "name", place->name);
+    json_unsigned(&json, "place", at->place);
+    json_unsigned(&json, "of", at->of);
+    json_integer(&json, "waited_ns", waited_ns);
+    json_unsigned(&json, "holders", at->holders);
+    if (at->holder) {
+        say_command(at->holder, command, sizeof command);
+        json_unsigned(&json, "holder_pid", at->holder->pid);
+        json_text(&json, "holder_command", command);
+    }
+    if (at->held_ns) json_integer(&json, "held_ns", at->held_ns);
+    json_end(&json, '}');
+}
+
+static void write_all(const char *text) {
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written; /* there is nobody else to tell */
+}
+
+/* One row of the terminal, whatever its width: what is wrapped could not be drawn over. */
+static void redraw(struct place *place, const char *text) {
+    struct winsize size;
+    char line[TEXT_MAX + 32];
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    int width = known ? size.ws_col - 1 : 79;
+    snprintf(line, sizeof line, "\r\033[Kvigil %s %s", cli_now->name, text);
+    size_t controls = strlen("\r\033[K");
+    if (strlen(line) > controls + (size_t)width) line[controls + (size_t)width] = 0;
+    write_all(line);
+    place->drawn = true;
+}
+
+static void show(struct place *place, const struct standing *at, int64_t waited_ns) {
+    char text[TEXT_MAX];
+    bool changed = at->place != place->place;
+    place->place = at->place;
+    say(place, at, waited_ns, text, sizeof text);
+    if (place->redraws) redraw(place, text);
+    else if (changed && cli_wants_json) tell_json(place, at, waited_ns);
+    else if (changed) cli_warn("%s", text);
+}
+
+static bool terminal_redraws(void) {
+    const char *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+void place_begin(struct place *place, const char *name, int64_t since_ns, bool lines) {
+    *place = (struct place){.name = name, .since_ns = since_ns, .redraws = !cli_wants_json && terminal_redraws()};
+    if (!place->redraws && !lines) return;
+    if (vigil_observer_open(&place->observer, name) != VIGIL_OK) place->observer = NULL;
+}
+
+int place_show(struct place *place) {
+    vigil_look look;
+    struct standing at;
+    if (!place->observer) return -1;
+    bool there = vigil_observer_look(place->observer, &look) == VIGIL_OK && find(&at, &look);
+    int64_t waited_ns = vigil_now_ns() - place->since_ns;
+    bool only_just = place->redraws && waited_ns < LOOK_EVERY_MS * INT64_C(1000000); /* it would but flicker */
+    if (there && !only_just) show(place, &at, waited_ns);
+    return LOOK_EVERY_MS;
+}
+
+void place_end(struct place *place) {
+    if (place->drawn) write_all("\r\033[K");
+    if (place->observer) vigil_observer_close(place->observer);
+    *place = (struct place){0};
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+#include "run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+bool run_arguments(int count, char **arguments, const struct cli_option *options, char **name, char ***words) {
+    struct cli_arguments parsed;
+    if (!cli_options(count, arguments, options, &parsed)) return false;
+    *words = parsed.command;
+    *name = parsed.operands[0];
+    if (parsed.operand_count < 1) cli_usage("a NAME is missing");
+    else if (!*words || !**words) cli_usage("the command to run is missing: vigil %s NAME -- COMMAND", cli_now->name);
+    else return true;
+    return false;
+}
+
+int run_open(vigil_buffer **buffer, const char *name, const char *label) {
+    vigil_segment_options options = {.length = 64, .members = 2048, .waiters = 2048, .label = label};
+    int status = label ? vigil_segment_open_or_create(buffer, name, &options) : vigil_segment_open(buffer, name);
+    if (status != VIGIL_OK) cli_fail_segment(status, name);
+    return status;
+}
+
+int run_other_kind(const char *name, const char *label, const char *wanted) {
+    char shown[64];
+    return cli_fail(VIGIL_OK,
+                    "%s is no %s of this command's but %s%s: choose another name, or, if nobody needs it, vigil rm %s",
+                    name, wanted, *label ? "a " : "a segment of words", cli_visible(shown, sizeof shown, label), name);
+}
+
+/*
+ * Signals. They are blocked from the start and taken when it suits us, so none comes at a bad moment. As long as there
+ * is no command we die of them; then they are the command's. Those that whoever started us ignores remain ignored.
+ */
+static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT};
+static struct {
+    sigset_t before; /* the mask with which we, and so the command, were started */
+    sigset_t taken, deadly;
+    bool child_ignored; /* by whoever started us; then there would be no exit status */
+    int deadly_one;     /* that has come; 0: none */
+} signals;
+
+static bool is_ignored(int number) {
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+void run_signals_begin(void) {
+    sigemptyset(&signals.deadly);
+    sigemptyset(&signals.taken);
+    sigaddset(&signals.taken, SIGCHLD);
+    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++) {
+        int number = forwarded[i];
+        if (is_ignored(number)) continue;
+        sigaddset(&signals.taken, number);
+        if (number != SIGWINCH && number != SIGCONT) sigaddset(&signals.deadly, number);
+    }
+    signals.child_ignored = is_ignored(SIGCHLD);
+    if (signals.child_ignored) signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_BLOCK, &signals.taken, &signals.before);
+}
+
+static void die_of(int number) {
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, number);
+    signal(number, SIG_DFL);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
+}
+
+int run_end(int status) {
+    if (signals.deadly_one) die_of(signals.deadly_one);
+    return status;
+}
+
+/* Waiting. */
+
+static void answered(vigil_op *op, int status) {
+    ((struct waiting *)op->data)->answer = status;
+}
+
+static int64_t left_ns(const struct waiting *waiting) {
+    if (waiting->timeout_ns == VIGIL_FOREVER) return VIGIL_FOREVER;
+    int64_t left = waiting->timeout_ns - (vigil_now_ns() - waiting->since_ns);
+    return left > 0 ? left : 0;
+}
+
+/* What one needs for waiting. */
+static int begin(struct waiting *waiting) {
+    if (waiting->agent) return VIGIL_OK;
+    waiting->since_ns = vigil_now_ns();
+    waiting->signals_fd = signalfd(-1, &signals.deadly, SFD_CLOEXEC | SFD_NONBLOCK);
+    int status = waiting->signals_fd < 0 ? VIGIL_ESYSTEM : vigil_agent_create(&waiting->agent, 0);
+    if (status == VIGIL_OK)
+        place_begin(&waiting->place, waiting->name, waiting->since_ns, waiting->wait_status || cli_wants_json);
+    return status;
+}
+
+static bool signalled(const struct waiting *waiting) {
+    struct signalfd_siginfo info;
+    if (read(waiting->signals_fd, &info, sizeof info) != sizeof info) return false;
+    signals.deadly_one = (int)info.ssi_signo;
+    return true;
+}
+
+static int await(struct waiting *waiting) {
+    struct pollfd from[] = {{.fd = vigil_agent_fd(waiting->agent), .events = POLLIN},
+                            {.fd = waiting->signals_fd, .events = POLLIN}};
+    while (waiting->answer == VIGIL_PENDING) {
+        if (poll(from, 2, place_show(&waiting->place)) < 0 && errno != EINTR) return VIGIL_ESYSTEM;
+        if (from[1].revents && signalled(waiting)) return VIGIL_CANCELLED;
+        if (from[0].revents) vigil_agent_dispatch(waiting->agent);
+    }
+    return waiting->answer;
+}
+
+/* Who waits already need not try: to try in vain is to look first whether the holder has died, and takes longer. */
+int waiting_for(struct waiting *waiting, const struct want *want) {
+    int status = waiting->agent ? VIGIL_TIMED_OUT : want->try(want->object);
+    if (status != VIGIL_TIMED_OUT || waiting->timeout_ns <= 0) return status;
+    status = begin(waiting);
+    if (status != VIGIL_OK) return status;
+    waiting->answer = VIGIL_PENDING;
+    waiting->request = (vigil_request){.op.data = waiting};
+    status = want->ask(waiting->agent, &waiting->request, want->object, left_ns(waiting), answered);
+    if (status == VIGIL_PENDING) status = await(waiting);
+    waiting->waited_ns = vigil_now_ns() - waiting->since_ns;
+    return status;
+}
+
+void waiting_granted(struct waiting *waiting, bool owner_died) {
+    struct cli_json json;
+    place_end(&waiting->place);
+    if (!cli_wants_json) return;
+    json_begin(&json, stderr);
+    json_object(&json, NULL);
+    json_text(&json, "event", "granted");
+    json_text(&json, "name", waiting->name);
+    json_integer(&json, "waited_ns", waiting->waited_ns);
+    json_bool(&json, "owner_died", owner_died);
+    json_end(&json, '}');
+}
+
+void waiting_end(struct waiting *waiting) {
+    if (!waiting->since_ns) return;
+    place_end(&waiting->place);
+    if (waiting->agent) vigil_agent_destroy(waiting->agent);
+    if (waiting->signals_fd >= 0) close(waiting->signals_fd);
+}
+
+int waiting_failed(struct waiting *waiting, int status) {
+    char waited[16];
+    place_end(&waiting->place);
+    if (signals.deadly_one) return CLI_RUN_SIGNAL + signals.deadly_one;
+    if (status != VIGIL_TIMED_OUT) return cli_fail(status, "%s", waiting->name);
+    cli_print_duration(waited, waiting->waited_ns);
+    if (waiting->timeout_ns > 0) cli_fail(status, "waited %s for %s", waited, waiting->name);
+    else if (cli_wants_json) cli_fail(status, "%s", waiting->name);
+    return CLI_RUN_TIMED_OUT; /* whoever only tries knows what it means */
+}
+
+/* The command. */
+
+/*
+ * In the child, which runs in our memory until it executes the command; answers only if it cannot. The command is not to
+ * outlive us, who hold the lock for it: the system kills it when we are killed.
+ */
+static void execute(const struct command *command, pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(CLI_RUN_CANNOT); /* we were gone before that */
+    if (command->note) __atomic_store_n(command->note, (uint32_t)getpid(), __ATOMIC_RELEASE);
+    if (signals.child_ignored) signal(SIGCHLD, SIG_IGN);
+    sigprocmask(SIG_SETMASK, &signals.before, NULL);
+    execvp(command->words[0], command->words);
+}
+
+static int not_run(const char *word, int error) {
+    bool is_line = error == ENOENT && strchr(word, ' ');
+    cli_fail(VIGIL_OK, "%s: %s%s", word, strerror(error), is_line ? "; a line for a shell goes: -- sh -c '...'" : "");
+    return error == ENOENT ? CLI_RUN_NO_COMMAND : CLI_RUN_NOT_RUN;
+}
+
+/* It would be lost: what the terminal sends now reaches us, and not the command. */
+static bool came_before(int *status) {
+    const struct timespec at_once = {0};
+    int number = sigtimedwait(&signals.deadly, NULL, &at_once);
+    if (number <= 0) return false;
+    signals.deadly_one = number;
+    *status = CLI_RUN_SIGNAL + number;
+    return true;
+}
+
+bool run_start(struct command *command, int *status) {
+    volatile int error = 0;
+    if (came_before(status)) return false;
+    pid_t parent = getpid();
+    command->since_ns = vigil_now_ns();
+    command->pid = vfork();
+    if (command->pid == 0) {
+        execute(command, parent);
+        error = errno;
+        _exit(CLI_RUN_NO_COMMAND);
+    }
+    if (command->pid > 0 && !error) return true;
+    if (command->pid > 0) waitpid(command->pid, NULL, 0);
+    *status = command->pid > 0 ? not_run(command->words[0], error) : cli_fail(VIGIL_ESYSTEM, "no process to run it in");
+    return false;
+}
+
+/* What the terminal sends, it sends to the command as well. */
+static bool is_from_terminal(const siginfo_t *info) {
+    return info->si_code == SI_KERNEL && info->si_signo != SIGALRM;
+}
+
+/* Until it has ended: its status as waitpid tells it. */
+static int forward_signals(const struct command *command) {
+    for (;;) {
+        int status;
+        siginfo_t info;
+        int number = sigwaitinfo(&signals.taken, &info);
+        if (number == SIGCHLD) {
+            if (waitpid(command->pid, &status, WNOHANG) == command->pid) return status;
+        } else if (number > 0 && !is_from_terminal(&info)) {
+            kill(command->pid, number);
+        }
+    }
+}
+
+static void tell_done(const struct command *command, int status) {
+    struct cli_json json;
+    json_begin(&json, stderr);
+    json_object(&json, NULL);
+    json_text(&json, "event", "done");
+    json_integer(&json, "exit_status", status);
+    json_integer(&json, "ran_ns", vigil_now_ns() - command->since_ns);
+    json_end(&json, '}');
+}
+
+int run_finish(const struct command *command) {
+    int end = forward_signals(command);
+    int status = WIFSIGNALED(end) ? CLI_RUN_SIGNAL + WTERMSIG(end) : WEXITSTATUS(end);
+    if (cli_wants_json) tell_done(command, status);
+    return status;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* vigil show NAME: who has the segment open, who holds what, who waits where. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "show.h"
+
+#define COMMAND_MAX 4096 /* bytes of a command line, where there is no terminal to fit it in */
+
+void show_kind(const vigil_look *look, char kind[32]) {
+    cli_visible(kind, 32, *look->label ? look->label : "words");
+}
+
+/* Offsets as in lock.c and sem.c. */
+void show_place(const vigil_look *look, const vigil_seen_line *line, char place[32]) {
+    bool lock = strcmp(look->label, "vigil lock") == 0, sem = strncmp(look->label, "vigil sem ", 10) == 0;
+    if (lock && line->offset == 0) strcpy(place, "turnstile");
+    else if (lock && line->offset == 4) strcpy(place, "lock");
+    else if (sem && line->offset == 0) strcpy(place, "slots");
+    else snprintf(place, 32, "byte %llu", (unsigned long long)line->offset);
+}
+
+const vigil_seen_member *show_member(const vigil_look *look, uint32_t number) {
+    for (uint32_t i = 0; i < look->member_count; i++) {
+        if (look->members[i].number == number) return &look->members[i];
+    }
+    return NULL;
+}
+
+/* The command line, and whether it is one of somebody who has died. */
+static void person(const vigil_seen_member *member, char *text, size_t bytes) {
+    if (!member) snprintf(text, bytes, "(dead)");
+    else if (member->alive) cli_command_line(member, text, bytes);
+    else cli_visible(text + snprintf(text, bytes, "(dead) "), bytes - 7, member->program);
+}
+
+void show_task(const vigil_look *look, uint32_t number, char *text, size_t bytes) {
+    static char line[COMMAND_MAX];
+    person(show_member(look, number), line, sizeof line);
+    char *task = strncmp(look->label, "vigil ", 6) == 0 ? strstr(line, " -- ") : NULL;
+    task = task ? task + 4 : line;
+    char *word_end = task + strcspn(task, " ");
+    for (char *c = task; c < word_end; c++) {
+        if (*c == '/') task = c + 1;
+    }
+    if (task == word_end) task = line; /* "/": there is no more to be said */
+    cli_visible(text, bytes, task);
+}
+
+/* Text. */
+
+struct page {
+    FILE *out;
+    const vigil_look *look;
+    size_t columns;
+    bool colour;
+};
+
+#define PLAIN  "\033[0m"
+#define BOLD   "\033[1m"
+#define FAINT  "\033[2m"
+#define RED    "\033[31m"
+#define GREEN  "\033[32m"
+#define YELLOW "\033[33m"
+#define CYAN   "\033[36m"
+
+static const char *paint(const struct page *page, const char *colour) {
+    return page->colour ? colour : "";
+}
+
+static bool is_dead(const vigil_look *look, uint32_t number) {
+    const vigil_seen_member *member = show_member(look, number);
+    return !member || !member->alive;
+}
+
+/* How many bytes of text, the final 0 included, fit to the right of `used` columns. */
+static size_t room(const struct page *page, size_t used) {
+    size_t left = page->columns > used + 16 ? page->columns - used : 16;
+    return left < COMMAND_MAX ? left + 1 : COMMAND_MAX;
+}
+
+static void print_heading(const struct page *page, const char *name) {
+    const vigil_look *look = page->look;
+    char kind[32];
+    show_kind(look, kind);
+    fprintf(page->out, "%s%s%s: %s, %llu bytes", paint(page, BOLD), name, paint(page, PLAIN), kind,
+            (unsigned long long)look->length);
+    if (look->max_length > look->length) fprintf(page->out, " of %llu", (unsigned long long)look->max_length);
+    fprintf(page->out, "\n%u of %u members, %u of %u places for waiters and holders used\n", look->member_count,
+            look->members_most, look->places_used, look->waiters_most);
+}
+
+static void print_members(const struct page *page) {
+    static char text[COMMAND_MAX];
+    fprintf(page->out, "\n%s%8s  COMMAND%s\n", paint(page, FAINT), "PID", paint(page, PLAIN));
+    for (uint32_t i = 0; i < page->look->member_count; i++) {
+        const vigil_seen_member *member = &page->look->members[i];
+        person(member, text, room(page, 10));
+        fprintf(page->out, "%8u  %s%s%s\n", member->pid, paint(page, member->alive ? "" : RED), text,
+                paint(page, PLAIN));
+    }
+    if (page->look->member_count == 0) fprintf(page->out, "%8s  nobody has it open\n", "");
+}
+
+/* One who holds or waits; `what` is to be had: "reads", "2 permits". */
+static void print_row(const struct page *page, const char *place, int64_t since_ns, uint32_t number, const char *way,
+                      const char *what, const char *colour) {
+    static char task[COMMAND_MAX];
+    char duration[16] = "", pid[12] = "?";
+    const vigil_seen_member *member = show_member(page->look, number);
+    if (since_ns) cli_print_duration(duration, page->look->at_ns - since_ns);
+    if (member) snprintf(pid, sizeof pid, "%u", member->pid);
+    show_task(page->look, number, task, room(page, 52));
+    if (is_dead(page->look, number)) colour = RED;
+    fprintf(page->out, "%8s %s%-6s %8s  %-14s %-9s %s%s\n", pid, paint(page, colour), place, duration, way, what, task,
+            paint(page, PLAIN));
+}
+
+static void print_permits(char text[24], uint32_t count) {
+    snprintf(text, 24, "%u permit%s", count, count == 1 ? "" : "s");
+}
+
+static void print_holder(const struct page *page, const vigil_seen_line *line, const vigil_seen_holder *holder) {
+    char what[24] = "";
+    if (line->kind == VIGIL_SEEN_RWLOCK) strcpy(what, holder->shared ? "reads" : "writes");
+    if (line->kind == VIGIL_SEEN_SEM) print_permits(what, holder->count);
+    print_row(page, "holds", holder->since_ns, holder->number, "", what, GREEN);
+}
+
+static void print_waiter(const struct page *page, const vigil_seen_line *line, uint32_t place) {
+    const vigil_seen_waiter *waiter = &line->waiters[place];
+    char text[12], way[24] = "event loop", what[24] = "";
+    snprintf(text, sizeof text, "%u", place + 1);
+    if (waiter->thread_id) snprintf(way, sizeof way, "thread %u", waiter->thread_id);
+    if (line->kind == VIGIL_SEEN_RWLOCK) strcpy(what, waiter->shared ? "to read" : "to write");
+    if (waiter->permits) print_permits(what, waiter->permits);
+    print_row(page, waiter->called ? "called" : text, waiter->since_ns, waiter->number, way, what,
+              waiter->thread_id ? YELLOW : CYAN);
+}
+
+static void print_line(const struct page *page, const vigil_seen_line *line) {
+    char place[32], at[40] = "";
+    show_place(page->look, line, place);
+    if (strncmp(place, "byte ", 5) != 0) snprintf(at, sizeof at, " at byte %llu", (unsigned long long)line->offset);
+    fprintf(page->out, "\n%s%s%s: %s%s", paint(page, BOLD), place, paint(page, PLAIN), vigil_seen_kind_name(line->kind),
+            at);
+    if (line->kind == VIGIL_SEEN_WORD) fprintf(page->out, ", value %d", (int)line->value);
+    if (line->owner_died) fprintf(page->out, ", %sits owner died%s", paint(page, RED), paint(page, PLAIN));
+    fprintf(page->out, "\n%s%8s %-6s %8s  %-14s %-9s %s%s\n", paint(page, FAINT), "PID", "PLACE", "FOR", "WAITS AS", "",
+            "COMMAND", paint(page, PLAIN));
+    for (uint32_t i = 0; i < line->holder_count; i++) print_holder(page, line, &line->holders[i]);
+    for (uint32_t i = 0; i < line->waiter_count; i++) print_waiter(page, line, i);
+}
+
+void show_text(FILE *out, const char *name, const vigil_look *look, size_t columns, bool colour) {
+    struct page page = {out, look, columns, colour};
+    print_heading(&page, name);
+    print_members(&page);
+    for (uint32_t i = 0; i < look->line_count; i++) print_line(&page, &look->lines[i]);
+    if (look->line_count == 0) fprintf(out, "\nNobody waits in it, and nobody is seen to hold anything.\n");
+}
+
+/* JSON. */
+
+static void json_members(struct cli_json *json, const vigil_look *look) {
+    static char text[COMMAND_MAX];
+    json_array(json, "members");
+    for (uint32_t i = 0; i < look->member_count; i++) {
+        const vigil_seen_member *member = &look->members[i];
+        cli_command_line(member, text, sizeof text);
+        json_object(json, NULL);
+        json_unsigned(json, "number", member->number);
+        json_unsigned(json, "pid", member->pid);
+        json_bool(json, "alive", member->alive);
+        json_text(json, "program", member->program);
+        json_text(json, "command", text);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+}
+
+static void json_process(struct cli_json *json, const vigil_look *look, uint32_t number) {
+    const vigil_seen_member *member = show_member(look, number);
+    json_unsigned(json, "number", number);
+    if (member) json_unsigned(json, "pid", member->pid);
+    else json_null(json, "pid");
+}
+
+static void json_holder(struct cli_json *json, const vigil_look *look, const vigil_seen_holder *holder) {
+    json_object(json, NULL);
+    json_process(json, look, holder->number);
+    json_bool(json, "shared", holder->shared);
+    json_unsigned(json, "count", holder->count);
+    if (holder->since_ns) json_integer(json, "for_ns", look->at_ns - holder->since_ns);
+    else json_null(json, "for_ns");
+    json_end(json, '}');
+}
+
+static void json_waiter(struct cli_json *json, const vigil_look *look, const vigil_seen_waiter *waiter) {
+    json_object(json, NULL);
+    json_process(json, look, waiter->number);
+    if (waiter->thread_id) json_unsigned(json, "thread_id", waiter->thread_id);
+    else json_null(json, "thread_id");
+    json_text(json, "kind", vigil_seen_kind_name(waiter->kind));
+    json_bool(json, "asynchronous", waiter->thread_id == 0);
+    json_bool(json, "called", waiter->called);
+    json_bool(json, "shared", waiter->shared);
+    json_unsigned(json, "permits", waiter->permits);
+    json_integer(json, "for_ns", look->at_ns - waiter->since_ns);
+    json_end(json, '}');
+}
+
+static void json_line(struct cli_json *json, const vigil_look *look, const vigil_seen_line *line) {
+    char place[32];
+    show_place(look, line, place);
+    json_object(json, NULL);
+    json_text(json, "place", place);
+    json_unsigned(json, "offset", line->offset);
+    json_text(json, "kind", vigil_seen_kind_name(line->kind));
+    json_unsigned(json, "value", line->value);
+    json_bool(json, "owner_died", line->owner_died);
+    json_array(json, "holders");
+    for (uint32_t i = 0; i < line->holder_count; i++) json_holder(json, look, &line->holders[i]);
+    json_end(json, ']');
+    json_array(json, "waiters");
+    for (uint32_t i = 0; i < line->waiter_count; i++) json_waiter(json, look, &line->waiters[i]);
+    json_end(json, ']');
+    json_end(json, '}');
+}
+
+void show_json(struct cli_json *json, const char *name, const vigil_look *look) {
+    json_object(json, NULL);
+    json_text(json, "name", name);
+    json_text(json, "label", look->label);
+    json_integer(json, "at_ns", look->at_ns);
+    json_unsigned(json, "length", look->length);
+    json_unsigned(json, "max_length", look->max_length);
+    json_unsigned(json, "members_most", look->members_most);
+    json_unsigned(json, "places_most", look->waiters_most);
+    json_unsigned(json, "places_used", look->places_used);
+    json_members(json, look);
+    json_array(json, "lines");
+    for (uint32_t i = 0; i < look->line_count; i++) json_line(json, look, &look->lines[i]);
+    json_end(json, ']');
+    json_end(json, '}');
+}
+
+static size_t columns_of_stdout(void) {
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : SIZE_MAX;
+}
+
+int cli_show(int count, char **arguments) {
+    static const struct cli_option options[] = {{0}};
+    struct cli_arguments parsed;
+    if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
+    if (parsed.operand_count != 1) return cli_usage("one NAME is needed; vigil ls lists them");
+    const char *name = parsed.operands[0];
+
+    vigil_observer *observer;
+    vigil_look look;
+    int status = vigil_observer_open(&observer, name);
+    if (status != VIGIL_OK) return cli_fail_segment(status, name);
+    status = vigil_observer_look(observer, &look);
+    struct cli_json json;
+    json_begin(&json, stdout);
+    if (status != VIGIL_OK) status = cli_fail_segment(status, name);
+    else if (cli_wants_json) show_json(&json, name, &look);
+    else show_text(stdout, name, &look, columns_of_stdout(), cli_colour(stdout));
+    vigil_observer_close(observer);
+    return status;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* vigil-top: what `vigil top` runs. It is a program of its own because of ncurses, which vigil itself does not need. */
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "top.h"
+
+#define COLUMNS_ELSEWHERE 80 /* where there is no terminal that has a width */
+#define INTERVAL_LEAST_NS 10000000
+
+static const struct cli_command command = {.name = "top"};
+const struct cli_command *cli_now = &command;
+bool cli_wants_json;
+
+static size_t columns_there(void) {
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col) return size.ws_col;
+    return COLUMNS_ELSEWHERE;
+}
+
+static void print_text(const struct scene *scene) {
+    char text[FRAME_BYTES];
+    struct frame frame;
+    frame_layout(&frame, columns_there());
+    frame_head(&frame, scene, text);
+    puts(text);
+    frame_titles(&frame, text);
+    puts(text);
+    for (size_t i = 0; i < scene->shown_count; i++) {
+        frame_row(&frame, scene->shown[i], text);
+        puts(text);
+    }
+}
+
+static void print_json(const struct scene *scene) {
+    struct cli_json json;
+    json_begin(&json, stdout);
+    json_object(&json, NULL);
+    json_array(&json, "segments");
+    for (size_t i = 0; i < scene->segment_count; i++) {
+        const struct segment *segment = &scene->segments[i];
+        if (segment->status == VIGIL_OK) {
+            show_json(&json, segment->name, &segment->look);
+            continue;
+        }
+        json_object(&json, NULL);
+        json_text(&json, "name", segment->name);
+        json_text(&json, "status", vigil_status_name(segment->status));
+        json_text(&json, "error", vigil_strerror(segment->status));
+        json_end(&json, '}');
+    }
+    json_end(&json, ']');
+    json_end(&json, '}');
+}
+
+static int print_once(struct scene *scene) {
+    if (!scene_look(scene)) return cli_fail(VIGIL_ENOMEM, "cannot look");
+    scene_arrange(scene, WAIT, false, "");
+    if (cli_wants_json) print_json(scene);
+    else print_text(scene);
+    if (fflush(stdout) != 0) return cli_fail(VIGIL_ESYSTEM, "cannot write the output");
+    return CLI_OK;
+}
+
+int main(int count, char **arguments) {
+    bool once = false;
+    int64_t interval_ns = 1000000000;
+    const struct cli_option options[] = {{"once", 0, CLI_FLAG, &once},
+                                         {"interval", 0, CLI_DURATION, &interval_ns},
+                                         {"json", 0, CLI_FLAG, &cli_wants_json},
+                                         {0}};
+    struct cli_arguments parsed;
+    setlocale(LC_ALL, "");
+    if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
+    if (interval_ns < INTERVAL_LEAST_NS) return cli_usage("--interval is to be 10ms or more");
+
+    struct scene scene = {.patterns = parsed.operands, .pattern_count = parsed.operand_count};
+    int status;
+    if (once || cli_wants_json) status = print_once(&scene);
+    else if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) status = screen_run(&scene, interval_ns);
+    else status = cli_fail(VIGIL_OK, "this is no terminal; try --once, which prints what there is and ends");
+    scene_end(&scene);
+    return status;
+}

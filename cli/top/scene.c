@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All segments, and a row for each who waits in one.
+ *
+ * Every look opens all of them again: so it makes no difference which have gone, come or been made anew under the same
+ * name since the last one. Until the next one they stay open, because rows and details refer to what was seen.
+ */
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "top.h"
+
+static void forget(struct scene *scene) {
+    for (size_t i = 0; i < scene->segment_count; i++) vigil_observer_close(scene->segments[i].observer);
+    free(scene->segments);
+    free(scene->rows);
+    free(scene->shown);
+    *scene = (struct scene){.patterns = scene->patterns, .pattern_count = scene->pattern_count};
+}
+
+/* Segments. */
+
+struct names {
+    const struct scene *scene;
+    struct segment *list;
+    size_t count;
+    bool no_memory;
+};
+
+static bool is_asked_for(const struct scene *scene, const char *name) {
+    for (int i = 0; i < scene->pattern_count; i++) {
+        if (fnmatch(scene->patterns[i], name, 0) == 0) return true;
+    }
+    return scene->pattern_count == 0;
+}
+
+static void add_segment(const char *name, void *data) {
+    struct names *names = data;
+    if (names->no_memory || !is_asked_for(names->scene, name)) return;
+    struct segment *list = realloc(names->list, (names->count + 1) * sizeof *list);
+    names->no_memory = !list;
+    if (!list) return;
+    names->list = list;
+    list[names->count] = (struct segment){0};
+    snprintf(list[names->count++].name, SHOW_NAME_MAX, "%s", name);
+}
+
+static int by_name(const void *one, const void *other) {
+    return strcmp(((const struct segment *)one)->name, ((const struct segment *)other)->name);
+}
+
+static bool list_segments(struct scene *scene) {
+    struct names names = {.scene = scene};
+    vigil_segment_list(add_segment, &names);
+    scene->segments = names.list;
+    scene->segment_count = names.count;
+    if (names.count) qsort(names.list, names.count, sizeof *names.list, by_name);
+    return !names.no_memory;
+}
+
+static void look_at(struct segment *segment) {
+    segment->status = vigil_observer_open(&segment->observer, segment->name);
+    if (segment->status != VIGIL_OK) {
+        segment->observer = NULL;
+        return;
+    }
+    segment->status = vigil_observer_look(segment->observer, &segment->look);
+}
+
+/* Rows. */
+
+static void name_holders(const vigil_look *look, const vigil_seen_line *line, char *text, size_t bytes) {
+    const vigil_seen_member *member = line->holder_count ? show_member(look, line->holders[0].number) : NULL;
+    char task[128], more[16] = "";
+    *text = 0;
+    if (line->holder_count == 0) return;
+    show_task(look, line->holders[0].number, task, sizeof task);
+    if (line->holder_count > 1) snprintf(more, sizeof more, "+%u ", line->holder_count - 1);
+    if (member) snprintf(text, bytes, "%s%u %s", more, member->pid, task);
+    else snprintf(text, bytes, "%s%s", more, task);
+}
+
+static struct row line_row(const struct segment *segment, const vigil_seen_line *line) {
+    struct row row = {.type = ROW_HELD, .segment = segment, .offset = line->offset, .line_length = line->waiter_count};
+    show_place(&segment->look, line, row.place_name);
+    name_holders(&segment->look, line, row.held_by, sizeof row.held_by);
+    for (uint32_t i = 0; i < line->holder_count; i++) {
+        const vigil_seen_member *member = show_member(&segment->look, line->holders[i].number);
+        row.holder_dead |= !member || !member->alive;
+    }
+    if (line->holder_count && line->holders[0].since_ns) row.wait_ns = segment->look.at_ns - line->holders[0].since_ns;
+    return row;
+}
+
+static void add_waiter(struct scene *scene, const struct row *line_row, const vigil_seen_waiter *waiter,
+                       uint32_t place) {
+    const vigil_look *look = &line_row->segment->look;
+    const vigil_seen_member *member = show_member(look, waiter->number);
+    struct row *row = &scene->rows[scene->row_count++];
+    *row = *line_row;
+    row->type = ROW_WAITER;
+    row->place = place;
+    row->pid = member ? member->pid : 0;
+    row->wait_ns = look->at_ns - waiter->since_ns;
+    row->asynchronous = waiter->thread_id == 0;
+    row->called = waiter->called;
+    row->dead = !member || !member->alive;
+    show_task(look, waiter->number, row->task, sizeof row->task);
+}
+
+static void add_line(struct scene *scene, const struct segment *segment, const vigil_seen_line *line) {
+    struct row row = line_row(segment, line);
+    for (uint32_t i = 0; i < line->waiter_count; i++) add_waiter(scene, &row, &line->waiters[i], i + 1);
+    if (line->waiter_count == 0) scene->rows[scene->row_count++] = row;
+}
+
+static void add_unreadable(struct scene *scene, const struct segment *segment) {
+    struct row *row = &scene->rows[scene->row_count++];
+    *row = (struct row){.type = ROW_UNREADABLE, .segment = segment};
+    snprintf(row->task, sizeof row->task, "unreadable, %s: %s", vigil_status_name(segment->status),
+             vigil_strerror(segment->status));
+}
+
+static void add_rows(struct scene *scene, const struct segment *segment) {
+    if (segment->status != VIGIL_OK) {
+        add_unreadable(scene, segment);
+        return;
+    }
+    for (uint32_t i = 0; i < segment->look.line_count; i++) add_line(scene, segment, &segment->look.lines[i]);
+}
+
+/* How many there are of everything. Answers how many rows there are at most. */
+static size_t count(struct scene *scene, const struct segment *segment) {
+    const vigil_look *look = &segment->look;
+    size_t rows = 1;
+    if (segment->status != VIGIL_OK) return rows;
+    scene->member_count += look->member_count;
+    for (uint32_t i = 0; i < look->member_count; i++) scene->dead_count += !look->members[i].alive;
+    for (uint32_t i = 0; i < look->line_count; i++) {
+        scene->holder_count += look->lines[i].holder_count;
+        scene->waiter_count += look->lines[i].waiter_count;
+        rows += 1 + look->lines[i].waiter_count;
+    }
+    return rows;
+}
+
+bool scene_look(struct scene *scene) {
+    forget(scene);
+    time_t now = time(NULL);
+    struct tm local;
+    strftime(scene->clock, sizeof scene->clock, "%H:%M:%S", localtime_r(&now, &local));
+    if (!list_segments(scene)) return false;
+    size_t rows_most = 1;
+    for (size_t i = 0; i < scene->segment_count; i++) {
+        look_at(&scene->segments[i]);
+        rows_most += count(scene, &scene->segments[i]);
+    }
+    scene->rows = calloc(rows_most, sizeof *scene->rows);
+    scene->shown = calloc(rows_most, sizeof *scene->shown);
+    if (!scene->rows || !scene->shown) return false;
+    for (size_t i = 0; i < scene->segment_count; i++) {
+        if (scene->segments[i].status != VIGIL_ENOTFOUND)
+            add_rows(scene, &scene->segments[i]); /* else it has just gone */
+    }
+    return true;
+}
+
+void scene_end(struct scene *scene) {
+    forget(scene);
+}
+
+/* Order. */
+
+static enum column sorted_by;
+static bool is_reversed;
+
+static int compare(int64_t one, int64_t other) {
+    return (one > other) - (one < other);
+}
+
+/* And in a line by place. */
+static int by_line(const struct row *one, const struct row *other) {
+    int order = strcmp(one->segment->name, other->segment->name);
+    if (!order) order = compare((int64_t)one->offset, (int64_t)other->offset);
+    return order ? order : compare(one->place, other->place);
+}
+
+static int by_order(const struct row *one, const struct row *other) {
+    switch (sorted_by) {
+    case LINE: return by_line(one, other);
+    case PLACE: return compare(one->place, other->place);
+    case PID: return compare(one->pid, other->pid);
+    default: return compare(other->wait_ns, one->wait_ns);
+    }
+}
+
+static int by_everything(const void *first, const void *second) {
+    const struct row *one = *(const struct row *const *)first, *other = *(const struct row *const *)second;
+    int order = compare(one->type, other->type);
+    if (!order) order = is_reversed ? by_order(other, one) : by_order(one, other);
+    if (!order) order = compare(other->wait_ns, one->wait_ns);
+    return order ? order : by_line(one, other);
+}
+
+static bool is_wanted(const struct row *row, const char *filter) {
+    char text[FRAME_BYTES];
+    snprintf(text, sizeof text, "%s %s %u %s %s %s", row->segment->name, row->place_name, row->pid,
+             row->asynchronous ? "loop" : "thread", row->task, row->held_by);
+    return strcasestr(text, filter) != NULL;
+}
+
+void scene_arrange(struct scene *scene, enum column order, bool reverse, const char *filter) {
+    scene->shown_count = 0;
+    for (size_t i = 0; i < scene->row_count; i++) {
+        if (is_wanted(&scene->rows[i], filter)) scene->shown[scene->shown_count++] = &scene->rows[i];
+    }
+    sorted_by = order;
+    is_reversed = reverse;
+    if (scene->shown_count) qsort(scene->shown, scene->shown_count, sizeof *scene->shown, by_everything);
+}

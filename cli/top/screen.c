@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* The terminal: rows, keys, and two pages of text, one with the details of a segment and one of help. */
+#include <curses.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "top.h"
+
+#define ROWS_FROM 3 /* below what is said about all of them, and the titles */
+#define ESCAPE    27
+#define ESCAPE_MS 50 /* as long an Esc may be the beginning of another key */
+
+enum { THREAD_PAIR = 1, LOOP_PAIR, DEAD_PAIR, CALLED_PAIR };
+
+static struct {
+    struct scene *scene;
+    struct frame frame;
+    enum { TABLE, DETAILS, HELP } view;
+    enum column order;
+    bool reversed, frozen, types_filter, done;
+    char filter[64];
+    size_t selected, first;   /* of the rows: the one with the cursor, and the uppermost on the screen */
+    char name[SHOW_NAME_MAX]; /* of the segment whose details are shown */
+    size_t page_first;        /* the uppermost line of the page of text */
+    char interval[16];        /* between looks */
+} screen;
+
+static const char help[] = "Each row is somebody who waits: how long, for which place in which segment,\n"
+                           "where in its line, and who holds what it waits for. Below are the places that\n"
+                           "are held while nobody waits, and the segments that cannot be read.\n"
+                           "\n"
+                           "  q          quit; from here, back\n"
+                           "  f, space   freeze, and go on\n"
+                           "  s          sort by the next column: WAIT, LINE, PLACE, PID\n"
+                           "  r          reverse the order\n"
+                           "  /          show only rows with some text in them; Enter keeps it, Esc clears\n"
+                           "  arrows     another row; also PgUp, PgDn, Home, End\n"
+                           "  Enter      everything about the segment of that row\n"
+                           "  h, ?       this\n"
+                           "\n"
+                           "  WAIT       how long it has stood in line\n"
+                           "  LINE       the segment, and the place in it. Of vigil lock: the lock, or the\n"
+                           "             turnstile, where those with --fair queue for it. Of vigil sem: its\n"
+                           "             slots. Else the byte, as in @1024\n"
+                           "  PLACE      3/5: third of five; called: it is its turn, but it has yet to run\n"
+                           "  AS         a thread, which is blocked, or an event loop, which is not\n"
+                           "  HELD BY    +2: and by two more\n";
+
+static const char *const order_names[ORDERS][2] = {
+    [WAIT] = {"longest wait first", "shortest wait first"},
+    [LINE] = {"lines from A to Z", "lines from Z to A"},
+    [PLACE] = {"first in line first", "last in line first"},
+    [PID] = {"lowest PID first", "highest PID first"},
+};
+
+/* Pictures. */
+
+static void colour_cell(int y, enum column column, attr_t attributes, short pair) {
+    if (screen.frame.from[column] >= screen.frame.columns) return;
+    mvchgat(y, (int)screen.frame.from[column], (int)screen.frame.width[column], attributes, pair, NULL);
+}
+
+static size_t rows_there(void) {
+    return LINES > ROWS_FROM + 1 ? (size_t)(LINES - ROWS_FROM - 1) : 1;
+}
+
+/* The cursor is on a row that is there, and that row on the screen. */
+static void keep_in_sight(void) {
+    size_t count = screen.scene->shown_count, room = rows_there();
+    if (screen.selected >= count) screen.selected = count ? count - 1 : 0;
+    if (screen.first > screen.selected) screen.first = screen.selected;
+    if (screen.first + room <= screen.selected) screen.first = screen.selected - room + 1;
+    if (screen.first + room > count) screen.first = count > room ? count - room : 0;
+}
+
+static void draw_row(int y, const struct row *row, bool selected) {
+    char text[FRAME_BYTES];
+    frame_row(&screen.frame, row, text);
+    mvaddstr(y, 0, text);
+    if (selected) mvchgat(y, 0, -1, A_REVERSE, 0, NULL);
+    else if (row->dead || row->type == ROW_UNREADABLE) mvchgat(y, 0, -1, A_NORMAL, DEAD_PAIR, NULL);
+    else if (row->type == ROW_HELD) mvchgat(y, 0, -1, A_DIM, 0, NULL);
+    else {
+        colour_cell(y, AS, A_NORMAL, row->asynchronous ? LOOP_PAIR : THREAD_PAIR);
+        if (row->called) colour_cell(y, PLACE, A_BOLD, CALLED_PAIR);
+    }
+    if (row->holder_dead && !selected) colour_cell(y, HELD_BY, A_NORMAL, DEAD_PAIR);
+}
+
+static void draw_titles(void) {
+    char text[FRAME_BYTES];
+    frame_titles(&screen.frame, text);
+    mvaddstr(ROWS_FROM - 1, 0, text);
+    mvchgat(ROWS_FROM - 1, 0, -1, A_REVERSE, 0, NULL);
+    colour_cell(ROWS_FROM - 1, screen.order, A_BOLD, 0);
+}
+
+static void draw_table(void) {
+    char text[FRAME_BYTES], filter[160] = "";
+    const struct scene *scene = screen.scene;
+    frame_head(&screen.frame, scene, text);
+    attron(A_BOLD);
+    mvaddstr(0, 0, text);
+    attroff(A_BOLD);
+    if (*screen.filter)
+        snprintf(filter, sizeof filter, "; %zu of %zu with: %s", scene->shown_count, scene->row_count, screen.filter);
+    snprintf(text, sizeof text, "%s, %s%s%s", order_names[screen.order][screen.reversed],
+             screen.frozen ? "frozen" : "every ", screen.frozen ? "" : screen.interval, filter);
+    mvaddnstr(1, 0, text, COLS);
+    draw_titles();
+    for (size_t i = screen.first; i < scene->shown_count && i < screen.first + rows_there(); i++)
+        draw_row(ROWS_FROM + (int)(i - screen.first), scene->shown[i], i == screen.selected);
+    if (scene->shown_count == 0)
+        mvaddstr(ROWS_FROM + 1, 2,
+                 *screen.filter ? "No row has that text." : "Nobody waits, and nothing is seen held.");
+}
+
+/* Of the lines of a text, those that fit. */
+static void draw_page(const char *text) {
+    size_t count = 0, room = LINES > 1 ? (size_t)LINES - 1 : 1;
+    for (const char *c = text; *c; c++) count += *c == '\n';
+    if (screen.page_first + room > count) screen.page_first = count > room ? count - room : 0;
+    for (size_t i = 0; *text && i < screen.page_first + room; i++) {
+        int length = (int)strcspn(text, "\n");
+        if (i >= screen.page_first) mvaddnstr((int)(i - screen.page_first), 0, text, length);
+        text += length + (text[length] == '\n');
+    }
+}
+
+static const struct segment *find_segment(const char *name) {
+    for (size_t i = 0; i < screen.scene->segment_count; i++) {
+        if (strcmp(screen.scene->segments[i].name, name) == 0) return &screen.scene->segments[i];
+    }
+    return NULL;
+}
+
+static void draw_details(void) {
+    char *text = NULL;
+    size_t bytes;
+    const struct segment *segment = find_segment(screen.name);
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return;
+    if (!segment) fprintf(out, "%s has gone.\n", screen.name);
+    else if (segment->status != VIGIL_OK) fprintf(out, "%s: %s\n", screen.name, vigil_strerror(segment->status));
+    else show_text(out, screen.name, &segment->look, (size_t)COLS, false);
+    if (fclose(out) == 0) draw_page(text);
+    free(text);
+}
+
+static void draw_bottom(void) {
+    static const char *const keys[] = {
+        [TABLE] = "q quit  f freeze  s sort  r reverse  / filter  Enter details  h help",
+        [DETAILS] = "q back  f freeze  arrows scroll",
+        [HELP] = "q back  arrows scroll",
+    };
+    if (screen.types_filter) { /* and the cursor stays there */
+        mvprintw(LINES - 1, 0, "Rows with: %s", screen.filter);
+        return;
+    }
+    mvaddnstr(LINES - 1, 0, keys[screen.view], COLS - 1);
+    if (!screen.frozen) return;
+    attron(A_REVERSE | A_BOLD | COLOR_PAIR(DEAD_PAIR));
+    mvaddstr(LINES - 1, COLS > 9 ? COLS - 9 : 0, " FROZEN ");
+    attroff(A_REVERSE | A_BOLD | COLOR_PAIR(DEAD_PAIR));
+}
+
+static void draw(void) {
+    scene_arrange(screen.scene, screen.order, screen.reversed, screen.filter);
+    frame_layout(&screen.frame, (size_t)COLS);
+    keep_in_sight();
+    erase();
+    if (screen.view == TABLE) draw_table();
+    else if (screen.view == DETAILS) draw_details();
+    else draw_page(help);
+    draw_bottom();
+    curs_set(screen.types_filter);
+    refresh();
+}
+
+/* Keys. */
+
+static void type_filter(int key) {
+    size_t length = strlen(screen.filter);
+    if (key == '\n' || key == '\r' || key == KEY_ENTER) {
+        screen.types_filter = false;
+    } else if (key == ESCAPE) {
+        *screen.filter = 0;
+        screen.types_filter = false;
+    } else if (key == KEY_BACKSPACE || key == '\b' || key == 127) {
+        while (length && (screen.filter[--length] & 0xc0) == 0x80) continue; /* all bytes of a character */
+        screen.filter[length] = 0;
+    } else if (key >= ' ' && key <= 0xff && length + 1 < sizeof screen.filter) {
+        screen.filter[length] = (char)key;
+        screen.filter[length + 1] = 0;
+    }
+}
+
+/* Up to the first and down to the last; the drawing sees to it that there is one. */
+static bool scroll_key(int key, size_t *at, size_t page) {
+    switch (key) {
+    case KEY_UP: *at -= *at > 0; return true;
+    case KEY_DOWN: *at += 1; return true;
+    case KEY_PPAGE: *at -= *at < page ? *at : page; return true;
+    case KEY_NPAGE: *at += page; return true;
+    case KEY_HOME: *at = 0; return true;
+    case KEY_END: *at = SIZE_MAX / 2; return true;
+    default: return false;
+    }
+}
+
+static void show_details(void) {
+    if (screen.selected >= screen.scene->shown_count) return;
+    strcpy(screen.name, screen.scene->shown[screen.selected]->segment->name);
+    screen.view = DETAILS;
+    screen.page_first = 0;
+}
+
+static void table_key(int key) {
+    if (scroll_key(key, &screen.selected, rows_there())) return;
+    switch (key) {
+    case 'q': screen.done = true; break;
+    case 's': screen.order = (screen.order + 1) % ORDERS, screen.reversed = false; break;
+    case 'r': screen.reversed = !screen.reversed; break;
+    case '/': screen.types_filter = true; break;
+    case ESCAPE: *screen.filter = 0; break;
+    case '\n':
+    case '\r':
+    case KEY_ENTER: show_details(); break;
+    case 'h':
+    case '?': screen.view = HELP, screen.page_first = 0; break;
+    default: break;
+    }
+}
+
+static void page_key(int key) {
+    if (scroll_key(key, &screen.page_first, rows_there())) return;
+    switch (key) {
+    case 'q':
+    case 'h':
+    case '?':
+    case ESCAPE:
+    case '\n':
+    case '\r':
+    case KEY_ENTER: screen.view = TABLE; break;
+    default: break;
+    }
+}
+
+static void take_key(int key) {
+    if (screen.types_filter) type_filter(key);
+    else if (key == 'f' || key == ' ') screen.frozen = !screen.frozen;
+    else if (screen.view == TABLE) table_key(key);
+    else page_key(key);
+}
+
+/* The terminal. */
+
+static bool begin(SCREEN **terminal) {
+    *terminal = newterm(NULL, stdout, stdin);
+    if (!*terminal) return false;
+    cbreak();
+    noecho();
+    nonl();
+    intrflush(stdscr, FALSE);
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    set_escdelay(ESCAPE_MS);
+    if (!cli_colour(stdout) || start_color() == ERR) return true;
+    use_default_colors();
+    init_pair(THREAD_PAIR, COLOR_YELLOW, -1);
+    init_pair(LOOP_PAIR, COLOR_CYAN, -1);
+    init_pair(DEAD_PAIR, COLOR_RED, -1);
+    init_pair(CALLED_PAIR, COLOR_GREEN, -1);
+    return true;
+}
+
+static void end(SCREEN *terminal) {
+    endwin();
+    delscreen(terminal);
+}
+
+/* Signals come through a descriptor, so that none comes at a bad moment: Ctrl-C is how one leaves, too. Answers the one to
+ * die of, once the terminal is as it was. */
+static int take_signal(int signals_fd) {
+    struct signalfd_siginfo information;
+    struct winsize size;
+    if (read(signals_fd, &information, sizeof information) != (ssize_t)sizeof information) return 0;
+    int signal_number = (int)information.ssi_signo;
+    if (signal_number == SIGWINCH) {
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row && size.ws_col)
+            resizeterm(size.ws_row, size.ws_col);
+        clearok(stdscr, TRUE);
+        return 0;
+    }
+    screen.done = true;
+    return signal_number == SIGINT ? 0 : signal_number;
+}
+
+/* Until a key, a signal, or the time of the next look. */
+static int wait_for_input(int signals_fd, int64_t next_look_ns) {
+    struct pollfd sources[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = signals_fd, .events = POLLIN}};
+    int64_t left_ns = next_look_ns - vigil_now_ns(), left_ms = left_ns > 0 ? left_ns / 1000000 + 1 : 0;
+    int timeout_ms = screen.frozen ? -1 : left_ms < INT32_MAX ? (int)left_ms : INT32_MAX;
+    if (poll(sources, 2, timeout_ms) < 0) return 0; /* stopped and continued */
+    if (sources[1].revents) return take_signal(signals_fd);
+    if (sources[0].revents & (POLLHUP | POLLERR | POLLNVAL)) screen.done = true; /* the terminal has gone */
+    for (int key = getch(); key != ERR && !screen.done; key = getch()) take_key(key);
+    return 0;
+}
+
+/* Answers the signal that ended it, or 0; -1: no memory. */
+static int loop(int signals_fd, int64_t interval_ns) {
+    int64_t next_look_ns = 0;
+    int signal_number = 0;
+    while (!screen.done) {
+        if (!screen.frozen && vigil_now_ns() >= next_look_ns) {
+            if (!scene_look(screen.scene)) return -1;
+            next_look_ns = vigil_now_ns() + interval_ns;
+        }
+        draw();
+        signal_number = wait_for_input(signals_fd, next_look_ns);
+    }
+    return signal_number;
+}
+
+int screen_run(struct scene *scene, int64_t interval_ns) {
+    SCREEN *terminal;
+    sigset_t ours, before;
+    screen.scene = scene;
+    cli_print_duration(screen.interval, interval_ns);
+
+    sigemptyset(&ours);
+    const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaddset(&ours, numbers[i]);
+    sigprocmask(SIG_BLOCK, &ours, &before);
+    int signals_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals_fd < 0) return cli_fail(VIGIL_ESYSTEM, "cannot receive signals");
+    if (!begin(&terminal)) {
+        const char *type = getenv("TERM");
+        return cli_fail(VIGIL_OK, "nothing is known of a terminal of the type '%s' (TERM); try --once",
+                        type ? type : "");
+    }
+    int signal_number = loop(signals_fd, interval_ns);
+    end(terminal);
+    close(signals_fd);
+    if (signal_number < 0) return cli_fail(VIGIL_ENOMEM, "cannot go on");
+    if (signal_number > 0) signal(signal_number, SIG_DFL), raise(signal_number);
+    sigprocmask(SIG_SETMASK, &before, NULL); /* and there it dies of it */
+    return CLI_OK;
+}

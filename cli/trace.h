@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trace.h - what has happened in a segment, as a story of waits, holds, hand-overs and deaths.
+ *
+ * trace.c          records: asks an observer for events, as often as is needed
+ * trace_story.c    makes the story of them
+ * trace_chrome.c   the story for Perfetto and chrome://tracing
+ * timeline.c       the story as a picture
+ */
+#ifndef VIGIL_CLI_TRACE_H
+#define VIGIL_CLI_TRACE_H
+
+#include "cli.h"
+
+#define STORY_NONE UINT32_MAX
+
+/* A process that is, or was, a member. Numbers are used again: what has one now may not be what had it before. */
+struct story_process {
+    uint32_t number, pid; /* pid 0: it came and went before anybody could look */
+    char program[20];
+    char command[160];
+    bool gone, named;
+    uint32_t handover;  /* the last one to it that has not become a hold yet */
+    uint32_t last_hold; /* that it has given back */
+};
+
+enum span_type { SPAN_WAIT, SPAN_HOLD };
+
+/* How it ended. */
+enum span_end {
+    SPAN_OPEN,   /* not at all: so it was when the recording ended */
+    SPAN_CALLED, /* of a wait */
+    SPAN_GAVE_UP,
+    SPAN_RELEASED, /* of a hold */
+    SPAN_DIED,
+    SPAN_LEFT,
+    SPAN_UNSEEN /* somehow; `to_ns` is the last time that it was certainly still so */
+};
+
+/* Somebody waits, or holds something, from then until then. */
+struct story_span {
+    int64_t from_ns, to_ns;
+    int64_t seen_ns; /* while it is open: when it was last seen to be so */
+    uint64_t offset;
+    uint32_t process;   /* of story.processes */
+    uint32_t word;      /* of story.words */
+    uint32_t thread_id; /* 0: an event loop, or not known. Of a hold: who waited for it, or else took it */
+    uint32_t place;     /* of a wait; STORY_NONE: not known */
+    uint32_t count;     /* of a hold: how much is left of it */
+    enum span_type type;
+    enum span_end ending;
+    vigil_seen_kind kind;
+    bool shared, looked; /* looked: it is known from a look, not from an event */
+};
+
+struct story_handover {
+    int64_t at_ns;
+    uint32_t from, to;         /* processes */
+    uint32_t held, wait, hold; /* spans: what `from` gave, how `to` waited, what it got; each may be STORY_NONE */
+};
+
+struct story_death {
+    int64_t at_ns;
+    uint32_t process, by;
+};
+
+struct story_loss {
+    int64_t at_ns;
+    uint64_t count;
+};
+
+/* A place that somebody has waited at, or held. */
+struct story_word {
+    uint64_t offset;
+    vigil_seen_kind kind;
+    char name[48];       /* "lock", "mutex at byte 64", unique */
+    int64_t released_ns; /* the last time */
+};
+
+#define STORY_LIST(type)                                                                                               \
+    struct {                                                                                                           \
+        type *at;                                                                                                      \
+        uint32_t count, room;                                                                                          \
+    }
+
+struct story {
+    int64_t from_ns, to_ns;
+    int64_t synced_ns; /* looks and events overlap until then */
+    uint64_t event_count, lost;
+    char label[32];
+    bool full; /* no room for more: what came later is missing */
+    STORY_LIST(struct story_process) processes;
+    STORY_LIST(struct story_span) spans;
+    STORY_LIST(struct story_handover) handovers;
+    STORY_LIST(struct story_death) deaths;
+    STORY_LIST(struct story_loss) losses;
+    STORY_LIST(struct story_word) words;
+    STORY_LIST(uint32_t) open;    /* spans */
+    STORY_LIST(uint32_t) present; /* processes */
+};
+
+/*
+ * In this order: story_begin; story_sync, with a look that began after the recording had; story_event for each event
+ * and story_members for each look; where events were lost, story_lost and story_sync again; story_end.
+ */
+void story_begin(struct story *story, int64_t from_ns);
+void story_sync(struct story *story, const vigil_look *look);
+void story_event(struct story *story, const vigil_event *event);
+void story_members(struct story *story, const vigil_look *look);
+void story_lost(struct story *story, uint64_t count, int64_t at_ns);
+void story_end(struct story *story, int64_t to_ns);
+void story_free(struct story *story);
+
+const char *story_ending(const struct story_span *span);              /* for people */
+uint32_t story_spans(const struct story *story, enum span_type type); /* how many */
+
+/* Both answer whether it could be written. */
+bool chrome_write(FILE *out, const char *name, const struct story *story);
+bool timeline_draw(FILE *out, const char *name, const struct story *story);
+
+#endif

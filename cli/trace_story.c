@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+/* See trace.h. Events may be lost, and they come in the order in which they were written down, which is not quite that
+ * in which they happened: whatever they say, a span never ends before it begins. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "show.h"
+#include "trace.h"
+
+#define STORY_MOST  (UINT32_C(1) << 22) /* of anything: no viewer takes more */
+#define JUST_NOW_NS INT64_C(1000000)
+
+/* The array with room for one more, unless the story is full. */
+static void *grown(struct story *story, void *array, uint32_t count, uint32_t *room, size_t size) {
+    if (count < *room) return array;
+    uint32_t more = *room ? 2 * *room : 64;
+    void *moved = more <= STORY_MOST ? realloc(array, more * size) : NULL;
+    if (!moved) {
+        story->full = true;
+        return array;
+    }
+    *room = more;
+    return moved;
+}
+#define HAS_ROOM(story, list)                                                                                          \
+    ((list).at = grown(story, (list).at, (list).count, &(list).room, sizeof *(list).at), (list).count < (list).room)
+
+static int64_t later(int64_t one, int64_t other) {
+    return one > other ? one : other;
+}
+
+/* Words. */
+
+static void name_word(const struct story *story, struct story_word *word) {
+    char place[32];
+    show_place(&(vigil_look){.label = story->label}, &(vigil_seen_line){.offset = word->offset}, place);
+    bool bare = strncmp(place, "byte ", 5) == 0;
+    snprintf(word->name, sizeof word->name, "%s%s%s", bare ? vigil_seen_kind_name(word->kind) : "", bare ? " at " : "",
+             place);
+}
+
+static uint32_t the_word(struct story *story, uint64_t offset, vigil_seen_kind kind) {
+    for (uint32_t i = 0; i < story->words.count; i++) {
+        if (story->words.at[i].offset == offset) return i;
+    }
+    if (!HAS_ROOM(story, story->words)) return STORY_NONE;
+    struct story_word *word = &story->words.at[story->words.count];
+    *word = (struct story_word){.offset = offset, .kind = kind, .released_ns = story->from_ns};
+    name_word(story, word);
+    return story->words.count++;
+}
+
+/* Processes. */
+
+static uint32_t new_process(struct story *story, uint32_t number, uint32_t pid) {
+    if (!HAS_ROOM(story, story->processes) || !HAS_ROOM(story, story->present)) return STORY_NONE;
+    uint32_t index = story->processes.count++;
+    story->processes.at[index] =
+        (struct story_process){.number = number, .pid = pid, .handover = STORY_NONE, .last_hold = STORY_NONE};
+    story->present.at[story->present.count++] = index;
+    return index;
+}
+
+static uint32_t present_process(const struct story *story, uint32_t number) {
+    for (uint32_t i = story->present.count; i-- > 0;) {
+        uint32_t index = story->present.at[i];
+        if (story->processes.at[index].number == number) return index;
+    }
+    return STORY_NONE;
+}
+
+/* Of one that has gone as well: what it held is given back after it has died. */
+static uint32_t the_process(struct story *story, uint32_t number) {
+    uint32_t index = present_process(story, number);
+    if (index != STORY_NONE) return index;
+    for (uint32_t i = story->processes.count; i-- > 0;) {
+        if (story->processes.at[i].number == number) return i;
+    }
+    return new_process(story, number, 0);
+}
+
+/* Spans. */
+
+static uint32_t open_span(struct story *story, const struct story_span *span) {
+    uint32_t word = the_word(story, span->offset, span->kind);
+    if (word == STORY_NONE || !HAS_ROOM(story, story->spans) || !HAS_ROOM(story, story->open)) return STORY_NONE;
+    uint32_t index = story->spans.count++;
+    struct story_span *opened = &story->spans.at[index];
+    *opened = *span;
+    opened->word = word;
+    opened->from_ns = opened->seen_ns = later(span->from_ns, story->from_ns);
+    story->open.at[story->open.count++] = index;
+    return index;
+}
+
+/* The one at this place of the list of those that are open. */
+static void close_open(struct story *story, uint32_t place, enum span_end ending, int64_t at_ns) {
+    uint32_t index = story->open.at[place];
+    struct story_span *span = &story->spans.at[index];
+    story->open.at[place] = story->open.at[--story->open.count];
+    span->ending = ending;
+    span->to_ns = later(span->from_ns, ending == SPAN_UNSEEN ? span->seen_ns : at_ns);
+    if (span->type != SPAN_HOLD) return;
+    story->processes.at[span->process].last_hold = index;
+    struct story_word *word = &story->words.at[span->word];
+    word->released_ns = later(word->released_ns, span->to_ns);
+}
+
+static struct story_span *open_at(const struct story *story, uint32_t place) {
+    return &story->spans.at[story->open.at[place]];
+}
+
+/* Everything of somebody who has gone. */
+static void close_all(struct story *story, uint32_t process, enum span_end ending, int64_t at_ns) {
+    for (uint32_t i = story->open.count; i-- > 0;) {
+        if (open_at(story, i)->process == process) close_open(story, i, ending, at_ns);
+    }
+}
+
+static void process_gone(struct story *story, uint32_t process, enum span_end ending, int64_t at_ns) {
+    close_all(story, process, ending, at_ns);
+    story->processes.at[process].gone = true;
+    for (uint32_t i = 0; i < story->present.count; i++) {
+        if (story->present.at[i] == process) story->present.at[i--] = story->present.at[--story->present.count];
+    }
+}
+
+/* Waits. */
+
+/* The open wait of an event: by its place; if it is known from a look only, by all that a look shows. As a place of the
+ * list of those that are open. */
+static uint32_t open_wait(const struct story *story, uint32_t process, const vigil_event *event) {
+    uint32_t looked = STORY_NONE;
+    for (uint32_t i = 0; i < story->open.count; i++) {
+        const struct story_span *span = open_at(story, i);
+        if (span->type != SPAN_WAIT || span->process != process) continue;
+        if (span->place == event->place) return i;
+        bool same = span->offset == event->offset && span->thread_id == event->thread_id;
+        if (span->place == STORY_NONE && same) looked = i;
+    }
+    return looked;
+}
+
+/* Whoever waits for a lock knows that somebody holds it. */
+static void seen_held(struct story *story, uint64_t offset, int64_t at_ns) {
+    for (uint32_t i = 0; i < story->open.count; i++) {
+        struct story_span *span = open_at(story, i);
+        if (span->type == SPAN_HOLD && span->offset == offset) span->seen_ns = later(span->seen_ns, at_ns);
+    }
+}
+
+static void waits(struct story *story, uint32_t process, const vigil_event *event) {
+    uint32_t known = open_wait(story, process, event);
+    seen_held(story, event->offset, event->at_ns);
+    if (known != STORY_NONE) {
+        struct story_span *span = open_at(story, known);
+        if (span->place == STORY_NONE && event->at_ns <= story->synced_ns) { /* the look has seen this one already */
+            span->place = event->place;
+            return;
+        }
+        if (span->place == event->place) close_open(story, known, SPAN_CALLED, event->at_ns); /* to another line */
+    }
+    open_span(story, &(struct story_span){.from_ns = event->at_ns,
+                                          .offset = event->offset,
+                                          .process = process,
+                                          .thread_id = event->thread_id,
+                                          .place = event->place,
+                                          .type = SPAN_WAIT,
+                                          .kind = event->kind});
+}
+
+/* What `from` has of it, or has just given back. */
+static uint32_t held_by(const struct story *story, uint32_t from, uint64_t offset, int64_t at_ns) {
+    for (uint32_t i = 0; i < story->open.count; i++) {
+        const struct story_span *span = open_at(story, i);
+        if (span->type == SPAN_HOLD && span->process == from && span->offset == offset) return story->open.at[i];
+    }
+    uint32_t last = story->processes.at[from].last_hold;
+    const struct story_span *span = last == STORY_NONE ? NULL : &story->spans.at[last];
+    return span && span->offset == offset && at_ns - span->to_ns < JUST_NOW_NS ? last : STORY_NONE;
+}
+
+static void add_handover(struct story *story, uint32_t from, uint32_t to, uint32_t wait, const vigil_event *event) {
+    if (from == STORY_NONE || !HAS_ROOM(story, story->handovers)) return;
+    story->processes.at[to].handover = story->handovers.count;
+    story->handovers.at[story->handovers.count++] =
+        (struct story_handover){.at_ns = later(event->at_ns, story->from_ns),
+                                .from = from,
+                                .to = to,
+                                .held = held_by(story, from, event->offset, event->at_ns),
+                                .wait = wait,
+                                .hold = STORY_NONE};
+}
+
+static void called(struct story *story, uint32_t process, const vigil_event *event) {
+    uint32_t by = event->by ? the_process(story, event->by) : STORY_NONE;
+    uint32_t known = open_wait(story, process, event), wait = STORY_NONE;
+    if (known != STORY_NONE) {
+        wait = story->open.at[known];
+        close_open(story, known, SPAN_CALLED, event->at_ns);
+    }
+    add_handover(story, by, process, wait, event);
+}
+
+static void gave_up(struct story *story, uint32_t process, const vigil_event *event) {
+    uint32_t known = open_wait(story, process, event);
+    if (known != STORY_NONE) close_open(story, known, SPAN_GAVE_UP, event->at_ns);
+}
+
+/* Holds. */
+
+static bool is_lock(vigil_seen_kind kind) {
+    return kind == VIGIL_SEEN_MUTEX || kind == VIGIL_SEEN_RWLOCK;
+}
+
+/* A lock that is free for one was given back by others: of a mutex that is not always written down. */
+static void close_others(struct story *story, const vigil_event *event) {
+    for (uint32_t i = story->open.count; i-- > 0;) {
+        const struct story_span *span = open_at(story, i);
+        if (span->type != SPAN_HOLD || span->offset != event->offset || (span->shared && event->shared)) continue;
+        close_open(story, i, SPAN_UNSEEN, event->at_ns);
+    }
+}
+
+/* A hold that a look has shown already, while its event was being written. */
+static bool looked_at(struct story *story, uint32_t process, const vigil_event *event) {
+    if (event->at_ns > story->synced_ns) return false;
+    for (uint32_t i = 0; i < story->open.count; i++) {
+        struct story_span *span = open_at(story, i);
+        bool same = span->type == SPAN_HOLD && span->process == process && span->offset == event->offset;
+        if (!same || !span->looked) continue;
+        span->looked = false;
+        return true;
+    }
+    return false;
+}
+
+static void granted(struct story *story, uint32_t process, const vigil_event *event) {
+    if (looked_at(story, process, event)) return;
+    if (is_lock(event->kind)) close_others(story, event);
+    struct story_span span = {.from_ns = event->at_ns,
+                              .offset = event->offset,
+                              .process = process,
+                              .thread_id = event->thread_id,
+                              .place = STORY_NONE,
+                              .count = event->count ? event->count : 1,
+                              .type = SPAN_HOLD,
+                              .kind = event->kind,
+                              .shared = event->shared};
+    if (is_lock(event->kind) && !event->shared) { /* two clocks' readings may cross, two holders may not */
+        uint32_t word = the_word(story, event->offset, event->kind);
+        if (word != STORY_NONE) span.from_ns = later(span.from_ns, story->words.at[word].released_ns);
+    }
+    uint32_t handover = story->processes.at[process].handover;
+    struct story_handover *to_it = handover == STORY_NONE ? NULL : &story->handovers.at[handover];
+    bool follows = to_it && to_it->wait != STORY_NONE && story->spans.at[to_it->wait].offset == event->offset;
+    if (follows) {
+        span.thread_id = story->spans.at[to_it->wait].thread_id;
+        story->processes.at[process].handover = STORY_NONE;
+    }
+    uint32_t hold = open_span(story, &span);
+    if (follows) to_it->hold = hold;
+}
+
+/* It held a mutex since nobody knows when; but at least since the first of those began to wait who wait for it now. */
+static void add_unseen_hold(struct story *story, uint32_t process, const vigil_event *event) {
+    uint32_t word = the_word(story, event->offset, event->kind);
+    int64_t first_ns = event->at_ns;
+    for (uint32_t i = 0; i < story->open.count; i++) {
+        const struct story_span *span = open_at(story, i);
+        bool waits_here = span->type == SPAN_WAIT && span->offset == event->offset;
+        if (waits_here && span->from_ns < first_ns) first_ns = span->from_ns;
+    }
+    if (word == STORY_NONE || later(first_ns, story->words.at[word].released_ns) >= event->at_ns) return;
+    uint32_t hold = open_span(story, &(struct story_span){.from_ns = later(first_ns, story->words.at[word].released_ns),
+                                                          .offset = event->offset,
+                                                          .process = process,
+                                                          .place = STORY_NONE,
+                                                          .count = 1,
+                                                          .type = SPAN_HOLD,
+                                                          .kind = event->kind});
+    if (hold != STORY_NONE) close_open(story, story->open.count - 1, SPAN_RELEASED, event->at_ns);
+}
+
+/* The oldest first, as far as it goes. */
+static void released(struct story *story, uint32_t process, const vigil_event *event) {
+    uint32_t left = event->count ? event->count : 1;
+    while (left) {
+        uint32_t oldest = STORY_NONE;
+        for (uint32_t i = 0; i < story->open.count; i++) {
+            const struct story_span *span = open_at(story, i);
+            if (span->type != SPAN_HOLD || span->process != process || span->offset != event->offset) continue;
+            if (oldest == STORY_NONE || story->open.at[i] < story->open.at[oldest]) oldest = i;
+        }
+        if (oldest == STORY_NONE) break;
+        struct story_span *span = open_at(story, oldest);
+        uint32_t back = span->count < left ? span->count : left;
+        left -= back;
+        if (back < span->count) span->count -= back;
+        else close_open(story, oldest, SPAN_RELEASED, event->at_ns);
+    }
+    if (left && event->kind == VIGIL_SEEN_MUTEX) add_unseen_hold(story, process, event);
+}
+
+/* Events. */
+
+static void died(struct story *story, uint32_t process, const vigil_event *event) {
+    if (HAS_ROOM(story, story->deaths))
+        story->deaths.at[story->deaths.count++] = (struct story_death){
+            .at_ns = later(event->at_ns, story->from_ns), .process = process, .by = the_process(story, event->by)};
+    process_gone(story, process, SPAN_DIED, event->at_ns);
+}
+
+void story_event(struct story *story, const vigil_event *event) {
+    story->event_count++;
+    if (story->full) return;
+    uint32_t process = present_process(story, event->number);
+    if (event->type == VIGIL_EVENT_JOINED) {
+        if (process != STORY_NONE && story->processes.at[process].pid == event->pid) return; /* the look came first */
+        if (process != STORY_NONE) process_gone(story, process, SPAN_UNSEEN, event->at_ns);
+        new_process(story, event->number, event->pid);
+        return;
+    }
+    if (process == STORY_NONE) process = the_process(story, event->number);
+    if (process == STORY_NONE) return;
+    switch (event->type) {
+    case VIGIL_EVENT_LEFT: process_gone(story, process, SPAN_LEFT, event->at_ns); break;
+    case VIGIL_EVENT_DIED: died(story, process, event); break;
+    case VIGIL_EVENT_WAITS: waits(story, process, event); break;
+    case VIGIL_EVENT_CALLED: called(story, process, event); break;
+    case VIGIL_EVENT_GAVE_UP: gave_up(story, process, event); break;
+    case VIGIL_EVENT_GRANTED: granted(story, process, event); break;
+    case VIGIL_EVENT_RELEASED: released(story, process, event); break;
+    default: break;
+    }
+}
+
+/* Looks. */
+
+void story_members(struct story *story, const vigil_look *look) {
+    for (uint32_t i = 0; i < look->member_count; i++) {
+        const vigil_seen_member *member = &look->members[i];
+        uint32_t index = present_process(story, member->number);
+        if (index != STORY_NONE && story->processes.at[index].pid == 0) story->processes.at[index].pid = member->pid;
+        if (index != STORY_NONE && story->processes.at[index].pid != member->pid) continue; /* its event will come */
+        if (index == STORY_NONE) index = new_process(story, member->number, member->pid);
+        if (index == STORY_NONE) return;
+        struct story_process *process = &story->processes.at[index];
+        if (process->named) continue;
+        process->named = true;
+        cli_command_line(member, process->command, sizeof process->command);
+    }
+}
+
+static bool confirm_wait(struct story *story, uint32_t process, uint64_t offset, const vigil_seen_waiter *waiter) {
+    for (uint32_t i = 0; i < story->open.count; i++) {
+        struct story_span *span = open_at(story, i);
+        if (span->looked || span->type != SPAN_WAIT || span->process != process) continue;
+        if (span->offset != offset || span->thread_id != waiter->thread_id) continue;
+        return span->looked = true;
+    }
+    return false;
+}
+
+static bool confirm_hold(struct story *story, uint32_t process, uint64_t offset, const vigil_seen_holder *holder) {
+    for (uint32_t i = 0; i < story->open.count; i++) {
+        struct story_span *span = open_at(story, i);
+        if (span->looked || span->type != SPAN_HOLD || span->process != process) continue;
+        if (span->offset != offset || span->shared != holder->shared) continue;
+        return span->looked = true;
+    }
+    return false;
+}
+
+static void sync_waiter(struct story *story, const vigil_seen_line *line, const vigil_seen_waiter *waiter) {
+    uint32_t process = waiter->called ? STORY_NONE : the_process(story, waiter->number);
+    if (process == STORY_NONE || confirm_wait(story, process, line->offset, waiter)) return;
+    open_span(story, &(struct story_span){.from_ns = waiter->since_ns,
+                                          .offset = line->offset,
+                                          .process = process,
+                                          .thread_id = waiter->thread_id,
+                                          .place = STORY_NONE,
+                                          .type = SPAN_WAIT,
+                                          .kind = waiter->kind,
+                                          .looked = true});
+}
+
+static void sync_holder(struct story *story, const vigil_seen_line *line, const vigil_seen_holder *holder,
+                        int64_t unknown_ns) {
+    uint32_t process = the_process(story, holder->number);
+    if (process == STORY_NONE || confirm_hold(story, process, line->offset, holder)) return;
+    open_span(story, &(struct story_span){.from_ns = holder->since_ns ? holder->since_ns : unknown_ns,
+                                          .offset = line->offset,
+                                          .process = process,
+                                          .place = STORY_NONE,
+                                          .count = holder->count ? holder->count : 1,
+                                          .type = SPAN_HOLD,
+                                          .kind = line->kind,
+                                          .shared = holder->shared,
+                                          .looked = true});
+}
+
+void story_sync(struct story *story, const vigil_look *look) {
+    bool first = story->synced_ns == 0;
+    snprintf(story->label, sizeof story->label, "%s", look->label);
+    story_members(story, look);
+    for (uint32_t i = 0; i < story->open.count; i++) open_at(story, i)->looked = false;
+    for (uint32_t i = 0; i < look->line_count; i++) {
+        const vigil_seen_line *line = &look->lines[i];
+        for (uint32_t j = 0; j < line->waiter_count; j++) sync_waiter(story, line, &line->waiters[j]);
+        for (uint32_t j = 0; j < line->holder_count; j++)
+            sync_holder(story, line, &line->holders[j], first ? story->from_ns : look->at_ns);
+    }
+    for (uint32_t i = story->open.count; i-- > 0;) {
+        if (!open_at(story, i)->looked) close_open(story, i, SPAN_UNSEEN, 0);
+    }
+    story->synced_ns = look->at_ns;
+}
+
+/* The whole. */
+
+void story_begin(struct story *story, int64_t from_ns) {
+    *story = (struct story){.from_ns = from_ns};
+}
+
+void story_lost(struct story *story, uint64_t count, int64_t at_ns) {
+    story->lost += count;
+    if (HAS_ROOM(story, story->losses))
+        story->losses.at[story->losses.count++] = (struct story_loss){.at_ns = at_ns, .count = count};
+}
+
+static bool is_waited_for(const struct story *story, uint64_t offset) {
+    for (uint32_t i = 0; i < story->open.count; i++) {
+        const struct story_span *span = open_at(story, i);
+        if (span->type == SPAN_WAIT && span->offset == offset) return true;
+    }
+    return false;
+}
+
+void story_end(struct story *story, int64_t to_ns) {
+    for (uint32_t i = 0; i < story->spans.count; i++) to_ns = later(to_ns, story->spans.at[i].from_ns);
+    story->to_ns = to_ns;
+    for (uint32_t i = story->open.count; i-- > 0;) { /* of mutexes, the end is written down if somebody waits */
+        const struct story_span *span = open_at(story, i);
+        bool unseen = span->type == SPAN_HOLD && span->kind == VIGIL_SEEN_MUTEX && !is_waited_for(story, span->offset);
+        if (unseen) close_open(story, i, SPAN_UNSEEN, to_ns);
+    }
+    while (story->open.count) close_open(story, story->open.count - 1, SPAN_OPEN, to_ns);
+}
+
+void story_free(struct story *story) {
+    free(story->processes.at);
+    free(story->spans.at);
+    free(story->handovers.at);
+    free(story->deaths.at);
+    free(story->losses.at);
+    free(story->words.at);
+    free(story->open.at);
+    free(story->present.at);
+}
+
+const char *story_ending(const struct story_span *span) {
+    static const char *const names[] = {"not yet",          "called",           "gave up", "released",
+                                        "its process died", "its process left", "not seen"};
+    return names[span->ending];
+}
+
+uint32_t story_spans(const struct story *story, enum span_type type) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < story->spans.count; i++) count += story->spans.at[i].type == type;
+    return count;
+}

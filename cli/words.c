@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* The shell as an agent: wait, notify, load, store, add and cas on the words of a segment, as JavaScript's Atomics. */
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "cli.h"
+
+/* NAME[:INDEX] and what else one of these was called with. */
+struct call {
+    const char *name;
+    uint64_t index;
+    const char *type;
+    unsigned bits;
+    int64_t timeout_ns;
+    struct cli_arguments arguments;
+    int64_t values[2];
+
+    vigil_buffer *buffer;
+    vigil_view view;
+};
+
+static bool read_place(struct call *call) {
+    char *colon = strrchr(call->arguments.operands[0], ':');
+    call->name = call->arguments.operands[0];
+    if (!colon) return true;
+    *colon = 0;
+    if (cli_parse_count(colon + 1, &call->index)) return true;
+    cli_usage("'%s' is no index: words are counted 0, 1, 2 and so on", colon + 1);
+    return false;
+}
+
+static bool read_type(struct call *call) {
+    call->bits = strcmp(call->type, "i64") == 0 ? 64 : 32;
+    if (call->bits == 64 || strcmp(call->type, "i32") == 0) return true;
+    cli_usage("--type %s: there are i32 and i64", call->type);
+    return false;
+}
+
+static bool read_value(struct call *call, const char *text, int64_t *value) {
+    int64_t wide;
+    if (cli_parse_integer(text, call->bits, value)) return true;
+    if (!cli_parse_integer(text, 64, &wide)) cli_usage("'%s' is no integer of at most 64 bits", text);
+    else cli_usage("%s does not fit into 32 bits; is the word --type i64?", text);
+    return false;
+}
+
+/* Of the operands after the first, `values` are integers; then there may be up to `more` of another kind. */
+static bool read_call(struct call *call, int count, char **arguments, bool has_timeout, int values, int more) {
+    const struct cli_option options[] = {
+        {"type", 0, CLI_TEXT, &call->type}, {has_timeout ? "timeout" : NULL, 0, CLI_DURATION, &call->timeout_ns}, {0}};
+    *call = (struct call){.type = "i32", .timeout_ns = VIGIL_FOREVER};
+    if (!cli_options(count, arguments, options, &call->arguments)) return false;
+    int given = call->arguments.operand_count;
+    if (given < 1 + values || given > 1 + values + more) {
+        cli_usage(given < 1 + values ? "there is an operand missing" : "there is an operand too many");
+        return false;
+    }
+    if (!read_type(call) || !read_place(call)) return false;
+    for (int i = 0; i < values; i++)
+        if (!read_value(call, call->arguments.operands[1 + i], &call->values[i])) return false;
+    return true;
+}
+
+/* A lock's words are its own: to write there, or to wake who waits, breaks it. */
+static int check_word(struct call *call, bool only_look) {
+    const char *label = vigil_segment_label(call->buffer);
+    if (!only_look && strncmp(label, "vigil ", 6) == 0)
+        return cli_fail(VIGIL_OK, "%s is a %s, whose words are its own; choose another name", call->name, label);
+    vigil_view_init(&call->view, call->buffer, call->bits == 64 ? VIGIL_I64 : VIGIL_I32, 0, VIGIL_TO_END);
+    uint64_t length = vigil_view_length(call->view);
+    if (call->index < length) return CLI_OK;
+    return cli_fail(VIGIL_ERANGE, "%s has %" PRIu64 " words of type %s, and no index %" PRIu64, call->name, length,
+                    call->type, call->index);
+}
+
+/* CLI_OK; or it has been said why not. */
+static int open_word(struct call *call, bool only_look) {
+    int status = vigil_segment_open(&call->buffer, call->name);
+    if (status != VIGIL_OK) return cli_fail_segment(status, call->name);
+    int failed = check_word(call, only_look);
+    if (failed) vigil_buffer_destroy(call->buffer); /* who ends without that has died in it */
+    return failed;
+}
+
+static int exit_status(int status) {
+    return status == VIGIL_NOT_EQUAL ? CLI_NOT_EQUAL : status == VIGIL_TIMED_OUT ? CLI_TIMED_OUT : CLI_OK;
+}
+
+/* Closes the segment, and answers for the operation: its number, unless it failed. */
+static int answer(struct call *call, int status, const char *key, int64_t value, bool silent) {
+    int failed = status < 0 ? cli_fail(status, "%s:%" PRIu64, call->name, call->index) : CLI_OK;
+    vigil_buffer_destroy(call->buffer);
+    if (failed) return failed;
+    if (cli_wants_json) {
+        struct cli_json json;
+        json_begin(&json, stdout);
+        json_object(&json, NULL);
+        json_text(&json, "status", vigil_status_name(status));
+        json_integer(&json, key, value);
+        json_end(&json, '}');
+    } else if (!silent) {
+        printf("%" PRId64 "\n", value);
+    }
+    return exit_status(status);
+}
+
+int cli_load(int count, char **arguments) {
+    struct call call;
+    if (!read_call(&call, count, arguments, false, 0, 0)) return cli_usage_status();
+    int failed = open_word(&call, true);
+    if (failed) return failed;
+    int64_t value = 0;
+    int status = vigil_atomics_load(call.view, call.index, &value);
+    return answer(&call, status, "value", value, false);
+}
+
+int cli_store(int count, char **arguments) {
+    struct call call;
+    if (!read_call(&call, count, arguments, false, 1, 0)) return cli_usage_status();
+    int failed = open_word(&call, false);
+    if (failed) return failed;
+    int status = vigil_atomics_store(call.view, call.index, call.values[0]);
+    return answer(&call, status, "value", call.values[0], true);
+}
+
+int cli_add(int count, char **arguments) {
+    struct call call;
+    if (!read_call(&call, count, arguments, false, 1, 0)) return cli_usage_status();
+    int failed = open_word(&call, false);
+    if (failed) return failed;
+    int64_t old = 0;
+    int status = vigil_atomics_add(call.view, call.index, call.values[0], &old);
+    return answer(&call, status, "old", old, false);
+}
+
+int cli_cas(int count, char **arguments) {
+    struct call call;
+    if (!read_call(&call, count, arguments, false, 2, 0)) return cli_usage_status();
+    int failed = open_word(&call, false);
+    if (failed) return failed;
+    int64_t old = 0;
+    int status = vigil_atomics_compare_exchange(call.view, call.index, call.values[0], call.values[1], &old);
+    return answer(&call, status, "old", old, false);
+}
+
+int cli_notify(int count, char **arguments) {
+    struct call call;
+    uint64_t most = VIGIL_ALL;
+    if (!read_call(&call, count, arguments, false, 0, 1)) return cli_usage_status();
+    const char *text = call.arguments.operand_count > 1 ? call.arguments.operands[1] : NULL;
+    if (text && !cli_parse_count(text, &most)) return cli_usage("'%s' is no count of waiters", text);
+    int failed = open_word(&call, false);
+    if (failed) return failed;
+    int64_t woken = vigil_atomics_notify(call.view, call.index, most > VIGIL_ALL ? VIGIL_ALL : (int64_t)most);
+    return answer(&call, woken < 0 ? (int)woken : VIGIL_OK, "notified", woken, false);
+}
+
+/*
+ * Signals that end a wait: all that whoever started us does not ignore. They are blocked before we are in the segment, and
+ * taken when we are out of its line again.
+ */
+static sigset_t block_signals(void) {
+    static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
+        struct sigaction action;
+        sigaction(ending[i], NULL, &action);
+        if (action.sa_handler != SIG_IGN) sigaddset(&blocked, ending[i]);
+    }
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    return blocked;
+}
+
+static void wait_ended(vigil_op *op, int status) {
+    *(int *)op->data = status;
+}
+
+/* Until the operation has ended, or a signal has come: then VIGIL_CANCELLED, unless it had been notified before. */
+static int await(vigil_agent *agent, vigil_op *op, int signals_fd) {
+    struct pollfd from[] = {{.fd = vigil_agent_fd(agent), .events = POLLIN}, {.fd = signals_fd, .events = POLLIN}};
+    int *status = op->data;
+    while (*status == VIGIL_PENDING) {
+        poll(from, 2, -1);
+        vigil_agent_dispatch(agent);
+        if (*status == VIGIL_PENDING && from[1].revents && vigil_cancel(op) == VIGIL_OK) return VIGIL_CANCELLED;
+    }
+    return *status;
+}
+
+static int wait_for(const struct call *call, int signals_fd) {
+    vigil_agent *agent;
+    int status = vigil_agent_create(&agent, 0), outcome = VIGIL_PENDING;
+    if (status != VIGIL_OK) return status;
+    vigil_op op = {.data = &outcome};
+    status =
+        vigil_atomics_wait_async(agent, &op, call->view, call->index, call->values[0], call->timeout_ns, wait_ended);
+    if (status == VIGIL_PENDING) status = await(agent, &op, signals_fd);
+    vigil_agent_destroy(agent);
+    return status;
+}
+
+static void die_of_signal(sigset_t *blocked) {
+    int number = sigwaitinfo(blocked, NULL);
+    signal(number, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, blocked, NULL);
+    raise(number);
+}
+
+int cli_wait(int count, char **arguments) {
+    struct call call;
+    if (!read_call(&call, count, arguments, true, 1, 0)) return cli_usage_status();
+    sigset_t blocked = block_signals();
+    int signals_fd = signalfd(-1, &blocked, SFD_CLOEXEC), failed = open_word(&call, false);
+    if (failed) return failed;
+    int64_t since_ns = vigil_now_ns();
+    int status = signals_fd < 0 ? VIGIL_ESYSTEM : wait_for(&call, signals_fd);
+    if (status == VIGIL_CANCELLED) {
+        vigil_buffer_destroy(call.buffer);
+        die_of_signal(&blocked);
+    }
+    if (status >= 0 && !cli_wants_json) puts(vigil_status_name(status));
+    return answer(&call, status, "waited_ns", vigil_now_ns() - since_ns, true);
+}

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Sourced by the tests here. VIGIL is the command; names of segments begin with $name, and are gone in the end.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+vigil=${VIGIL:?the path of the vigil command}
+name=test-${0##*/}-$$
+name=${name//.sh/}
+scratch=$(mktemp -d)
+failures=0
+
+finish() {
+    local pid
+    for pid in $(jobs -p); do kill -KILL "$pid" 2>/dev/null; done
+    wait 2>/dev/null
+    rm -rf "$scratch" /dev/shm/vigil-"$(id -u)"-"$name"*
+}
+trap finish EXIT
+
+# fail TEXT...: go on, but the test has failed.
+fail() {
+    echo "FAILED: $*" >&2
+    failures=$((failures + 1))
+}
+
+# expect STATUS COMMAND...: its exit status; what it printed is in $out and $err.
+expect() {
+    local want=$1 got
+    shift
+    out=$("$@" 2>"$scratch/err")
+    got=$?
+    err=$(cat "$scratch/err")
+    [ $got = "$want" ] || fail "exit status $got instead of $want: $* (out: $out) (err: $err)"
+}
+
+# contains TEXT PART...: each part is somewhere in it.
+contains() {
+    local text=$1 part
+    shift
+    for part in "$@"; do
+        [[ $text == *"$part"* ]] || fail "no '$part' in: $text"
+    done
+}
+
+# until_true COMMAND...: again and again until it succeeds; after a minute it has failed.
+until_true() {
+    local end=$((SECONDS + 60))
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || { fail "never came true: $*" && return 1; }
+        sleep 0.01
+    done
+}
+
+# The last line of each test.
+verdict() { exit $((failures != 0)); }

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The completions: subcommands, options, values and names of segments, in each shell that is here.
+. "$(dirname "$0")/common.sh"
+completions=$here/../../cli/completion
+PATH=$(dirname "$vigil"):$PATH
+export ASAN_OPTIONS=detect_leaks=0 # how that stops a process sometimes never ends on zsh's terminal
+
+expect 0 vigil create "$name-one"
+expect 0 vigil create "$name-two"
+
+# What is typed, and what should be among the proposals; a word with a "!" should not.
+cases="\
+vigil |lock sem create wait doctor help !--type
+vigil not|notify !lock
+vigil help do|doctor !demo
+vigil load $name|$name-one $name-two
+vigil wait --timeout 5s $name|$name-one $name-two
+vigil wait $name-one $name|!$name-one
+vigil rm $name-one $name-t|$name-two !$name-one
+vigil wait x --t|--timeout --type !--json
+vigil wait x --type |i32 i64
+vigil lock x --on-owner-died |continue fail
+vigil lock $name-o|$name-one !$name-two
+vigil lock x --fa|--fair !--try
+vigil lock x -- vigi|vigil
+vigil lock x --fair -- cat $completions/vigil.ba|$completions/vigil.bash
+vigil trace x -o $completions/vigil.fi|$completions/vigil.fish"
+
+# check SHELL FUNCTION: the function is called with a line and prints what the shell proposes, a word a line.
+check() {
+    local line wanted word proposals
+    while IFS='|' read -r line wanted; do
+        proposals=$("$2" "$line")
+        for word in $wanted; do
+            if [[ $word == !* ]]; then
+                grep -qx -- "${word#!}" <<<"$proposals" && fail "$1: '$line' proposes ${word#!}: $proposals"
+            else
+                grep -qx -- "$word" <<<"$proposals" || fail "$1: '$line' does not propose $word: $proposals"
+            fi
+        done
+    done <<<"$cases"
+}
+
+in_bash() {
+    bash --norc -c '
+        . "$1/vigil.bash"
+        read -r -a COMP_WORDS <<<"$2"
+        [[ $2 == *" " ]] && COMP_WORDS+=("")
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _vigil
+        printf "%s\n" "${COMPREPLY[@]}"' bash "$completions" "$1"
+}
+check bash in_bash
+
+in_fish() {
+    HOME=$scratch fish --no-config -c 'source $argv[1]/vigil.fish; complete -C $argv[2]' "$completions" "$1" | cut -f 1
+}
+if command -v fish >/dev/null; then check fish in_fish; fi
+
+# zsh proposes on a terminal only: completion.zsh has one.
+if command -v zsh >/dev/null; then
+    HOME=$scratch zsh -f "$here/completion.zsh" "$completions" <<<"$cases" || fail "zsh: see above"
+fi
+
+verdict

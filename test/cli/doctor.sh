@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# vigil doctor: healthy segments, dead members, deadlocks through several segments, repair, and damage of every kind.
+. "$(dirname "$0")/common.sh"
+# shellcheck disable=SC2154 # out, err, name, scratch, vigil: of common.sh
+a=$name-a b=$name-b c=$name-c
+file() { echo "/dev/shm/vigil-$(id -u)-$1"; }
+waiting() { [ "$("$vigil" show "$1" --json | grep -o '"called":false' | wc -l)" = "$2" ]; }
+held() { "$vigil" show "$1" --json | grep -q '"holders":\[{'; }
+# chain LENGTH: $out has one deadlock, of so many processes.
+chain() {
+    [ "$(grep -o '"chain":' <<<"$out" | wc -l)" = 1 ] || fail "not one deadlock: $out"
+    [ "$(grep -o '"for_pid":' <<<"$out" | wc -l)" = "$1" ] || fail "not $1 in the circle: $out"
+}
+is_json() { ! command -v python3 >/dev/null || python3 -m json.tool <"$1" >/dev/null; }
+
+# --- nothing to examine, and nonsense.
+expect 64 "$vigil" doctor
+contains "$err" "--all"
+expect 64 "$vigil" doctor "$a" --all
+expect 64 "$vigil" doctor --mend "$a"
+expect 3 "$vigil" doctor "$a"
+contains "$err" "$a"
+expect 3 "$vigil" doctor "$a" --json
+contains "$out" '"status":"not-found"'
+expect 3 "$vigil" doctor no/name
+contains "$err" "no/name"
+
+# --- healthy: with nobody in it, and with somebody who holds and somebody who waits.
+"$vigil" lock "$a" -- true
+expect 0 "$vigil" doctor "$a"
+contains "$out" "$a: sound; 0 members"
+"$vigil" lock "$a" -- sleep 600 &
+holder=$!
+until_true held "$a"
+"$vigil" lock "$a" -- sleep 600 &
+waiter=$!
+until_true waiting "$a" 1
+expect 0 "$vigil" doctor "$a"
+contains "$out" "2 members, 1 waiting"
+expect 0 "$vigil" doctor "$a" --json
+contains "$out" '"healthy":true' '"findings":[]' '"deadlocks":[]'
+expect 3 "$vigil" doctor "$a" "$b" # one of them is not there, but the other is examined
+contains "$out" "$a: sound" "$b: cannot be examined"
+kill $waiter
+wait $waiter
+
+# --- a member is killed while nobody looks.
+kill -KILL $holder
+wait $holder
+expect 1 "$vigil" doctor "$a"
+contains "$out" "1 finding" "process $holder (vigil) has died" "--fix"
+expect 1 "$vigil" doctor "$a" --json
+contains "$out" '"healthy":false' '"kind":"dead"' "process $holder " '"meaning":' '"advice":'
+expect 1 "$vigil" doctor "$a" # looking has changed nothing
+expect 0 "$vigil" doctor "$a" --fix
+contains "$out" "$a: sound" "0 are left"
+expect 0 "$vigil" doctor "$a"
+contains "$out" "0 members"
+expect 0 "$vigil" doctor "$a" --fix # nothing to do
+[[ $out != *left* ]] || fail "it has repaired what was not broken: $out"
+
+# --- deadlocks. deadlock NAME...: each holds its lock and waits for the next one's.
+deadlock() {
+    local names=("$@") i next
+    for i in "${!names[@]}"; do
+        next=${names[(i + 1) % $#]}
+        "$vigil" lock "${names[i]}" -- sh -c "touch '$scratch/has-${names[i]}'
+            until [ -e '$scratch/has-$next' ]; do sleep 0.01; done
+            '$vigil' lock '$next' -- true" &
+    done
+    for i in "${names[@]}"; do until_true waiting "$i" 1; done
+}
+pids_of() { "$vigil" show "$1" --json | grep -o '"pid":[0-9]*' | sort -u | tr -dc '0-9\n'; }
+resolve() { # end the one that the doctor says, and everybody goes on
+    local youngest
+    youngest=$(grep -o '"waited_least_pid":[0-9]*' <<<"$out" | tr -dc 0-9)
+    kill "$youngest" || { fail "no pid to end: $out" && jobs -p | xargs kill; }
+    wait
+    rm -f "$scratch"/has-*
+}
+deadlock "$a" "$b"
+expect 1 "$vigil" doctor "$a" "$b"
+contains "$out" "$a: sound" "deadlock: pid" "waits for the lock $a" "waits for the lock $b" \
+    "waits for the command it runs" "unless another thread" "kill "
+for pid in $(pids_of "$a") $(pids_of "$b"); do contains "$out" "pid $pid (vigil lock $name-"; done
+expect 1 "$vigil" doctor "$b" # it leads through a as well, which nobody asked for
+contains "$out" "deadlock" "lock $a"
+[[ $out != *"$a: sound"* ]] || fail "a was not asked for: $out"
+expect 1 "$vigil" doctor "$a" --fix # that cannot be repaired
+contains "$out" "deadlock" "cannot be repaired"
+expect 1 "$vigil" doctor "$a" --json
+contains "$out" '"healthy":false' '"deadlocks":[{"chain":[{'
+chain 4
+resolve
+expect 0 "$vigil" doctor "$a" "$b"
+deadlock "$a" "$b" "$c"
+expect 1 "$vigil" doctor "$c" --json
+chain 6
+for one in "$a" "$b" "$c"; do contains "$out" "\"for\":\"the lock $one\""; done
+resolve
+expect 0 "$vigil" doctor "$a" "$b" "$c"
+
+# --- permits: as long as one of those who have them is not in the circle, there is none.
+slot() { # slot NAME COMMAND: with a slot, run it when $scratch/NAME-goes is there
+    "$vigil" sem "$name-sem" --slots 2 -- sh -c \
+        "touch '$scratch/$1'; until [ -e '$scratch/$1-goes' ]; do sleep 0.01; done; $2" &
+}
+slot one "exit 0"
+slot two "exec '$vigil' lock '$a' -- true"
+until_true test -e "$scratch/one" -a -e "$scratch/two"
+"$vigil" lock "$a" -- sh -c "touch '$scratch/has-lock'; exec '$vigil' sem '$name-sem' --slots 2 -- true" &
+until_true waiting "$name-sem" 1
+touch "$scratch/two-goes"
+until_true waiting "$a" 1
+expect 0 "$vigil" doctor "$name-sem" "$a"
+touch "$scratch/one-goes"
+wait
+expect 0 "$vigil" doctor "$name-sem" "$a"
+
+# --- damage, while somebody waits: it is found or refused, and never a crash; --fix repairs it, or says why not.
+is_verdict() { [ "$1" = 0 ] || [ "$1" = 1 ] || [ "$1" = 3 ]; }
+damage() { # damage OFFSET COUNT: what members hold and wait for there may be lost
+    local waiter
+    rm -f "$(file "$c")"
+    "$vigil" lock "$c" -- sleep 600 &
+    holder=$!
+    until_true held "$c"
+    "$vigil" lock "$c" -- true 2>/dev/null &
+    waiter=$!
+    until_true waiting "$c" 1
+    head -c "$2" /dev/urandom | dd of="$(file "$c")" bs=1 seek="$1" conv=notrunc status=none
+    timeout 20 "$vigil" doctor "$c" >"$scratch/doctor" 2>&1
+    local status=$?
+    is_verdict $status || fail "exit status $status, damaged at $1: $(cat "$scratch/doctor")"
+    echo "$status" >>"$scratch/statuses"
+    timeout 20 "$vigil" doctor "$c" --fix --json >"$scratch/doctor" 2>"$scratch/doctor-err"
+    status=$?
+    is_verdict $status || fail "exit status $status, --fix at $1: $(cat "$scratch/doctor-err")"
+    is_json "$scratch/doctor" || fail "no JSON, damaged at $1: $(cat "$scratch/doctor")"
+    kill -KILL $holder $waiter 2>/dev/null # some have noticed, and are gone
+    wait $holder $waiter 2>/dev/null
+}
+size=$(stat -c %s "$(file "$a")")
+damage 0 16  # what it is
+damage 24 64 # the header
+for ((at = 4096; at < size; at += size / 12)); do damage $at 2000; done
+grep -q 1 "$scratch/statuses" || fail "no damage was found: $(tr '\n' ' ' <"$scratch/statuses")"
+grep -q 3 "$scratch/statuses" || fail "no damage was refused: $(tr '\n' ' ' <"$scratch/statuses")"
+
+# --- a file that is no segment, one that is cut off, and all of them.
+echo "no segment" >"$(file "$name-text")"
+expect 3 "$vigil" doctor "$name-text"
+contains "$err" "$name-text"
+head -c 5000 "$(file "$a")" >"$(file "$name-cut")"
+expect 3 "$vigil" doctor "$name-cut" --fix
+"$vigil" doctor --all >"$scratch/all" # of which some may be others' by the same user
+contains "$(cat "$scratch/all")" "$a: sound" "$name-text: cannot be examined"
+verdict

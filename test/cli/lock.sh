@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# vigil lock: what it answers, who waits for whom, sharing, nesting, and names that are something else.
+. "$(dirname "$0")/common.sh"
+. "$here/locking.bash"
+
+# The command's exit status, input and output are passed on.
+expect 0 "$vigil" lock "$name" -- true
+expect 7 "$vigil" lock "$name" -- sh -c 'exit 7'
+expect 255 "$vigil" lock "$name" -- sh -c 'exit 255'
+expect 137 "$vigil" lock "$name" -- sh -c 'kill -KILL $$'
+expect 138 "$vigil" lock "$name" -- sh -c 'kill -USR1 $$'
+expect 0 "$vigil" lock "$name" -- cat <<<"in and out"
+[ "$out" = "in and out" ] || fail "the command's output is: $out"
+[ -z "$err" ] || fail "something was said without need: $err"
+
+# Without "--", options behind the command's name are its own.
+expect 3 "$vigil" lock "$name" --fair sh -c 'exit 3'
+expect 0 "$vigil" lock --fair "$name" echo --try --timeout
+[ "$out" = "--try --timeout" ] || fail "the command did not get its options: $out"
+
+# What cannot be run.
+expect 127 "$vigil" lock "$name" -- ./no-such-command
+contains "$err" "vigil lock: ./no-such-command: No such file"
+expect 127 "$vigil" lock "$name" -- 'echo this is a line'
+contains "$err" "sh -c"
+expect 126 "$vigil" lock "$name" -- "$scratch"
+contains "$err" "Permission denied"
+expect 125 "$vigil" lock
+contains "$err" "NAME is missing"
+expect 125 "$vigil" lock "$name"
+contains "$err" "command" "vigil lock --help"
+expect 125 "$vigil" lock "$name" --
+expect 125 "$vigil" lock "$name" --no-such-option -- true
+expect 125 "$vigil" lock "$name" --timeout soon -- true
+expect 125 "$vigil" lock "$name" --on-owner-died panic -- true
+contains "$err" "fail or continue"
+expect 125 "$vigil" lock a/b -- true
+contains "$err" "a/b" "try a-b"
+expect 125 "$vigil" lock "" -- true
+expect 125 "$vigil" lock .hidden -- true
+expect 125 "$vigil" lock "$(printf 'x%.0s' {1..201})" -- true
+is_free "$name" || fail "it is not free after all that"
+
+# Names of something else.
+expect 0 "$vigil" create "$name-words"
+expect 125 "$vigil" lock "$name-words" -- true
+contains "$err" "words" "vigil rm $name-words"
+expect 0 "$vigil" sem "$name-sem" --slots 2 -- true
+expect 125 "$vigil" lock "$name-sem" -- true
+contains "$err" "vigil sem 2" "vigil rm $name-sem"
+echo "This is no segment." >"/dev/shm/vigil-$(id -u)-$name-foreign"
+expect 125 "$vigil" lock "$name-foreign" -- true
+contains "$err" "$name-foreign"
+
+# Held by somebody: others do without, wait for a while, or until it is free.
+"$vigil" lock "$name" -- "$hold" "$scratch/go" &
+until_true [ -e "$scratch/go.begun" ]
+expect 124 "$vigil" lock "$name" --try -- true
+[ -z "$err" ] || fail "who only tries need not be told: $err"
+expect 124 "$vigil" lock "$name" --timeout 50ms -- true
+contains "$err" "$name"
+expect 124 "$vigil" lock "$name" --timeout 0 -- true
+expect 124 "$vigil" lock "$name" --fair --timeout 50ms -- true
+expect 124 "$vigil" lock "$name" --shared --try --json -- true
+contains "$err" '"status":"timed-out"'
+expect 0 "$vigil" lock "$name-other" --try -- true
+"$vigil" lock "$name" -- touch "$scratch/second" &
+until_true in_line 1 "$name"
+[ ! -e "$scratch/second" ] || fail "two at once"
+touch "$scratch/go"
+wait
+[ -e "$scratch/second" ] || fail "who waited did not run"
+is_free "$name" || fail "it is not free when all have ended"
+
+# Those who share it run together; who does not, alone.
+"$vigil" lock "$name" --shared -- "$hold" "$scratch/shared" &
+until_true [ -e "$scratch/shared.begun" ]
+expect 0 "$vigil" lock "$name" --shared --try -- true
+expect 124 "$vigil" lock "$name" --try -- true
+"$vigil" lock "$name" -- touch "$scratch/alone" &
+until_true in_line 1 "$name"
+expect 124 "$vigil" lock "$name" --shared --try -- true # it would overtake
+touch "$scratch/shared"
+wait
+[ -e "$scratch/alone" ] || fail "who wanted it alone did not run"
+
+# The place in the line, as lines and as JSON.
+"$vigil" lock "$name" -- "$hold" "$scratch/front" &
+until_true [ -e "$scratch/front.begun" ]
+"$vigil" lock "$name" --fair --wait-status -- true 2>"$scratch/first" &
+until_true in_line 1 "$name"
+"$vigil" lock "$name" --fair --json -- sh -c 'exit 5' 2>"$scratch/second" &
+second=$!
+until_true in_line 2 "$name"
+until_true grep -q '"place":2' "$scratch/second"
+touch "$scratch/front"
+wait $second
+[ $? = 5 ] || fail "the second one's exit status"
+wait
+contains "$(cat "$scratch/first")" "$name: 1st in line of 1" "held by $hold $scratch/front (pid "
+contains "$(cat "$scratch/second")" '{"event":"waiting","name":"'"$name"'","place":2,"of":2,' '"holder_command":"'"$hold" \
+    '{"event":"granted","name":"'"$name"'","waited_ns":' '"owner_died":false' '{"event":"done","exit_status":5,'
+
+# Locks in locks; but not the same one, whose holder waits for us.
+expect 0 "$vigil" lock "$name" -- "$vigil" lock "$name-other" -- echo both
+[ "$out" = both ] || fail "nested: $out"
+expect 125 "$vigil" lock "$name" -- "$vigil" lock "$name" -- true
+contains "$err" "$name" "neither would ever end"
+expect 125 "$vigil" lock "$name" -- sh -c '"$0" lock "$1-other" -- "$0" lock "$1" --shared -- true; exit $?' "$vigil" "$name"
+# One that was left behind by a command that has ended may have it.
+"$vigil" lock "$name" -- sh -c '(until [ -e "$2" ]; do sleep 0.01; done; exec "$0" lock "$1" -- touch "$2.late") &' \
+    "$vigil" "$name" "$scratch/leave"
+touch "$scratch/leave"
+until_true [ -e "$scratch/leave.late" ]
+
+# A holder that was killed: its command dies with it, and the next one is told.
+die() {
+    "$vigil" lock "$name" -- "$hold" "$scratch/$1" 2>/dev/null &
+    until_true [ -e "$scratch/$1.begun" ]
+    kill -KILL $!
+    wait $! 2>/dev/null
+    until_true is_gone "$(cat "$scratch/$1.begun")"
+}
+die one
+expect 125 "$vigil" lock "$name" --on-owner-died fail -- touch "$scratch/wrong"
+contains "$err" "died" "--on-owner-died continue"
+[ ! -e "$scratch/wrong" ] || fail "the command ran all the same"
+expect 125 "$vigil" lock "$name" --on-owner-died fail -- true
+expect 0 "$vigil" lock "$name" --shared -- printenv VIGIL_OWNER_DIED
+contains "$err" "died"
+[ "$out" = 1 ] || fail "the command is not told"
+expect 0 "$vigil" lock "$name" --json -- printenv VIGIL_OWNER_DIED
+contains "$err" '"owner_died":true' '"warning":'
+[ "$out" = 1 ] || fail "the command is not told"
+expect 1 env VIGIL_OWNER_DIED=1 "$vigil" lock "$name" --on-owner-died fail -- printenv VIGIL_OWNER_DIED
+[ -z "$err" ] || fail "told once more: $err"
+# Those who wait are told as well.
+"$vigil" lock "$name" -- "$hold" "$scratch/two" 2>/dev/null &
+killed=$!
+until_true [ -e "$scratch/two.begun" ]
+"$vigil" lock "$name" --fair -- "$locking" alone "$scratch/two.begun" "$scratch/log" 2>"$scratch/told" &
+until_true in_line 1 "$name"
+kill -KILL $killed
+{ wait; } 2>/dev/null
+contains "$(cat "$scratch/told")" "its last holder died"
+[ "$(cat "$scratch/log")" = $'cleaned\ndone' ] || fail "the next one: $(cat "$scratch/log")"
+until_true is_free "$name"
+verdict

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Sourced by the tests of vigil lock and vigil sem, after common.sh.
+locking=$scratch/locking
+"${CC:-cc}" -o "$locking" "$here/locking.c" || exit 1
+
+# Commands to be run under a lock. hold FILE: until FILE exists; FILE.begun exists from its beginning, with its pid in it.
+hold=$scratch/hold
+cat >"$hold" <<'END'
+#!/bin/sh
+echo $$ >"$1.begin" && mv "$1.begin" "$1.begun"
+until [ -e "$1" ]; do sleep 0.01; done
+END
+chmod +x "$hold"
+
+# in_line COUNT NAME: so many wait for it. has_members COUNT NAME: so many processes have it open.
+in_line() { [ "$("$vigil" show "$2" --json | grep -o '"asynchronous":' | wc -l)" = "$1" ]; }
+has_members() { [ "$("$vigil" show "$2" --json | grep -o '"alive":true' | wc -l)" = "$1" ]; }
+
+# is_free NAME: nobody holds it, nobody waits for it, and nobody has it open.
+is_free() { "$vigil" show "$1" --json | grep -q '"places_used":0,"members":\[\],'; }
+
+# has_line FILE TEXT: it is one of the file's lines.
+has_line() { grep -qx "$2" "$1"; }
+
+# is_gone PID: there is no such process, or it is dead.
+is_gone() { [ ! -e "/proc/$1" ] || grep -q '^State:.[ZX]' "/proc/$1/status"; }

@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# create, ls and rm; and what is under a segment's name but is none.
+. "$(dirname "$0")/common.sh"
+
+file() { echo "/dev/shm/vigil-$(id -u)-$1"; }
+# row NAME: its fields in the list, with single spaces.
+row() { "$vigil" ls "$1" | tail -n +2 | tr -s ' '; }
+
+# A segment comes, is listed, and goes.
+expect 0 "$vigil" ls "$name*"
+[ -z "$out" ] || fail "something is listed before there is anything: $out"
+expect 0 "$vigil" ls "$name*" --json
+[ "$out" = '{"status":"ok","segments":[]}' ] || fail "an empty list is $out"
+expect 0 "$vigil" create "$name-b"
+[ -z "$out$err" ] || fail "create says something: $out$err"
+[ "$(stat -c %a "$(file "$name-b")")" = 600 ] || fail "others may open it"
+expect 0 "$vigil" create "$name-a" --length 1M --mode 0660 --waiters 10 --members 3 --max-length 2M --json
+[ "$out" = "{\"status\":\"ok\",\"name\":\"$name-a\"}" ] || fail "create said $out"
+[ "$(stat -c %a "$(file "$name-a")")" = 660 ] || fail "the mode is another"
+expect 3 "$vigil" create "$name-a"
+contains "$err" "$name-a is there already" "vigil rm $name-a"
+expect 3 "$vigil" create "$name-a" --json
+contains "$out" '"status":"exists"'
+"$vigil" lock "$name-lock" -- true
+"$vigil" sem "$name-sem" --slots 3 -- true
+
+expect 0 "$vigil" ls "$name*"
+names=$(awk 'NR > 1 { printf "%s ", $1 }' <<<"$out")
+[ "$names" = "$name-a $name-b $name-lock $name-sem " ] || fail "the list is $names"
+[[ $out == NAME*KIND*BYTES*MEMBERS*WAITING* ]] || fail "no head over the list: $out"
+[ "$(row "$name-a")" = "$name-a words 1048576 0 0" ] || fail "the row is $(row "$name-a")"
+[ "$(row "$name-lock")" = "$name-lock vigil lock 64 0 0" ] || fail "the row is $(row "$name-lock")"
+[ "$(row "$name-sem")" = "$name-sem vigil sem 3 64 0 0" ] || fail "the row is $(row "$name-sem")"
+expect 0 "$vigil" ls "$name-?" --names
+[ "$out" = "$name-a"$'\n'"$name-b" ] || fail "the names are $out"
+expect 0 "$vigil" ls "$name-b" --json
+want="{\"name\":\"$name-b\",\"status\":\"ok\",\"kind\":\"words\",\"bytes\":4096,\"members\":0,\"waiting\":0}"
+[ "$out" = "{\"status\":\"ok\",\"segments\":[$want]}" ] || fail "the list is $out"
+expect 0 "$vigil" ls
+contains "$out" "$name-a" "$name-b"
+
+# One that is in use is not removed, unless by force; who has it open keeps it.
+"$vigil" wait "$name-b" 0 >"$scratch/answer" &
+waiter=$!
+in_use() { [ "$(row "$name-b")" = "$name-b words 4096 1 1" ]; }
+until_true in_use
+expect 3 "$vigil" rm "$name-b"
+contains "$err" "vigil rm: $name-b: " "--force"
+expect 3 "$vigil" rm "$name-b" --json
+contains "$out" "{\"name\":\"$name-b\",\"status\":\"busy\",\"error\":" '"status":"cannot"}'
+in_use || fail "it has been removed, or its waiter is gone"
+expect 0 "$vigil" rm --force "$name-b"
+expect 0 "$vigil" ls "$name-b" --names
+[ -z "$out" ] || fail "it is still there: $out"
+kill $waiter
+wait $waiter 2>/dev/null
+
+# Several at once: what can be removed is.
+expect 0 "$vigil" create "$name-c"
+expect 3 "$vigil" rm "$name-a" "$name-b" a/b "$name-c"
+contains "$err" "there is no segment $name-b" "'a/b' is no name"
+expect 0 "$vigil" ls "$name-[abc]" --names
+[ -z "$out" ] || fail "these are left: $out"
+expect 0 "$vigil" rm -f "$name-a" "$name-b"
+expect 3 "$vigil" rm -f a/b
+expect 0 "$vigil" rm "$name-lock" "$name-sem" --json
+contains "$out" "\"segments\":[{\"name\":\"$name-lock\",\"status\":\"ok\"},{\"name\":\"$name-sem\",\"status\":\"ok\"}]"
+
+# Names that are none.
+long=$(printf 'x%.0s' {1..200})
+expect 0 "$vigil" create "$long"
+expect 0 "$vigil" rm "$long"
+for bad in "" . .hidden a/b /a ../../etc/passwd "a b" "a*" $'a\nb' äöü "x$long"; do
+    for subcommand in create rm load show; do
+        expect 3 "$vigil" "$subcommand" "$bad"
+        contains "$err" "is no name for a segment" "; try "
+        proposal=${err##*; try }
+        [[ $proposal =~ ^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$ ]] || fail "'$proposal' is no better than '$bad'"
+    done
+    expect 3 "$vigil" create "$bad" --json
+    contains "$out" '"status":"bad-name"'
+done
+expect 64 "$vigil" create -x
+expect 3 "$vigil" create -- ":"
+
+# More than there is.
+expect 3 "$vigil" create "$name-large" --length 1000000G
+[ ! -e "$(file "$name-large")" ] || fail "it has left a file behind"
+
+# Files that are no segments: each is listed with what is wrong with it, refused, and can be removed by force.
+expect 0 "$vigil" create "$name-whole"
+echo "This is no segment." >"$(file "$name-foreign")"
+: >"$(file "$name-empty")"
+mkfifo "$(file "$name-fifo")"
+ln -s "$(file "$name-whole")" "$(file "$name-link")"
+head -c 5000 "$(file "$name-whole")" >"$(file "$name-truncated")"
+cp "$(file "$name-whole")" "$(file "$name-corrupt")"
+chmod 600 "$(file "$name-empty")" "$(file "$name-truncated")"
+head -c 64 /dev/zero | tr '\0' '\377' | dd of="$(file "$name-corrupt")" bs=1 seek=16 conv=notrunc status=none
+expect 0 "$vigil" ls "$name-*" --json
+list=$out
+for kind in foreign empty fifo link truncated corrupt; do
+    expect 3 "$vigil" load "$name-$kind"
+    contains "$err" "vigil load: $name-$kind: "
+    expect 3 "$vigil" load "$name-$kind" --json
+    [[ $out =~ \"status\":\"([a-z-]+)\" ]]
+    status=${BASH_REMATCH[1]}
+    [[ $status =~ ^(foreign|truncated|corrupt|other-version|other-machine)$ ]] || fail "$kind is $out"
+    contains "$list" "{\"name\":\"$name-$kind\",\"status\":\"$status\",\"error\":"
+    expect 0 "$vigil" ls "$name-$kind"
+    [[ $out != *words* ]] || fail "$kind is listed like a segment: $out"
+    expect 3 "$vigil" create "$name-$kind"
+    contains "$err" "$name-$kind is there already"
+    expect 3 "$vigil" rm "$name-$kind"
+    expect 0 "$vigil" rm --force "$name-$kind"
+    expect 3 "$vigil" rm "$name-$kind"
+done
+expect 3 "$vigil" rm "$name-missing" --json
+contains "$out" '"status":"not-found"'
+[ "$(row "$name-whole")" = "$name-whole words 4096 0 0" ] || fail "the whole one has suffered: $(row "$name-whole")"
+
+# Colours on terminals only, and not for who does not want them.
+echo "This is no segment." >"$(file "$name-foreign")"
+if command -v script >/dev/null; then
+    list="$vigil ls $name-foreign"
+    TERM=xterm script -qec "$list" /dev/null </dev/null | grep -q $'\033' || fail "no colours on a terminal"
+    NO_COLOR=1 TERM=xterm script -qec "$list" /dev/null </dev/null | grep -q $'\033' && fail "colours in spite of NO_COLOR"
+    TERM=dumb script -qec "$list" /dev/null </dev/null | grep -q $'\033' && fail "colours on a dumb terminal"
+fi
+$vigil ls "$name-foreign" | grep -q $'\033' && fail "colours, and no terminal"
+expect 0 "$vigil" rm -f "$name-foreign"
+
+# Another user's: under our names, it is refused. Every user has names of their own.
+if [ "$(id -u)" = 0 ]; then
+    chown 65534 "$(file "$name-whole")"
+    for call in "load $name-whole" "rm $name-whole" "show $name-whole"; do
+        read -r -a words <<<"$call"
+        expect 3 "$vigil" "${words[@]}"
+        contains "$err" "vigil ${words[0]}: $name-whole: another user owns it"
+    done
+    expect 0 "$vigil" ls "$name-whole"
+    contains "$out" "another user owns it"
+    chown 0 "$(file "$name-whole")"
+    as_other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+    if "${as_other[@]}" "$vigil" --version >/dev/null 2>&1; then
+        expect 0 "${as_other[@]}" "$vigil" ls "$name*"
+        [ -z "$out" ] || fail "another user sees ours: $out"
+        expect 3 "${as_other[@]}" "$vigil" load "$name-whole"
+        contains "$err" "there is no segment"
+        expect 0 "${as_other[@]}" "$vigil" create "$name-whole"
+        expect 0 "${as_other[@]}" "$vigil" rm "$name-whole"
+    fi
+    [ "$(row "$name-whole")" = "$name-whole words 4096 0 0" ] || fail "ours has suffered: $(row "$name-whole")"
+fi
+expect 0 "$vigil" rm "$name-whole"
+
+verdict

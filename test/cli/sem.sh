@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# vigil sem: never more than there are slots, slots of those who are killed come back, and bad input.
+. "$(dirname "$0")/common.sh"
+. "$here/locking.bash"
+
+# Exit statuses, as of vigil lock.
+expect 0 "$vigil" sem "$name" --slots 3 -- true
+expect 7 "$vigil" sem "$name" --slots 3 -- sh -c 'exit 7'
+expect 138 "$vigil" sem "$name" --slots=3 sh -c 'kill -USR1 $$'
+expect 127 "$vigil" sem "$name" --slots 3 -- ./no-such-command
+expect 126 "$vigil" sem "$name" --slots 3 -- "$scratch"
+expect 125 "$vigil" sem "$name" --slots 3
+expect 125 "$vigil" sem --slots 3
+expect 125 "$vigil" sem a/b --slots 3 -- true
+for slots in 0 -1 268435456 99999999999999999999 many; do
+    expect 125 "$vigil" sem "$name" --slots $slots -- true
+done
+
+# How many there are is decided once.
+expect 0 "$vigil" sem "$name" -- true
+expect 125 "$vigil" sem "$name" --slots 4 -- true
+contains "$err" "3 slots" "vigil rm $name"
+expect 125 "$vigil" sem "$name-none" -- true
+contains "$err" "$name-none"
+expect 0 "$vigil" rm "$name"
+expect 0 "$vigil" sem "$name" --slots 268435455 -- true
+expect 0 "$vigil" rm "$name"
+expect 0 "$vigil" lock "$name-lock" -- true
+expect 125 "$vigil" sem "$name-lock" --slots 2 -- true
+contains "$err" "vigil lock" "vigil rm $name-lock"
+expect 0 "$vigil" create "$name-words"
+expect 125 "$vigil" sem "$name-words" -- true
+contains "$err" "words"
+
+# Two slots, and a third one who waits.
+start_hold() { # FILE: holds a slot until FILE exists; its pid is in $!
+    "$vigil" sem "$name" --slots 2 -- "$hold" "$1" 2>/dev/null &
+    until_true [ -e "$1.begun" ]
+}
+start_hold "$scratch/one"
+first=$!
+start_hold "$scratch/two"
+expect 124 "$vigil" sem "$name" --try -- true
+expect 124 "$vigil" sem "$name" --timeout 50ms -- true
+"$vigil" sem "$name" --slots 2 --wait-status -- "$hold" "$scratch/three" 2>"$scratch/status" &
+until_true in_line 1 "$name"
+until_true grep -q "1st in line of 1.*held by 2" "$scratch/status"
+[ ! -e "$scratch/three.begun" ] || fail "three of two"
+
+# Who is interrupted while he waits leaves no trace.
+"$locking" end "$scratch/end" "$vigil" sem "$name" -- touch "$scratch/wrong" &
+until_true in_line 2 "$name"
+kill -INT "$(sed -n 's/^begun //p' "$scratch/end")"
+until_true has_line "$scratch/end" "signal 2"
+in_line 1 "$name" || fail "there is a trace in the line"
+has_members 3 "$name" || fail "there is a member left"
+
+# Who is killed gives his slot back, and his command is gone: the third one begins, and there is none for another.
+kill -KILL $first
+until_true [ -e "$scratch/three.begun" ]
+until_true is_gone "$(cat "$scratch/one.begun")"
+expect 124 "$vigil" sem "$name" --try -- true
+touch "$scratch/two" "$scratch/three"
+{ wait; } 2>/dev/null
+[ ! -e "$scratch/wrong" ] || fail "a command has run that should not have"
+until_true is_free "$name"
+expect 0 "$vigil" sem "$name" -- "$vigil" sem "$name" -- true # both are there again
+expect 124 "$vigil" sem "$name" -- "$vigil" sem "$name" -- "$vigil" sem "$name" --try -- true
+
+# As JSON.
+expect 4 "$vigil" sem "$name" --json -- sh -c 'exit 4'
+contains "$err" '{"event":"granted",' '"waited_ns":0' '{"event":"done","exit_status":4,'
+
+# A crowd.
+: >"$scratch/log"
+mkdir "$scratch/slots"
+crowd() {
+    local i
+    for ((i = 0; i < 25; i++)); do
+        "$vigil" sem "$name-crowd" --slots 3 -- "$locking" among 3 "$scratch/slots" "$scratch/log" ||
+            echo "failed" >>"$scratch/log"
+    done
+}
+for i in {1..8}; do
+    crowd &
+done
+wait
+[ "$(grep -c '^done' "$scratch/log")" = 200 ] || fail "only $(grep -c '^done' "$scratch/log") of 200 have run"
+! grep 'too many' "$scratch/log" || fail "more than three at once"
+! grep 'failed' "$scratch/log" || fail "some of the crowd have failed"
+until_true is_free "$name-crowd"
+verdict

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# vigil show: members, holders and lines, as text and as JSON.
+. "$(dirname "$0")/common.sh"
+waiter=${WAITER:?the path of the program that waits}
+
+# start ACTION OFFSET: a process; its pid is in $!.
+start() { "$waiter" "$name" "$1" "$2" & }
+
+# line OFFSET [NAME]: what the JSON has of the line there.
+line() { "$vigil" show "${2:-$name}" --json | sed 's/{"place":/\n&/g' | grep "\"offset\":$1,"; }
+
+# in_line COUNT OFFSET [NAME]: so many wait there.
+in_line() { [ "$(line "$2" "${3:-$name}" | grep -o '"asynchronous":' | wc -l)" = "$1" ]; }
+
+# place_of PID: what the text says in the column PLACE.
+place_of() { awk -v pid="$1" '$1 == pid && NF > 2 { place = $2 } END { print place }' <<<"$out"; }
+
+# What cannot be shown.
+expect 64 "$vigil" show
+expect 64 "$vigil" show one two
+expect 64 "$vigil" show --nonsense "$name"
+expect 3 "$vigil" show "$name"
+contains "$err" "vigil show:" "$name"
+expect 3 "$vigil" show "$name" --json
+contains "$out" '"status":"not-found"' '"error":'
+expect 3 "$vigil" show a/b
+contains "$err" "a/b" "a-b"
+echo "This is no segment." >"/dev/shm/vigil-$(id -u)-$name-foreign"
+expect 3 "$vigil" show "$name-foreign" --json
+contains "$out" '"status":"foreign"'
+
+# Two threads and an event loop wait for a mutex, in that order.
+start lock 64
+holder=$!
+until_true "$vigil" show "$name"
+start lock 64
+first=$!
+until_true in_line 1 64
+start lock-async 64
+second=$!
+until_true in_line 2 64
+start lock 64
+third=$!
+until_true in_line 3 64
+expect 0 "$vigil" show "$name"
+contains "$out" "$name: words, 4096 bytes" "4 of 64 members" "byte 64: mutex" "cli_waiter $name lock-async 64"
+[ "$(place_of $holder) $(place_of $first) $(place_of $second) $(place_of $third)" = "holds 1 2 3" ] ||
+    fail "the line of a mutex is not in order: $out"
+contains "$(grep "^ *$first 1 " <<<"$out")" "thread $first"
+contains "$(grep "^ *$second 2 " <<<"$out")" "event loop"
+[[ $out != *$'\033'* ]] || fail "colours, and no terminal"
+contains "$(line 64)" '"kind":"mutex"' "\"holders\":[{\"number\":" "\"pid\":$holder,\"shared\":false" \
+    "\"pid\":$first,\"thread_id\":$first,\"kind\":\"mutex\",\"asynchronous\":false,\"called\":false" \
+    "\"pid\":$second,\"thread_id\":null,\"kind\":\"mutex\",\"asynchronous\":true"
+"$vigil" show "$name" --json | grep -q "\"for_ns\":[1-9]" || fail "no times"
+
+# Conditions and words; a read-write lock, with the reader behind the writer.
+start cond 128
+until_true in_line 1 128
+start cond-async 128
+until_true in_line 2 128
+start wait 256
+until_true in_line 1 256
+start wait-async 256
+until_true in_line 2 256
+start read 512
+reader=$!
+until_true line 512
+start write 512
+writer=$!
+until_true in_line 1 512
+start read-async 512
+until_true in_line 2 512
+expect 0 "$vigil" show "$name"
+contains "$out" "byte 128: condition" "byte 256: word, value 0" "byte 512: read-write lock"
+contains "$(grep "^ *$reader holds *[1-9][0-9.]* *[mnu]*s " <<<"$out")" "reads"
+contains "$(grep "^ *$writer 1 " <<<"$out")" "to write"
+contains "$(line 512)" '"shared":true,"count":1,"for_ns":' '"shared":false,"permits":0' '"asynchronous":true,"called":false,"shared":true'
+
+# The dead stay where they are while nobody is there to strike them off. Control characters don't reach the terminal.
+(exec -a $'evil\033[31m' "$waiter" "$name-dead" read 0) &
+dead=$!
+until_true line 0 "$name-dead"
+expect 0 "$vigil" show "$name-dead"
+[[ $out != *$'\033'* ]] || fail "the name of a program was printed as it is"
+contains "$out" 'evil\x1b[31m'
+{ kill -KILL $dead && wait $dead; } 2>/dev/null
+expect 0 "$vigil" show "$name-dead"
+contains "$(grep "^ *$dead holds" <<<"$out")" "(dead)"
+expect 0 "$vigil" show "$name-dead" --json
+contains "$out" "\"pid\":$dead,\"alive\":false"
+
+# What vigil lock and vigil sem make has names for its places.
+"$vigil" lock "$name-lock" -- sleep 1000 &
+until_true line 4 "$name-lock"
+"$vigil" lock "$name-lock" --fair -- sleep 2000 &
+until_true in_line 1 4 "$name-lock"
+"$vigil" lock "$name-lock" --fair --shared -- sleep 3000 &
+until_true in_line 1 0 "$name-lock"
+expect 0 "$vigil" show "$name-lock"
+contains "$out" "$name-lock: vigil lock" "lock: read-write lock at byte 4" "turnstile: mutex at byte 0"
+contains "$(grep " holds .*writes" <<<"$out")" "sleep 1000"
+contains "$(grep "event loop *to write" <<<"$out")" "sleep 2000"
+contains "$(sed -n '/^turnstile/,/^$/p' <<<"$out")" "sleep 3000"
+for _ in 1 2 3; do
+    "$vigil" sem "$name-sem" --slots 2 -- sleep 1000 &
+done
+until_true in_line 1 0 "$name-sem"
+expect 0 "$vigil" show "$name-sem"
+contains "$out" "$name-sem: vigil sem 2" "slots: semaphore" "1 permit "
+[ "$(grep -c " holds " <<<"$out")" = 2 ] || fail "two slots, and not two holders: $out"
+
+verdict

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# vigil top on a terminal, which is tmux: what is on its screen, and what keys do.
+. "$(dirname "$0")/common.sh"
+waiter=${WAITER:?the path of the program that waits}
+command -v tmux >/dev/null && [ -x "${vigil%/*}/vigil-top" ] || { echo "needs tmux, and ncurses to build vigil-top" && exit 77; }
+name=t$$ # short, to be seen whole in 80 columns
+unset NO_COLOR
+export LC_ALL=C.UTF-8
+
+terminal() { tmux -L "$name" -f /dev/null "$@"; }
+terminal start-server \; set-option -g exit-empty off
+trap 'terminal kill-server 2>/dev/null; finish' EXIT
+keys() { terminal send-keys "$@"; }
+screen() { terminal capture-pane -p; }
+shows() { screen | grep -qE -e "$1"; }
+hides() { ! shows "$1"; }
+seen() { until_true shows "$1" || screen >&2; }
+gone() { until_true hides "$1" || screen >&2; }
+
+# rows: the pids of those who wait, from above.
+rows() { screen | sed -n 's/.* [0-9]*\/[0-9]* *\([0-9]*\) \(thread\|loop\).*/\1/p' | tr '\n' ' '; }
+in_order() { [ "$(rows)" = "$* " ] || { fail "rows: $(rows), and not $*" && screen >&2; }; }
+widest() { screen | awk '{ if (length > most) most = length } END { print most }'; }
+within() { [ "$(widest)" -le "$1" ] || { fail "wider than $1 columns" && screen >&2; }; }
+
+# wait_as ACTION SEGMENT OFFSET COUNT: a process that is, when this returns, the last of so many there; its pid is in $!.
+wait_as() {
+    "$waiter" "$name$2" "$1" "$3" &
+    until_true stands_in_line "$@"
+}
+stands_in_line() {
+    local there
+    there=$("$vigil" show "$name$2" --json | sed 's/{"place":/\n&/g' | grep "\"offset\":$3,")
+    [ "$(grep -o '"asynchronous":' <<<"$there" | wc -l)" = "$4" ]
+}
+end() { { kill -KILL "$1" && wait "$1"; } 2>/dev/null; }
+
+# run COMMAND...: in a new terminal, and then it says how that ended, and whether what is typed is echoed.
+run() {
+    terminal kill-session 2>/dev/null
+    terminal new-session -d -x 80 -y 24 "echo BEFORE; $*; echo status=\$?; stty -a | grep -o ' -\\?echo '; cat"
+}
+# ended STATUS: and the terminal is as it was.
+ended() {
+    seen "status=$1"
+    shows "^BEFORE" || fail "the screen was not restored"
+    shows "^ echo" || fail "the terminal does not echo"
+    hides "WAIT" || { fail "the table is still there" && screen >&2; }
+}
+
+# No terminal.
+expect 3 "$vigil" top </dev/null
+contains "$err" "--once"
+expect 64 "$vigil" top --interval 0
+expect 64 "$vigil" top --intervall 1s
+expect 0 "$vigil" top --once "$name*"
+contains "$out" "0 segments" "WAIT" "HELD BY"
+
+"$waiter" "${name}b" lock 64 &
+holder=$!
+until_true "$vigil" show "${name}b"
+wait_as lock b 64 1 && first=$!
+wait_as lock-async b 64 2 && second=$!
+wait_as wait a 0 1 && third=$!
+wait_as lock b 64 3 && fourth=$!
+"$waiter" "${name}a" read 512 &
+until_true eval "'$vigil' show ${name}a | grep holds"
+echo "This is no segment." >"/dev/shm/vigil-$(id -u)-${name}z"
+
+expect 0 "$vigil" top --once "$name*"
+contains "$out" "3 segments, 6 members, 2 holders, 4 waiters" "${name}a @512" "nobody waits; held for" "unreadable, foreign"
+contains "$(grep " $second loop" <<<"$out")" "${name}b @64" "2/3" "cli_waiter" "$holder"
+[ "$(wc -L <<<"$out")" -le 80 ] || fail "wider than 80 columns: $out"
+[[ $out != *$'\033'* ]] || fail "colours, and no terminal"
+expect 0 "$vigil" top --json "$name*"
+contains "$out" "\"name\":\"${name}a\"" "\"pid\":$fourth" "\"name\":\"${name}z\",\"status\":\"foreign\""
+
+# Rows, longest wait first.
+run "'$vigil' top --interval 50ms '$name*'"
+seen "4 waiters"
+in_order "$first" "$second" "$third" "$fourth"
+contains "$(screen)" "longest wait first" "${name}b @64" "nobody waits; held for" "unreadable" "q quit"
+hides BEFORE || fail "not full screen"
+within 80
+terminal capture-pane -p -e | grep -q $'\033\\[3[0-7]' || fail "no colours"
+
+# Sorted by the next column, and the other way round.
+keys s && seen "lines from A to Z" && in_order "$third" "$first" "$second" "$fourth"
+keys r && seen "lines from Z to A" && in_order "$fourth" "$second" "$first" "$third"
+keys s && seen "first in line first" && in_order "$first" "$third" "$second" "$fourth"
+keys s && seen "lowest PID first" && in_order $(printf '%s\n' $first $second $third $fourth | sort -n)
+keys r && seen "highest PID first" && in_order $(printf '%s\n' $first $second $third $fourth | sort -nr)
+keys s && seen "longest wait first"
+
+# Filter: as it is typed, kept by Enter, cleared by Esc.
+keys / l o o p && seen "Rows with: loop" && seen "1 of 6 with: loop" && in_order "$second"
+keys Enter && seen "q quit" && in_order "$second"
+keys Escape && gone "with: loop" && in_order "$first" "$second" "$third" "$fourth"
+keys / Q U X && seen "No row has that text"
+keys BSpace BSpace BSpace && seen "Rows with: *$" && keys Escape && seen "q quit"
+
+# While it is frozen nothing changes on the screen; what did is there when it goes on.
+keys f && seen FROZEN
+end "$first"
+until_true stands_in_line lock b 64 2
+keys r && seen "shortest wait first, frozen" && keys r && seen "longest wait first, frozen"
+in_order "$first" "$second" "$third" "$fourth"
+keys Space && gone FROZEN && seen "3 waiters"
+in_order "$second" "$third" "$fourth"
+
+# Segments come, go, and come again under the same name.
+wait_as wait c 0 1 && fifth=$!
+seen "${name}c @0" && in_order "$second" "$third" "$fourth" "$fifth"
+end "$fifth"
+rm "/dev/shm/vigil-$(id -u)-${name}c"
+gone "${name}c"
+wait_as wait-async c 0 1
+seen "${name}c @0"
+
+# The rows do not fit: the last one is there when one goes there.
+terminal resize-window -x 60 -y 8
+seen "q quit.*Enter" && gone "unreadable" && within 60
+keys End && seen "unreadable" && gone " $second "
+keys Home && seen " $second "
+keys NPage && gone " $second " && keys PPage && seen " $second "
+terminal resize-window -x 120 -y 30
+seen "^ *WAIT  LINE  *PLACE  *PID AS  *COMMAND .{20,}HELD BY" && seen unreadable
+
+# All about a segment, and help.
+keys Home Enter && seen "^${name}b: words" && contains "$(screen)" "holds" "event loop" "q back"
+end "$fourth"
+gone " $fourth "
+keys q && seen "HELD BY"
+keys h && seen "reverse the order" && keys Escape && seen "HELD BY"
+
+# Ways to leave.
+terminal resize-window -x 80 -y 24
+seen "^ *WAIT  LINE {12}PLACE"
+keys q && ended 0
+run "NO_COLOR=1 '$vigil' top '$name*'"
+seen "$second" && terminal capture-pane -p -e | grep -q $'\033\\[3[0-7]' && fail "colours, and NO_COLOR is set"
+keys C-c && ended 0
+run "'$vigil' top '$name*'"
+seen "$second" && kill -TERM "$(pgrep -P "$(terminal display-message -p '#{pane_pid}')")"
+ended 143
+run "ASAN_OPTIONS=detect_leaks=0 TERM=nonsense '$vigil' top" # ncurses forgets to free something then
+seen "status=3" && seen "nonsense"
+
+verdict
