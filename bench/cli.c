@@ -159,8 +159,8 @@ const struct skill our_cli[] = {
 
 /* flock. */
 
-/* In /proc/locks, those who wait for a file's lock have an arrow, indented by their place in line; its inode is behind a
- * colon. */
+/* In /proc/locks, those who wait for a file's lock have an arrow, indented by their place in line; its inode is
+ * behind a colon. */
 static unsigned count_locks(const char *path, bool waiting) {
     struct stat file;
     char inode[32], *line = NULL;

@@ -3,9 +3,9 @@
  * vigil lock: run a command while holding a lock.
  *
  * The lock is a read-write lock, which goes to whoever is there first. Those who want to be served in order meet at a
- * turnstile, a mutex that is first come, first served: only who has passed it waits for the lock itself.
+ * turnstile before it, a mutex that is first come, first served. One who shares the lock lets the next one pass as soon
+ * as he has it; one who has it alone when he is done, so that the next one is woken only once.
  */
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,23 +72,19 @@ static int pass_turnstile(struct shell_lock *lock, struct waiting *waiting) {
     return vigil_mutex_consistent(&lock->turnstile); /* it protects nothing but the order */
 }
 
-static void leave_turnstile(struct shell_lock *lock, const struct options *options) {
-    if (options->fair) vigil_mutex_unlock(&lock->turnstile);
-}
-
-/* If it is ours, so is the turnstile. */
 static int acquire(struct shell_lock *lock, const struct options *options, struct waiting *waiting) {
     const struct want to_read = {read_try, read_ask, &lock->lock}, to_write = {write_try, write_ask, &lock->lock};
     int status = options->fair ? pass_turnstile(lock, waiting) : VIGIL_OK;
     if (status != VIGIL_OK) return status;
     status = waiting_for(waiting, options->shared ? &to_read : &to_write);
-    if (!is_ours(status)) leave_turnstile(lock, options);
+    if (options->fair && (options->shared || !is_ours(status))) vigil_mutex_unlock(&lock->turnstile);
     return status;
 }
 
 static void release(struct shell_lock *lock, const struct options *options) {
     if (options->shared) vigil_rwlock_read_unlock(&lock->lock);
     else vigil_rwlock_write_unlock(&lock->lock);
+    if (options->fair && !options->shared) vigil_mutex_unlock(&lock->turnstile);
 }
 
 /* The death of the last holder. */
@@ -157,25 +153,15 @@ static bool set_environment(const char *name, bool owner_died) {
     return done && (owner_died ? setenv(OWNER_DIED, "1", 1) : unsetenv(OWNER_DIED)) == 0;
 }
 
-/* True, or it has been said why not, and `status` is the exit status. */
-static bool start(struct shell_lock *lock, const struct options *options, const char *name, bool owner_died,
-                  struct command *command, int *status) {
-    *status = CLI_RUN_CANNOT;
-    if (owner_died && !accept_death(lock, options, name)) return false;
-    if (set_environment(name, owner_died)) return run_start(command, status);
-    cli_fail(VIGIL_ENOMEM, "%s", name);
-    return false;
-}
-
-/* With the lock held. First the command, then others may pass the turnstile: they have to wait anyway. */
+/* With the lock held. */
 static int run(struct shell_lock *lock, const struct options *options, struct waiting *waiting, bool owner_died,
                char **words) {
     struct command command = {.words = words, .note = options->shared ? NULL : &lock->command};
     int status;
     waiting_granted(waiting, owner_died);
-    bool started = start(lock, options, waiting->name, owner_died, &command, &status);
-    leave_turnstile(lock, options);
-    return started ? run_finish(&command) : status;
+    if (owner_died && !accept_death(lock, options, waiting->name)) return CLI_RUN_CANNOT;
+    if (!set_environment(waiting->name, owner_died)) return cli_fail(VIGIL_ENOMEM, "%s", waiting->name);
+    return run_start(&command, &status) ? run_finish(&command) : status;
 }
 
 static int lock_and_run(vigil_buffer *buffer, const struct options *options, const char *name, char **words) {

@@ -39,7 +39,11 @@ char *cli_visible(char *copy, size_t bytes, const char *text) {
         text += length ? length : 1;
     }
     copy[used] = 0;
-    if (*text && used >= 3) strcpy(copy + used - 3, "..."); /* it has been cut */
+    if (*text && used >= 3) { /* it has been cut */
+        size_t end = used - 3;
+        while (end && (copy[end] & 0xc0) == 0x80) end--; /* not in the middle of a character */
+        strcpy(copy + end, "...");
+    }
     return copy;
 }
 

@@ -36,8 +36,8 @@ static void find_holder(struct standing *at, const vigil_look *look, const vigil
     if (line->holders[0].since_ns) at->held_ns = look->at_ns - line->holders[0].since_ns;
 }
 
-/* A mutex is a turnstile: who waits there is behind those who have passed it, and who holds it is one of these. False:
- * we are in no line right now. */
+/* A mutex is a turnstile: who waits there is behind those who have passed it, and who holds it is one of these, or
+ * holds the lock. False: we are in no line right now. */
 static bool find(struct standing *at, const vigil_look *look) {
     *at = (struct standing){0};
     for (int turnstiles = 0; turnstiles <= 1; turnstiles++) {
@@ -112,10 +112,12 @@ static void write_all(const char *text) {
     (void)written; /* there is nobody else to tell */
 }
 
-/* One row of the terminal, whatever its width: what is wrapped could not be drawn over. */
+/* One row of the terminal, whatever its width: what is wrapped could not be drawn over. Only while the terminal is
+ * ours: in the background we would draw over what somebody types. */
 static void redraw(struct place *place, const char *text) {
     struct winsize size;
     char line[TEXT_MAX + 32];
+    if (tcgetpgrp(STDERR_FILENO) != getpgrp()) return;
     bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
     int width = known ? size.ws_col - 1 : 79;
     snprintf(line, sizeof line, "\r\033[Kvigil %s %s", cli_now->name, text);

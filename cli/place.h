@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* place.h - shows on stderr where in the line this process stands: redrawn on a terminal, else a line for each change. */
+/* place.h - shows on stderr where in the line this process stands: redrawn on a terminal, else a line each time. */
 #ifndef VIGIL_CLI_PLACE_H
 #define VIGIL_CLI_PLACE_H
 

@@ -64,7 +64,9 @@ void run_signals_begin(void) {
     }
     signals.child_ignored = is_ignored(SIGCHLD);
     if (signals.child_ignored) signal(SIGCHLD, SIG_DFL);
-    sigprocmask(SIG_BLOCK, &signals.taken, &signals.before);
+    sigset_t blocked = signals.taken;
+    sigaddset(&blocked, SIGPIPE); /* nobody may listen to us any more: that is no reason to die with the lock held */
+    sigprocmask(SIG_BLOCK, &blocked, &signals.before);
 }
 
 static void die_of(int number) {
@@ -170,8 +172,8 @@ int waiting_failed(struct waiting *waiting, int status) {
 /* The command. */
 
 /*
- * In the child, which runs in our memory until it executes the command; answers only if it cannot. The command is not to
- * outlive us, who hold the lock for it: the system kills it when we are killed.
+ * In the child, which runs in our memory until it executes the command; answers only if it cannot. The command is not
+ * to outlive us, who hold the lock for it: the system kills it when we are killed.
  */
 static void execute(const struct command *command, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -198,6 +200,13 @@ static bool came_before(int *status) {
     return true;
 }
 
+/* What has come while it was being started: if the terminal sent it, it may not have reached the command. Twice is better
+ * than never. */
+static void pass_on_early(const struct command *command) {
+    const struct timespec at_once = {0};
+    for (int number; (number = sigtimedwait(&signals.deadly, NULL, &at_once)) > 0;) kill(command->pid, number);
+}
+
 bool run_start(struct command *command, int *status) {
     volatile int error = 0;
     if (came_before(status)) return false;
@@ -209,7 +218,10 @@ bool run_start(struct command *command, int *status) {
         error = errno;
         _exit(CLI_RUN_NO_COMMAND);
     }
-    if (command->pid > 0 && !error) return true;
+    if (command->pid > 0 && !error) {
+        pass_on_early(command);
+        return true;
+    }
     if (command->pid > 0) waitpid(command->pid, NULL, 0);
     *status = command->pid > 0 ? not_run(command->words[0], error) : cli_fail(VIGIL_ESYSTEM, "no process to run it in");
     return false;

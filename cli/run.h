@@ -48,8 +48,8 @@ struct waiting {
     vigil_request request;
     int answer;
 };
-/* The answer of `try` or `ask`, or what the callback is told. VIGIL_CANCELLED: a signal has come, see run_end; after this
- * the request, if there is one, ends with waiting_end. */
+/* The answer of `try` or `ask`, or what the callback is told. VIGIL_CANCELLED: a signal has come, see run_end; after
+ * this the request, if there is one, ends with waiting_end. */
 int waiting_for(struct waiting *waiting, const struct want *want);
 /* It is ours, and nothing is shown of the line any more. */
 void waiting_granted(struct waiting *waiting, bool owner_died);

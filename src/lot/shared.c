@@ -31,12 +31,15 @@ void lot_empty(struct segment *segment) {
 
 /* What it holds of a lock, or a lock itself for which somebody waits: those are to be told as if it had died. */
 static bool leaves_something(const struct lot *lot) {
+    const struct segment *segment = lot->share->segment;
     for (uint32_t index = 1; index < lot->share->slots; index++) {
         uint32_t number = prim_load_relaxed(&lot->share->claims[index]);
-        uint64_t key = number ? prim_load_relaxed(&lot->slots[index].key) : 0;
-        uint32_t kind = prim_load_relaxed(&lot->slots[index].kind);
-        bool for_owned = key && (kind == SLOT_MUTEX || kind == SLOT_ONCE);
         if (number == lot->number) return true;
+        if (!number) continue;
+        uint64_t key = prim_load_relaxed(&lot->slots[index].key);
+        uint32_t kind = prim_load_relaxed(&lot->slots[index].kind);
+        bool for_owned =
+            (kind == SLOT_MUTEX || kind == SLOT_ONCE) && segment_has(segment, key, buffer_length(&segment->buffer));
         if (for_owned && prim_load_relaxed(word_of(lot, key)) / SEGMENT_HOLDER == lot->number) return true;
     }
     return false;
@@ -44,16 +47,17 @@ static bool leaves_something(const struct lot *lot) {
 
 static int leave(struct segment *segment) {
     struct lot *lot = segment->lot;
-    if (!lot) return VIGIL_OK;
+    int status = VIGIL_OK;
+    if (!lot) return status;
     if (segment->fd >= 0) { /* else we are a fork's child, and all of this is our parent's */
         if (prim_load_relaxed(&lot->share->claimed)) return VIGIL_EBUSY;
         watch_end(lot);
-        if (leaves_something(lot)) segment_count_death(lot->share->self);
+        status = leaves_something(lot) ? VIGIL_OWNER_DIED : VIGIL_OK;
     }
     free(lot->share);
     free(lot);
     segment->lot = NULL;
-    return VIGIL_OK;
+    return status;
 }
 
 static bool fill(struct lot *lot, struct segment *segment, struct lot *home) {
@@ -334,10 +338,8 @@ static void rebuild(struct lot *lot, struct bucket *bucket) {
     }
 }
 
-static void repair(struct lot *lot, struct bucket *bucket) {
+static void revive_lines(struct lot *lot, struct bucket *bucket) {
     struct wakes wakes;
-    if (BUG(taken_over_as_it_is)) return;
-    rebuild(lot, bucket);
     wakes_begin(&wakes);
     for (uint32_t *line = &bucket->line; *line;) {
         uint64_t key = lot->slots[*line].key;
@@ -346,6 +348,12 @@ static void repair(struct lot *lot, struct bucket *bucket) {
     }
     push_mail(lot, &wakes);
     wake_all(lot, &wakes);
+}
+
+static void repair(struct lot *lot, struct bucket *bucket) {
+    if (BUG(taken_over_as_it_is)) return;
+    rebuild(lot, bucket);
+    revive_lines(lot, bucket);
 }
 
 void shared_lock(struct lot *lot, struct bucket *bucket) {
@@ -454,96 +462,161 @@ void lot_sweep(struct lot *lot) {
     }
 }
 
-/* Damage. */
+/* Damage: whatever somebody has written there, mending ends, and harms nobody who is well. */
 
-static struct lot_parts parts_of(const struct lot *lot) {
-    return (struct lot_parts){
-        .buckets = lot->buckets,
-        .claims = lot->share->claims,
-        .slots = lot->slots,
-        .slot_count = lot->share->slots,
-        .bucket_bits = lot->bucket_bits,
-    };
-}
-
-/* Whether its lock can be had: not if somebody alive has it for good, because he is stopped or that is the damage. */
+/* Somebody alive may have a bucket's lock for good: he is stopped, or that is the damage. All together: */
 #define MEND_PATIENCE_NS UINT64_C(1000000000)
-static bool can_be_locked(const struct lot *lot, struct bucket *bucket) {
-    uint64_t now_ns = prim_now_ns(), end_ns = now_ns + MEND_PATIENCE_NS;
-    for (uint32_t nothing = 0; now_ns < end_ns; now_ns = prim_now_ns()) {
+
+struct mending {
+    struct lot *lot;
+    struct lot_parts parts;
+    uint64_t usable; /* of the user's bytes */
+    uint64_t end_ns; /* of our patience */
+    bool stuck;      /* it was in vain */
+    int64_t mended;
+};
+
+static bool can_be_locked(struct mending *mending, struct bucket *bucket) {
+    uint32_t nothing = 0;
+    for (;;) {
         uint32_t seen = prim_load_relaxed(&bucket->word);
-        if (!(seen & WORD_LOCKED) || is_gone(lot, seen / WORD_HOLDER)) return true;
+        if (!(seen & WORD_LOCKED) || is_gone(mending->lot, seen / WORD_HOLDER)) return true;
+        uint64_t now_ns = prim_now_ns();
+        mending->stuck |= now_ns >= mending->end_ns;
+        if (now_ns >= mending->end_ns) return false;
         prim_park(&nothing, 0, now_ns + MEND_PATIENCE_NS / 1000);
     }
-    return false;
 }
 
-/* Whether it was damaged. Whoever stands in its lines is looked after as when somebody has died. */
-static bool mend_bucket(struct lot *lot, uint32_t number, uint32_t expected) {
-    struct lot_parts parts = parts_of(lot);
-    struct bucket *bucket = &lot->buckets[number];
-    uint32_t linked;
-    if (!can_be_locked(lot, bucket)) return false;
-    lock_bucket(lot, bucket);
-    bool damaged = bucket_fault(&parts, number, &linked) ||
-                   (linked != expected && linked != bucket_census(&parts, number));
-    if (damaged || bucket->line) repair(lot, bucket);
-    bucket_unlock(lot, bucket);
-    return damaged;
-}
-
-/* A slot that says what cannot be is nobody's who could still be waiting: such a wait is lost anyway. */
-static bool is_nonsense(const struct lot *lot, uint32_t index) {
+/* An agent's: whether those whom the telling goes through are there. */
+static bool has_way_home(const struct lot *lot, uint32_t index) {
+    const struct slot *slot = &lot->slots[index], *slots = lot->home->slots;
     const struct segment *segment = lot->share->segment;
-    uint64_t key = prim_load_relaxed(&lot->slots[index].key);
-    uint32_t kind = prim_load_relaxed(&lot->slots[index].kind), of = prim_load_relaxed(&lot->slots[index].outcome);
-    bool holds = kind == SLOT_HOLDS, recorded = of < SLOT_KINDS && lot_revivals[of].give_back;
-    if (!key) return false;
-    if (kind >= SLOT_KINDS || (holds && !recorded) || key % sizeof(uint32_t) != holds) return true;
-    uint64_t begin = segment->layout.user_at, length = buffer_length(&segment->buffer);
-    return key < begin || key - begin >= length || length - (key - begin) < sizeof(uint32_t);
+    uint32_t number = prim_load_relaxed(&lot->share->claims[index]), own = prim_load_relaxed(&slot->outcome);
+    if (number != lot->number) {
+        return slot->owner < segment->members &&
+               prim_load_relaxed(&segment_member(segment, (uint32_t)slot->owner)->number) == number;
+    }
+    return own && own < slot_bound(lot->home) && prim_load_relaxed(&slots[own].kind) == SLOT_AWAY &&
+           prim_load_relaxed(&slots[own].seat) == prim_load_relaxed(&slot->seat) && slots[own].argument == index;
 }
 
-static int64_t mend_members(struct segment *segment) {
-    int64_t mended = 0;
-    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
+/* The key of a slot that says what cannot be; zero: it may be. For a moment that is so of one that is used anew. */
+static uint64_t nonsense_at(const struct mending *mending, uint32_t index) {
+    const struct lot *lot = mending->lot;
+    const struct slot *slot = &lot->slots[index];
+    uint64_t key = prim_load_relaxed(&lot->share->claims[index]) ? prim_load_acquire(&slot->key) : 0;
+    uint32_t kind = prim_load_relaxed(&slot->kind), of = prim_load_relaxed(&slot->outcome);
+    bool holds = kind == SLOT_HOLDS, recorded = of < SLOT_KINDS && lot_revivals[of].give_back;
+    bool waits_as_agent = !holds && prim_load_relaxed(&slot->seat) && undecided(prim_load_relaxed(&slot->state));
+    bool possible = kind < SLOT_KINDS && (!holds || recorded) && key % sizeof(uint32_t) == holds &&
+                    segment_has(lot->share->segment, key - holds, mending->usable) &&
+                    (!waits_as_agent || has_way_home(lot, index));
+    return possible ? 0 : key;
+}
+
+/* Whoever waits there would wait for ever: so he is told, as by a notification that was not meant for him. */
+static void clear_nonsense(struct mending *mending, uint32_t index) {
+    struct slot *slot = &mending->lot->slots[index];
+    uint64_t key = nonsense_at(mending, index);
+    if (!key || !prim_cas_acq_rel(&slot->key, &key, 0)) return;
+    mending->mended++;
+    if (prim_load_relaxed(&slot->seat) || !undecided(prim_load_relaxed(&slot->state))) return;
+    prim_exchange_acq_rel(&slot->state, VIGIL_OK);
+    prim_wake_shared(&slot->state);
+}
+
+/* Without locks, for what they guard cannot be relied upon yet. So it is nonsense if it was so each time. */
+#define NONSENSE_LOOKS    8
+#define NONSENSE_APART_NS UINT64_C(1000000)
+static bool mend_slots(struct mending *mending) {
+    uint32_t slots = mending->parts.slot_count, suspects = 0, nothing = 0;
+    unsigned char *seen = calloc(slots, 1);
+    if (!seen) return false;
+    for (int look = 0; look < NONSENSE_LOOKS && (look == 0 || suspects); look++) {
+        if (look) prim_park(&nothing, 0, prim_now_ns() + NONSENSE_APART_NS);
+        suspects = 0;
+        for (uint32_t index = 1; index < slots; index++) {
+            bool still = seen[index] == look && nonsense_at(mending, index);
+            seen[index] = (unsigned char)(seen[index] + still);
+            suspects += still;
+        }
+    }
+    for (uint32_t index = 1; index < slots && suspects; index++) {
+        if (seen[index] == NONSENSE_LOOKS) clear_nonsense(mending, index);
+    }
+    free(seen);
+    return true;
+}
+
+/* All of them, not only those that are said to be in use. */
+static void mend_members(struct mending *mending) {
+    struct segment *segment = mending->lot->share->segment;
+    uint32_t *records = &segment_header(segment)->records, used = segment_records(segment);
+    for (uint32_t i = used; i < segment->members; i++) {
+        bool overlooked =
+            (prim_load_acquire(&segment_member(segment, i)->life) & SEGMENT_JOINED) && segment_member_alive(segment, i);
+        if (overlooked && prim_load_relaxed(records) <= i) prim_store_release(records, i + 1), mending->mended++;
+    }
+    for (uint32_t i = 0; i < segment_records(segment); i++) {
         uint32_t number = prim_load_relaxed(&segment_member(segment, i)->number);
         bool member = segment_find_member(segment, number) == segment_member(segment, i);
-        if (member && i != segment_self(segment)) mended += !segment_lives(segment, number);
+        if (member && i != segment_self(segment)) mending->mended += !segment_lives(segment, number);
     }
-    return mended;
 }
 
-static int64_t mend_slots(struct lot *lot) {
-    int64_t mended = 0;
-    for (uint32_t index = 1; index < lot->share->slots; index++) {
-        uint32_t number = prim_load_relaxed(&lot->share->claims[index]);
-        bool dead = number && is_gone(lot, number), nonsense = number && is_nonsense(lot, index);
-        if (nonsense) prim_store_release(&lot->slots[index].key, 0);
-        mended += dead || nonsense;
+static void count_dead_slots(struct mending *mending) {
+    for (uint32_t index = 1; index < mending->parts.slot_count; index++) {
+        uint32_t number = prim_load_relaxed(&mending->parts.claims[index]);
+        mending->mended += number && is_gone(mending->lot, number);
     }
-    return mended;
 }
 
-static int64_t mend_buckets(struct lot *lot) {
-    struct lot_parts parts = parts_of(lot);
-    uint32_t *expected = bucket_censuses(&parts);
-    int64_t mended = expected ? 0 : VIGIL_ENOMEM;
-    for (uint32_t number = 0; expected && number < 1u << lot->bucket_bits; number++) {
+/* Whoever stands in its lines is looked after as when somebody has died. */
+static void mend_bucket(struct mending *mending, uint32_t number, uint32_t expected) {
+    struct lot *lot = mending->lot;
+    struct bucket *bucket = &lot->buckets[number];
+    uint32_t linked;
+    if (!can_be_locked(mending, bucket)) return;
+    lock_bucket(lot, bucket);
+    bool damaged = bucket_fault(&mending->parts, number, &linked) ||
+                   (linked != expected && linked != bucket_census(&mending->parts, number));
+    if (damaged) rebuild(lot, bucket);
+    revive_lines(lot, bucket);
+    bucket_unlock(lot, bucket);
+    mending->mended += damaged;
+}
+
+static bool mend_buckets(struct mending *mending) {
+    struct lot *lot = mending->lot;
+    uint32_t *expected = bucket_censuses(&mending->parts);
+    if (!expected) return false;
+    for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
         struct bucket *bucket = &lot->buckets[number];
         bool empty = !prim_load_relaxed(&bucket->word) && !prim_load_relaxed(&bucket->line) && !expected[number];
-        if (!empty) mended += mend_bucket(lot, number, expected[number]);
+        if (!empty) mend_bucket(mending, number, expected[number]);
     }
     free(expected);
-    return mended;
+    return true;
 }
 
-/* The links come before the sweep, which follows them. */
+/* The sweep follows the links, and takes the locks: both are to be in order by then. */
 int64_t lot_mend(struct lot *lot) {
-    int64_t mended = mend_members(lot->share->segment) + mend_slots(lot), lines = mend_buckets(lot);
-    if (lines < 0) return lines;
-    lot_sweep(lot);
-    return mended + lines;
+    struct mending mending = {
+        .lot = lot,
+        .parts = {.buckets = lot->buckets,
+                  .claims = lot->share->claims,
+                  .slots = lot->slots,
+                  .slot_count = lot->share->slots,
+                  .bucket_bits = lot->bucket_bits},
+        .usable = segment_usable(lot->share->segment),
+        .end_ns = prim_now_ns() + MEND_PATIENCE_NS,
+    };
+    mend_members(&mending);
+    if (!mend_slots(&mending) || !mend_buckets(&mending)) return VIGIL_ENOMEM;
+    count_dead_slots(&mending);
+    if (!mending.stuck) lot_sweep(lot);
+    return mending.mended;
 }
 
 /* What is ours. */

@@ -95,8 +95,8 @@ struct lot_share {
     uint32_t watched;  /* atomic: whether there is one */
     uint32_t stopping; /* atomic */
     uint32_t idle;     /* atomic: it may sleep until somebody waits */
-    uint64_t looked_ns;
-    uint32_t looks;  /* how often */
+    uint64_t looked_ns, tended_ns;
+    uint32_t looks;  /* how often, modulo 2^32 */
     uint32_t deaths; /* that it has heard of */
 };
 

@@ -9,8 +9,10 @@
 bool slot_is_in(const struct lot_parts *parts, uint32_t index, uint32_t bucket) {
     struct slot *slot = &parts->slots[index];
     if (!prim_load_relaxed(&parts->claims[index])) return false;
-    uint64_t key = prim_load_relaxed(&slot->key);
-    return key && bucket_number_of(key, parts->bucket_bits) == bucket && undecided(prim_load_relaxed(&slot->state));
+    uint64_t key = prim_load_acquire(&slot->key);
+    if (!key || bucket_number_of(key, parts->bucket_bits) != bucket) return false;
+    bool waits = undecided(prim_load_acquire(&slot->state));
+    return waits && prim_load_relaxed(&slot->key) == key; /* not just about to wait for something else */
 }
 
 uint32_t bucket_census(const struct lot_parts *parts, uint32_t bucket) {
@@ -22,6 +24,7 @@ uint32_t bucket_census(const struct lot_parts *parts, uint32_t bucket) {
 uint32_t *bucket_censuses(const struct lot_parts *parts) {
     uint32_t *counts = calloc((size_t)1 << parts->bucket_bits, sizeof *counts);
     for (uint32_t index = 1; counts && index < parts->slot_count; index++) {
+        if (!prim_load_relaxed(&parts->claims[index])) continue; /* what is nobody's need not become memory */
         uint32_t bucket = bucket_number_of(prim_load_relaxed(&parts->slots[index].key), parts->bucket_bits);
         counts[bucket] += slot_is_in(parts, index, bucket);
     }
@@ -48,6 +51,8 @@ static const char *line_fault(const struct lot_parts *parts, uint32_t head, uint
 
 const char *bucket_fault(const struct lot_parts *parts, uint32_t bucket, uint32_t *linked) {
     uint32_t head = prim_load_relaxed(&parts->buckets[bucket].line);
+    uint32_t word = prim_load_relaxed(&parts->buckets[bucket].word);
+    if (head && !word) return "somebody is in line, and notifiers would not look"; /* N3 in lot.h */
     for (*linked = 0; head; head = prim_load_relaxed(&parts->slots[head].next_line)) {
         if (head >= parts->slot_count) return "a link leads out of the segment";
         const char *fault = line_fault(parts, head, bucket, linked);

@@ -30,14 +30,19 @@
  */
 #include "line.h"
 
-/* Looks. */
-#define TEND_EVERY 5u
+#define TEND_NS UINT64_C(100000000)
 
-/* When so many watch, each does so half as often as when half as many do. */
+/* When so many watch, each does so half as often as when half as many do; but at least every 200 ms. */
 #define WATCHERS_ENOUGH 16u
-#define RARELY_MOST     50u
-/* Looking may take so much of one processor's time: a twentieth. */
-#define LOOK_SHARE 20u
+#define RARELY_MOST     10u
+
+/* What a look takes, as measured: the kernel has a list of all the locks on a file, and goes through it for each. Looking
+ * is to take no more than a twentieth of one processor's time, unless there are thousands. */
+#define LOOK_SHARE      20u
+#define LOOK_PAUSE_MOST (LOOK_SHARE * SHARED_LOOK_NS)
+static uint64_t look_takes_ns(uint64_t members) {
+    return members * (500 + 3 * members);
+}
 
 static void poke(uint64_t *mail) {
     uint64_t seen = prim_load_seq_cst(mail); /* B3 */
@@ -64,9 +69,13 @@ static struct segment_header *header_of(const struct lot_share *share) {
     return segment_header(share->segment);
 }
 
-static uint64_t period_ns(const struct lot_share *share) {
+/* Watchers that have begun together are not to wake up together. */
+static uint64_t period_ns(const struct lot_share *share, uint32_t number) {
     uint32_t rarely = prim_load_relaxed(&header_of(share)->watchers) / WATCHERS_ENOUGH;
-    return SHARED_LOOK_NS * (rarely < 1 ? 1 : rarely > RARELY_MOST ? RARELY_MOST : rarely);
+    if (rarely <= 1) return SHARED_LOOK_NS;
+    uint64_t period_ns = SHARED_LOOK_NS * (rarely > RARELY_MOST ? RARELY_MOST : rarely);
+    uint32_t scattered = (number + share->looks) * UINT32_C(0x9E3779B1);
+    return period_ns / 2 + period_ns * (scattered >> 16) / 65536;
 }
 
 static bool heard_of_all(const struct lot_share *share) {
@@ -84,7 +93,7 @@ static void rest(struct lot *lot, bool idle) {
     prim_store_relaxed(&share->self->watching, !idle);
     bool stopping = prim_load_seq_cst(&share->stopping) && !BUG(watcher_stopped_late);
     bool go_on = stopping || (!idle && !heard_of_all(share));
-    uint64_t deadline_ns = idle ? PRIM_NEVER : share->looked_ns + period_ns(share);
+    uint64_t deadline_ns = idle ? PRIM_NEVER : share->looked_ns + period_ns(share, lot->number);
     if (!go_on) prim_park_shared((uint32_t *)(void *)mail, SHARED_RESTING, deadline_ns); /* R4 */
     prim_cas_acq_rel(mail, &resting, none); /* if not, whoever woke us has done so */
     if (idle) share->looked_ns = 0;         /* look at once: we have not for long */
@@ -93,8 +102,9 @@ static void rest(struct lot *lot, bool idle) {
 /* C1 and C2. A time that is too far ahead is another's mistake, or of a clock that is not ours. */
 static bool may_look(struct segment_header *header, uint64_t now_ns) {
     uint64_t due_ns = prim_load_relaxed(&header->look_due_ns);
-    bool due = now_ns >= due_ns || due_ns - now_ns > 2 * LOOK_SHARE * SHARED_LOOK_NS;
-    return due && prim_cas_acq_rel(&header->look_due_ns, &due_ns, now_ns + SHARED_LOOK_NS);
+    bool due = now_ns >= due_ns || due_ns - now_ns > 2 * LOOK_PAUSE_MOST;
+    uint64_t takes_ns = look_takes_ns(prim_load_relaxed(&header->records) % (SEGMENT_MEMBERS_MOST + 1));
+    return due && prim_cas_acq_rel(&header->look_due_ns, &due_ns, now_ns + SHARED_LOOK_NS + 2 * takes_ns);
 }
 
 /* C5 */
@@ -106,7 +116,7 @@ static void poke_others(const struct lot_share *share) {
 }
 
 /* C3 to C5. */
-static void look_for_all(struct lot *lot, uint64_t began_ns) {
+static void look_for_all(struct lot *lot) {
     struct segment_header *header = header_of(lot->share);
     struct segment_census census = segment_census(lot->share->segment);
     bool somebody_left = census.departures != prim_load_relaxed(&header->departures);
@@ -116,8 +126,9 @@ static void look_for_all(struct lot *lot, uint64_t began_ns) {
     prim_store_seq_cst(&header->departures, census.departures);
     prim_store_seq_cst(&header->deaths, census.deaths); /* C4 */
     if (somebody_died) poke_others(lot->share);
-    uint64_t now_ns = prim_now_ns(), pause_ns = (now_ns - began_ns) * LOOK_SHARE;
-    if (pause_ns > SHARED_LOOK_NS) prim_store_relaxed(&header->look_due_ns, now_ns + pause_ns);
+    uint64_t pause_ns = look_takes_ns(census.members) * LOOK_SHARE;
+    if (pause_ns > LOOK_PAUSE_MOST) pause_ns = LOOK_PAUSE_MOST;
+    if (pause_ns > SHARED_LOOK_NS) prim_store_relaxed(&header->look_due_ns, prim_now_ns() + pause_ns);
 }
 
 static void tend(struct lot *lot, bool somebody_died) {
@@ -129,13 +140,17 @@ static void tend(struct lot *lot, bool somebody_died) {
 static bool look(struct lot *lot) {
     struct lot_share *share = lot->share;
     uint64_t now_ns = prim_now_ns();
-    bool first = !share->looked_ns, time = first || now_ns >= share->looked_ns + period_ns(share);
+    bool first = !share->looked_ns, time = first || now_ns >= share->looked_ns + period_ns(share, lot->number);
     if (time) {
         share->looked_ns = now_ns;
-        if (may_look(header_of(share), now_ns)) look_for_all(lot, now_ns);
+        share->looks++;
+        if (may_look(header_of(share), now_ns)) look_for_all(lot);
     }
     bool somebody_died = first || !heard_of_all(share);
-    if (somebody_died || (time && ++share->looks % TEND_EVERY == 0)) tend(lot, somebody_died);
+    if (somebody_died || (time && now_ns >= share->tended_ns + TEND_NS)) {
+        share->tended_ns = now_ns;
+        tend(lot, somebody_died);
+    }
     return time;
 }
 

@@ -243,7 +243,7 @@ static void tell(const struct segment *segment, vigil_event_type type, uint32_t 
     }
 }
 
-void segment_count_death(struct segment_member *record) {
+static void count_death(struct segment_member *record) {
     prim_store_relaxed(&record->deaths, prim_load_relaxed(&record->deaths) + 1);
 }
 
@@ -258,8 +258,9 @@ static void strike_off(struct segment *segment, uint32_t i) {
     bool ours = prim_file_look(segment->fd, &file) && file.device == segment->device && file.inode == segment->inode;
     bool dead = ours && prim_load_relaxed(&record->life) == life; /* and not somebody else by now */
     if (dead) {
-        segment_count_death(record);                                         /* D2 */
-        prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);           /* D3 */
+        count_death(record);                                       /* D2 */
+        prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED); /* D3 */
+        count_death(record);
         tell(segment, VIGIL_EVENT_DIED, prim_load_relaxed(&record->number));
     }
     prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + i);
@@ -285,6 +286,7 @@ struct segment_census segment_census(struct segment *segment) {
         uint32_t life = prim_load_acquire(&record->life); /* and so the deaths before it */
         census.departures += gone_before(life);
         census.deaths += prim_load_relaxed(&record->deaths);
+        census.members += life & SEGMENT_JOINED;
         census.watchers += (life & SEGMENT_JOINED) && prim_load_relaxed(&record->watching);
     }
     return census;
@@ -346,7 +348,7 @@ static void sign_in(struct segment *segment) {
     uint32_t *records = &segment_header(segment)->records;
     if (prim_load_relaxed(records) <= segment->self) prim_store_release(records, segment->self + 1);
     uint32_t number = vigil_holder / SEGMENT_HOLDER, life = prim_load_relaxed(&record->life);
-    if (life & SEGMENT_JOINED) segment_count_death(record); /* J2; who had it has not been struck off */
+    if (life & SEGMENT_JOINED) count_death(record); /* J2; who had it has not been struck off */
     record->pid = prim_process_id();
     prim_store_relaxed(&record->watching, 0);
     prim_process_name(record->name, sizeof record->name);
@@ -360,7 +362,13 @@ static void sign_in(struct segment *segment) {
 /* Nobody else has it open: nothing is believed but the user's bytes. */
 static void begin_anew(struct segment *segment) {
     struct segment_header *header = segment_header(segment);
+    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) { /* strike off who has died */
+        uint32_t *life = &segment_member(segment, i)->life, seen = prim_load_relaxed(life);
+        if (i != segment->self && (seen & SEGMENT_JOINED)) prim_store_seq_cst(life, seen & ~SEGMENT_JOINED);
+    }
     prim_store_relaxed(&header->records, 0);
+    prim_store_relaxed(&header->departures, UINT32_MAX); /* whatever they are, somebody will look */
+    prim_store_relaxed(&header->deaths, UINT32_MAX);
     prim_store_relaxed(&header->look_due_ns, 0);
     prim_store_relaxed(&header->watchers, 0);
     if (prim_load_relaxed(&header->record_until_ns) > prim_now_ns() + EVENTS_RECORDED_NS) {
@@ -384,10 +392,12 @@ static int join(struct segment *segment) {
     return status;
 }
 
-static void leave(struct segment *segment) {
+static void leave(struct segment *segment, bool leaves_something) {
     struct segment_member *record = segment_member(segment, segment->self);
     tell(segment, VIGIL_EVENT_LEFT, prim_load_relaxed(&record->number));
+    if (leaves_something) count_death(record);
     prim_store_seq_cst(&record->life, prim_load_relaxed(&record->life) & ~SEGMENT_JOINED); /* L1 */
+    if (leaves_something) count_death(record);                                             /* as at D3 */
     prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + segment->self);                       /* L2 */
 }
 
@@ -433,6 +443,7 @@ static int map(struct segment **made, int fd, const struct prim_file_look *file,
         .members = header->members,
         .opens = 1,
     };
+    memcpy(segment->label, header->label, sizeof segment->label);
     segment->buffer = (vigil_buffer){
         .data = base + header->layout.user_at,
         .length = &segment_header(segment)->length,
@@ -586,11 +597,15 @@ static int open_or_create(struct segment **found, const char *path, const vigil_
 
 /* The interface. */
 
-static int path_of(char path[PRIM_PATH_BYTES], const char *name) {
+static bool name_good(const char *name) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    if (!name) return VIGIL_ENULL;
     size_t length = strspn(name, letters);
-    if (length < 1 || length > NAME_MOST || name[length] || name[0] == '.') return VIGIL_ENAME;
+    return length >= 1 && length <= NAME_MOST && !name[length] && name[0] != '.';
+}
+
+static int path_of(char path[PRIM_PATH_BYTES], const char *name) {
+    if (!name) return VIGIL_ENULL;
+    if (!name_good(name)) return VIGIL_ENAME;
     prim_file_path(path, name);
     return VIGIL_OK;
 }
@@ -609,11 +624,11 @@ static int complete(vigil_segment_options *all, const vigil_segment_options *giv
     return limits_good(all->members, all->waiters, all->length, all->max_length) ? VIGIL_OK : VIGIL_ERANGE;
 }
 
-static void close_last(struct segment *segment) {
+static void close_last(struct segment *segment, bool leaves_something) {
     int fd = segment->fd;
     if (fd >= 0) {
         table_remove(segment);
-        leave(segment);
+        leave(segment, leaves_something);
         bool member_elsewhere = segments_now & SEGMENTS_COUNT;
         if (!member_elsewhere) prim_store_relaxed(&vigil_holder, 1);
     }
@@ -630,7 +645,7 @@ static bool enter(void) {
 
 static int finish(vigil_buffer **buffer, struct segment *segment, int status) {
     if (status == VIGIL_OK && !lot_in(segment)) {
-        if (segment->opens == 1) close_last(segment);
+        if (segment->opens == 1) close_last(segment, false);
         else segment->opens--;
         status = VIGIL_ENOMEM;
     }
@@ -704,13 +719,27 @@ int vigil_segment_open_fd(vigil_buffer **buffer, int fd) {
 }
 
 const char *vigil_segment_label(vigil_buffer *buffer) {
-    return buffer && buffer->segment && buffer->data ? segment_header(buffer->segment)->label : "";
+    return buffer && buffer->segment && buffer->data ? buffer->segment->label : "";
+}
+
+/* Anybody may have put a file there: what is no name is not passed on. */
+struct listing {
+    vigil_named *named;
+    void *data;
+    int64_t count;
+};
+
+static void list_if_good(const char *name, void *data) {
+    struct listing *listing = data;
+    if (!name_good(name)) return;
+    listing->count++;
+    listing->named(name, listing->data);
 }
 
 int64_t vigil_segment_list(vigil_named *named, void *data) {
     if (!named) return VIGIL_ENULL;
-    int64_t count = prim_file_list(named, data);
-    return count < 0 ? VIGIL_ESYSTEM : count;
+    struct listing listing = {named, data, 0};
+    return prim_file_list(list_if_good, &listing) ? listing.count : VIGIL_ESYSTEM;
 }
 
 /* Observers. */
@@ -745,9 +774,16 @@ void segment_forget(struct segment *segment) {
     unmap(segment);
 }
 
+uint64_t segment_usable(const struct segment *segment) {
+    struct prim_file_look file;
+    if (!prim_file_look(segment->fd, &file) || file.bytes < segment->layout.user_at) return 0;
+    uint64_t bytes = file.bytes - segment->layout.user_at;
+    return bytes < segment->buffer.max_length ? bytes : segment->buffer.max_length;
+}
+
 bool segment_is_sound(const struct segment *segment) {
     struct segment_header header = *segment_header(segment);
-    return header_check(&header, sizeof header) == VIGIL_OK &&
+    return header_check(&header, sizeof header) == VIGIL_OK && length_check(segment, header.first_length) == VIGIL_OK &&
            memcmp(&header.layout, &segment->layout, sizeof header.layout) == 0;
 }
 
@@ -765,8 +801,8 @@ int64_t segment_close(struct segment *segment) {
     word_lock(&gate);
     bool last = segment->opens == 1;
     int status = last && segment_leaving ? segment_leaving(segment) : VIGIL_OK;
-    if (status == VIGIL_OK && last) close_last(segment);
+    if (status >= 0 && last) close_last(segment, status == VIGIL_OWNER_DIED);
     else if (status == VIGIL_OK) segment->opens--;
     word_unlock(&gate, false);
-    return status;
+    return status < 0 ? status : VIGIL_OK;
 }

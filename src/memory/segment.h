@@ -57,6 +57,7 @@
  *     D1  lock the byte of one that is dead, who is still JOINED, without waiting      killed: dead as before
  *     D2  count the death                                                              killed: it is counted again
  *     D3  store the same generation, without                                           killed: left
+ *         count it once more: who has seen the first count may have looked before D3
  *     D4  unlock the byte                                                              killed: left
  *
  * Only who holds the lock stores into a record, except for its mail, so nothing there needs a CAS, and no kill leaves it
@@ -154,6 +155,7 @@ struct segment {
     uint32_t members;       /* records */
     uint32_t self;          /* the number of ours */
     uint32_t opens;         /* under the gate: how many times the user has it */
+    char label[SEGMENT_LABEL_BYTES];
     struct lot *lot;        /* null until somebody needs it: see lot/shared.h */
 };
 
@@ -166,7 +168,7 @@ void segment_forget(struct segment *segment);
 bool segment_is_sound(const struct segment *segment);
 
 /* Asked, under the gate, before this process leaves, and in the child of a fork when it drops its copy: an error if it
- * cannot. Null: nobody wants to know. */
+ * cannot; VIGIL_OWNER_DIED if it leaves something behind, as the dead do. Null: nobody wants to know. */
 extern int (*segment_leaving)(struct segment *segment);
 
 /* What vigil_buffer_grow and vigil_buffer_destroy do with a segment besides: G1 above; and one of the opens ends. */
@@ -184,6 +186,15 @@ static inline uint32_t segment_self(const struct segment *segment) {
 
 static inline struct segment_member *segment_member(const struct segment *segment, uint32_t number) {
     return (struct segment_member *)(void *)(segment->base + segment->layout.members_at) + number;
+}
+
+/* How many of the user's bytes there really are, whatever the header says: one call of the system. */
+uint64_t segment_usable(const struct segment *segment);
+
+/* Whether at least a word of so many of the user's bytes begins there; and whether that is where a word can be. */
+static inline bool segment_has(const struct segment *segment, uint64_t at, uint64_t bytes) {
+    uint64_t begin = segment->layout.user_at;
+    return at >= begin && at - begin < bytes && bytes - (at - begin) >= sizeof(uint32_t);
 }
 
 /* How many of the members' records may be in use: the others need not be looked at. */
@@ -204,12 +215,10 @@ bool segment_lives(struct segment *segment, uint32_t number);
 /* Look at all members, and strike the dead ones off. */
 struct segment_census {
     uint32_t departures, deaths; /* so far, modulo 2^32; too many of the latter may be counted, but never too few */
-    uint32_t watchers;
+    uint32_t members, watchers;
 };
 struct segment_census segment_census(struct segment *segment);
 
-/* One who has a record of his own leaves something behind: as if he had died. */
-void segment_count_death(struct segment_member *record);
 
 /*
  * Which segment an address belongs to; null: memory of this process alone.

@@ -58,21 +58,38 @@ static bool is_member(const vigil_observer *observer, uint32_t number) {
 
 /* Members. */
 
+/* Anything may stand there. */
+static void copy_name(char to[sizeof((struct segment_member *)0)->name + 1], const char *name) {
+    size_t length = 0;
+    for (; length < sizeof((struct segment_member *)0)->name && name[length]; length++) {
+        to[length] = name[length] >= ' ' && name[length] <= '~' ? name[length] : '?';
+    }
+    to[length] = 0;
+}
+
 static void check_members(const vigil_observer *observer, struct findings *findings) {
     struct segment *segment = observer->segment;
+    char name[sizeof((struct segment_member *)0)->name + 1];
     if (!segment_is_sound(segment)) {
         find(findings, VIGIL_FINDING_BROKEN, "the header has been written over: nobody can open the segment any more");
     }
-    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
+    for (uint32_t i = 0, used = segment_records(segment); i < segment->members; i++) {
         struct segment_member *record = segment_member(segment, i);
         if (!(prim_load_acquire(&record->life) & SEGMENT_JOINED)) continue;
         uint32_t number = prim_load_relaxed(&record->number);
+        if (i >= used) {
+            if (segment_member_alive(segment, i)) {
+                find(findings, VIGIL_FINDING_BROKEN, "member %" PRIu32 " lives and is overlooked by the others", i);
+            }
+            continue;
+        }
         if (!number || number >> SEGMENT_NUMBER_BITS || segment_find_member(segment, number) != record) {
             find(findings, VIGIL_FINDING_BROKEN, "member %" PRIu32 " goes by a number that is not its own", i);
         }
         if (!segment_member_alive(segment, i)) {
-            find(findings, VIGIL_FINDING_DEAD, "process %" PRIu32 " (%.16s) has died, and is still a member", record->pid,
-                 record->name);
+            copy_name(name, record->name);
+            find(findings, VIGIL_FINDING_DEAD, "process %" PRIu32 " (%s) has died, and is still a member", record->pid,
+                 name);
         }
     }
 }
@@ -103,12 +120,22 @@ static void check_slot(const vigil_observer *observer, uint32_t index, struct fi
 
 /* Lines. */
 
+/* A lock that is taken again and again looks as if it were kept. */
+static bool is_kept(const uint32_t *word, uint32_t seen) {
+    for (int look = 0; look < 1000; look++) {
+        if (prim_load_relaxed(word) != seen) return false;
+        prim_pause();
+    }
+    return true;
+}
+
 static void check_bucket(const vigil_observer *observer, const struct lot_parts *parts, uint32_t bucket,
                          uint32_t expected, struct findings *findings) {
     uint32_t word = prim_load_acquire(&parts->buckets[bucket].word), number = word / WORD_HOLDER, linked;
     if ((word & WORD_LOCKED) && !is_member(observer, number)) {
         find(findings, VIGIL_FINDING_DEAD, "a process died while it was changing the lines of bucket %" PRIu32, bucket);
     } else if (word & WORD_LOCKED) {
+        if (!is_kept(&parts->buckets[bucket].word, word)) return;
         find(findings, VIGIL_FINDING_STUCK,
              "process %" PRIu32 " has been inside bucket %" PRIu32 " for long: is it stopped? Nobody can wait there",
              segment_find_member(observer->segment, number) ? segment_find_member(observer->segment, number)->pid : 0,
@@ -134,31 +161,52 @@ static bool check_buckets(const vigil_observer *observer, struct findings *findi
     return true;
 }
 
-/* What holders' records say must be what the words of read-write locks say. */
-static void check_holders(const vigil_look *look, struct findings *findings) {
-    for (uint32_t i = 0; i < look->line_count; i++) {
-        const vigil_seen_line *line = &look->lines[i];
-        if (line->kind != VIGIL_SEEN_RWLOCK) continue;
-        uint32_t held = 0;
-        for (uint32_t j = 0; j < line->holder_count; j++) {
-            held += line->holders[j].shared ? line->holders[j].count * HOLD_READER : line->holders[j].count;
-        }
-        if (held != (line->value & 0x7ffffff1u)) {
-            find(findings, VIGIL_FINDING_BROKEN,
-                 "the read-write lock at byte %" PRIu64 " says otherwise than its holders' records", line->offset);
-        }
+/* What holders' records say must be what the word of a read-write lock says. */
+static bool agrees(const vigil_seen_line *line) {
+    uint32_t held = 0;
+    if (line->kind != VIGIL_SEEN_RWLOCK) return true;
+    for (uint32_t j = 0; j < line->holder_count; j++) {
+        held += line->holders[j].shared ? line->holders[j].count * HOLD_READER : line->holders[j].count;
     }
+    return held == (line->value & 0x7ffffff1u);
+}
+
+/* Which is the first that does not; offsets below `from` have been looked at. */
+static bool find_disagreement(const vigil_look *look, uint64_t from, uint64_t *offset) {
+    for (uint32_t i = 0; i < look->line_count; i++) {
+        *offset = look->lines[i].offset;
+        if (*offset >= from && !agrees(&look->lines[i])) return true;
+    }
+    return false;
+}
+
+/* One that is busy is seen between its word and its records often enough, but not each time. */
+static int check_holders(vigil_observer *observer, struct findings *findings) {
+    vigil_look look;
+    uint64_t from = 0, offset = 0, again;
+    int status = vigil_observer_look(observer, &look);
+    while (status == VIGIL_OK && find_disagreement(&look, from, &offset)) {
+        bool still = true;
+        for (int more = 0; more < 10 && still && status == VIGIL_OK; more++) {
+            status = vigil_observer_look(observer, &look);
+            still = find_disagreement(&look, offset, &again) && again == offset;
+        }
+        if (still) {
+            find(findings, VIGIL_FINDING_BROKEN,
+                 "the read-write lock at byte %" PRIu64 " says otherwise than its holders' records", offset);
+        }
+        from = offset + 1;
+    }
+    return status;
 }
 
 static int check_once(vigil_observer *observer, struct findings *findings) {
-    vigil_look look;
     findings->count = 0;
+    observer->usable = segment_usable(observer->segment);
     check_members(observer, findings);
     for (uint32_t index = 1; index < observer->segment->layout.slots; index++) check_slot(observer, index, findings);
     if (!check_buckets(observer, findings)) return VIGIL_ENOMEM;
-    int status = vigil_observer_look(observer, &look);
-    if (status == VIGIL_OK) check_holders(&look, findings);
-    return status;
+    return check_holders(observer, findings);
 }
 
 static bool is_among(const struct finding *one, const struct findings *findings) {

@@ -50,7 +50,8 @@ int vigil_observer_open_fd(vigil_observer **observer, int fd) {
 
 int vigil_observer_close(vigil_observer *observer) {
     if (!observer) return VIGIL_ENULL;
-    if (observer->records) prim_store_relaxed(&segment_header(observer->segment)->record_until_ns, 0);
+    uint64_t ours_ns = observer->recorded_until_ns; /* if it is not, somebody else records */
+    if (ours_ns) prim_cas_acq_rel(&segment_header(observer->segment)->record_until_ns, &ours_ns, 0);
     segment_forget(observer->segment);
     free(observer->seen);
     free(observer->members);
@@ -98,6 +99,7 @@ bool observer_read(const vigil_observer *observer, uint32_t index, struct seen_s
 /* More of them may come meanwhile: those are for the next look. */
 bool observer_read_all(vigil_observer *observer) {
     uint32_t slots = (uint32_t)observer->segment->layout.slots, count = 0;
+    observer->usable = segment_usable(observer->segment);
     for (uint32_t index = 1; index < slots; index++) count += prim_load_relaxed(&observer->claims[index]) != 0;
     if (count > observer->seen_room) {
         struct seen_slot *more = realloc(observer->seen, count * sizeof *more);
@@ -113,9 +115,7 @@ bool observer_read_all(vigil_observer *observer) {
 }
 
 bool observer_has_word(const vigil_observer *observer, uint64_t key) {
-    const vigil_buffer *buffer = &observer->segment->buffer;
-    uint64_t begin = observer->segment->layout.user_at, length = buffer_length(buffer);
-    return key >= begin && key - begin < length && length - (key - begin) >= sizeof(uint32_t);
+    return segment_has(observer->segment, key, observer->usable);
 }
 
 /* Members. */
@@ -156,10 +156,11 @@ static int in_order(const void *a, const void *b) {
 }
 
 /* Milliseconds that have lost what is above 32 bits of them. */
+#define AHEAD_MS 60000u
 static int64_t since(uint32_t ms, uint64_t now_ns) {
     uint64_t now_ms = now_ns / 1000000;
     uint32_t ago_ms = (uint32_t)now_ms - ms;
-    if (ago_ms > UINT32_MAX / 2) ago_ms = 0; /* our clock is some milliseconds behind */
+    if (ago_ms > UINT32_MAX - AHEAD_MS) ago_ms = 0; /* it has begun since we looked at the clock */
     return (int64_t)(now_ns - (uint64_t)ago_ms * 1000000);
 }
 
@@ -207,15 +208,16 @@ static bool make_room(vigil_observer *observer, uint32_t count) {
     uint32_t members = observer->segment->members;
     if (!observer->members) observer->members = calloc(members, sizeof *observer->members);
     if (!observer->members) return false;
-    if (count <= observer->room && observer->lines) return true;
+    if (count < observer->room) return true;
     free(observer->lines);
     free(observer->waiters);
     free(observer->holders);
-    observer->room = count + 1;
-    observer->lines = calloc(observer->room, sizeof *observer->lines);
-    observer->waiters = calloc(observer->room, sizeof *observer->waiters);
-    observer->holders = calloc(observer->room, sizeof *observer->holders);
-    return observer->lines && observer->waiters && observer->holders;
+    observer->lines = calloc(count + 1, sizeof *observer->lines);
+    observer->waiters = calloc(count + 1, sizeof *observer->waiters);
+    observer->holders = calloc(count + 1, sizeof *observer->holders);
+    bool made = observer->lines && observer->waiters && observer->holders;
+    observer->room = made ? count + 1 : 0;
+    return made;
 }
 
 /* From one slot on all those of the same place. How many they are. */
@@ -267,11 +269,11 @@ int vigil_observer_look(vigil_observer *observer, vigil_look *look) {
     for (uint32_t at = 0; at < observer->seen_count; lines++)
         at += add_line(observer, at, &observer->lines[lines], &waiters, &holders, now_ns);
     const struct segment *segment = observer->segment;
-    const struct segment_header *header = segment_header(segment);
+    uint64_t length = buffer_length(&segment->buffer);
     *look = (vigil_look){
         .at_ns = (int64_t)now_ns,
-        .label = header->label,
-        .length = buffer_length(&segment->buffer),
+        .label = segment->label,
+        .length = length < observer->usable ? length : observer->usable,
         .max_length = segment->buffer.max_length,
         .members_most = segment->members,
         .waiters_most = (uint32_t)segment->layout.slots - 1,

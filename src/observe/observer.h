@@ -25,6 +25,7 @@ struct vigil_observer {
     uint32_t *claims;
     struct slot *slots;
     struct bucket *buckets;
+    uint64_t usable; /* of the user's bytes, when we last looked */
 
     /* What the last look found. */
     struct seen_slot *seen;
@@ -39,6 +40,7 @@ struct vigil_observer {
     uint64_t next_turn;
     uint64_t missing_since_ns; /* the event of that turn has been awaited; 0: it has not */
     bool records;
+    uint64_t recorded_until_ns; /* as we have said last */
 };
 
 /* Read the slot: false if it is nobody's, or does not hold still. */
@@ -47,7 +49,7 @@ bool observer_read(const vigil_observer *observer, uint32_t index, struct seen_s
 /* Read all of them that are somebody's: false if there is no memory for that. */
 bool observer_read_all(vigil_observer *observer);
 
-/* Whether the key is that of a word of the user's. */
+/* Whether the key is that of a word of the user's that is there. */
 bool observer_has_word(const vigil_observer *observer, uint64_t key);
 
 /* In line, or called and not come yet. */

@@ -12,7 +12,8 @@ int vigil_observer_record(vigil_observer *observer) {
     struct segment_header *header = segment_header(observer->segment);
     if (!observer->records) observer->next_turn = prim_load_acquire(&header->events);
     observer->records = true;
-    prim_store_relaxed(&header->record_until_ns, prim_now_ns() + EVENTS_RECORDED_NS);
+    observer->recorded_until_ns = prim_now_ns() + EVENTS_RECORDED_NS;
+    prim_store_relaxed(&header->record_until_ns, observer->recorded_until_ns);
     return VIGIL_OK;
 }
 
@@ -46,10 +47,12 @@ int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, siz
     struct segment_event entry;
     uint64_t end = prim_load_acquire(&segment_header(observer->segment)->events), missed = 0;
     size_t count = 0;
+    if (end - observer->next_turn > UINT64_MAX / 2) observer->next_turn = end; /* somebody has written over it */
     while (observer->next_turn != end && count < most) {
         if (end - observer->next_turn > PRIM_EVENTS) { /* they have been written over */
             missed += end - PRIM_EVENTS - observer->next_turn;
             observer->next_turn = end - PRIM_EVENTS;
+            observer->missing_since_ns = 0;
         }
         bool there = event_read(observer->segment, observer->next_turn, &entry);
         if (!there && may_come(observer)) break;
@@ -57,7 +60,7 @@ int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, siz
         if (sound) events[count++] = event_of(observer, &entry);
         else missed++;
         observer->next_turn++;
-        observer->missing_since_ns = 0;
+        if (there) observer->missing_since_ns = 0; /* else those behind it have been waited for as long */
     }
     if (lost) *lost += missed;
     return (int64_t)count;

@@ -18,8 +18,8 @@
 /* Where this user's file of that name is. */
 void prim_file_path(char path[PRIM_PATH_BYTES], const char *name);
 
-/* Call `found` with each name for which there is a file of this user's: how many; -1, and errno. */
-int64_t prim_file_list(void (*found)(const char *name, void *data), void *data);
+/* Call `found` with each name for which prim_file_path is a file, or with what looks like one. False: errno. */
+bool prim_file_list(void (*found)(const char *name, void *data), void *data);
 
 /* To look at, and to reopen: whatever it is, it is not opened itself, and a symbolic link is not followed. */
 int prim_file_find(const char *path);

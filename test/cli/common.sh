@@ -11,8 +11,7 @@ failures=0
 
 finish() {
     local pid
-    for pid in $(jobs -p); do kill -KILL "$pid" 2>/dev/null; done
-    wait 2>/dev/null
+    { for pid in $(jobs -p); do kill -KILL "$pid"; done; wait; } 2>/dev/null
     rm -rf "$scratch" /dev/shm/vigil-"$(id -u)"-"$name"*
 }
 trap finish EXIT
@@ -38,7 +37,7 @@ contains() {
     local text=$1 part
     shift
     for part in "$@"; do
-        [[ $text == *"$part"* ]] || fail "no '$part' in: $text"
+        [[ $text == *"$part"* ]] || fail "no '$part' in: ${text:0:2000}"
     done
 }
 

@@ -99,15 +99,28 @@ wait $second
 [ $? = 5 ] || fail "the second one's exit status"
 wait
 contains "$(cat "$scratch/first")" "$name: 1st in line of 1" "held by $hold $scratch/front (pid "
-contains "$(cat "$scratch/second")" '{"event":"waiting","name":"'"$name"'","place":2,"of":2,' '"holder_command":"'"$hold" \
+contains "$(cat "$scratch/second")" '{"event":"waiting","name":"'"$name"'","place":2,"of":2,' \
+    '"holder_command":"'"$hold" \
     '{"event":"granted","name":"'"$name"'","waited_ns":' '"owner_died":false' '{"event":"done","exit_status":5,'
+
+# If nobody listens any more to what it says, it goes on.
+mkfifo "$scratch/ear"
+"$vigil" lock "$name" --json -- "$hold" "$scratch/deaf" 2>"$scratch/ear" &
+exec 7<"$scratch/ear"
+until_true [ -e "$scratch/deaf.begun" ]
+exec 7<&-
+touch "$scratch/deaf"
+wait $!
+[ $? = 0 ] || fail "it has ended because nobody listens"
+expect 0 "$vigil" lock "$name" --on-owner-died fail -- true
 
 # Locks in locks; but not the same one, whose holder waits for us.
 expect 0 "$vigil" lock "$name" -- "$vigil" lock "$name-other" -- echo both
 [ "$out" = both ] || fail "nested: $out"
 expect 125 "$vigil" lock "$name" -- "$vigil" lock "$name" -- true
 contains "$err" "$name" "neither would ever end"
-expect 125 "$vigil" lock "$name" -- sh -c '"$0" lock "$1-other" -- "$0" lock "$1" --shared -- true; exit $?' "$vigil" "$name"
+expect 125 "$vigil" lock "$name" -- sh -c '"$0" lock "$1-other" -- "$0" lock "$1" --shared -- true; exit $?' \
+    "$vigil" "$name"
 # One that was left behind by a command that has ended may have it.
 "$vigil" lock "$name" -- sh -c '(until [ -e "$2" ]; do sleep 0.01; done; exec "$0" lock "$1" -- touch "$2.late") &' \
     "$vigil" "$name" "$scratch/leave"

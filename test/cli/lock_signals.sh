@@ -94,7 +94,8 @@ on_terminal() { # LOG COMMAND...
     exec 8>"$scratch/keys"
 }
 
-# The command has had it from the terminal: we don't pass it on. When it has had the USR1 that came later we have had both.
+# The command has had it from the terminal: we don't pass it on. When it has had the USR1 that came later we have had
+# both.
 on_terminal "$scratch/terminal" "$vigil" lock "$name" -- "$locking" signals "$scratch/typed"
 until_true has_begun "$scratch/typed"
 printf '\003' >&8

@@ -4,7 +4,7 @@
 locking=$scratch/locking
 "${CC:-cc}" -o "$locking" "$here/locking.c" || exit 1
 
-# Commands to be run under a lock. hold FILE: until FILE exists; FILE.begun exists from its beginning, with its pid in it.
+# A command to be run under a lock. hold FILE: until FILE exists; FILE.begun exists from its beginning, with its pid.
 hold=$scratch/hold
 cat >"$hold" <<'END'
 #!/bin/sh
@@ -17,8 +17,12 @@ chmod +x "$hold"
 in_line() { [ "$("$vigil" show "$2" --json | grep -o '"asynchronous":' | wc -l)" = "$1" ]; }
 has_members() { [ "$("$vigil" show "$2" --json | grep -o '"alive":true' | wc -l)" = "$1" ]; }
 
-# is_free NAME: nobody holds it, nobody waits for it, and nobody has it open.
-is_free() { "$vigil" show "$1" --json | grep -q '"places_used":0,"members":\[\],'; }
+# is_free NAME: nobody holds it, nobody waits for it, and nobody who lives has it open.
+is_free() {
+    local seen
+    seen=$("$vigil" show "$1" --json)
+    [[ $seen == *'"places_used":0,'* && $seen != *'"alive":true'* ]]
+}
 
 # has_line FILE TEXT: it is one of the file's lines.
 has_line() { grep -qx "$2" "$1"; }

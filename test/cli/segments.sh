@@ -155,4 +155,11 @@ if [ "$(id -u)" = 0 ]; then
 fi
 expect 0 "$vigil" rm "$name-whole"
 
+# The folder is everybody's: what is no name is not shown, least of all to a terminal.
+touch "$(file "$name-x")"$'\033[2J' "$(file "$name y")"
+expect 0 "$vigil" ls
+[[ $out != *$'\033'* && $out != *"$name y"* ]] || fail "shown: $out"
+expect 0 "$vigil" ls --names "$name*"
+[ -z "$out" ] || fail "listed: $out"
+
 verdict

@@ -95,7 +95,8 @@ static int64_t lock_and_unlock_often(const struct order *order) {
     for (int64_t i = 0; i < order->number; i++) {
         int status = vigil_mutex_lock(at(MUTEX));
         if (status != VIGIL_OK || vigil_mutex_unlock(at(MUTEX)) != VIGIL_OK) return -1;
-        if (vigil_rwlock_read_lock(at(RWLOCK)) != VIGIL_OK || vigil_rwlock_read_unlock(at(RWLOCK)) != VIGIL_OK) return -1;
+        if (vigil_rwlock_read_lock(at(RWLOCK)) != VIGIL_OK || vigil_rwlock_read_unlock(at(RWLOCK)) != VIGIL_OK)
+            return -1;
         if (vigil_rwlock_write_lock(at(RWLOCK)) != VIGIL_OK || vigil_rwlock_write_unlock(at(RWLOCK)) != VIGIL_OK)
             return -1;
     }
@@ -194,6 +195,34 @@ static void an_observer_is_no_member(void **state) {
     assert_int_equal(vigil_segment_open_fd(&buffers[0], fds[0]), VIGIL_OK);
     assert_null(line_at(RWLOCK));
     assert_int_equal(vigil_rwlock_write_trylock(at(RWLOCK)), VIGIL_OWNER_DIED);
+}
+
+static uint32_t departures_from(const struct segment *segment, uint32_t records) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < records; i++) {
+        uint32_t life = segment_member(segment, i)->life;
+        count += life / 2 - (life & SEGMENT_JOINED);
+    }
+    return count;
+}
+
+/* Who begins anew counts those who are gone anew: by chance there may be as many as others have counted before. */
+static void as_many_gone_as_before(void **state) {
+    (void)state;
+    mates_start(4); /* so that more records are used now than later */
+    mates_dismiss();
+    struct segment_header *header = mmap(NULL, sizeof *header, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+    assert_true(header != MAP_FAILED);
+    /* We leave and come back, and so will one of the two that follow, when it is killed. */
+    header->departures = departures_from(buffers[0]->segment, 3) + 2;
+    assert_int_equal(vigil_buffer_destroy(buffers[0]), 0);
+    assert_int_equal(vigil_segment_open_fd(&buffers[0], fds[0]), VIGIL_OK);
+    mates_start(2);
+    assert_int_equal(mate_does(&mates[0], lock_to_read, RWLOCK), VIGIL_OK);
+    mate_kill(&mates[0]);
+    assert_int_equal(mate_does(&mates[1], lock_to_write, RWLOCK), VIGIL_OK);
+    assert_int_equal(mate_does(&mates[1], unlock_to_write, RWLOCK), VIGIL_OK);
+    munmap(header, sizeof *header);
 }
 
 /* Lines. */
@@ -309,7 +338,7 @@ static void nothing_is_wrong_while_all_goes_well(void **state) {
     int looks = 0;
     do {
         int64_t findings = check();
-        if (findings) print_error("%s\n", found.last);
+        if (findings) fprintf(stderr, "%s\n", found.last);
         assert_int_equal(findings, 0);
         look();
         looks++;
@@ -340,6 +369,17 @@ static struct slot *slot_at(uint32_t offset, uint32_t nth) {
     return NULL;
 }
 
+/* While the lot is damaged nobody may use it: members trust each other. Stopped, but not with a bucket's lock. */
+static void stop_all(int count) {
+    struct lot *lot = lot_in(buffers[0]->segment);
+    for (bool inside = true; inside;) {
+        for (int i = 0; i < count; i++) mate_stop(&mates[i]);
+        inside = false;
+        for (uint32_t i = 0; i < 1u << lot->bucket_bits; i++) inside |= prim_load_relaxed(&lot->buckets[i].word) & 1;
+        for (int i = 0; i < count && inside; i++) mate_continue(&mates[i]);
+    }
+}
+
 /* Somebody writes over the links of a line: it is found, and mended, and those who wait there are served in order. */
 static void damaged_links(void **state) {
     (void)state;
@@ -350,6 +390,7 @@ static void damaged_links(void **state) {
             mate_tell(&mates[i], wait_32, WORD);
             AWAIT(waiting_at(WORD) == i + 1);
         }
+        stop_all(3);
         struct slot *head = slot_at(WORD, 0);
         while (prim_load_relaxed(&head->prev)) head = &lot_in(buffers[0]->segment)->slots[head->prev];
         if (damage == NEXT) head->next = 0;
@@ -360,6 +401,7 @@ static void damaged_links(void **state) {
         assert_int_equal(found.counts[VIGIL_FINDING_BROKEN], check());
         assert_true(vigil_segment_mend(buffers[0]) >= 1);
         assert_int_equal(check(), 0);
+        for (int i = 0; i < 3; i++) mate_continue(&mates[i]);
         for (int i = 0; i < 3; i++) {
             assert_int_equal(vigil_notify(at(WORD), 1), 1);
             assert_hears(&mates[i], VIGIL_OK);
@@ -378,6 +420,81 @@ static void a_stopped_process_in_a_bucket(void **state) {
     assert_int_equal(check(), 1);
     assert_int_equal(found.counts[VIGIL_FINDING_DEAD], 1);
     assert_int_equal(vigil_segment_mend(buffers[0]) >= 0, true);
+    assert_int_equal(check(), 0);
+}
+
+static int64_t read_and_wait_often(const struct order *order) {
+    for (int64_t i = 0; i < order->number; i++) {
+        if (vigil_rwlock_read_lock(at(RWLOCK)) != VIGIL_OK || vigil_rwlock_read_unlock(at(RWLOCK)) != VIGIL_OK)
+            return -1;
+        if (vigil_wait32(at(WORD), 0, 1) != VIGIL_TIMED_OUT) return -2;
+    }
+    return VIGIL_OK;
+}
+
+/* However busy they are in there: nothing is mended that is well, and nobody comes to harm by it. */
+static void mending_what_is_well(void **state) {
+    (void)state;
+    mates_start(2);
+    for (int i = 0; i < 2; i++) mate_order(&mates[i], &(struct order){.act = read_and_wait_often, .number = 30000});
+    while (mate_silent(&mates[0]) || mate_silent(&mates[1])) assert_int_equal(vigil_segment_mend(buffers[0]), 0);
+    for (int i = 0; i < 2; i++) assert_hears(&mates[i], VIGIL_OK);
+}
+
+/* One who waits where nobody can notify him any more is told. */
+static void a_waiter_whose_key_is_lost(void **state) {
+    (void)state;
+    mates_start(1);
+    mate_tell(&mates[0], wait_32, WORD);
+    AWAIT(waiting_at(WORD) == 1);
+    stop_all(1);
+    slot_at(WORD, 0)->key = 3;
+    assert_true(check() >= 1);
+    assert_true(vigil_segment_mend(buffers[0]) >= 1);
+    mate_continue(&mates[0]);
+    assert_hears(&mates[0], VIGIL_OK);
+    assert_int_equal(check(), 0);
+}
+
+/* A length of which the file has less, a header that nobody can open, members that are overlooked: none of it is fatal. */
+static void a_damaged_header(void **state) {
+    (void)state;
+    struct segment_header *header = segment_header(buffers[0]->segment), good = *header;
+    mates_start(1);
+    mate_tell(&mates[0], wait_32, WORD);
+    AWAIT(waiting_at(WORD) == 1);
+    header->length = UINT64_MAX;
+    assert_int_equal(check(), 1);
+    look();
+    assert_int_equal(seen.length, 4096);
+    header->length = good.length;
+    memset(header->label, 'A', sizeof header->label);
+    assert_int_equal(check(), 1);
+    look();
+    assert_string_equal(seen.label, "");
+    assert_string_equal(vigil_segment_label(buffers[0]), "");
+    memcpy(header->label, good.label, sizeof header->label);
+    header->records = 1; /* only we are left */
+    assert_true(check() >= 1);
+    assert_int_equal(found.counts[VIGIL_FINDING_BROKEN], 1);
+    assert_int_equal(vigil_segment_mend(buffers[0]), 1);
+    assert_int_equal(check(), 0);
+    assert_int_equal(vigil_notify(at(WORD), 1), 1);
+    assert_hears(&mates[0], VIGIL_OK);
+}
+
+/* Somebody alive has a bucket for good: mending goes around it. */
+static void mending_around_the_stuck(void **state) {
+    (void)state;
+    struct lot *lot = lot_in(buffers[0]->segment);
+    mates_start(1);
+    mate_tell(&mates[0], wait_32, WORD);
+    AWAIT(waiting_at(WORD) == 1);
+    mate_kill(&mates[0]);
+    for (uint32_t i = 0; i < 1u << lot->bucket_bits; i++) lot->buckets[i].word |= 1u | lot->number << 4;
+    assert_true(vigil_segment_mend(buffers[0]) >= 1); /* the dead member, at least */
+    for (uint32_t i = 0; i < 1u << lot->bucket_bits; i++) lot->buckets[i].word &= ~(1u | UINT32_MAX << 4);
+    assert_true(vigil_segment_mend(buffers[0]) >= 1);
     assert_int_equal(check(), 0);
 }
 
@@ -406,7 +523,10 @@ static void garbage(void **state) {
             case 11: lot->buckets[random % 256].line = small % 3 ? small % 70 : (uint32_t)random; break;
             case 12: lot->buckets[random % 256].word = (small % 4) | small << 4; break;
             case 13: slot->tail = small % 70; break;
-            case 14: slot->seat = small % 3; break;
+            case 14:
+                slot->seat = small % 3;
+                slot->owner = small % 5 ? small % 80 : random;
+                break;
             case 15: slot->argument = random; break;
             }
         }
@@ -418,7 +538,7 @@ static void garbage(void **state) {
         }
         assert_true(vigil_segment_mend(buffers[0]) >= 0);
         int64_t findings = check();
-        if (findings) print_error("round %d: %s\n", round, found.last);
+        if (findings) fprintf(stderr, "round %d: %s\n", round, found.last);
         assert_int_equal(findings, 0);
     }
     assert_int_equal(vigil_rwlock_write_trylock(at(RWLOCK)) >= 0, true);
@@ -524,14 +644,17 @@ static void nobody_records(void **state) {
     assert_int_equal(vigil_rwlock_write_lock(at(RWLOCK)), VIGIL_OK);
     assert_int_equal(vigil_rwlock_write_unlock(at(RWLOCK)), VIGIL_OK);
     assert_int_equal(header->events, before);
+    assert_int_equal(header->record_until_ns, 0);
     vigil_observer *other;
     assert_int_equal(vigil_observer_open_fd(&other, fds[0]), VIGIL_OK);
     assert_int_equal(vigil_observer_record(other), VIGIL_OK);
     assert_int_equal(vigil_rwlock_write_lock(at(RWLOCK)), VIGIL_OK);
     assert_int_equal(vigil_rwlock_write_unlock(at(RWLOCK)), VIGIL_OK);
     assert_int_equal(header->events, before + 2);
+    assert_int_equal(vigil_observer_record(observer), VIGIL_OK); /* both do */
     assert_int_equal(vigil_observer_close(other), VIGIL_OK);
-    assert_int_equal(header->record_until_ns, 0);
+    assert_true(header->record_until_ns > 0);
+    assert_int_equal(vigil_observer_record(observer), VIGIL_OK);
 }
 
 /* One who writes an event down and is killed in the middle of it holds nobody up. */
@@ -554,6 +677,7 @@ int main(void) {
         TEST(names_and_labels),
         TEST(members_are_seen),
         TEST(an_observer_is_no_member),
+        TEST(as_many_gone_as_before),
         TEST(a_line_in_order),
         TEST(who_is_called_and_does_not_come),
         TEST(locks_and_their_holders),
@@ -561,6 +685,10 @@ int main(void) {
         TEST(the_dead_are_found),
         TEST(damaged_links),
         TEST(a_stopped_process_in_a_bucket),
+        TEST(mending_what_is_well),
+        TEST(a_waiter_whose_key_is_lost),
+        TEST(a_damaged_header),
+        TEST(mending_around_the_stuck),
         TEST(garbage),
         TEST(what_happens_is_recorded),
         TEST(too_much_to_keep),

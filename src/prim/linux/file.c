@@ -37,19 +37,16 @@ void prim_file_path(char path[PRIM_PATH_BYTES], const char *name) {
     snprintf(path, PRIM_PATH_BYTES, FOLDER "/vigil-%u-%s", (unsigned)geteuid(), name);
 }
 
-int64_t prim_file_list(void (*found)(const char *name, void *data), void *data) {
+bool prim_file_list(void (*found)(const char *name, void *data), void *data) {
     char prefix[32];
     size_t length = (size_t)snprintf(prefix, sizeof prefix, "vigil-%u-", (unsigned)geteuid());
     DIR *folder = opendir(FOLDER);
-    if (!folder) return -1;
-    int64_t count = 0;
+    if (!folder) return false;
     for (const struct dirent *file; (file = readdir(folder));) {
-        if (strncmp(file->d_name, prefix, length) != 0) continue;
-        found(file->d_name + length, data);
-        count++;
+        if (strncmp(file->d_name, prefix, length) == 0) found(file->d_name + length, data);
     }
     closedir(folder);
-    return count;
+    return true;
 }
 
 static void link_to(char path[PRIM_PATH_BYTES], int fd) {

@@ -155,9 +155,9 @@ static struct file *named(const char *path) {
     return NULL;
 }
 
-int64_t prim_file_list(void (*found)(const char *name, void *data), void *data) {
+bool prim_file_list(void (*found)(const char *name, void *data), void *data) {
     for (unsigned i = 0; i < file_count; i++) found(files[i].path, data);
-    return file_count;
+    return true;
 }
 
 int prim_file_find(const char *path) {
