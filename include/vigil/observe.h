@@ -50,7 +50,7 @@ VIGIL_API int vigil_observer_close(vigil_observer *observer);
 typedef struct vigil_seen_member {
     uint32_t number;   /* by which it is known in this segment, until it leaves */
     uint32_t pid;      /* in its own pid namespace */
-    char program[20];  /* the name of the program, as ps shows it; of its first 15 bytes */
+    char program[20];  /* the name by which it was started, without the folder; its first 16 bytes */
     bool alive;        /* false: it has died, and nobody has struck it off yet */
 } vigil_seen_member;
 

@@ -32,6 +32,7 @@ void event_write(const struct segment *segment, struct segment_event event) {
     struct segment_event *entry = segment_event(segment, turn);
     prim_store_relaxed(&entry->turn, 0); /* E2 */
     prim_fence_seq_cst();
+    if (BUG(event_early)) prim_store_release(&entry->turn, turn + 1);
     copy(entry, &event);                        /* E3 */
     prim_store_release(&entry->turn, turn + 1); /* E4 */
 }

@@ -7,7 +7,7 @@
  * ever, and the simulator says so.
  */
 #include "lot/shared.h"
-#include "memory/segment.h"
+#include "memory/events.h"
 #include "scenario.h"
 #include "vigil/barrier.h"
 #include "vigil/cond.h"
@@ -992,7 +992,46 @@ static void leasers_of_three(void) {
     go_joined(OTHER, "other", leaser);
 }
 
+/* ---- What is recorded ---- */
+
+/* No more than the ring has room for: see events.h. */
+static void record(const vigil_buffer *buffer, uint32_t number) {
+    struct segment_event event = {.type = VIGIL_EVENT_GRANTED, .number = number, .key = number, .count = number};
+    event_write(buffer->segment, event);
+}
+
+FIBER(records_twice) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    record(buffer, 1);
+    record(buffer, 2);
+    leave_segment(buffer);
+}
+
+FIBER(records_and_reads) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    struct segment_event event;
+    record(buffer, 3);
+    for (uint64_t turn = 0; turn < 3; turn++) {
+        if (!event_read(buffer->segment, turn, &event) || event.type != VIGIL_EVENT_GRANTED) continue;
+        sim_check(event.number >= 1 && event.number <= 3, "an event of nobody");
+        sim_check(event.key == event.number && event.count == event.number, "half of event %u", event.number);
+    }
+    leave_segment(buffer);
+}
+
+static void recorder_killed(void) {
+    begin_line(3, true);
+    join_before(VICTIM);
+    join_before(SURVIVOR);
+    segment_header(observed->segment)->record_until_ns = UINT64_MAX;
+    go_in(VICTIM, "victim", records_twice);
+    go_in(SURVIVOR, "survivor", records_and_reads);
+}
+
 const struct sim_scenario shared_scenarios[] = {
+    {"recorder_killed", "killed while it writes down what happens", recorder_killed, balance_shared},
     {"notify_across", "a thread of one process waits, one of another notifies", notify_across, balance_shared},
     {"notify_across_async", "the same for an event loop", notify_across_async, balance_shared},
     {"waiter_killed", "what the victim was notified of goes to the next", waiter_killed, balance_shared},

@@ -21,7 +21,7 @@
 /* So often a watcher looks for the dead, while nobody of its process waits, before it rests: see lot/watch.c. */
 #define PRIM_LINGER 2u
 
-#define PRIM_EVENTS 4u
+#define PRIM_EVENTS 8u
 
 #define BUG(name) (sim_bug == BUG_##name)
 
