@@ -37,11 +37,12 @@ soak:
 install:
 	@tools/need.sh build
 	@$(call build,release,--target installable)
-	@DESTDIR=$(DESTDIR) cmake --install $(RELEASE) --prefix $(PREFIX)
+	@umask 022; DESTDIR="$(DESTDIR)" cmake --install $(RELEASE) --prefix "$(PREFIX)"
+	@mv $(RELEASE)/install_manifest.txt build/installed.txt # the tests make one of their own
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || echo "If programs don't find libvigil.so.0.1, run ldconfig as root."
 
 uninstall:
-	@DESTDIR=$(DESTDIR) tools/uninstall.sh $(RELEASE)/install_manifest.txt
+	@DESTDIR="$(DESTDIR)" tools/uninstall.sh build/installed.txt
 
 deb:
 	@tools/need.sh deb

@@ -79,6 +79,9 @@ struct cli_arguments {
 /* True; or the help was printed, or it has been said what is wrong: answer cli_usage_status(). */
 bool cli_options(int count, char **arguments, const struct cli_option *options, struct cli_arguments *parsed);
 int cli_usage_status(void);
+/* Errors in options before --json are to be JSON as well: cli_options looks for it first. Not for those that run a command:
+ * it may be an option of that. */
+void cli_look_for_json(int count, char **arguments);
 /* Say what is wrong with how it was called, and where to look: answers cli_usage_status(). */
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* How many letters of one must be changed, added or left out to have the other. */
@@ -99,6 +102,8 @@ void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same for what vigil_segment_... or vigil_observer_open answered about a name. */
 int cli_fail_segment(int status, const char *name);
+/* There is none (VIGIL_ENOTFOUND), and the text says it all, also how to make one. */
+int cli_fail_missing(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A copy for people, cut to fit: printable ASCII and UTF-8 as it is, all else as \xNN. Answers `copy`. */
 char *cli_visible(char *copy, size_t bytes, const char *text);
 /* How many bytes its first character has; 0: that is no UTF-8, or a control character. */
@@ -124,5 +129,9 @@ void json_null(struct cli_json *json, const char *key);
 /* Processes, as /proc shows them (process.c). `text` is the command line, cut to fit, control characters made visible;
  * the program's name from the member's record if there is no such process here, or another one by now. */
 void cli_command_line(const vigil_seen_member *member, char *text, size_t bytes);
+/* The same; but of `vigil lock` and `vigil sem`, the command that they run. */
+void cli_task(const vigil_seen_member *member, char *text, size_t bytes);
+/* Where the name of its program begins: the rest of that path is in ps. */
+const char *cli_without_folder(const char *command);
 
 #endif

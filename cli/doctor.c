@@ -174,7 +174,7 @@ static bool find_circles(struct doctor *doctor) {
 
 /* All of it. */
 
-static int verdict(const struct doctor *doctor) {
+int doctor_verdict(const struct doctor *doctor) {
     int status = doctor->circle_count ? CLI_NOT_EQUAL : CLI_OK;
     for (uint32_t i = 0; i < doctor->patient_count; i++) {
         if (!doctor->patients[i].observer) return CLI_CANNOT;
@@ -191,7 +191,7 @@ static int treat(struct doctor *doctor, int asked, bool fix) {
     if (asked == 1 && !doctor->patients->observer)
         return cli_fail_segment(doctor->patients->status, doctor->patients->name);
     (cli_wants_json ? doctor_tell_json : doctor_tell)(doctor);
-    return verdict(doctor);
+    return doctor_verdict(doctor);
 }
 
 static void discharge(struct doctor *doctor) {

@@ -46,7 +46,8 @@ struct person {
 
 /* Why one waits for another. */
 struct reason {
-    bool runs; /* the other is, or is run by, the command that vigil lock or vigil sem runs for it */
+    bool runs;       /* the other is a command that it runs, or is run by that */
+    bool of_command; /* it waits in a segment of vigil lock or vigil sem */
     uint32_t patient, thread_id;
     uint64_t offset;
     vigil_seen_kind kind;
@@ -80,6 +81,9 @@ struct doctor {
     uint32_t circle_count;
     bool no_memory;
 };
+
+/* The exit status: CLI_OK, CLI_NOT_EQUAL for what was found, CLI_CANNOT if one of them cannot be examined. */
+int doctor_verdict(const struct doctor *doctor);
 
 /* doctor_ties.c: adds to `ties` what a look at all patients shows: VIGIL_OK or an error. */
 int ties_look(struct ties *ties, struct people *people, struct patient *patients, uint32_t patient_count);

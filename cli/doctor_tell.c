@@ -29,8 +29,8 @@ static const struct {
 };
 
 #define DEADLOCK_MEANING                                                                                               \
-    "None of them can go on: it is a deadlock, unless another thread of one of them gives back what it holds, or one " \
-    "has a time limit and gives up."
+    "None of them can go on: it is a deadlock, unless another thread of one of them gives back what it holds, one "    \
+    "has a time limit and gives up, or one does not wait for what it runs, but has left it in the background."
 
 const struct person *circle_youngest(const struct doctor *doctor, const struct circle *circle) {
     uint32_t youngest = circle->ties[0];
@@ -91,15 +91,10 @@ static void print_patient(const struct patient *patient, const struct page *page
     for (unsigned kind = 0; kind < FINDING_KINDS; kind++) print_findings_of(patient, (enum finding_kind)kind, page);
 }
 
-/* Its command without the folder: the rest is in ps. */
 static void print_person(const struct doctor *doctor, uint32_t number) {
     const struct person *person = &doctor->people.all[number];
-    const char *command = person->command, *end = command + strcspn(command, " ");
-    for (const char *c = command; c + 1 < end; c++) {
-        if (*c == '/') command = c + 1;
-    }
     char text[48];
-    printf("pid %u (%s)", person->pid, cli_visible(text, sizeof text, command));
+    printf("pid %u (%s)", person->pid, cli_visible(text, sizeof text, cli_without_folder(person->command)));
 }
 
 static void print_circle(const struct doctor *doctor, const struct circle *circle, const struct page *page) {
@@ -171,7 +166,8 @@ static void put_tie(struct cli_json *json, const struct doctor *doctor, uint32_t
         json_text(json, "segment", doctor->patients[reason->patient].name);
         json_unsigned(json, "offset", reason->offset);
         json_text(json, "kind", vigil_seen_kind_name(reason->kind));
-        json_unsigned(json, "thread", reason->thread_id);
+        if (reason->thread_id) json_unsigned(json, "thread", reason->thread_id);
+        else json_null(json, "thread"); /* an event loop */
         json_integer(json, "waited_ns", reason->waited_ns);
     }
     json_end(json, '}');
@@ -189,14 +185,11 @@ static void put_circle(struct cli_json *json, const struct doctor *doctor, const
 
 void doctor_tell_json(const struct doctor *doctor) {
     struct cli_json json;
-    bool healthy = doctor->circle_count == 0;
-    for (uint32_t i = 0; i < doctor->patient_count; i++)
-        healthy &=
-            doctor->patients[i].companion || (doctor->patients[i].observer && doctor->patients[i].finding_count == 0);
+    int verdict = doctor_verdict(doctor);
     json_begin(&json, stdout);
     json_object(&json, NULL);
-    json_text(&json, "status", vigil_status_name(VIGIL_OK));
-    json_bool(&json, "healthy", healthy);
+    json_text(&json, "status", verdict == CLI_CANNOT ? "cannot" : vigil_status_name(VIGIL_OK));
+    json_bool(&json, "healthy", verdict == CLI_OK);
     json_array(&json, "segments");
     for (uint32_t i = 0; i < doctor->patient_count; i++) {
         if (!doctor->patients[i].companion) put_patient(&json, &doctor->patients[i]);

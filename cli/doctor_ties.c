@@ -68,7 +68,7 @@ static void name_place(char place[PLACE_MAX], const char *name, const vigil_look
     if (!is_of_command(look->label))
         snprintf(place, PLACE_MAX, "the %s at %s of %s", vigil_seen_kind_name(line->kind), at, name);
     else if (line->kind == VIGIL_SEEN_SEM) snprintf(place, PLACE_MAX, "a slot of %s", name);
-    else snprintf(place, PLACE_MAX, "the %s %s", at, name);
+    else snprintf(place, PLACE_MAX, "the %s %s%s", at, line->kind == VIGIL_SEEN_MUTEX ? "of " : "", name);
 }
 
 /* Of a semaphore: who waits for himself, or for one who has died, does not wait in vain. */
@@ -103,6 +103,7 @@ static int look_at(struct ties *ties, struct people *people, const struct patien
     for (uint32_t i = 0; i < look->line_count && status == VIGIL_OK; i++) {
         const vigil_seen_line *line = &look->lines[i];
         struct reason reason = {.patient = number, .offset = line->offset, .kind = line->kind};
+        reason.of_command = is_of_command(look->label);
         name_place(reason.place, patient->name, look, line);
         for (uint32_t j = 0; j < line->waiter_count; j++)
             add_waiter(ties, people, look, line, &line->waiters[j], &reason);
@@ -110,7 +111,11 @@ static int look_at(struct ties *ties, struct people *people, const struct patien
     return status;
 }
 
-/* What vigil lock and vigil sem hold they hold until their command has ended. */
+/*
+ * What vigil lock and vigil sem hold they hold until their command has ended; and whatever other processes hold, until a
+ * vigil lock or vigil sem that they run has. It is no more than likely: what they run may be in the background. So it is
+ * not said of the other processes that these run: to wait for a lock that its parent holds is what a worker does.
+ */
 
 static uint32_t parent_of(uint32_t pid) {
     char path[32], text[512];
@@ -133,11 +138,12 @@ static bool descends_from(uint32_t pid, uint32_t ancestor) {
     return false;
 }
 
-static void add_commands(struct ties *ties, uint32_t runner, uint32_t tie_count, const struct people *people) {
+static void add_commands(struct ties *ties, uint32_t runner, bool any, uint32_t tie_count,
+                         const struct people *people) {
     uint32_t last = NOBODY;
     for (uint32_t i = 0; i < tie_count; i++) {
         uint32_t waiter = ties->ties[i].waiter;
-        if (waiter == last || waiter == runner) continue;
+        if (waiter == last || waiter == runner || !(any || ties->reasons[i].of_command)) continue;
         last = waiter;
         if (!descends_from(people->all[waiter].pid, people->all[runner].pid)) continue;
         add(ties, (struct tie){runner, waiter, ties->waits++}, &(struct reason){.runs = true});
@@ -149,7 +155,7 @@ static void add_runners(struct ties *ties, struct people *people, const vigil_lo
         const vigil_seen_line *line = &look->lines[i];
         for (uint32_t j = 0; j < line->holder_count; j++) {
             uint32_t holder = living_person(people, look, line->holders[j].number);
-            if (holder != NOBODY) add_commands(ties, holder, tie_count, people);
+            if (holder != NOBODY) add_commands(ties, holder, is_of_command(look->label), tie_count, people);
         }
     }
 }
@@ -162,7 +168,7 @@ int ties_look(struct ties *ties, struct people *people, struct patient *patients
     }
     uint32_t waits_of_locks = ties->count;
     for (uint32_t i = 0; i < patient_count && waits_of_locks && status == VIGIL_OK; i++) {
-        if (!patients[i].observer || !is_of_command(patients[i].label)) continue;
+        if (!patients[i].observer) continue;
         status = vigil_observer_look(patients[i].observer, &look);
         if (status == VIGIL_OK) add_runners(ties, people, &look, waits_of_locks);
     }

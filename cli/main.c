@@ -76,16 +76,13 @@ static bool is_help(const char *argument) {
 
 static int run(int count, char **arguments) {
     const char *name = arguments[0];
-    const struct cli_command *command = find(name);
-    /* Errors in options before it are to be JSON as well. But it may be an option of the command that is run. */
-    for (int i = 1; i < count && !(command && command->runs_command); i++)
-        if (strcmp(arguments[i], "--json") == 0) cli_wants_json = true;
-    if (!command) return unknown(name);
-    cli_now = command;
-    if (command->run) return command->run(count, arguments);
+    cli_now = find(name);
+    if (cli_now && cli_now->run) return cli_now->run(count, arguments);
+    cli_look_for_json(count, arguments);
+    if (!cli_now) return unknown(name);
     for (int i = 1; i < count; i++)
         if (is_help(arguments[i])) return help(name);
-    return run_program(command, arguments);
+    return run_program(cli_now, arguments);
 }
 
 static int begin(int count, char **arguments) {

@@ -127,6 +127,15 @@ static const char *propose(const char *name, char proposal[201]) {
     return length ? proposal : "work";
 }
 
+int cli_fail_missing(const char *format, ...) {
+    char text[MESSAGE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return say_cannot(VIGIL_ENOTFOUND, text);
+}
+
 int cli_fail_segment(int status, const char *name) {
     int error = errno;
     char text[MESSAGE_MAX], shown[64], proposal[201];
@@ -136,10 +145,7 @@ int cli_fail_segment(int status, const char *name) {
                  "'%s' is no name for a segment: 1 to 200 of A-Z a-z 0-9 . _ - and no dot first; try %s",
                  cli_visible(shown, sizeof shown, name), propose(name, proposal));
         break;
-    case VIGIL_ENOTFOUND:
-        snprintf(text, sizeof text, "there is no segment %s: vigil create %s makes one, vigil ls shows those there are",
-                 name, name);
-        break;
+    case VIGIL_ENOTFOUND: return cli_fail_missing("there is no segment %s: vigil ls shows those there are", name);
     case VIGIL_EEXISTS: snprintf(text, sizeof text, "%s is there already: vigil rm %s removes it", name, name); break;
     case VIGIL_ETRUNCATED:
     case VIGIL_ECORRUPT:
@@ -157,9 +163,11 @@ int cli_usage(const char *format, ...) {
     va_start(arguments, format);
     size_t length = (size_t)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (length < sizeof text)
-        snprintf(text + length, sizeof text - length, "; see vigil %s%s--help", cli_now ? cli_now->name : "",
+    if (length < sizeof text) {
+        const char *see = length && text[length - 1] == '?' ? " See" : "; see";
+        snprintf(text + length, sizeof text - length, "%s vigil %s%s--help", see, cli_now ? cli_now->name : "",
                  cli_now ? " " : "");
+    }
     say_failure("usage", text);
     return cli_usage_status();
 }

@@ -118,10 +118,17 @@ static bool is_option(const char *argument) {
     return argument[0] == '-' && argument[1] && !isdigit((unsigned char)argument[1]); /* -1 is a number */
 }
 
+void cli_look_for_json(int count, char **arguments) {
+    if (cli_now && cli_now->runs_command) return;
+    for (int i = 1; i < count; i++)
+        if (strcmp(arguments[i], "--json") == 0) cli_wants_json = true;
+}
+
 /* The operands are moved to the front of the arguments. */
 bool cli_options(int count, char **arguments, const struct cli_option *options, struct cli_arguments *parsed) {
     *parsed = (struct cli_arguments){.operands = arguments + 1};
     bool options_ended = false;
+    cli_look_for_json(count, arguments);
     for (int i = 1; i < count; i++) {
         bool ends_options = !options_ended && strcmp(arguments[i], "--") == 0;
         if (ends_options) {

@@ -57,20 +57,12 @@ static const char *ordinal_ending(uint32_t number) {
     return endings[teens || number % 10 > 3 ? 0 : number % 10];
 }
 
-/* What he runs, if he is one of us, cut to fit. */
-static void say_command(const vigil_seen_member *holder, char *text, size_t bytes) {
-    char line[1024];
-    cli_command_line(holder, line, sizeof line);
-    const char *behind = strstr(line, " -- ");
-    cli_visible(text, bytes, behind ? behind + 4 : line);
-}
-
 static void say_holder(const struct standing *at, char *text, size_t bytes) {
     char command[64], held[16] = "";
     if (at->holders > 1) {
         snprintf(text, bytes, "; held by %u", at->holders);
     } else if (at->holder) {
-        say_command(at->holder, command, sizeof command);
+        cli_task(at->holder, command, sizeof command);
         cli_print_duration(held, at->held_ns);
         snprintf(text, bytes, "; held by %s (pid %u)%s%s", command, at->holder->pid, at->held_ns ? " for " : "",
                  at->held_ns ? held : "");
@@ -99,7 +91,7 @@ static void tell_json(const struct place *place, const struct standing *at, int6
     json_integer(&json, "waited_ns", waited_ns);
     json_unsigned(&json, "holders", at->holders);
     if (at->holder) {
-        say_command(at->holder, command, sizeof command);
+        cli_task(at->holder, command, sizeof command);
         json_unsigned(&json, "holder_pid", at->holder->pid);
         json_text(&json, "holder_command", command);
     }
@@ -137,7 +129,7 @@ static void show(struct place *place, const struct standing *at, int64_t waited_
     else if (changed) cli_warn("%s", text);
 }
 
-static bool terminal_redraws(void) {
+bool terminal_redraws(void) {
     const char *term = getenv("TERM");
     return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }

@@ -5,6 +5,9 @@
 
 #include "cli.h"
 
+/* Whether a line on stderr can be drawn over: it is a terminal that knows how. */
+bool terminal_redraws(void);
+
 struct place {
     vigil_observer *observer; /* null: nothing is shown */
     const char *name;

@@ -18,23 +18,66 @@ static size_t read_proc(uint32_t pid, const char *file, char *content, size_t by
     return used;
 }
 
-/* The pid may be one of another namespace, or belong to somebody else by now: then the name is hardly the same. */
-static bool is_it(const vigil_seen_member *member) {
-    char program[64];
-    size_t length = read_proc(member->pid, "comm", program, sizeof program);
-    if (length && program[length - 1] == '\n') program[length - 1] = 0;
-    return member->alive && length && strncmp(program, member->program, 15) == 0;
+/* The pid may be one of another namespace, or belong to somebody else by now: then the name is hardly the same. It is the
+ * one that the program was started by; ps may have another, as threads can be renamed. */
+static bool is_it(const vigil_seen_member *member, const char *line) {
+    const char *name = strrchr(line, '/');
+    return member->alive && strncmp(name ? name + 1 : line, member->program, 15) == 0;
 }
 
-void cli_command_line(const vigil_seen_member *member, char *text, size_t bytes) {
-    char line[4096];
-    size_t length = is_it(member) ? read_proc(member->pid, "cmdline", line, sizeof line) : 0;
-    if (length == 0) {
+/* Words that end with a null byte each. Null: there is no next one. */
+static char *next_word(char *word, const char *end) {
+    word += strlen(word) + 1;
+    return word < end ? word : NULL;
+}
+
+static bool needs_value(const char *option) {
+    return strcmp(option, "--timeout") == 0 || strcmp(option, "--on-owner-died") == 0 || strcmp(option, "--slots") == 0;
+}
+
+/* Of `vigil lock` and `vigil sem`, where the command begins, as cli_options reads it: behind the "--" that ends the
+ * options, or with the second operand. Of others, and if there is no command: the first word. */
+static char *first_of_command(char *words, const char *end) {
+    char *word = next_word(words, end);
+    if (!word || (strcmp(word, "lock") != 0 && strcmp(word, "sem") != 0)) return words;
+    bool named = false;
+    while ((word = next_word(word, end))) {
+        bool ends_options = strcmp(word, "--") == 0, option = word[0] == '-' && !ends_options;
+        if (ends_options || (option && needs_value(word))) word = next_word(word, end);
+        if (!word) break;
+        if (ends_options || (named && !option)) return word;
+        named |= !option;
+    }
+    return words;
+}
+
+static void say_words(const vigil_seen_member *member, bool task, char *text, size_t bytes) {
+    char words[4096];
+    size_t length = read_proc(member->pid, "cmdline", words, sizeof words);
+    if (length == 0 || !is_it(member, words)) {
         cli_visible(text, bytes, member->program);
         return;
     }
-    while (length > 1 && line[length - 1] == 0) length--;
-    for (size_t i = 0; i < length; i++)
-        if (line[i] == 0) line[i] = ' ';
-    cli_visible(text, bytes, line);
+    bool runs_command = task && strcmp(member->program, "vigil") == 0;
+    char *first = runs_command ? first_of_command(words, words + length) : words;
+    while (length > 1 && words[length - 1] == 0) length--;
+    for (char *c = first; c < words + length; c++)
+        if (*c == 0) *c = ' ';
+    cli_visible(text, bytes, first);
+}
+
+void cli_command_line(const vigil_seen_member *member, char *text, size_t bytes) {
+    say_words(member, false, text, bytes);
+}
+
+void cli_task(const vigil_seen_member *member, char *text, size_t bytes) {
+    say_words(member, true, text, bytes);
+}
+
+const char *cli_without_folder(const char *command) {
+    const char *name = command, *end = command + strcspn(command, " ");
+    for (const char *c = command; c + 1 < end; c++) {
+        if (*c == '/') name = c + 1;
+    }
+    return name;
 }

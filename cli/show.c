@@ -38,16 +38,11 @@ static void person(const vigil_seen_member *member, char *text, size_t bytes) {
 }
 
 void show_task(const vigil_look *look, uint32_t number, char *text, size_t bytes) {
-    static char line[COMMAND_MAX];
-    person(show_member(look, number), line, sizeof line);
-    char *task = strncmp(look->label, "vigil ", 6) == 0 ? strstr(line, " -- ") : NULL;
-    task = task ? task + 4 : line;
-    char *word_end = task + strcspn(task, " ");
-    for (char *c = task; c < word_end; c++) {
-        if (*c == '/') task = c + 1;
-    }
-    if (task == word_end) task = line; /* "/": there is no more to be said */
-    cli_visible(text, bytes, task);
+    static char task[COMMAND_MAX];
+    const vigil_seen_member *member = show_member(look, number);
+    if (member && member->alive) cli_task(member, task, sizeof task);
+    else person(member, task, sizeof task);
+    cli_visible(text, bytes, cli_without_folder(task));
 }
 
 /* Text. */
@@ -109,7 +104,7 @@ static void print_members(const struct page *page) {
 static void print_row(const struct page *page, const char *place, int64_t since_ns, uint32_t number, const char *way,
                       const char *what, const char *colour) {
     static char task[COMMAND_MAX];
-    char duration[16] = "", pid[12] = "?";
+    char duration[16] = "?", pid[12] = "?";
     const vigil_seen_member *member = show_member(page->look, number);
     if (since_ns) cli_print_duration(duration, page->look->at_ns - since_ns);
     if (member) snprintf(pid, sizeof pid, "%u", member->pid);
@@ -233,6 +228,7 @@ static void json_line(struct cli_json *json, const vigil_look *look, const vigil
 
 void show_json(struct cli_json *json, const char *name, const vigil_look *look) {
     json_object(json, NULL);
+    json_text(json, "status", vigil_status_name(VIGIL_OK));
     json_text(json, "name", name);
     json_text(json, "label", look->label);
     json_integer(json, "at_ns", look->at_ns);

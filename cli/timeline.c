@@ -14,7 +14,9 @@
 #define ROWS_MOST   40
 #define ARROWS_MOST 120 /* more in one panel cannot be told apart */
 #define CLOSE_UP    40  /* of them in the second */
-#define PANEL_TOP   84
+#define KEYS_TOP    58  /* the middle of their first row */
+#define KEYS_HEIGHT 22  /* of a row */
+#define KEYS_MOST   (COLOURS + 4)
 #define COLOURS     5   /* for as many words; others share the last */
 #define BIT         0.5 /* of a pixel: nobody sees less */
 #define NAME_FITS   24  /* letters */
@@ -24,8 +26,9 @@ static const char style[] =
     "<style>"
     "svg{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:13px}"
     "text{fill:#24292f}.paper{fill:#ffffff}.faint{fill:#57606a}.grid{stroke:#d8dee4}"
-    ".bar{fill:none;stroke-width:12}.shared{stroke-width:6}.waiting{stroke:#d0d7de;stroke-width:4}"
-    ".w0{stroke:#0969da}.w1{stroke:#bf8700}.w2{stroke:#1a7f37}.w3{stroke:#8250df}.w4{stroke:#57606a}"
+    ".bar{fill:none}.shared{opacity:.5}.waiting{stroke:#d0d7de;stroke-width:3}"
+    ".w0{stroke:#0969da;stroke-width:14}.w1{stroke:#bf8700;stroke-width:11}.w2{stroke:#1a7f37;stroke-width:8.5}"
+    ".w3{stroke:#8250df;stroke-width:6.5}.w4{stroke:#57606a;stroke-width:5}"
     ".mark{fill:none;stroke:#cf222e;stroke-width:2.5}.up{fill:none;stroke:#8250df;stroke-width:2}"
     ".over{fill:none;stroke:#57606a;stroke-width:1}.head{fill:#57606a;stroke:none}.lost{fill:#cf222e;opacity:.15}"
     "@media(prefers-color-scheme:dark){"
@@ -45,6 +48,14 @@ struct use {
     int64_t held_ns;
 };
 
+/* What a sign in the picture means. */
+struct key {
+    enum sign { KEY_BAR, KEY_RING, KEY_CROSS } sign;
+    char class[16]; /* of the bar */
+    char text[64];
+    double x, y;
+};
+
 struct picture {
     FILE *out;
     const struct story *story;
@@ -56,6 +67,8 @@ struct picture {
     uint32_t *spans;   /* of the rows that are shown: row by row, in the order of time */
     uint32_t *arrows;  /* hand-overs that are shown, in the order of time */
     uint32_t span_count, arrow_count;
+    struct key keys[KEYS_MOST];
+    unsigned key_count;
 
     /* The panel that is being drawn. */
     int64_t from_ns, to_ns, zero_ns; /* the part of the time, and what is called 0 */
@@ -240,17 +253,6 @@ static void put_name(FILE *out, const char *name) {
     if (name[used]) fputs("…", out);
 }
 
-/* The command without its folder; of vigil lock and vigil sem, what they run. */
-static const char *short_name(const struct picture *picture, const char *command) {
-    const char *task = strncmp(picture->story->label, "vigil ", 6) == 0 ? strstr(command, " -- ") : NULL;
-    task = task ? task + 4 : command;
-    const char *name = task, *end = task + strcspn(task, " ");
-    for (const char *c = task; c < end; c++) {
-        if (*c == '/' && c + 1 < end) name = c + 1;
-    }
-    return name;
-}
-
 static void draw_row(const struct picture *picture, uint32_t row, const uint32_t *spans, uint32_t count) {
     const struct story *story = picture->story;
     const struct story_process *process = &story->processes.at[picture->rows[row].process];
@@ -259,9 +261,9 @@ static void draw_row(const struct picture *picture, uint32_t row, const uint32_t
     put_escaped(picture->out, process->command);
     fputs("</title>", picture->out);
     if (process->pid) fprintf(picture->out, "<tspan class=\"faint\">%u</tspan> ", process->pid);
-    put_name(picture->out, short_name(picture, *process->command ? process->command : "(gone too soon)"));
+    put_name(picture->out, *process->task ? cli_without_folder(process->task) : "(gone too soon)");
     fputs("</text>\n", picture->out);
-    for (unsigned colour = 0; colour < COLOURS; colour++) { /* what was held shorter lies on top */
+    for (unsigned colour = 0; colour < COLOURS; colour++) { /* what was held shorter lies on top, and is narrower */
         draw_bars(picture, spans, count, (struct sort){SPAN_HOLD, false, colour}, y);
         draw_bars(picture, spans, count, (struct sort){SPAN_HOLD, true, colour}, y);
     }
@@ -308,7 +310,7 @@ static void draw_handover(const struct picture *picture, const struct story_hand
     uint32_t from = picture->row_of[handover->from], to = picture->row_of[handover->to];
     int64_t got_ns = handover->hold == STORY_NONE ? handover->at_ns : picture->story->spans.at[handover->hold].from_ns;
     double left = x_of(picture, handover->at_ns), right = x_of(picture, got_ns);
-    double down = to > from ? 1 : -1, begin = y_of(picture, from) + 6 * down, end = y_of(picture, to) - 6 * down;
+    double down = to > from ? 1 : -1, begin = y_of(picture, from) + 7 * down, end = y_of(picture, to) - 7 * down;
     fprintf(picture->out,
             "<path class=\"over\" d=\"M%.1f %.1fL%.1f %.1f\"/><path class=\"head\" d=\"M%.1f %.1fl-3 %.0fh6z\"/>\n",
             left, begin, right, end - 4 * down, right, end, -5 * down);
@@ -406,37 +408,63 @@ static void draw_axis(const struct picture *picture) {
     }
 }
 
-static double draw_key(FILE *out, double x, const char *class, const char *text) {
-    fprintf(out, "<path class=\"bar %s\" d=\"M%.0f 58h22\"/><text x=\"%.0f\" y=\"62.5\">", class, x, x + 30);
-    put_escaped(out, text);
-    fputs("</text>\n", out);
-    return x + 30 + 7.2 * (double)strlen(text) + 16;
+/* The keys, in as many rows as they need. */
+
+static double text_of(const struct key *key) {
+    return key->x + (key->sign == KEY_BAR ? 30 : 18);
 }
 
-static void draw_legend(const struct picture *picture) {
+static double right_of(const struct key *key) {
+    return text_of(key) + 7.2 * (double)strlen(key->text);
+}
+
+static void add_key(struct picture *picture, enum sign sign, const char *class, const char *text) {
+    struct key *key = &picture->keys[picture->key_count++];
+    *key = (struct key){.sign = sign, .x = MARGIN, .y = KEYS_TOP};
+    snprintf(key->class, sizeof key->class, "%s", class);
+    snprintf(key->text, sizeof key->text, "%s", text);
+    if (picture->key_count == 1) return;
+    key->x = right_of(key - 1) + 16;
+    key->y = key[-1].y;
+    if (right_of(key) <= WIDTH - MARGIN) return;
+    key->x = MARGIN;
+    key->y += KEYS_HEIGHT;
+}
+
+static void add_colours(struct picture *picture) {
     const struct story *story = picture->story;
-    double x = draw_key(picture->out, MARGIN, "waiting", "waits");
     for (uint32_t i = 0; i < story->words.count && i < COLOURS && picture->uses[i].held_ns; i++) {
         char class[8], text[64];
         bool others = i == COLOURS - 1 && story->words.count > COLOURS;
         snprintf(class, sizeof class, "w%u", (unsigned)i);
         snprintf(text, sizeof text, "holds %s", others ? "another" : story->words.at[picture->uses[i].word].name);
-        if (x < WIDTH - 380) x = draw_key(picture->out, x, class, text);
+        add_key(picture, KEY_BAR, class, text);
     }
+}
+
+static void choose_keys(struct picture *picture) {
+    const struct story *story = picture->story;
     bool gives_up = false, reads = false;
     for (uint32_t i = 0; i < story->spans.count; i++) {
         gives_up |= story->spans.at[i].ending == SPAN_GAVE_UP;
         reads |= story->spans.at[i].shared;
     }
-    if (reads) x = draw_key(picture->out, x, "w0 shared", "shared");
-    if (gives_up) {
-        draw_ring(picture->out, x + 5, 58);
-        fprintf(picture->out, "<text x=\"%.0f\" y=\"62.5\">gave up</text>\n", x + 18);
-        x += 82;
+    add_key(picture, KEY_BAR, "waiting", "waits");
+    add_colours(picture);
+    if (reads) add_key(picture, KEY_BAR, "w0 shared", "shared");
+    if (gives_up) add_key(picture, KEY_RING, "", "gave up");
+    if (story->deaths.count) add_key(picture, KEY_CROSS, "", "died");
+}
+
+static void draw_key(FILE *out, const struct key *key) {
+    switch (key->sign) {
+    case KEY_BAR: fprintf(out, "<path class=\"bar %s\" d=\"M%.0f %.0fh22\"/>", key->class, key->x, key->y); break;
+    case KEY_RING: draw_ring(out, key->x + 5, key->y); break;
+    case KEY_CROSS: draw_cross(out, key->x + 5, key->y); break;
     }
-    if (story->deaths.count == 0) return;
-    draw_cross(picture->out, x + 5, 58);
-    fprintf(picture->out, "<text x=\"%.0f\" y=\"62.5\">died</text>\n", x + 18);
+    fprintf(out, "<text x=\"%.0f\" y=\"%.1f\">", text_of(key), key->y + 4.5);
+    put_escaped(out, key->text);
+    fputs("</text>\n", out);
 }
 
 /* What the picture does not show, in a sentence or none. */
@@ -466,7 +494,7 @@ static void draw_heading(const struct picture *picture, const char *name, int he
     fprintf(out, "<tspan class=\"faint\" dx=\"10\">%u waits, %u holds, %u hand-overs in %s</tspan></text>\n",
             story_spans(picture->story, SPAN_WAIT), story_spans(picture->story, SPAN_HOLD),
             picture->story->handovers.count, duration);
-    draw_legend(picture);
+    for (unsigned i = 0; i < picture->key_count; i++) draw_key(out, &picture->keys[i]);
 }
 
 static void draw_panel(struct picture *picture, double top, bool arrows) {
@@ -489,11 +517,13 @@ static void draw_close_up(struct picture *picture) {
 }
 
 static void draw(struct picture *picture, const char *name) {
+    choose_keys(picture);
     bool dense = picture->arrow_count > ARROWS_MOST;
     int rows_height = (int)(picture->shown ? picture->shown : 1) * ROW_HEIGHT;
-    draw_heading(picture, name, PANEL_TOP + rows_height + (dense ? 64 + rows_height : 0) + 56);
+    int top = (int)picture->keys[picture->key_count - 1].y + 26;
+    draw_heading(picture, name, top + rows_height + (dense ? 64 + rows_height : 0) + 56);
     choose_whole(picture);
-    draw_panel(picture, PANEL_TOP, !dense);
+    draw_panel(picture, top, !dense);
     if (dense) draw_close_up(picture);
     draw_note(picture, picture->bottom + 40);
     fputs("</svg>\n", picture->out);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
+#include "place.h"
 #include "trace.h"
 
 #define BATCH   256
@@ -123,6 +123,9 @@ static void hold_signals(struct recording *recording) {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     sigemptyset(&recording->ends);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) sigaddset(&recording->ends, ends[i]);
+    struct sigaction action;
+    sigaction(SIGHUP, NULL, &action);
+    if (action.sa_handler == SIG_IGN) sigdelset(&recording->ends, SIGHUP); /* nohup */
     sigprocmask(SIG_BLOCK, &recording->ends, NULL);
     prctl(PR_SET_TIMERSLACK, 1000); /* the pauses are meant to be as short as they are */
 }
@@ -205,7 +208,7 @@ static int trace(struct recording *recording, int64_t duration_ns) {
 }
 
 int cli_trace(int count, char **arguments) {
-    struct recording recording = {.shows = !cli_wants_json && isatty(STDERR_FILENO)};
+    struct recording recording = {.shows = !cli_wants_json && terminal_redraws()};
     int64_t duration_ns = INT64_MAX;
     const struct cli_option options[] = {{"output", 'o', CLI_TEXT, &recording.chrome.path},
                                          {"svg", 0, CLI_TEXT, &recording.picture.path},
@@ -218,6 +221,7 @@ int cli_trace(int count, char **arguments) {
     if (parsed.operand_count != 1 || parsed.command) return cli_usage("it records one segment: which?");
     if (!chrome && !picture) return cli_usage("say where to: -o FILE, --svg FILE or both");
     if (chrome_out + picture_out + cli_wants_json > 1) return cli_usage("only one thing can go to the standard output");
+    if (chrome && picture && strcmp(chrome, picture) == 0) return cli_usage("-o and --svg need a file each");
     recording.name = parsed.operands[0];
     hold_signals(&recording);
     return trace(&recording, duration_ns);

@@ -19,6 +19,7 @@ struct story_process {
     uint32_t number, pid; /* pid 0: it came and went before anybody could look */
     char program[20];
     char command[160];
+    char task[64]; /* of vigil lock and vigil sem: what they run, else the same */
     bool gone, named;
     uint32_t handover;  /* the last one to it that has not become a hold yet */
     uint32_t last_hold; /* that it has given back */

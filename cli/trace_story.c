@@ -349,6 +349,7 @@ void story_members(struct story *story, const vigil_look *look) {
         if (process->named) continue;
         process->named = true;
         cli_command_line(member, process->command, sizeof process->command);
+        cli_task(member, process->task, sizeof process->task);
     }
 }
 

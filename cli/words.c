@@ -10,7 +10,7 @@
 
 /* NAME[:INDEX] and what else one of these was called with. */
 struct call {
-    const char *name;
+    char name[256]; /* a copy: what others see of us in ps and vigil show is to stay as it was typed */
     uint64_t index;
     const char *type;
     unsigned bits;
@@ -23,10 +23,9 @@ struct call {
 };
 
 static bool read_place(struct call *call) {
-    char *colon = strrchr(call->arguments.operands[0], ':');
-    call->name = call->arguments.operands[0];
+    const char *place = call->arguments.operands[0], *colon = strrchr(place, ':');
+    snprintf(call->name, sizeof call->name, "%.*s", colon ? (int)(colon - place) : (int)strlen(place), place);
     if (!colon) return true;
-    *colon = 0;
     if (cli_parse_count(colon + 1, &call->index)) return true;
     cli_usage("'%s' is no index: words are counted 0, 1, 2 and so on", colon + 1);
     return false;
@@ -43,7 +42,7 @@ static bool read_value(struct call *call, const char *text, int64_t *value) {
     int64_t wide;
     if (cli_parse_integer(text, call->bits, value)) return true;
     if (!cli_parse_integer(text, 64, &wide)) cli_usage("'%s' is no integer of at most 64 bits", text);
-    else cli_usage("%s does not fit into 32 bits; is the word --type i64?", text);
+    else cli_usage("%s does not fit into 32 bits: is the word of --type i64?", text);
     return false;
 }
 
@@ -79,6 +78,9 @@ static int check_word(struct call *call, bool only_look) {
 /* CLI_OK; or it has been said why not. */
 static int open_word(struct call *call, bool only_look) {
     int status = vigil_segment_open(&call->buffer, call->name);
+    if (status == VIGIL_ENOTFOUND)
+        return cli_fail_missing("there is no segment %s: vigil create %s makes one, vigil ls shows those there are",
+                                call->name, call->name);
     if (status != VIGIL_OK) return cli_fail_segment(status, call->name);
     int failed = check_word(call, only_look);
     if (failed) vigil_buffer_destroy(call->buffer); /* who ends without that has died in it */

@@ -25,10 +25,11 @@ binaries_in() { find "$1" -type f \( -path '*/bin/*' -o -path '*/libexec/*' -o -
 
 # polish ROOT PACKAGE: what Debian wants of the files.
 polish() {
-    local root=$1 doc=$1/usr/share/doc/$2
+    local root=$1 doc=$1/usr/share/doc/$2 zsh=$1/usr/share/zsh
     find "$root" -name '*.a' -exec strip --strip-debug --enable-deterministic-archives {} +
     binaries_in "$root" | xargs -r -d '\n' strip --strip-unneeded
     [ ! -d "$root/usr/share/man" ] || find "$root/usr/share/man" -type f -exec gzip -9n {} +
+    [ ! -d "$zsh" ] || mv "$zsh/site-functions" "$zsh/vendor-completions" # where Debian's zsh looks
     mkdir -p "$doc"
     install -m 644 "$source/cmake/debian/copyright" "$doc/copyright"
     gzip -9n <debian/changelog >"$doc/changelog.Debian.gz"

@@ -19,7 +19,7 @@ _vigil_choices() {
 
 _vigil() {
     local vigil=${COMP_WORDS[0]} subcommand=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]}
-    local options operands=0 i
+    local options option operands=0 i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_vigil_subcommands "$vigil") help --help --version" -- "$word")
@@ -31,7 +31,9 @@ _vigil() {
             _vigil_command $((i + 1))
             return
         elif [[ $options == *"${COMP_WORDS[i]}="* && ${COMP_WORDS[i]} == --* ]] || [ "${COMP_WORDS[i]}" = -o ]; then
+            option=${COMP_WORDS[i]}
             i=$((i + 1)) # its value
+            [ "${COMP_WORDS[i]-}" != = ] || i=$((i + 1)) # bash makes three words of --name=value
         elif [[ ${COMP_WORDS[i]} != -* ]]; then
             operands=$((operands + 1))
             if [ $operands -eq 2 ] && [[ $subcommand == @(lock|sem) ]]; then
@@ -42,14 +44,17 @@ _vigil() {
     done
     if [ "$i" -gt "$COMP_CWORD" ]; then # the word is a value
         local choices
-        choices=$(_vigil_choices "$vigil" "$subcommand" "${COMP_WORDS[COMP_CWORD - 1]}")
+        word=${word#=} # of which nothing is there yet
+        choices=$(_vigil_choices "$vigil" "$subcommand" "$option")
         if [ -n "$choices" ]; then mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
         else mapfile -t COMPREPLY < <(compgen -f -- "$word"); fi
     elif [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "${options//=/}" -- "$word")
     elif [ "$subcommand" = help ]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_vigil_subcommands "$vigil")" -- "$word")
-    elif [ "$operands" -eq 0 ] || [ "$subcommand" = rm ]; then
+    elif [[ $subcommand == @(demo|bench) ]]; then
+        : # they take options only
+    elif [ "$operands" -eq 0 ] || [[ $subcommand == @(rm|doctor|top) ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$("$vigil" ls --names 2>/dev/null)" -- "$word")
     elif [[ $subcommand == @(lock|sem) ]]; then
         _vigil_command "$COMP_CWORD"

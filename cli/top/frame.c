@@ -66,6 +66,10 @@ static void cut(char cell[CELL_BYTES], size_t width, const char *text) {
         bytes += next;
     memcpy(cell, text, bytes);
     cell[bytes] = 0;
+    if (!text[bytes] || bytes == 0) return;
+    while (bytes > 1 && ((unsigned char)cell[bytes - 1] & 0xc0) == 0x80)
+        bytes--; /* to where its last character begins */
+    strcpy(cell + bytes - 1, "~");
 }
 
 /* From that column on. */
@@ -93,12 +97,17 @@ void frame_titles(const struct frame *frame, char text[FRAME_BYTES]) {
     for (enum column i = 0; i < COLUMNS; i++) put_cell(&pen, i, columns[i].title);
 }
 
+static const char *plural(size_t count) {
+    return count == 1 ? "" : "s";
+}
+
 void frame_head(const struct frame *frame, const struct scene *scene, char text[FRAME_BYTES]) {
     struct pen pen = {.frame = frame, .text = text};
     char head[CELL_BYTES], dead[32] = "";
     if (scene->dead_count) snprintf(dead, sizeof dead, " (%u dead)", scene->dead_count);
-    snprintf(head, sizeof head, "vigil top %s  %zu segments, %u members%s, %u holders, %u waiters", scene->clock,
-             scene->segment_count, scene->member_count, dead, scene->holder_count, scene->waiter_count);
+    snprintf(head, sizeof head, "vigil top %s  %zu segment%s, %u member%s%s, %u holder%s, %u waiter%s", scene->clock,
+             scene->segment_count, plural(scene->segment_count), scene->member_count, plural(scene->member_count), dead,
+             scene->holder_count, plural(scene->holder_count), scene->waiter_count, plural(scene->waiter_count));
     put(&pen, 0, frame->columns, false, head);
 }
 

@@ -39,6 +39,7 @@ static void print_json(const struct scene *scene) {
     struct cli_json json;
     json_begin(&json, stdout);
     json_object(&json, NULL);
+    json_text(&json, "status", vigil_status_name(VIGIL_OK));
     json_array(&json, "segments");
     for (size_t i = 0; i < scene->segment_count; i++) {
         const struct segment *segment = &scene->segments[i];
@@ -47,8 +48,8 @@ static void print_json(const struct scene *scene) {
             continue;
         }
         json_object(&json, NULL);
-        json_text(&json, "name", segment->name);
         json_text(&json, "status", vigil_status_name(segment->status));
+        json_text(&json, "name", segment->name);
         json_text(&json, "error", vigil_strerror(segment->status));
         json_end(&json, '}');
     }

@@ -73,23 +73,32 @@ static void look_at(struct segment *segment) {
 
 static void name_holders(const vigil_look *look, const vigil_seen_line *line, char *text, size_t bytes) {
     const vigil_seen_member *member = line->holder_count ? show_member(look, line->holders[0].number) : NULL;
-    char task[128], more[16] = "";
-    *text = 0;
+    char task[128], more[16] = "", pid[16] = "";
+    snprintf(text, bytes, "%s", line->owner_died ? "owner died" : "");
     if (line->holder_count == 0) return;
     show_task(look, line->holders[0].number, task, sizeof task);
     if (line->holder_count > 1) snprintf(more, sizeof more, "+%u ", line->holder_count - 1);
-    if (member) snprintf(text, bytes, "%s%u %s", more, member->pid, task);
-    else snprintf(text, bytes, "%s%s", more, task);
+    if (member) snprintf(pid, sizeof pid, "%u ", member->pid);
+    snprintf(text, bytes, "%s%s%s%s", line->owner_died ? "owner died, " : "", more, pid, task);
+}
+
+/* Who holds it holds the lock as well, or waits for that. */
+static bool is_turnstile(const vigil_look *look, const vigil_seen_line *line) {
+    char place[32];
+    show_place(look, line, place);
+    return strcmp(place, "turnstile") == 0;
 }
 
 static struct row line_row(const struct segment *segment, const vigil_seen_line *line) {
     struct row row = {.type = ROW_HELD, .segment = segment, .offset = line->offset, .line_length = line->waiter_count};
-    show_place(&segment->look, line, row.place_name);
+    if (is_turnstile(&segment->look, line)) strcpy(row.place_name, "fair"); /* there is little room */
+    else show_place(&segment->look, line, row.place_name);
     name_holders(&segment->look, line, row.held_by, sizeof row.held_by);
     for (uint32_t i = 0; i < line->holder_count; i++) {
         const vigil_seen_member *member = show_member(&segment->look, line->holders[i].number);
         row.holder_dead |= !member || !member->alive;
     }
+    row.holder_dead |= line->owner_died;
     if (line->holder_count && line->holders[0].since_ns) row.wait_ns = segment->look.at_ns - line->holders[0].since_ns;
     return row;
 }
@@ -110,7 +119,14 @@ static void add_waiter(struct scene *scene, const struct row *line_row, const vi
     show_task(look, waiter->number, row->task, sizeof row->task);
 }
 
+/* Nobody waits at a lock whose line is at its turnstile: that has rows enough. */
+static bool is_held_for_a_line(const vigil_look *look, const vigil_seen_line *line) {
+    if (line->waiter_count || line == look->lines) return false;
+    return is_turnstile(look, line - 1) && line[-1].waiter_count;
+}
+
 static void add_line(struct scene *scene, const struct segment *segment, const vigil_seen_line *line) {
+    if (is_held_for_a_line(&segment->look, line)) return;
     struct row row = line_row(segment, line);
     for (uint32_t i = 0; i < line->waiter_count; i++) add_waiter(scene, &row, &line->waiters[i], i + 1);
     if (line->waiter_count == 0) scene->rows[scene->row_count++] = row;
@@ -139,7 +155,7 @@ static size_t count(struct scene *scene, const struct segment *segment) {
     scene->member_count += look->member_count;
     for (uint32_t i = 0; i < look->member_count; i++) scene->dead_count += !look->members[i].alive;
     for (uint32_t i = 0; i < look->line_count; i++) {
-        scene->holder_count += look->lines[i].holder_count;
+        if (!is_turnstile(look, &look->lines[i])) scene->holder_count += look->lines[i].holder_count;
         scene->waiter_count += look->lines[i].waiter_count;
         rows += 1 + look->lines[i].waiter_count;
     }

@@ -45,12 +45,13 @@ static const char help[] = "Each row is somebody who waits: how long, for which 
                            "  h, ?       this\n"
                            "\n"
                            "  WAIT       how long it has stood in line\n"
-                           "  LINE       the segment, and the place in it. Of vigil lock: the lock, or the\n"
-                           "             turnstile, where those with --fair queue for it. Of vigil sem: its\n"
-                           "             slots. Else the byte, as in @1024\n"
+                           "  LINE       the segment, and the place in it. Of vigil lock: lock, or fair, where\n"
+                           "             those with --fair queue for it. Of vigil sem: slots. Else the byte,\n"
+                           "             as in @1024\n"
                            "  PLACE      3/5: third of five; called: it is its turn, but it has yet to run\n"
                            "  AS         a thread, which is blocked, or an event loop, which is not\n"
-                           "  HELD BY    +2: and by two more\n";
+                           "  HELD BY    +2: and by two more; owner died: the last one was killed with it, and\n"
+                           "             nobody has made good what that left\n";
 
 static const char *const order_names[ORDERS][2] = {
     [WAIT] = {"longest wait first", "shortest wait first"},
@@ -128,7 +129,11 @@ static void draw_page(const char *text) {
     if (screen.page_first + room > count) screen.page_first = count > room ? count - room : 0;
     for (size_t i = 0; *text && i < screen.page_first + room; i++) {
         int length = (int)strcspn(text, "\n");
-        if (i >= screen.page_first) mvaddnstr((int)(i - screen.page_first), 0, text, length);
+        if (i >= screen.page_first) {
+            move((int)(i - screen.page_first), 0);
+            clrtoeol(); /* what did not fit into the line before */
+            addnstr(text, length);
+        }
         text += length + (text[length] == '\n');
     }
 }
@@ -159,6 +164,8 @@ static void draw_bottom(void) {
         [DETAILS] = "q back  f freeze  arrows scroll",
         [HELP] = "q back  arrows scroll",
     };
+    move(LINES - 1, 0);
+    clrtoeol();
     if (screen.types_filter) { /* and the cursor stays there */
         mvprintw(LINES - 1, 0, "Rows with: %s", screen.filter);
         return;

@@ -21,7 +21,8 @@ struct row {
     uint32_t place, line_length; /* 1 is the first; 0: nobody waits */
     uint32_t pid;                /* 0: nobody, or somebody who has gone */
     int64_t wait_ns;             /* of a line that is held: for how long that has been so, if it is known */
-    bool asynchronous, called, dead, holder_dead;
+    bool asynchronous, called, dead;
+    bool holder_dead; /* or the last one was, and nobody has made good what that left */
     char place_name[32];
     char task[160]; /* who waits, or why it cannot be read */
     char held_by[160];

@@ -425,6 +425,12 @@ static int trouble_with_name(void) {
     }
 }
 
+/* Who cannot open what is their own has taken the permission away: errno tells. */
+static int trouble_opening(const struct prim_file_look *file) {
+    bool denied = errno == EACCES || errno == EPERM;
+    return denied && !file->owned ? VIGIL_EOWNER : trouble();
+}
+
 /* The segment keeps the descriptor, but does not close it. */
 static int map(struct segment **made, int fd, const struct prim_file_look *file, const struct segment_header *header) {
     struct segment *segment = malloc(sizeof *segment);
@@ -542,7 +548,7 @@ static int open_behind(struct segment **found, int given, bool by_name) {
     int status = examine(given, by_name, &file);
     if (status != VIGIL_OK) return status;
     int fd = prim_file_reopen(given);
-    if (fd < 0) return errno == EACCES || errno == EPERM ? VIGIL_EOWNER : trouble();
+    if (fd < 0) return trouble_opening(&file);
     status = attach(found, fd, by_name);
     if (status != VIGIL_OK || (*found)->fd != fd) prim_file_close(fd);
     return status;
@@ -750,7 +756,7 @@ int segment_glimpse_behind(struct segment **seen, int given, bool by_name) {
     int status = examine(given, by_name, &file);
     if (status != VIGIL_OK) return status;
     int fd = prim_file_reopen(given);
-    if (fd < 0) return errno == EACCES || errno == EPERM ? VIGIL_EOWNER : trouble();
+    if (fd < 0) return trouble_opening(&file);
     status = examine(fd, by_name, &file);
     if (status == VIGIL_OK) status = adopt(seen, fd, &file);
     if (status != VIGIL_OK) prim_file_close(fd);

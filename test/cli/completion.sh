@@ -16,10 +16,18 @@ vigil not|notify !lock
 vigil help do|doctor !demo
 vigil load $name|$name-one $name-two
 vigil wait --timeout 5s $name|$name-one $name-two
+vigil wait --timeout=5s $name|$name-one $name-two
 vigil wait $name-one $name|!$name-one
 vigil rm $name-one $name-t|$name-two !$name-one
+vigil doctor $name-one $name-t|$name-two !$name-one
+vigil top $name-one $name-t|$name-two !$name-one
+vigil demo $name-o|!$name-one
+vigil bench $name-o|!$name-one
 vigil wait x --t|--timeout --type !--json
 vigil wait x --type |i32 i64
+vigil wait x --type=|i32 i64
+vigil wait x --type=i6|i64 !i32
+vigil load --type=i64 $name-o|$name-one !$name-two
 vigil lock x --on-owner-died |continue fail
 vigil lock $name-o|$name-one !$name-two
 vigil lock x --fa|--fair !--try
@@ -42,10 +50,11 @@ check() {
     done <<<"$cases"
 }
 
+# As bash splits the line into words: also before and after each "=".
 in_bash() {
     bash --norc -c '
         . "$1/vigil.bash"
-        read -r -a COMP_WORDS <<<"$2"
+        read -r -a COMP_WORDS <<<"${2//=/ = }"
         [[ $2 == *" " ]] && COMP_WORDS+=("")
         COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
         _vigil
@@ -53,8 +62,10 @@ in_bash() {
 }
 check bash in_bash
 
+# It proposes --type=i32 as a whole.
 in_fish() {
-    HOME=$scratch fish --no-config -c 'source $argv[1]/vigil.fish; complete -C $argv[2]' "$completions" "$1" | cut -f 1
+    HOME=$scratch fish --no-config -c 'source $argv[1]/vigil.fish; complete -C $argv[2]' "$completions" "$1" |
+        cut -f 1 | sed -E 's/^--[a-z-]+=//'
 }
 if command -v fish >/dev/null; then check fish in_fish; fi
 

@@ -25,7 +25,7 @@ type_keys() {
 }
 
 line=beginning
-type_keys "PS1= fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=1000; echo rea\"\"dy"$'\n'
+type_keys "PS1= fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=100000; echo rea\"\"dy"$'\n'
 appears ready || exit 1
 failures=0
 while IFS='|' read -r line wanted; do

@@ -29,6 +29,12 @@ contains "$out" '"verdict":"right"' '"next_after_ns":' '"name":"loop 2","process
 
 expect 64 "$vigil" demo --quack
 contains "$err" "vigil demo: " "--quick"
+for call in "--json --quack" "--quack --json" "now --json"; do
+    read -r -a words <<<"$call"
+    expect 64 "$vigil" demo "${words[@]}"
+    contains "$out" '{"status":"usage","error":"'
+    [ -z "$err" ] || fail "there is something on stderr: demo $call: $err"
+done
 expect 64 "$vigil" demo --svg
 expect 64 "$vigil" demo now
 expect 3 "$vigil" demo --svg no/such/folder/demo.svg

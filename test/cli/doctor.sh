@@ -4,6 +4,7 @@
 # vigil doctor: healthy segments, dead members, deadlocks through several segments, repair, and damage of every kind.
 . "$(dirname "$0")/common.sh"
 # shellcheck disable=SC2154 # out, err, name, scratch, vigil: of common.sh
+waiter=${WAITER:?the path of the program that waits}
 a=$name-a b=$name-b c=$name-c
 file() { echo "/dev/shm/vigil-$(id -u)-$1"; }
 waiting() { [ "$("$vigil" show "$1" --json | grep -o '"called":false' | wc -l)" = "$2" ]; }
@@ -13,7 +14,8 @@ chain() {
     [ "$(grep -o '"chain":' <<<"$out" | wc -l)" = 1 ] || fail "not one deadlock: $out"
     [ "$(grep -o '"for_pid":' <<<"$out" | wc -l)" = "$1" ] || fail "not $1 in the circle: $out"
 }
-is_json() { ! command -v python3 >/dev/null || python3 -m json.tool <"$1" >/dev/null; }
+# are_json FILE: each of its lines is.
+are_json() { ! command -v python3 >/dev/null || python3 -c 'import json, sys; [*map(json.loads, sys.stdin)]' <"$1"; }
 
 # --- nothing to examine, and nonsense.
 expect 64 "$vigil" doctor
@@ -35,7 +37,7 @@ contains "$out" "$a: sound; 0 members"
 holder=$!
 until_true held "$a"
 "$vigil" lock "$a" -- sleep 600 &
-waiter=$!
+waits=$!
 until_true waiting "$a" 1
 expect 0 "$vigil" doctor "$a"
 contains "$out" "2 members, 1 waiting"
@@ -43,8 +45,11 @@ expect 0 "$vigil" doctor "$a" --json
 contains "$out" '"healthy":true' '"findings":[]' '"deadlocks":[]'
 expect 3 "$vigil" doctor "$a" "$b" # one of them is not there, but the other is examined
 contains "$out" "$a: sound" "$b: cannot be examined"
-kill $waiter
-wait $waiter
+expect 3 "$vigil" doctor "$a" "$b" --json
+contains "$out" '{"status":"cannot","healthy":false' "\"name\":\"$a\",\"status\":\"ok\"" \
+    "\"name\":\"$b\",\"status\":\"not-found\""
+kill $waits
+wait $waits
 
 # --- a member is killed while nobody looks.
 kill -KILL $holder
@@ -83,15 +88,13 @@ resolve() { # end the one that the doctor says, and everybody goes on
 deadlock "$a" "$b"
 expect 1 "$vigil" doctor "$a" "$b"
 contains "$out" "$a: sound" "deadlock: pid" "waits for the lock $a" "waits for the lock $b" \
-    "waits for the command it runs" "unless another thread" "kill "
+    "waits for the command it runs" "unless another thread" "left it in the background" "kill "
 for pid in $(pids_of "$a") $(pids_of "$b"); do contains "$out" "pid $pid (vigil lock $name-"; done
-expect 1 "$vigil" doctor "$b" # it leads through a as well, which nobody asked for
-contains "$out" "deadlock" "lock $a"
+expect 1 "$vigil" doctor "$b" --fix # it leads through a as well, which nobody asked for
+contains "$out" "deadlock" "lock $a" "cannot be repaired"
 [[ $out != *"$a: sound"* ]] || fail "a was not asked for: $out"
-expect 1 "$vigil" doctor "$a" --fix # that cannot be repaired
-contains "$out" "deadlock" "cannot be repaired"
 expect 1 "$vigil" doctor "$a" --json
-contains "$out" '"healthy":false' '"deadlocks":[{"chain":[{'
+contains "$out" '"healthy":false' '"deadlocks":[{"chain":[{' '"kind":"read-write lock","thread":null'
 chain 4
 resolve
 expect 0 "$vigil" doctor "$a" "$b"
@@ -101,6 +104,44 @@ chain 6
 for one in "$a" "$b" "$c"; do contains "$out" "\"for\":\"the lock $one\""; done
 resolve
 expect 0 "$vigil" doctor "$a" "$b" "$c"
+
+# --- a program holds a mutex, and runs a vigil lock; whose holder's command waits for that mutex.
+m=$name-m w=$name-w
+held_mutex() { [ "$("$vigil" load "$1:16")" != 0 ]; }
+left() { [ -z "$(pids_of "$1")" ]; }
+"$vigil" create "$m"
+"$vigil" lock "$a" -- sh -c "until [ -e '$scratch/goes' ]; do sleep 0.01; done; exec '$waiter' '$m' lock 64" &
+one=$!
+until_true held "$a"
+sh -c "'$vigil' lock '$a' -- true & exec '$waiter' '$m' lock 64" &
+other=$!
+until_true held_mutex "$m"
+until_true waiting "$a" 1
+touch "$scratch/goes"
+until_true waiting "$m" 1
+expect 1 "$vigil" doctor "$a" --json
+chain 4
+contains "$out" "\"pid\":$other,\"command\":\"$waiter $m lock 64\"" "\"for\":\"the mutex at byte 64 of $m\""
+{ kill $one && kill -KILL $other && wait; } 2>/dev/null
+until_true left "$a"
+# A worker that waits for its parent's lock is no more than that.
+"$vigil" create "$w"
+sh -c "(until [ \"\$('$vigil' load '$w:16')\" != 0 ]; do sleep 0.01; done; exec '$waiter' '$w' lock 64) &
+    exec '$waiter' '$w' lock 64" &
+until_true waiting "$w" 1
+expect 0 "$vigil" doctor "$w"
+{ kill -KILL $(pids_of "$w") && wait; } 2>/dev/null
+
+# --- those with --fair queue at the turnstile.
+"$vigil" lock "$name-fair" --fair -- sh -c "touch '$scratch/has-fair'
+    until [ -e '$scratch/has-$b' ]; do sleep 0.01; done; exec '$vigil' lock '$b' -- true" &
+until_true test -e "$scratch/has-fair"
+"$vigil" lock "$b" -- sh -c "touch '$scratch/has-$b'; exec '$vigil' lock '$name-fair' --fair -- true" &
+until_true waiting "$name-fair" 1
+until_true waiting "$b" 1
+expect 1 "$vigil" doctor "$b" --json
+contains "$out" "\"for\":\"the turnstile of $name-fair\""
+resolve
 
 # --- permits: as long as one of those who have them is not in the circle, there is none.
 slot() { # slot NAME COMMAND: with a slot, run it when $scratch/NAME-goes is there
@@ -122,13 +163,13 @@ expect 0 "$vigil" doctor "$name-sem" "$a"
 # --- damage, while somebody waits: it is found or refused, and never a crash; --fix repairs it, or says why not.
 is_verdict() { [ "$1" = 0 ] || [ "$1" = 1 ] || [ "$1" = 3 ]; }
 damage() { # damage OFFSET COUNT: what members hold and wait for there may be lost
-    local waiter
+    local waits
     rm -f "$(file "$c")"
     "$vigil" lock "$c" -- sleep 600 &
     holder=$!
     until_true held "$c"
     "$vigil" lock "$c" -- true 2>/dev/null &
-    waiter=$!
+    waits=$!
     until_true waiting "$c" 1
     head -c "$2" /dev/urandom | dd of="$(file "$c")" bs=1 seek="$1" conv=notrunc status=none
     timeout 20 "$vigil" doctor "$c" >"$scratch/doctor" 2>&1
@@ -138,14 +179,15 @@ damage() { # damage OFFSET COUNT: what members hold and wait for there may be lo
     timeout 20 "$vigil" doctor "$c" --fix --json >"$scratch/doctor" 2>"$scratch/doctor-err"
     status=$?
     is_verdict $status || fail "exit status $status, --fix at $1: $(cat "$scratch/doctor-err")"
-    is_json "$scratch/doctor" || fail "no JSON, damaged at $1: $(cat "$scratch/doctor")"
-    kill -KILL $holder $waiter 2>/dev/null # some have noticed, and are gone
-    wait $holder $waiter 2>/dev/null
+    cat "$scratch/doctor" >>"$scratch/answers"
+    kill -KILL $holder $waits 2>/dev/null # some have noticed, and are gone
+    wait $holder $waits 2>/dev/null
 }
 size=$(stat -c %s "$(file "$a")")
 damage 0 16  # what it is
 damage 24 64 # the header
-for ((at = 4096; at < size; at += size / 12)); do damage $at 2000; done
+for ((at = 4096; at < size; at += size / 6)); do damage $at 2000; done
+are_json "$scratch/answers" || fail "no JSON: $(cat "$scratch/answers")"
 grep -q 1 "$scratch/statuses" || fail "no damage was found: $(tr '\n' ' ' <"$scratch/statuses")"
 grep -q 3 "$scratch/statuses" || fail "no damage was refused: $(tr '\n' ' ' <"$scratch/statuses")"
 

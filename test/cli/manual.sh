@@ -70,6 +70,13 @@ for subcommand in $subcommands; do
         plain | grep -qxF -- "$usage" || fail "vigil.1 has no such line as: $usage"
     done < <("$vigil" "$subcommand" --help | sed -n -e 's/^usage: //p' -e 's/^       vigil /vigil /p')
 done
+# What the options' tables have for a letter is told, so that the above compares it.
+help=$(for subcommand in $subcommands; do "$vigil" "$subcommand" --help; done)
+letters=$(grep -ohE "\{\"[a-z-]+\", '[a-z]'" "$source"/cli/*.c "$source"/cli/*/*.c | grep -v help | tr -dc 'a-z\n -')
+[ -n "$letters" ] || fail "no options with letters are found"
+while read -r option letter; do
+    grep -q "^  -$letter, --$option " <<<"$help" || fail "no --help tells of -$letter for --$option"
+done <<<"$letters"
 for subcommand in $(plain | awk '$1 == ".SS" { print $2 }'); do
     grep -qx "$subcommand" <<<"$subcommands" || fail "vigil.1 has $subcommand, vigil has not"
 done

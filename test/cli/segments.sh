@@ -56,6 +56,13 @@ expect 0 "$vigil" ls "$name-b" --names
 kill $waiter
 wait $waiter 2>/dev/null
 
+# Of what is not there, one who wants no words is not told to make some.
+for call in "show $name-b" "doctor $name-b" "trace $name-b --svg $scratch/b.svg" "rm $name-b"; do
+    read -r -a words <<<"$call"
+    expect 3 "$vigil" "${words[@]}"
+    [ "$err" = "vigil ${words[0]}: there is no segment $name-b: vigil ls shows those there are" ] || fail "$call: $err"
+done
+
 # Several at once: what can be removed is.
 expect 0 "$vigil" create "$name-c"
 expect 3 "$vigil" rm "$name-a" "$name-b" a/b "$name-c"
@@ -149,7 +156,15 @@ if [ "$(id -u)" = 0 ]; then
         expect 3 "${as_other[@]}" "$vigil" load "$name-whole"
         contains "$err" "there is no segment"
         expect 0 "${as_other[@]}" "$vigil" create "$name-whole"
-        expect 0 "${as_other[@]}" "$vigil" rm "$name-whole"
+        for mode in 000 0400; do # what is closed to oneself is still one's own; to root nothing is closed
+            chmod $mode "/dev/shm/vigil-65534-$name-whole"
+            for call in "load $name-whole" "lock $name-whole true" "show $name-whole" "rm $name-whole"; do
+                read -r -a words <<<"$call"
+                err=$("${as_other[@]}" "$vigil" "${words[@]}" 2>&1)
+                [ "$err" = "vigil ${words[0]}: $name-whole: Permission denied" ] || fail "with mode $mode: $err"
+            done
+        done
+        expect 0 "${as_other[@]}" "$vigil" rm -f "$name-whole"
     fi
     [ "$(row "$name-whole")" = "$name-whole words 4096 0 0" ] || fail "ours has suffered: $(row "$name-whole")"
 fi

@@ -49,11 +49,14 @@ contains "$out" "$name: words, 4096 bytes" "4 of 64 members" "byte 64: mutex" "c
     fail "the line of a mutex is not in order: $out"
 contains "$(grep "^ *$first 1 " <<<"$out")" "thread $first"
 contains "$(grep "^ *$second 2 " <<<"$out")" "event loop"
+grep -q "^ *$holder holds *? " <<<"$out" || fail "since when a mutex is held is not known, and that is not said: $out"
 [[ $out != *$'\033'* ]] || fail "colours, and no terminal"
 contains "$(line 64)" '"kind":"mutex"' "\"holders\":[{\"number\":" "\"pid\":$holder,\"shared\":false" \
     "\"pid\":$first,\"thread_id\":$first,\"kind\":\"mutex\",\"asynchronous\":false,\"called\":false" \
     "\"pid\":$second,\"thread_id\":null,\"kind\":\"mutex\",\"asynchronous\":true"
-"$vigil" show "$name" --json | grep -q "\"for_ns\":[1-9]" || fail "no times"
+expect 0 "$vigil" show "$name" --json
+contains "$out" "{\"status\":\"ok\",\"name\":\"$name\"" '"for_ns":null'
+grep -q "\"for_ns\":[1-9]" <<<"$out" || fail "no times"
 
 # Conditions and words; a read-write lock, with the reader behind the writer.
 start cond 128
@@ -103,6 +106,27 @@ contains "$out" "$name-lock: vigil lock" "lock: read-write lock at byte 4" "turn
 contains "$(grep " holds .*writes" <<<"$out")" "sleep 1000"
 contains "$(grep "event loop *to write" <<<"$out")" "sleep 2000"
 contains "$(sed -n '/^turnstile/,/^$/p' <<<"$out")" "sleep 3000"
+
+# What it runs is what follows its own options, and not what follows another "--".
+"$vigil" lock "$name-plain" --timeout 9s sh -c 'exec sleep 4000' -- decoy.sh &
+until_true line 4 "$name-plain"
+expect 0 "$vigil" show "$name-plain"
+contains "$(grep " holds .*writes" <<<"$out")" "writes    sh -c exec sleep 4000 -- decoy.sh"
+"$vigil" lock "$name-plain" --wait-status -- true 2>"$scratch/place" &
+until_true grep -q "1st in line" "$scratch/place"
+contains "$(cat "$scratch/place")" "held by sh -c exec sleep 4000 -- decoy.sh (pid "
+
+# The last holder has died, and nobody has made good what that left: a reader cannot say so.
+"$vigil" lock "$name-died" -- sleep 1000 &
+dead=$!
+until_true line 4 "$name-died"
+{ kill -KILL $dead && wait $dead; } 2>/dev/null
+"$vigil" lock "$name-died" --shared -- sleep 1000 2>/dev/null &
+until_true eval "line 4 '$name-died' | grep -q '\"shared\":true'"
+expect 0 "$vigil" show "$name-died"
+contains "$out" "lock: read-write lock at byte 4, its owner died"
+contains "$(line 4 "$name-died")" '"owner_died":true'
+
 for _ in 1 2 3; do
     "$vigil" sem "$name-sem" --slots 2 -- sleep 1000 &
 done

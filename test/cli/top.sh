@@ -57,6 +57,31 @@ expect 64 "$vigil" top --intervall 1s
 expect 0 "$vigil" top --once "$name*"
 contains "$out" "0 segments" "WAIT" "HELD BY"
 
+# A lock with a line of those who want it in turn: he who holds it is one, though he holds the turnstile as well.
+"$vigil" lock "$name-f" --fair sh -c "exec sleep 1000" -- decoy &
+until_true eval "'$vigil' show '$name-f' | grep -q holds"
+expect 0 "$vigil" top --once "$name*"
+contains "$out" "1 segment, 1 member, 1 holder, 0 waiters" "nobody waits; held for"
+for count in 1 2; do
+    "$vigil" lock "$name-f" --fair -- sleep 1000 &
+    until_true stands_in_line async -f 0 $count
+done
+expect 0 "$vigil" top --once "$name*"
+contains "$out" "1 segment, 3 members, 1 holder, 2 waiters" "$name-f fair" "2/2" "sh -c"
+[[ $out != *"nobody waits"* ]] || fail "somebody waits: $out"
+[ "$(wc -L <<<"$out")" -le 80 ] || fail "wider than 80 columns: $out"
+
+# Its last holder was killed, and nobody has said that all is well again.
+"$vigil" lock "$name-died" -- sleep 1000 &
+until_true eval "'$vigil' show '$name-died' | grep -q holds"
+end $!
+"$vigil" lock "$name-died" --shared -- sleep 1000 2>/dev/null &
+until_true eval "'$vigil' show '$name-died' | grep -q reads"
+expect 0 "$vigil" top --once "$name-died"
+contains "$out" "owner died, "
+for pid in $(jobs -p); do end "$pid"; done
+rm -f "/dev/shm/vigil-$(id -u)-$name"-*
+
 "$waiter" "${name}b" lock 64 &
 holder=$!
 until_true "$vigil" show "${name}b"
@@ -74,7 +99,8 @@ contains "$(grep " $second loop" <<<"$out")" "${name}b @64" "2/3" "cli_waiter" "
 [ "$(wc -L <<<"$out")" -le 80 ] || fail "wider than 80 columns: $out"
 [[ $out != *$'\033'* ]] || fail "colours, and no terminal"
 expect 0 "$vigil" top --json "$name*"
-contains "$out" "\"name\":\"${name}a\"" "\"pid\":$fourth" "\"name\":\"${name}z\",\"status\":\"foreign\""
+contains "$out" "\"name\":\"${name}a\"" "\"pid\":$fourth" "\"status\":\"foreign\",\"name\":\"${name}z\""
+contains "${out:0:60}" '{"status":"ok","segments":[{"status":"ok","name":'
 
 # Rows, longest wait first.
 run "'$vigil' top --interval 50ms '$name*'"

@@ -47,7 +47,11 @@ tracer=$!
 until_true is_recording "$scratch/trace-err"
 hold fourth
 until_true in_line 3
-expect 124 "$vigil" lock "$name" --fair --timeout 50ms -- true
+"$vigil" lock "$name" --fair -- true &
+fifth=$!
+until_true in_line 4
+kill $fifth
+wait $fifth 2>/dev/null
 touch "$scratch/first-ends"
 until_true test -e "$scratch/second"
 kill -KILL "$pid_second" # with the lock held
@@ -151,6 +155,26 @@ if command -v xmllint >/dev/null; then
 fi
 kill $odd
 wait $odd 2>/dev/null
+
+# --- what vigil lock runs, and not what follows another "--".
+"$vigil" lock "$name" sh -c "exec sleep 600" -- decoy &
+odd=$!
+until_true holds_it
+expect 0 "$vigil" trace "$name" --svg - --for 0s
+contains "$out" "</tspan> sh -c exec sleep 600"
+kill $odd
+wait $odd 2>/dev/null
+
+# --- on a terminal it shows how far it is; not on one that cannot draw over what it shows.
+if type script >/dev/null; then
+    for term in xterm dumb; do
+        script -qec "TERM=$term '$vigil' trace '$name' -o '$trace' --for 300ms" /dev/null \
+            </dev/null >"$scratch/$term" || fail "on a terminal, $term: $(cat "$scratch/$term")"
+    done
+    contains "$(cat "$scratch/xterm")" $'\033[K'"$name: 0 events"
+    contains "$(cat "$scratch/dumb")" "recording $name"
+    [[ $(cat "$scratch/dumb") != *$'\033'* ]] || fail "a dumb terminal: $(cat -v "$scratch/dumb")"
+fi
 
 # --- a signal of another kind.
 "$vigil" trace "$name" -o "$trace" 2>"$scratch/again-err" >"$scratch/again" &

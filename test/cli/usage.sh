@@ -73,7 +73,9 @@ for subcommand in $subcommands; do
     done
 done
 expect 64 "$vigil" wait "$name" 0 --timout 5s
-contains "$err" "did you mean --timeout?"
+contains "$err" "did you mean --timeout?); see vigil wait --help"
+expect 64 "$vigil" wait "$name" 5000000000
+contains "$err" "is the word of --type i64? See vigil wait --help"
 expect 64 "$vigil" wait "$name" 0 --timeout
 contains "$err" "--timeout needs a value"
 expect 64 "$vigil" wait "$name" 0 --timeout=

@@ -47,7 +47,7 @@ finds_demo "$system/usr/bin/vigil" || fail "vigil demo is not found in libexec"
 for page in man1/vigil.1 man7/vigil.7 man3/vigil_mutex_lock.3; do
     [ -e "$system/usr/share/man/$page.gz" ] || fail "no manual page $page.gz"
 done
-for file in bash-completion/completions/vigil zsh/site-functions/_vigil fish/vendor_completions.d/vigil.fish; do
+for file in bash-completion/completions/vigil zsh/vendor-completions/_vigil fish/vendor_completions.d/vigil.fish; do
     [ -s "$system/usr/share/$file" ] || fail "no $file"
 done
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What has been installed can be taken away again: every file, and the folders that are Vigil's, but nothing else.
+# What has been installed can be taken away again: every file, and the folders that are Vigil's, but nothing else;
+# also from a folder with a space in its name, and after others have installed from the same build.
 . "$(dirname "$0")/common.sh"
 mkdir -p "$scratch$(dirname "$stage")"
 cp -a "$stage" "$scratch$(dirname "$stage")"
@@ -13,3 +14,32 @@ left=$(cd "$copy" && find . -type f -o -type l | sort)
 ./lib/of somebody else" ] || fail "these are left: $left"
 [ -z "$(find "$copy" -type d -name vigil)" ] || fail "these are left: $(find "$copy" -type d -name vigil)"
 [ -e "$libdir/libvigil.so" ] || fail "it has removed more than it should have"
+
+# make install and make uninstall: with a cmake that builds nothing and installs one file, for which nothing is needed.
+mkdir -p "$scratch/tree/build/release" "$scratch/tree/tools" "$scratch/bin"
+cp "$here/../../Makefile" "$scratch/tree"
+cp "$here/../../tools/uninstall.sh" "$scratch/tree/tools"
+ln -s /bin/true "$scratch/tree/tools/need.sh"
+cat >"$scratch/bin/cmake" <<'END'
+#!/bin/sh
+[ "$1 $3" = "--install --prefix" ] || exit 0
+file=$4/include/vigil/vigil.h
+mkdir -p "$DESTDIR${file%/*}"
+touch "$DESTDIR$file"
+echo "$file" >"$2/install_manifest.txt"
+END
+chmod +x "$scratch/bin/cmake"
+unset MAKEFLAGS MAKELEVEL
+in_tree() {
+    PATH=$scratch/bin:$PATH make -s -C "$scratch/tree" "$1" DESTDIR="$scratch/some where" PREFIX="/a folder" ||
+        fail "make $1"
+}
+prefix="$scratch/some where/a folder"
+(umask 077 && in_tree install)
+[ "$(stat -c %a "$prefix/include/vigil/vigil.h")" = 644 ] || fail "not everybody can read what is installed"
+[ "$(stat -c %a "$prefix/include/vigil")" = 755 ] || fail "not everybody can open the folder of what is installed"
+touch "$prefix/of_somebody_else.h"
+echo "/a folder/of_somebody_else.h" >"$scratch/tree/build/release/install_manifest.txt" # as the tests leave it
+in_tree uninstall
+[ ! -e "$prefix/include/vigil" ] || fail "make uninstall has left something: $(find "$prefix")"
+[ -e "$prefix/of_somebody_else.h" ] || fail "make uninstall has removed what the tests have installed"

@@ -19,6 +19,9 @@ void show_place(const vigil_look *look, const vigil_seen_line *line, char place[
 void cli_command_line(const vigil_seen_member *member, char *text, size_t bytes) {
     snprintf(text, bytes, "%s", member->program);
 }
+void cli_task(const vigil_seen_member *member, char *text, size_t bytes) {
+    cli_command_line(member, text, bytes);
+}
 
 static struct story story;
 

@@ -19,6 +19,7 @@
 
 #include "memory/segment.h"
 #include "vigil/atomics.h"
+#include "vigil/observe.h"
 #include "vigil/segment.h"
 
 static char name[64], path[128]; /* of this test's segment; removed at its end */
@@ -1064,6 +1065,29 @@ static void other_users(void **state) {
     assert_int_equal(vigil_segment_open_or_create(&buffer, name, NULL), VIGIL_EOWNER);
 }
 
+/* Our own, but closed to us: no other user's. Root is nobody for this, as nothing is closed to root. */
+static void ones_own_permission(void) {
+    static const mode_t modes[] = {0, 0200, 0400};
+    vigil_buffer *buffer = NULL;
+    vigil_observer *observer = NULL;
+    bool denied = true;
+    if (geteuid() == 0) CHECK(setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
+    snprintf(path, sizeof path, "/dev/shm/vigil-%u-%s", (unsigned)geteuid(), name);
+    CHECK(vigil_segment_create(&buffer, name, NULL) == VIGIL_OK && vigil_buffer_destroy(buffer) == 0);
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        denied &= chmod(path, modes[i]) == 0 && try_open() == VIGIL_ESYSTEM && errno == EACCES;
+        errno = 0;
+        denied &= vigil_observer_open(&observer, name) == VIGIL_ESYSTEM && errno == EACCES;
+    }
+    CHECK(unlink(path) == 0);
+    CHECK(denied);
+}
+
+static void denied_is_not_another_users(void **state) {
+    (void)state;
+    run_in_child(ones_own_permission);
+}
+
 /* A system that knows no files without a name. */
 
 #define UNKNOWN_HERE 77
@@ -1150,6 +1174,7 @@ int main(void) {
         TEST(exec_ends_membership),
         TEST(a_descriptor_passed_on),
         TEST(other_users),
+        TEST(denied_is_not_another_users),
         TEST(without_unnamed_files),
     };
     return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
