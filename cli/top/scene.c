@@ -79,7 +79,7 @@ static void name_holders(const vigil_look *look, const vigil_seen_line *line, ch
     show_task(look, line->holders[0].number, task, sizeof task);
     if (line->holder_count > 1) snprintf(more, sizeof more, "+%u ", line->holder_count - 1);
     if (member) snprintf(pid, sizeof pid, "%u ", member->pid);
-    snprintf(text, bytes, "%s%s%s%s", line->owner_died ? "owner died, " : "", more, pid, task);
+    snprintf(text, bytes, "%s%s%s%.100s", line->owner_died ? "owner died, " : "", more, pid, task);
 }
 
 /* Who holds it holds the lock as well, or waits for that. */

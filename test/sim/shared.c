@@ -7,6 +7,7 @@
  * ever, and the simulator says so.
  */
 #include "lot/shared.h"
+#include "lot/word_lock.h"
 #include "memory/events.h"
 #include "scenario.h"
 #include "vigil/barrier.h"
@@ -311,6 +312,43 @@ static void order_kept(void) {
     go_joined(SURVIVOR, "first", in_order);
     go_joined(VICTIM, "victim", victim_looks);
     go_joined(OTHER, "notifier", one_by_one);
+}
+
+/* The same for certain: it has the bucket, and is killed then. */
+static bool victim_is_inside;
+
+FIBER(victim_inside) {
+    (void)argument;
+    struct lot *lot = lot_in(join_segment()->segment);
+    sim_until(two_in_line, NULL);
+    struct bucket *bucket = lot->buckets; /* of the two that there are, the one with the line */
+    while (!prim_load_acquire(&bucket->word)) bucket = bucket == lot->buckets ? bucket + 1 : lot->buckets;
+    while (!word_trylock(&bucket->word, lot->number)) prim_pause();
+    victim_is_inside = true;
+    for (;;) prim_park_shared(&shared[0], 0, PRIM_NEVER);
+}
+
+static bool is_inside(void *unused) {
+    (void)unused;
+    return victim_is_inside;
+}
+
+FIBER(kills_who_is_inside) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(is_inside, NULL);
+    sim_kill(VICTIM);
+    sim_check(notify(WORD, 1) == 1, "nobody was told");
+    sim_check(notify(WORD, 1) == 1, "nobody was told");
+    leave_segment(buffer);
+}
+
+static void killed_inside(void) {
+    begin_line(4, false);
+    victim_is_inside = false;
+    go_joined(SURVIVOR, "first", in_order);
+    go_joined(VICTIM, "victim", victim_inside);
+    go_joined(OTHER, "killer", kills_who_is_inside);
 }
 
 /* ---- Who notifies is killed ---- */
@@ -1039,6 +1077,7 @@ const struct sim_scenario shared_scenarios[] = {
     {"loop_killed", "an event loop is killed that was notified", loop_killed, balance_shared},
     {"passed_on_once", "of two behind the victim one is told", passed_on_once, balance_shared},
     {"order_kept", "killed while it looks at a line", order_kept, balance_shared},
+    {"killed_inside", "killed while it has a bucket's lock, and two are in line", killed_inside, balance_shared},
     {"notifier_killed", "killed while it notifies a thread", notifier_killed, balance_shared},
     {"notifier_killed_loop", "killed while it notifies an event loop", notifier_killed_loop, balance_shared},
     {"waiter_stopped", "one that is stopped keeps its place, and what it is told", waiter_stopped, balance_shared},
