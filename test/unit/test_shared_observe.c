@@ -346,11 +346,23 @@ static void nothing_is_wrong_while_all_goes_well(void **state) {
     for (int i = 0; i < 3; i++) assert_hears(&mates[i], VIGIL_OK);
 }
 
+/* Stopped, and none of them inside of a line. While the lot is damaged nobody may use it: members trust each other. */
+static void stop_all(int count) {
+    struct lot *lot = lot_in(buffers[0]->segment);
+    for (bool inside = true; inside;) {
+        for (int i = 0; i < count; i++) mate_stop(&mates[i]);
+        inside = false;
+        for (uint32_t i = 0; i < 1u << lot->bucket_bits; i++) inside |= prim_load_relaxed(&lot->buckets[i].word) & 1;
+        for (int i = 0; i < count && inside; i++) mate_continue(&mates[i]);
+    }
+}
+
 static void the_dead_are_found(void **state) {
     (void)state;
     mates_start(1);
     mate_tell(&mates[0], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 1);
+    stop_all(1);
     mate_kill(&mates[0]);
     assert_int_equal(check(), 1); /* as a member; his place is a member's */
     assert_int_equal(found.counts[VIGIL_FINDING_DEAD], 1);
@@ -367,17 +379,6 @@ static struct slot *slot_at(uint32_t offset, uint32_t nth) {
         if (lot->share->claims[i] && lot->slots[i].key == key && !nth--) return &lot->slots[i];
     }
     return NULL;
-}
-
-/* While the lot is damaged nobody may use it: members trust each other. Stopped, but not with a bucket's lock. */
-static void stop_all(int count) {
-    struct lot *lot = lot_in(buffers[0]->segment);
-    for (bool inside = true; inside;) {
-        for (int i = 0; i < count; i++) mate_stop(&mates[i]);
-        inside = false;
-        for (uint32_t i = 0; i < 1u << lot->bucket_bits; i++) inside |= prim_load_relaxed(&lot->buckets[i].word) & 1;
-        for (int i = 0; i < count && inside; i++) mate_continue(&mates[i]);
-    }
 }
 
 /* Somebody writes over the links of a line: it is found, and mended, and those who wait there are served in order. */
