@@ -61,12 +61,17 @@ static int wait_in_line(struct lot *lot, uint32_t index, const struct word *word
     return lot_sleep(lot, index, deadline_ns) ? (int)slot->state : lot_give_up(lot, index, word->address);
 }
 
-int lot_wait(const struct word *word, int64_t timeout_ns, enum slot_kind kind, lot_joined *joined) {
+/* What needs no line; VIGIL_PENDING: it does. Apart from the rest, and inline, since it is to cost next to nothing. */
+static inline int answer_at_once(const struct word *word, int64_t timeout_ns) {
     int error = check_word(word);
     if (error) return error;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     if (word_differs(word)) return VIGIL_NOT_EQUAL;
-    if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
+    return timeout_ns <= 0 ? VIGIL_TIMED_OUT : VIGIL_PENDING;
+}
+
+__attribute__((noinline)) static int wait_now(const struct word *word, int64_t timeout_ns, enum slot_kind kind,
+                                              lot_joined *joined) {
     uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : prim_now_ns() + (uint64_t)timeout_ns;
     struct lot *lot = lot_for(word->address);
     if (!lot) return VIGIL_ENOMEM;
@@ -76,6 +81,15 @@ int lot_wait(const struct word *word, int64_t timeout_ns, enum slot_kind kind, l
     if (status == VIGIL_OK) tsan_acquire(word->address);
     slot_release(lot, slot);
     return status;
+}
+
+static inline int wait_if_equal(const struct word *word, int64_t timeout_ns, enum slot_kind kind, lot_joined *joined) {
+    int status = answer_at_once(word, timeout_ns);
+    return status == VIGIL_PENDING ? wait_now(word, timeout_ns, kind, joined) : status;
+}
+
+int lot_wait(const struct word *word, int64_t timeout_ns, enum slot_kind kind, lot_joined *joined) {
+    return wait_if_equal(word, timeout_ns, kind, joined);
 }
 
 bool lot_call_or_join(struct lot *lot, uint32_t index, const struct word *word, lot_caller *caller, void *context) {
@@ -97,11 +111,11 @@ bool lot_call_or_join(struct lot *lot, uint32_t index, const struct word *word, 
 }
 
 int vigil_wait32(const volatile void *address, uint32_t expected, int64_t timeout_ns) {
-    return lot_wait(&(struct word){address, expected, false}, timeout_ns, SLOT_PLAIN, NULL);
+    return wait_if_equal(&(struct word){address, expected, false}, timeout_ns, SLOT_PLAIN, NULL);
 }
 
 int vigil_wait64(const volatile void *address, uint64_t expected, int64_t timeout_ns) {
-    return lot_wait(&(struct word){address, expected, true}, timeout_ns, SLOT_PLAIN, NULL);
+    return wait_if_equal(&(struct word){address, expected, true}, timeout_ns, SLOT_PLAIN, NULL);
 }
 
 int64_t vigil_notify(const volatile void *address, int64_t count) {

@@ -83,10 +83,10 @@ static bool heard_of_all(const struct lot_share *share) {
 }
 
 /* Until there is mail, or somebody pokes; or until it is time to look again, if anybody of ours waits. */
-static void rest(struct lot *lot, bool idle, bool had_mail) {
+static void rest(struct lot *lot, bool idle, bool more_may_come) {
     struct lot_share *share = lot->share;
     uint64_t *mail = &share->self->mail, none = (uint64_t)lot->number << 32, resting = none | SHARED_RESTING;
-    if (had_mail && spin_for_mail(lot)) return; /* there may be more soon */
+    if (more_may_come && spin_for_mail(lot)) return;
     prim_store_seq_cst(&share->idle, idle);              /* R1 */
     if (!prim_cas_seq_cst(mail, &none, resting)) return; /* R2 */
     idle = idle && !prim_load_seq_cst(&share->claimed);  /* R3 */
@@ -157,11 +157,13 @@ static bool look(struct lot *lot) {
 static void watch(void *argument) {
     struct lot *lot = argument;
     struct lot_share *share = lot->share;
-    for (unsigned in_vain = 0; !prim_load_acquire(&share->stopping);) {
-        bool had_mail = lot_deliver(lot), looked = look(lot);
+    unsigned in_vain = 0, in_a_row = 0; /* looks while nobody waits; turns with mail */
+    while (!prim_load_acquire(&share->stopping)) {
+        in_a_row = lot_deliver(lot) ? in_a_row + 1 : 0;
+        bool looked = look(lot);
         if (prim_load_relaxed(&share->claimed)) in_vain = 0;
         else if (looked) in_vain++;
-        rest(lot, in_vain >= PRIM_LINGER, had_mail);
+        rest(lot, in_vain >= PRIM_LINGER, in_a_row > 1); /* one letter alone is no reason to expect another */
     }
     prim_store_relaxed(&share->self->watching, 0);
 }
