@@ -12,10 +12,11 @@
 #include "vigil/sem.h"
 
 /* In the segment. */
-#define WORD   0u
-#define MUTEX  64u
-#define RWLOCK 128u
-#define SEM    192u
+#define WORD       0u
+#define MUTEX      64u
+#define RWLOCK     128u
+#define SEM        192u
+#define OTHER_WORD 256u
 
 static vigil_observer *observer;
 static vigil_look seen;
@@ -436,10 +437,33 @@ static int64_t read_and_wait_often(const struct order *order) {
 /* However busy they are in there: nothing is mended that is well, and nobody comes to harm by it. */
 static void mending_what_is_well(void **state) {
     (void)state;
-    mates_start(2);
+    mates_start(3);
+    assert_int_equal(mate_does(&mates[2], wait_async, OTHER_WORD), VIGIL_PENDING);
     for (int i = 0; i < 2; i++) mate_order(&mates[i], &(struct order){.act = read_and_wait_often, .number = 30000});
     while (mate_silent(&mates[0]) || mate_silent(&mates[1])) assert_int_equal(vigil_segment_mend(buffers[0]), 0);
     for (int i = 0; i < 2; i++) assert_hears(&mates[i], VIGIL_OK);
+    assert_int_equal(vigil_notify(at(OTHER_WORD), 1), 1);
+    assert_hears(&mates[2], VIGIL_OK);
+}
+
+static void note_status(vigil_op *op, int status) {
+    *(int *)op->data = status;
+}
+
+/* The same for an event loop of the process that mends. */
+static void mending_while_one_waits(void **state) {
+    (void)state;
+    vigil_agent *agent;
+    int status = VIGIL_PENDING;
+    vigil_op op = {.data = &status};
+    assert_int_equal(vigil_agent_create(&agent, 0), VIGIL_OK);
+    assert_int_equal(vigil_wait32_async(agent, &op, at(WORD), 0, VIGIL_FOREVER, note_status), VIGIL_PENDING);
+    assert_int_equal(vigil_segment_mend(buffers[0]), 0);
+    assert_int_equal(check(), 0);
+    assert_int_equal(vigil_notify(at(WORD), 1), 1);
+    vigil_agent_run(agent);
+    assert_int_equal(status, VIGIL_OK);
+    assert_int_equal(vigil_agent_destroy(agent), VIGIL_OK);
 }
 
 /* One who waits where nobody can notify him any more is told. */
@@ -687,6 +711,7 @@ int main(void) {
         TEST(damaged_links),
         TEST(a_stopped_process_in_a_bucket),
         TEST(mending_what_is_well),
+        TEST(mending_while_one_waits),
         TEST(a_waiter_whose_key_is_lost),
         TEST(a_damaged_header),
         TEST(mending_around_the_stuck),
