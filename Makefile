@@ -18,6 +18,7 @@ all:
 
 demo:
 	@tools/need.sh build
+	@[ -x $(RELEASE)/bin/vigil-demo ] || echo "Building first: some ten seconds ..."
 	@$(call quietly,$(call build,release,--target vigil_command vigil_demo))
 	@$(RELEASE)/bin/vigil demo --svg build/demo.svg
 
@@ -27,6 +28,7 @@ test:
 
 bench:
 	@tools/need.sh bench
+	@[ -x build/bench/bin/vigil-bench ] || echo "Building first: half a minute ..."
 	@$(call quietly,$(call build,bench))
 	@build/bench/bin/vigil bench --json build/bench.json --svg build/bench.svg
 

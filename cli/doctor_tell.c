@@ -72,9 +72,8 @@ static void print_repair(const struct patient *patient) {
     if (!patient->repaired) return;
     if (patient->status < 0) printf("  It could not be repaired: %s\n", vigil_strerror(patient->status));
     else
-        printf("  %u finding%s, of which %u %s left; %lld thing%s put right\n", patient->found_first,
-               plural(patient->found_first), patient->finding_count, patient->finding_count == 1 ? "is" : "are",
-               (long long)patient->put_right, patient->put_right == 1 ? " was" : "s were");
+        printf("  %u finding%s before, %u now\n", patient->found_first, plural(patient->found_first),
+               patient->finding_count);
 }
 
 static void print_patient(const struct patient *patient, const struct page *page) {

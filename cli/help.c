@@ -15,7 +15,8 @@ static const char lock_help[] =
     "until the command ends, however it ends. Signals are passed on to the command;\n"
     "before it begins they end the waiting, and leave no trace in the line. On a\n"
     "terminal the place in the line is shown meanwhile. SIGKILL of vigil is the death\n"
-    "of the command as well, and the next one in line is told.\n"
+    "of the command as well, though not of what that has started, and the next one in\n"
+    "line is told.\n"
     "\n"
     "  --timeout T        wait for the lock that long at most: 250ms, 30s, 5m\n"
     "  --try              do not wait\n"
@@ -58,7 +59,7 @@ static const char sem_help[] =
     "Exit status: as of vigil lock.\n"
     "\n"
     "Example: four at a time, whoever starts them\n"
-    "  for f in *.wav; do vigil sem encode --slots 4 -- opusenc $f $f.opus & done\n";
+    "  for f in *.wav; do vigil sem encode --slots 4 -- opusenc \"$f\" \"$f.opus\" & done\n";
 
 static const char create_help[] =
     "usage: vigil create NAME [OPTION...]\n"

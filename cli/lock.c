@@ -102,13 +102,13 @@ static void await_last_command(struct shell_lock *lock) {
 static bool accept_death(struct shell_lock *lock, const struct options *options, const char *name) {
     if (strcmp(options->on_owner_died, "fail") == 0) {
         cli_fail(VIGIL_OK,
-                 "%s: its last holder died with it: make good what that has left half done, "
+                 "%s: its last holder was killed while it held it: make good what that has left half done, "
                  "then use --on-owner-died continue",
                  name);
         return false;
     }
     await_last_command(lock);
-    cli_warn("%s: its last holder died with it, and may have left something half done", name);
+    cli_warn("%s: its last holder was killed while it held it, and may have left something half done", name);
     if (!options->shared) vigil_rwlock_consistent(&lock->lock);
     return true;
 }

@@ -57,6 +57,7 @@ static const char *ordinal_ending(uint32_t number) {
     return endings[teens || number % 10 > 3 ? 0 : number % 10];
 }
 
+/* The command comes last: it is what a narrow terminal cuts off. */
 static void say_holder(const struct standing *at, char *text, size_t bytes) {
     char command[64], held[16] = "";
     if (at->holders > 1) {
@@ -64,8 +65,8 @@ static void say_holder(const struct standing *at, char *text, size_t bytes) {
     } else if (at->holder) {
         cli_task(at->holder, command, sizeof command);
         cli_print_duration(held, at->held_ns);
-        snprintf(text, bytes, "; held by %s (pid %u)%s%s", command, at->holder->pid, at->held_ns ? " for " : "",
-                 at->held_ns ? held : "");
+        snprintf(text, bytes, "; held%s%s by pid %u: %s", at->held_ns ? " for " : "", at->held_ns ? held : "",
+                 at->holder->pid, command);
     } else {
         text[0] = 0;
     }

@@ -100,6 +100,12 @@ static void print_members(const struct page *page) {
     if (page->look->member_count == 0) fprintf(page->out, "%8s  nobody has it open\n", "");
 }
 
+/* How one has a read-write lock, or wants it. Who runs commands under it neither reads nor writes. */
+static const char *share_name(const struct page *page, bool shared, bool has) {
+    if (strcmp(page->look->label, "vigil lock") == 0) return shared ? "shared" : "alone";
+    return shared ? has ? "reads" : "to read" : has ? "writes" : "to write";
+}
+
 /* One who holds or waits; `what` is to be had: "reads", "2 permits". */
 static void print_row(const struct page *page, const char *place, int64_t since_ns, uint32_t number, const char *way,
                       const char *what, const char *colour) {
@@ -120,7 +126,7 @@ static void print_permits(char text[24], uint32_t count) {
 
 static void print_holder(const struct page *page, const vigil_seen_line *line, const vigil_seen_holder *holder) {
     char what[24] = "";
-    if (line->kind == VIGIL_SEEN_RWLOCK) strcpy(what, holder->shared ? "reads" : "writes");
+    if (line->kind == VIGIL_SEEN_RWLOCK) strcpy(what, share_name(page, holder->shared, true));
     if (line->kind == VIGIL_SEEN_SEM) print_permits(what, holder->count);
     print_row(page, "holds", holder->since_ns, holder->number, "", what, GREEN);
 }
@@ -130,7 +136,7 @@ static void print_waiter(const struct page *page, const vigil_seen_line *line, u
     char text[12], way[24] = "event loop", what[24] = "";
     snprintf(text, sizeof text, "%u", place + 1);
     if (waiter->thread_id) snprintf(way, sizeof way, "thread %u", waiter->thread_id);
-    if (line->kind == VIGIL_SEEN_RWLOCK) strcpy(what, waiter->shared ? "to read" : "to write");
+    if (line->kind == VIGIL_SEEN_RWLOCK) strcpy(what, share_name(page, waiter->shared, false));
     if (waiter->permits) print_permits(what, waiter->permits);
     print_row(page, waiter->called ? "called" : text, waiter->since_ns, waiter->number, way, what,
               waiter->thread_id ? YELLOW : CYAN);

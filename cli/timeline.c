@@ -158,6 +158,11 @@ static int longest_first(const void *one, const void *other) {
     return a->word < b->word ? -1 : a->word > b->word;
 }
 
+/* Who has the turnstile of a lock has the lock as well, or waits for it: that is what is to be seen. */
+static bool is_hold(const struct picture *picture, const struct story_span *span) {
+    return span->type == SPAN_HOLD && strcmp(picture->story->words.at[span->word].name, "turnstile") != 0;
+}
+
 static bool choose_colours(struct picture *picture) {
     const struct story *story = picture->story;
     uint32_t count = story->words.count;
@@ -167,7 +172,7 @@ static bool choose_colours(struct picture *picture) {
     for (uint32_t i = 0; i < count; i++) picture->uses[i].word = i;
     for (uint32_t i = 0; i < story->spans.count; i++) {
         const struct story_span *span = &story->spans.at[i];
-        if (span->type == SPAN_HOLD) picture->uses[span->word].held_ns += span->to_ns - span->from_ns + 1;
+        if (is_hold(picture, span)) picture->uses[span->word].held_ns += span->to_ns - span->from_ns + 1;
     }
     qsort(picture->uses, count, sizeof *picture->uses, longest_first);
     for (uint32_t i = 0; i < count; i++) picture->colours[picture->uses[i].word] = i < COLOURS ? i : COLOURS - 1;
@@ -205,7 +210,7 @@ struct sort {
 };
 
 static bool is_of(const struct picture *picture, const struct story_span *span, const struct sort *sort) {
-    if (span->type != sort->type) return false;
+    if (span->type != sort->type || (span->type == SPAN_HOLD && !is_hold(picture, span))) return false;
     return span->type == SPAN_WAIT || (span->shared == sort->shared && picture->colours[span->word] == sort->colour);
 }
 

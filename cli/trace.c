@@ -180,6 +180,7 @@ static void tell(const struct recording *recording) {
            story->handovers.count, story->deaths.count);
     if (recording->chrome.path)
         printf("%s: open it at https://ui.perfetto.dev or chrome://tracing\n", recording->chrome.path);
+    if (recording->picture.path) printf("%s: the picture\n", recording->picture.path);
 }
 
 static int write_all(struct recording *recording) {

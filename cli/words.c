@@ -54,7 +54,9 @@ static bool read_call(struct call *call, int count, char **arguments, bool has_t
     if (!cli_options(count, arguments, options, &call->arguments)) return false;
     int given = call->arguments.operand_count;
     if (given < 1 + values || given > 1 + values + more) {
-        cli_usage(given < 1 + values ? "there is an operand missing" : "there is an operand too many");
+        cli_usage(given < 1            ? "a NAME is missing"
+                  : given < 1 + values ? "a value is missing after the NAME"
+                                       : "there is an operand too many");
         return false;
     }
     if (!read_type(call) || !read_place(call)) return false;

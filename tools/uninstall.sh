@@ -15,3 +15,4 @@ done <"$1" | sort -ru | while read -r folder; do
     */vigil | */vigil/adapter) rmdir "$folder" 2>/dev/null || true ;;
     esac
 done
+echo "Removed what $1 lists: $(grep -c . "$1") files."

@@ -60,7 +60,7 @@ expect 1 "$vigil" doctor "$a" --json
 contains "$out" '"healthy":false' '"kind":"dead"' "process $holder " '"meaning":' '"advice":'
 expect 1 "$vigil" doctor "$a" # looking has changed nothing
 expect 0 "$vigil" doctor "$a" --fix
-contains "$out" "$a: sound" "0 are left"
+contains "$out" "$a: sound" "0 now"
 expect 0 "$vigil" doctor "$a"
 contains "$out" "0 members"
 expect 0 "$vigil" doctor "$a" --fix # nothing to do

@@ -98,7 +98,7 @@ touch "$scratch/front"
 wait $second
 [ $? = 5 ] || fail "the second one's exit status"
 wait
-contains "$(cat "$scratch/first")" "$name: 1st in line of 1" "held by $hold $scratch/front (pid "
+contains "$(cat "$scratch/first")" "$name: 1st in line of 1" "held for " " by pid " ": $hold $scratch/front"
 contains "$(cat "$scratch/second")" '{"event":"waiting","name":"'"$name"'","place":2,"of":2,' \
     '"holder_command":"'"$hold" \
     '{"event":"granted","name":"'"$name"'","waited_ns":' '"owner_died":false' '{"event":"done","exit_status":5,'
@@ -137,11 +137,11 @@ die() {
 }
 die one
 expect 125 "$vigil" lock "$name" --on-owner-died fail -- touch "$scratch/wrong"
-contains "$err" "died" "--on-owner-died continue"
+contains "$err" "was killed while it held it" "--on-owner-died continue"
 [ ! -e "$scratch/wrong" ] || fail "the command ran all the same"
 expect 125 "$vigil" lock "$name" --on-owner-died fail -- true
 expect 0 "$vigil" lock "$name" --shared -- printenv VIGIL_OWNER_DIED
-contains "$err" "died"
+contains "$err" "was killed while it held it"
 [ "$out" = 1 ] || fail "the command is not told"
 expect 0 "$vigil" lock "$name" --json -- printenv VIGIL_OWNER_DIED
 contains "$err" '"owner_died":true' '"warning":'
@@ -156,7 +156,7 @@ until_true [ -e "$scratch/two.begun" ]
 until_true in_line 1 "$name"
 kill -KILL $killed
 { wait; } 2>/dev/null
-contains "$(cat "$scratch/told")" "its last holder died"
+contains "$(cat "$scratch/told")" "its last holder was killed"
 [ "$(cat "$scratch/log")" = $'cleaned\ndone' ] || fail "the next one: $(cat "$scratch/log")"
 until_true is_free "$name"
 verdict

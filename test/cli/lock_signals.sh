@@ -111,7 +111,7 @@ until_true has_line "$scratch/terminal" "exit 137"
 "$vigil" lock "$name" -- "$hold" "$scratch/long" &
 until_true [ -e "$scratch/long.begun" ]
 on_terminal "$scratch/interrupted" TERM=xterm "$vigil" lock "$name" -- touch "$scratch/wrong"
-until_true grep -q "vigil lock $name: 1st in line of 1, .*; held by " "$scratch/interrupted.screen"
+until_true grep -q "vigil lock $name: 1st in line of 1, .*; held for " "$scratch/interrupted.screen"
 printf '\003' >&8
 until_true has_line "$scratch/interrupted" "exit 130"
 exec 8>&-

@@ -103,18 +103,18 @@ until_true in_line 1 4 "$name-lock"
 until_true in_line 1 0 "$name-lock"
 expect 0 "$vigil" show "$name-lock"
 contains "$out" "$name-lock: vigil lock" "lock: read-write lock at byte 4" "turnstile: mutex at byte 0"
-contains "$(grep " holds .*writes" <<<"$out")" "sleep 1000"
-contains "$(grep "event loop *to write" <<<"$out")" "sleep 2000"
+contains "$(grep " holds .*alone" <<<"$out")" "sleep 1000"
+contains "$(grep "event loop *alone" <<<"$out")" "sleep 2000"
 contains "$(sed -n '/^turnstile/,/^$/p' <<<"$out")" "sleep 3000"
 
 # What it runs is what follows its own options, and not what follows another "--".
 "$vigil" lock "$name-plain" --timeout 9s sh -c 'exec sleep 4000' -- decoy.sh &
 until_true line 4 "$name-plain"
 expect 0 "$vigil" show "$name-plain"
-contains "$(grep " holds .*writes" <<<"$out")" "writes    sh -c exec sleep 4000 -- decoy.sh"
+contains "$(grep " holds .*alone" <<<"$out")" "alone     sh -c exec sleep 4000 -- decoy.sh"
 "$vigil" lock "$name-plain" --wait-status -- true 2>"$scratch/place" &
 until_true grep -q "1st in line" "$scratch/place"
-contains "$(cat "$scratch/place")" "held by sh -c exec sleep 4000 -- decoy.sh (pid "
+contains "$(cat "$scratch/place")" ": sh -c exec sleep 4000 -- decoy.sh"
 
 # The last holder has died, and nobody has made good what that left: a reader cannot say so.
 "$vigil" lock "$name-died" -- sleep 1000 &

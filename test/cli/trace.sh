@@ -56,7 +56,7 @@ touch "$scratch/first-ends"
 until_true test -e "$scratch/second"
 kill -KILL "$pid_second" # with the lock held
 until_true test -e "$scratch/third"
-contains "$(cat "$scratch/third-err")" "died"
+contains "$(cat "$scratch/third-err")" "was killed"
 touch "$scratch/third-ends"
 until_true test -e "$scratch/fourth"
 touch "$scratch/fourth-ends"
@@ -146,7 +146,7 @@ contains "$out" "Nobody waited." "</svg>"
 cp "$(command -v sleep)" "$scratch/<&\">"
 "$vigil" lock "$name" -- "$scratch/<&\">" 600 &
 odd=$!
-holds_it() { "$vigil" show "$name" | grep -q writes; }
+holds_it() { "$vigil" show "$name" | grep -q " holds "; }
 until_true holds_it
 expect 0 "$vigil" trace "$name" --svg - -o "$trace" --for 0s
 contains "$out" "&lt;&amp;"

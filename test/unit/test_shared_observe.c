@@ -584,9 +584,15 @@ static const vigil_event *event_of(vigil_event_type type, uint32_t offset) {
     return NULL;
 }
 
+/* However slow we are, it has not ended by then. */
+static void keep_recording(void) {
+    segment_header(buffers[0]->segment)->record_until_ns = UINT64_MAX;
+}
+
 static void begin_to_record(void) {
     event_count = 0;
     assert_int_equal(vigil_observer_record(observer), VIGIL_OK);
+    keep_recording();
 }
 
 static void what_happens_is_recorded(void **state) {
@@ -673,13 +679,14 @@ static void nobody_records(void **state) {
     vigil_observer *other;
     assert_int_equal(vigil_observer_open_fd(&other, fds[0]), VIGIL_OK);
     assert_int_equal(vigil_observer_record(other), VIGIL_OK);
-    assert_int_equal(vigil_rwlock_write_lock(at(RWLOCK)), VIGIL_OK);
-    assert_int_equal(vigil_rwlock_write_unlock(at(RWLOCK)), VIGIL_OK);
-    assert_int_equal(header->events, before + 2);
+    assert_true(header->record_until_ns > 0);
     assert_int_equal(vigil_observer_record(observer), VIGIL_OK); /* both do */
     assert_int_equal(vigil_observer_close(other), VIGIL_OK);
     assert_true(header->record_until_ns > 0);
-    assert_int_equal(vigil_observer_record(observer), VIGIL_OK);
+    assert_int_equal(vigil_observer_open_fd(&other, fds[0]), VIGIL_OK);
+    assert_int_equal(vigil_observer_record(other), VIGIL_OK);
+    assert_int_equal(vigil_observer_close(other), VIGIL_OK); /* it was the last to say so */
+    assert_int_equal(header->record_until_ns, 0);
 }
 
 /* One who writes an event down and is killed in the middle of it holds nobody up. */
