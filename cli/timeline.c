@@ -486,9 +486,18 @@ static void draw_note(const struct picture *picture, double y) {
     fprintf(picture->out, "<text class=\"faint\" x=\"%d\" y=\"%.0f\">%s</text>\n", MARGIN, y, text);
 }
 
+static uint32_t count_holds(const struct picture *picture) {
+    const struct story *story = picture->story;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < story->spans.count; i++) count += is_hold(picture, &story->spans.at[i]);
+    return count;
+}
+
 static void draw_heading(const struct picture *picture, const char *name, int height) {
     FILE *out = picture->out;
     char duration[16];
+    uint32_t waits = story_spans(picture->story, SPAN_WAIT), holds = count_holds(picture);
+    uint32_t handovers = picture->story->handovers.count;
     cli_print_duration(duration, picture->story->to_ns - picture->story->from_ns);
     fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 %d %d\" ", WIDTH, height);
     fprintf(out, "width=\"%d\" height=\"%d\">\n", WIDTH, height);
@@ -496,9 +505,8 @@ static void draw_heading(const struct picture *picture, const char *name, int he
     fprintf(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", WIDTH, height);
     fprintf(out, "<clipPath id=\"names\"><rect width=\"%d\" height=\"%d\"/></clipPath>\n", ROW_LEFT - 8, height);
     fprintf(out, "<text x=\"%d\" y=\"34\"><tspan font-size=\"17\" font-weight=\"600\">%s</tspan>", MARGIN, name);
-    fprintf(out, "<tspan class=\"faint\" dx=\"10\">%u waits, %u holds, %u hand-overs in %s</tspan></text>\n",
-            story_spans(picture->story, SPAN_WAIT), story_spans(picture->story, SPAN_HOLD),
-            picture->story->handovers.count, duration);
+    fprintf(out, "<tspan class=\"faint\" dx=\"10\">%u wait%s, %u hold%s, %u hand-over%s in %s</tspan></text>\n", waits,
+            waits == 1 ? "" : "s", holds, holds == 1 ? "" : "s", handovers, handovers == 1 ? "" : "s", duration);
     for (unsigned i = 0; i < picture->key_count; i++) draw_key(out, &picture->keys[i]);
 }
 

@@ -119,10 +119,12 @@ static int mutex_outcome(int status) {
     return status == VIGIL_TIMED_OUT ? VIGIL_OK : status;
 }
 
+/* Who has waited in vain goes away: if all were to consume, somebody must produce. */
 static void consume(struct actor *me, uint64_t *seed) {
     struct guarded *guarded = &ledger->guarded[WITH_COND];
+    bool in_vain = false;
     if (!lock_blocking(me, WITH_COND, seed)) return;
-    while (!guarded->items && raging()) {
+    while (!guarded->items && raging() && !in_vain) {
         int64_t timeout_ns = patience_ns(me, seed);
         go_outside(me, WITH_COND);
         now_does(me, IN_COND, WITH_COND);
@@ -130,6 +132,7 @@ static void consume(struct actor *me, uint64_t *seed) {
         count(me, COND_WAITS, 1);
         PUT(me->progress, me->progress + 1);
         go_inside(me, WITH_COND, mutex_outcome(status), seed);
+        in_vain = status == VIGIL_TIMED_OUT;
     }
     if (guarded->items) guarded->items--;
     release(me, WITH_COND);
