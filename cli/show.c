@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "colours.h"
 #include "show.h"
 
 #define COMMAND_MAX 4096 /* bytes of a command line, where there is no terminal to fit it in */
@@ -53,14 +54,6 @@ struct page {
     size_t columns;
     bool colour;
 };
-
-#define PLAIN  "\033[0m"
-#define BOLD   "\033[1m"
-#define FAINT  "\033[2m"
-#define RED    "\033[31m"
-#define GREEN  "\033[32m"
-#define YELLOW "\033[33m"
-#define CYAN   "\033[36m"
 
 static const char *paint(const struct page *page, const char *colour) {
     return page->colour ? colour : "";

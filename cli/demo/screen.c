@@ -13,20 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../colours.h"
 #include "demo.h"
 
 #define LANE_MAX 100
 #define FRAME_NS (20 * MILLISECOND)
 #define LEVELS   8
-
-#define PLAIN   "\033[0m"
-#define BOLD    "\033[1m"
-#define FAINT   "\033[2m"
-#define RED     "\033[31m"
-#define GREEN   "\033[32m"
-#define YELLOW  "\033[33m"
-#define MAGENTA "\033[35m"
-#define CYAN    "\033[36m"
 
 /* What happened in a stretch of time that one character of a lane stands for. */
 struct cell {

@@ -19,7 +19,7 @@
  * Members are looked at, which takes a call of the system for each, by one watcher for all:
  *
  *     C1  load look_due_ns in the header: it is over
- *     C2  CAS it to 20 ms from now                  only who succeeds goes on; killed: the next one, 20 ms later
+ *     C2  CAS it to 20 ms from when we shall be done  only who succeeds goes on; killed: the next one, when that is over
  *     C3  count the living and the gone; if somebody has gone since the header's numbers were stored: sweep
  *     C4  store these numbers (seq_cst)             killed before: the next one finds them different, and sweeps too
  *     C5  if somebody has died: poke all the other watchers (B3)

@@ -346,7 +346,10 @@ static int take_any_record(struct segment *segment) {
 static void sign_in(struct segment *segment) {
     struct segment_member *record = segment_member(segment, segment->self);
     uint32_t *records = &segment_header(segment)->records;
-    if (prim_load_relaxed(records) <= segment->self) prim_store_release(records, segment->self + 1);
+    /* Before J3, and under the door: whoever looks for us, having seen our number, looks at our record too. */
+    if (prim_load_relaxed(records) <= segment->self && !BUG(record_overlooked)) {
+        prim_store_release(records, segment->self + 1);
+    }
     uint32_t number = vigil_holder / SEGMENT_HOLDER, life = prim_load_relaxed(&record->life);
     if (life & SEGMENT_JOINED) count_death(record); /* J2; who had it has not been struck off */
     record->pid = prim_process_id();

@@ -83,6 +83,7 @@
     X(barrier_half_told, "nobody tells those whom one who died in the middle of it has not told that the round is over")\
     X(once_runner_kept, "nobody looks whether who runs a once's function is dead")                                     \
     X(nobody_sweeps, "who has seen that somebody is gone does not clear away what he left")                            \
+    X(record_overlooked, "others do not look at a new member's record")                                                 \
     X(event_early, "what has happened is said to be written down before it is")                                        \
     X(watcher_stopped_late, "a watcher goes to sleep though it is to end")                                             \
     X(dead_holder_kept, "nobody looks whether the holder of a mutex is dead")
