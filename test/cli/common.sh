@@ -16,6 +16,12 @@ finish() {
 }
 trap finish EXIT
 
+# build PROGRAM: makes it from the source beside us; then $PROGRAM is its path.
+build() {
+    printf -v "$1" %s "$scratch/program_$1"
+    "${CC:-cc}" -o "$scratch/program_$1" "$here/$1.c" -lutil || exit 1
+}
+
 # fail TEXT...: go on, but the test has failed.
 fail() {
     echo "FAILED: $*" >&2

@@ -85,22 +85,26 @@ done
 until_true is_free "$name"
 
 # On a terminal, whose keys send signals to all that run there. What we type goes through a fifo.
-type script >/dev/null || { echo "no script(1), so nothing on a terminal"; verdict; }
+build terminal
 mkfifo "$scratch/keys"
 on_terminal() { # LOG COMMAND...
     local log=$1
     shift
-    "$locking" end "$log" script -qefc "$*" "$log.screen" <"$scratch/keys" >/dev/null &
+    "$locking" end "$log" "$terminal" "$log.screen" "$@" <"$scratch/keys" &
     exec 8>"$scratch/keys"
 }
 
-# The command has had it from the terminal: we don't pass it on. When it has had the USR1 that came later we have had
-# both.
+# The command has had it from the terminal: vigil does not pass it on. (It does while it starts the command: it cannot
+# know then. When it passes WINCH on it is done with that.) When the command has had the USR1 that came later, vigil has
+# had both.
 on_terminal "$scratch/terminal" "$vigil" lock "$name" -- "$locking" signals "$scratch/typed"
 until_true has_begun "$scratch/typed"
+holder=$(ps -o ppid= -p "$(pid_in "$scratch/typed")")
+kill -WINCH $holder
+until_true has_line "$scratch/typed" "28 process"
 printf '\003' >&8
 until_true has_line "$scratch/typed" "2 terminal"
-kill -USR1 "$(ps -o ppid= -p "$(pid_in "$scratch/typed")")"
+kill -USR1 $holder
 until_true has_line "$scratch/typed" "10 process"
 [ "$(grep -c '^2 ' "$scratch/typed")" = 1 ] || fail "interrupted more than once: $(cat "$scratch/typed")"
 kill -KILL "$(pid_in "$scratch/typed")"
@@ -110,14 +114,14 @@ until_true has_line "$scratch/terminal" "exit 137"
 # While it waits it shows its place; interrupted, it ends.
 "$vigil" lock "$name" -- "$hold" "$scratch/long" &
 until_true [ -e "$scratch/long.begun" ]
-on_terminal "$scratch/interrupted" TERM=xterm "$vigil" lock "$name" -- touch "$scratch/wrong"
+on_terminal "$scratch/interrupted" env TERM=xterm "$vigil" lock "$name" -- touch "$scratch/wrong"
 until_true grep -q "vigil lock $name: 1st in line of 1, .*; held for " "$scratch/interrupted.screen"
 printf '\003' >&8
 until_true has_line "$scratch/interrupted" "exit 130"
 exec 8>&-
 until_true in_line 0 "$name"
 # So it does until it is its turn, and then there is nothing to be seen of that.
-on_terminal "$scratch/granted" TERM=xterm "$vigil" lock "$name" -- echo granted
+on_terminal "$scratch/granted" env TERM=xterm "$vigil" lock "$name" -- echo granted
 until_true grep -q "1st in line of 1" "$scratch/granted.screen"
 touch "$scratch/long"
 until_true has_line "$scratch/granted" "exit 0"

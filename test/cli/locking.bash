@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # Sourced by the tests of vigil lock and vigil sem, after common.sh.
-locking=$scratch/locking
-"${CC:-cc}" -o "$locking" "$here/locking.c" || exit 1
+build locking
 
 # A command to be run under a lock. hold FILE: until FILE exists; FILE.begun exists from its beginning, with its pid.
 hold=$scratch/hold

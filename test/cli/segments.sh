@@ -129,12 +129,11 @@ contains "$out" '"status":"not-found"'
 
 # Colours on terminals only, and not for who does not want them.
 echo "This is no segment." >"$(file "$name-foreign")"
-if command -v script >/dev/null; then
-    list="$vigil ls $name-foreign"
-    TERM=xterm script -qec "$list" /dev/null </dev/null | grep -q $'\033' || fail "no colours on a terminal"
-    NO_COLOR=1 TERM=xterm script -qec "$list" /dev/null </dev/null | grep -q $'\033' && fail "colours in spite of NO_COLOR"
-    TERM=dumb script -qec "$list" /dev/null </dev/null | grep -q $'\033' && fail "colours on a dumb terminal"
-fi
+build terminal
+shown() { "$terminal" "$scratch/screen" env "$@" "$vigil" ls "$name-foreign" </dev/null && cat "$scratch/screen"; }
+shown TERM=xterm | grep -q $'\033' || fail "no colours on a terminal"
+shown TERM=xterm NO_COLOR=1 | grep -q $'\033' && fail "colours in spite of NO_COLOR"
+shown TERM=dumb | grep -q $'\033' && fail "colours on a dumb terminal"
 $vigil ls "$name-foreign" | grep -q $'\033' && fail "colours, and no terminal"
 expect 0 "$vigil" rm -f "$name-foreign"
 

@@ -166,15 +166,14 @@ kill $odd
 wait $odd 2>/dev/null
 
 # --- on a terminal it shows how far it is; not on one that cannot draw over what it shows.
-if type script >/dev/null; then
-    for term in xterm dumb; do
-        script -qec "TERM=$term '$vigil' trace '$name' -o '$trace' --for 300ms" /dev/null \
-            </dev/null >"$scratch/$term" || fail "on a terminal, $term: $(cat "$scratch/$term")"
-    done
-    contains "$(cat "$scratch/xterm")" $'\033[K'"$name: 0 events"
-    contains "$(cat "$scratch/dumb")" "recording $name"
-    [[ $(cat "$scratch/dumb") != *$'\033'* ]] || fail "a dumb terminal: $(cat -v "$scratch/dumb")"
-fi
+build terminal
+for term in xterm dumb; do
+    "$terminal" "$scratch/$term" env TERM=$term "$vigil" trace "$name" -o "$trace" --for 300ms </dev/null ||
+        fail "on a terminal, $term: $(cat "$scratch/$term")"
+done
+contains "$(cat "$scratch/xterm")" $'\033[K'"$name: 0 events"
+contains "$(cat "$scratch/dumb")" "recording $name"
+[[ $(cat "$scratch/dumb") != *$'\033'* ]] || fail "a dumb terminal: $(cat -v "$scratch/dumb")"
 
 # --- a signal of another kind.
 "$vigil" trace "$name" -o "$trace" 2>"$scratch/again-err" >"$scratch/again" &
