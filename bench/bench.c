@@ -10,15 +10,19 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] = "usage: vigil bench [--json FILE] [--svg FILE] [--only ROW,...] [--rounds N] [--quick]\n"
+static const char usage[] = "usage: vigil bench [--json] [--svg FILE] [--only ROW,...] [--rounds N] [--quick]\n"
                             "\n"
                             "vigil bench --help tells more.\n";
 
 static struct {
-    const char *json, *svg, *only;
+    const char *svg, *only;
     unsigned rounds;
-    bool quick;
+    bool json, quick;
 } options = {.rounds = ROUNDS_MAX};
+
+FILE *people(void) {
+    return options.json ? stderr : stdout;
+}
 
 bool is_quick(void) {
     return options.quick;
@@ -84,17 +88,19 @@ static void parse_options(char **argument) {
             options.rounds = 1;
             continue;
         }
+        if (strcmp(name, "--json") == 0) {
+            options.json = true;
+            continue;
+        }
         const char *value = argument[1];
         if (value == NULL) refuse("there is no such option, or its value is missing: ", name);
-        if (strcmp(name, "--json") == 0) options.json = value;
-        else if (strcmp(name, "--svg") == 0) options.svg = value;
+        if (strcmp(name, "--svg") == 0) options.svg = value;
         else if (strcmp(name, "--only") == 0) options.only = value;
         else if (strcmp(name, "--rounds") == 0) options.rounds = parse_rounds(value);
         else refuse("there is no option ", name);
         argument++;
     }
     if (options.only != NULL) check_only();
-    if (options.json != NULL) check_writable(options.json);
     if (options.svg != NULL) check_writable(options.svg);
 }
 
@@ -182,7 +188,7 @@ static void run(void) {
 static void warn_of_load(void) {
     double load;
     if (getloadavg(&load, 1) == 1 && load > 0.5)
-        printf("Note: other programs are busy (load %.1f); the figures of this run will be rough.\n", load);
+        fprintf(people(), "Note: other programs are busy (load %.1f); the figures of this run will be rough.\n", load);
 }
 
 static void *no_work(void *argument) {
@@ -197,10 +203,10 @@ static void start_a_thread(void) {
 }
 
 static void open_contestants(void) {
-    if (contestants_missing[0] != '\0') printf("Not installed, skipped: %s\n", contestants_missing);
+    if (contestants_missing[0] != '\0') fprintf(people(), "Not installed, skipped: %s\n", contestants_missing);
     for (size_t i = 0; i < contestant_count; i++) {
         is_there[i] = contestants[i]->open == NULL || contestants[i]->open();
-        if (!is_there[i]) printf("Not installed, skipped: %s\n", contestants[i]->name);
+        if (!is_there[i]) fprintf(people(), "Not installed, skipped: %s\n", contestants[i]->name);
     }
 }
 
@@ -209,9 +215,19 @@ static void close_contestants(void) {
         if (is_there[i] && contestants[i]->close != NULL) contestants[i]->close();
 }
 
-static bool written(bool success, const char *path) {
-    if (success) printf("Written: %s\n", path);
-    else fprintf(stderr, "vigil bench: cannot write %s: %s\n", path, strerror(errno));
+static bool written(bool success, const char *what) {
+    if (!success) fprintf(stderr, "vigil bench: cannot write %s: %s\n", what, strerror(errno));
+    return success;
+}
+
+static bool report(void) {
+    report_table(people());
+    if (!options.quick) report_targets(people());
+    if (options.json) report_json(stdout);
+    bool success = written(fflush(stdout) == 0 && !ferror(stdout), "the figures");
+    if (options.svg == NULL) return success;
+    if (!written(chart_svg(options.svg), options.svg)) return false;
+    fprintf(people(), "Written: %s\n", options.svg);
     return success;
 }
 
@@ -234,10 +250,5 @@ int main(int argc, char **argv) {
     open_contestants();
     run();
     close_contestants();
-    report_table(stdout);
-    if (!options.quick) report_targets(stdout);
-    bool success = true;
-    if (options.json != NULL) success &= written(report_json(options.json), options.json);
-    if (options.svg != NULL) success &= written(chart_svg(options.svg), options.svg);
-    return success ? 0 : 3;
+    return report() ? 0 : 3;
 }

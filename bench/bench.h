@@ -81,6 +81,9 @@ const struct row *row_find(const char *name);
 /* bench.c: we are only to see that it runs, so nothing need take long. */
 bool is_quick(void);
 
+/* Where people read: with --json a machine reads the standard output. */
+FILE *people(void);
+
 /* results.c: the samples of a run. */
 void result_add(size_t job, size_t contestant, const double figures[FIGURES_MAX]);
 double result_median(size_t job, size_t contestant, size_t figure);              /* NAN if not measured */
@@ -91,10 +94,10 @@ double result_at(const char *job, uint64_t n, size_t figure, size_t contestant);
 double target_allows(const struct target *target);
 bool target_met(const struct target *target, double allowed);
 
-/* report.c and chart.c: false with errno set if the file cannot be written. */
+/* report.c and chart.c. The picture: false with errno set if the file cannot be written. */
 void report_table(FILE *out);
 void report_targets(FILE *out);
-bool report_json(const char *path);
+void report_json(FILE *out);
 bool chart_svg(const char *path);
 
 /* measure.c: what the contestants share. */

@@ -74,11 +74,13 @@ static void draw_grid(FILE *out) {
                 x_of((double)waiters[i]), PANEL_HEIGHT + 20, waiter_labels[i]);
 }
 
+/* Above the line, which may come down to it. */
 static void draw_last_value(FILE *out, const struct panel *panel, size_t contestant) {
+    double before_ns = result_at(panel->job, waiters[WAITERS_COUNT - 2], panel->figure, contestant);
     double cost_ns = result_at(panel->job, waiters[WAITERS_COUNT - 1], panel->figure, contestant);
     if (!isnan(cost_ns))
         fprintf(out, "<text class=\"%s-dot\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.0f ns</text>\n",
-                contestants[contestant]->name, PANEL_WIDTH + 4, y_of(cost_ns) - 9, cost_ns);
+                contestants[contestant]->name, PANEL_WIDTH + 4, y_of(fmax(before_ns, cost_ns)) - 9, cost_ns);
 }
 
 static void draw_line(FILE *out, const struct panel *panel, size_t contestant) {

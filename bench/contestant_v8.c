@@ -13,7 +13,7 @@ static bool v8_open(void) {
         coprocess_stop(&v8);
         return false;
     }
-    printf("V8: %s\n", version);
+    fprintf(people(), "V8: %s\n", version);
     return true;
 }
 

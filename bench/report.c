@@ -91,9 +91,7 @@ static void json_targets(FILE *out, const struct row *row) {
     fprintf(out, "]");
 }
 
-bool report_json(const char *path) {
-    FILE *out = fopen(path, "w");
-    if (out == NULL) return false;
+void report_json(FILE *out) {
     const char *separator = "[\n";
     for (size_t i = 0; i < row_count; i++) {
         if (!has_figures(&rows[i], contestants[0])) continue;
@@ -107,5 +105,4 @@ bool report_json(const char *path) {
         separator = ",\n";
     }
     fprintf(out, "%s]\n", separator[0] == '[' ? "[" : "\n");
-    return fclose(out) == 0;
 }

@@ -11,19 +11,18 @@ function(refuses status)
     endif()
 endfunction()
 refuses(64 --no-such-option)
-refuses(64 --json)
+refuses(64 --svg)
 refuses(64 --rounds 0)
 refuses(64 --only no_such_row)
-refuses(3 --only notify_nobody --quick --json ${OUT}/no/such/folder/bench.json)
+refuses(3 --only notify_nobody --quick --svg ${OUT}/no/such/folder/bench.svg)
 
 file(MAKE_DIRECTORY ${OUT})
-execute_process(COMMAND ${VIGIL} bench --quick --json ${OUT}/bench.json --svg ${OUT}/bench.svg
+execute_process(COMMAND ${VIGIL} bench --quick --json --svg ${OUT}/bench.svg OUTPUT_VARIABLE json
     COMMAND_ERROR_IS_FATAL ANY)
 
-file(READ ${OUT}/bench.json json)
 string(JSON count LENGTH "${json}")
 if(count LESS 40)
-    message(FATAL_ERROR "only ${count} rows in bench.json")
+    message(FATAL_ERROR "only ${count} rows in the JSON")
 endif()
 math(EXPR last "${count} - 1")
 foreach(i RANGE ${last})
@@ -34,7 +33,7 @@ foreach(i RANGE ${last})
     string(JSON peers TYPE "${json}" ${i} peers)
     if(NOT name OR NOT unit OR NOT better MATCHES "^(lower|higher)$"
        OR NOT ours STREQUAL NUMBER OR NOT peers STREQUAL OBJECT)
-        message(FATAL_ERROR "row ${i} of bench.json is not as it should be")
+        message(FATAL_ERROR "row ${i} of the JSON is not as it should be")
     endif()
 endforeach()
 

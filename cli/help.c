@@ -301,7 +301,7 @@ static const char bench_help[] =
     "Measures the library on this machine, next to what else there is, each in turn:\n"
     "some minutes. Let nothing else run meanwhile.\n"
     "\n"
-    "  --json FILE        write the figures as JSON\n"
+    "  --json             the figures as JSON; the tables go to standard error\n"
     "  --svg FILE         measure and draw how cost grows with the number of waiters\n"
     "  --only ROW,...     these rows only; one that does not exist lists them all\n"
     "  --rounds N         at most N rounds of each row, 1 to 64\n"
@@ -311,7 +311,7 @@ static const char bench_help[] =
     "Exit status: 0; 3 it cannot be done; 64 usage.\n"
     "\n"
     "Example:\n"
-    "  vigil bench --only mutex_uncontended --json bench.json\n";
+    "  vigil bench --only mutex_uncontended --json >bench.json\n";
 /* clang-format on */
 
 const struct cli_command cli_commands[] = {

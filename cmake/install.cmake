@@ -23,17 +23,14 @@ configure_file(cmake/vigil.pc.in vigil.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vigil.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
-# The command finds the others, vigil-NAME, in libexec. Which of them there are depends on what this machine has; the
-# benchmark only if somebody has built it.
+# The command finds the others, vigil-NAME, in libexec; vigil-top is there if this machine has what it needs. The
+# benchmark stays where its peers are: it says what this machine does, not what is installed.
 install(TARGETS vigil_command RUNTIME COMPONENT command)
 set(libexec ${CMAKE_INSTALL_LIBEXECDIR}/vigil)
 install(TARGETS vigil_demo RUNTIME DESTINATION ${libexec} COMPONENT command)
 if(TARGET vigil_top)
     install(TARGETS vigil_top RUNTIME DESTINATION ${libexec} COMPONENT command)
     set(top vigil_top)
-endif()
-if(TARGET vigil_bench)
-    install(TARGETS vigil_bench RUNTIME DESTINATION ${libexec} COMPONENT command OPTIONAL)
 endif()
 
 set(man ${CMAKE_CURRENT_BINARY_DIR}/man) # see manual.cmake
