@@ -71,7 +71,7 @@ static int run_file(const char *name) {
 }
 
 static unsigned bug_number(const char *name) {
-#define X(bug, text)                                                                                                   \
+#define X(part, bug, text)                                                                                             \
     if (strcmp(name, #bug) == 0) return BUG_##bug;
     SIM_BUGS(X)
 #undef X

@@ -31,11 +31,11 @@ static const struct part {
 #define PARTS (sizeof parts / sizeof *parts)
 
 struct bug {
-    const char *name, *text;
+    const char *part, *name, *text;
 };
 
-#define X(name, text) {#name, text},
-static const struct bug bugs[SIM_BUG_COUNT] = {{"none", ""}, SIM_BUGS(X)};
+#define X(part, name, text) {#part, #name, text},
+static const struct bug bugs[SIM_BUG_COUNT] = {{"", "none", ""}, SIM_BUGS(X)};
 #undef X
 
 static struct {
@@ -114,7 +114,7 @@ static bool explore(const struct sim_scenario *scenario) {
 
 /* ---- Planted bugs ---- */
 
-/* Little effort on all scenarios first: most bugs show up somewhere quickly. */
+/* Little effort on all scenarios of its part first: most bugs show up somewhere quickly. */
 static const struct sim_search efforts[] = {
     {.limit = {9, 2, 1, 1, 1}, .deviations = 1, .executions = 3000, .random_runs = 200, .seed = 1},
     {.limit = {9, 3, 1, 1, 1}, .deviations = 3, .executions = 30000, .random_runs = 5000, .seed = 1},
@@ -123,7 +123,7 @@ static const struct sim_search efforts[] = {
 static bool catch_bug(unsigned bug) {
     struct sim_report report;
     sim_bug = bug;
-    options.part = bug >= BUG_mail_forgotten ? "shared" : NULL; /* from there on they are of several processes */
+    options.part = bugs[bug].part;
     for (unsigned effort = 0; effort < sizeof efforts / sizeof *efforts; effort++) {
         for (const struct sim_scenario *scenario = next_scenario(NULL); scenario; scenario = next_scenario(scenario)) {
             progress(bugs[bug].name, scenario->name);
