@@ -45,8 +45,9 @@
  * is closed.
  *
  * What is not offered: to notice the end of a thread, as opposed to its process; anything across a restart of
- * the machine; priority inheritance. A member that is stopped (SIGSTOP, a debugger) in the few instructions in which it
- * changes a line keeps the others waiting who want to change the same one: it is not dead.
+ * the machine; priority inheritance. A process that is stopped (SIGSTOP, a debugger) in the few instructions in which it
+ * changes a line keeps the others waiting who want to change the same one, and one that is stopped while it opens a
+ * segment those who want to open it: it is not dead.
  *
  * FORK. The child is no member, and what it inherited is dead for it: views, atomics and vigil_buffer_grow answer
  * VIGIL_EFORKED, the length is 0, the data null, and an address kept from before the fork is a fault. It destroys the
@@ -134,11 +135,19 @@ VIGIL_API int64_t vigil_segment_mend(vigil_buffer *buffer);
 VIGIL_API int vigil_segment_unlink(const char *name);
 
 /*
+ * vigil_segment_unlink_unused - the same, if no living process has the segment open; else VIGIL_EBUSY.
+ *
+ * In one step: who opens it meanwhile is there before, or does not find it. Other errors as vigil_segment_open's.
+ */
+VIGIL_API int vigil_segment_unlink_unused(const char *name);
+
+/*
  * Without a name: for processes that inherit a descriptor or get it over a Unix socket.
  *
  * vigil_segment_create_anonymous: errors as vigil_segment_create's.
  * vigil_segment_fd: a new descriptor of a segment, named or not, for others to open it by. It is the caller's, to pass
- *     on and to close, and is closed by exec unless the caller changes that. Zero or positive; or VIGIL_ENULL,
+ *     on and to close, and is closed by exec unless the caller changes that. Locks of its own may be taken on the file
+ *     (F_OFD_SETLK), except on the bytes behind 2^62 - 2, which are the library's. Zero or positive; or VIGIL_ENULL,
  *     VIGIL_EINVAL (a buffer that is no segment), VIGIL_EFORKED, VIGIL_ESYSTEM.
  * vigil_segment_open_fd: open the segment behind a descriptor, which remains the caller's. VIGIL_EINVAL if it is none;
  *     other errors as vigil_segment_open's. VIGIL_EOWNER is for another user's file that only its owner may write.

@@ -149,7 +149,7 @@ bool hold_recovered(const volatile void *word) {
     if (!lot) return false;
     uint32_t now = segment_census(segment).departures;
     if (prim_exchange_acq_rel(&lot->share->departures, now) == now) return false;
-    lot_sweep(lot);
+    if (!lot_sweep(lot)) prim_store_relaxed(&lot->share->departures, now - 1); /* so that it is done again */
     return true;
 }
 

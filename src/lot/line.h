@@ -41,7 +41,7 @@ static inline struct bucket *bucket_of(const struct lot *lot, uint64_t key) {
 
 static inline void lock_bucket(struct lot *lot, struct bucket *bucket) {
     if (word_trylock(&bucket->word, lot->number)) return;
-    if (is_shared(lot)) shared_lock(lot, bucket);
+    if (is_shared(lot)) shared_lock_until(lot, bucket, PRIM_NEVER);
     else word_lock_contended(&bucket->word);
 }
 

@@ -356,27 +356,41 @@ static void repair(struct lot *lot, struct bucket *bucket) {
     revive_lines(lot, bucket);
 }
 
-void shared_lock(struct lot *lot, struct bucket *bucket) {
+bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
     uint32_t *word = &bucket->word, mine = WORD_LOCKED | lot->number * WORD_HOLDER;
     unsigned spins_left = PRIM_SPIN_LOCK;
     for (;;) {
         uint32_t seen = prim_load_relaxed(word);
         if (!(seen & WORD_LOCKED)) {
-            if (prim_cas_seq_cst(word, &seen, seen | mine)) return;
+            if (prim_cas_seq_cst(word, &seen, seen | mine)) return true;
         } else if (spins_left) {
             spins_left--;
             prim_pause();
         } else if (is_gone(lot, seen / WORD_HOLDER)) {
             if (!prim_cas_seq_cst(word, &seen, (seen & ~(WORD_LOCKED | WORD_NUMBER)) | mine)) continue;
             repair(lot, bucket);
-            return;
+            return true;
+        } else if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) {
+            return false;
         } else if ((seen & WORD_SLEEPERS) || prim_cas_acquire(word, &seen, seen | WORD_SLEEPERS)) {
             seen |= WORD_SLEEPERS;
-            prim_park_shared(word, seen, prim_now_ns() + SHARED_LOOK_NS);
+            uint64_t look_ns = prim_now_ns() + SHARED_LOOK_NS;
+            prim_park_shared(word, seen, look_ns < deadline_ns ? look_ns : deadline_ns);
             mine |= WORD_SLEEPERS; /* as in word_lock.c */
             if (prim_load_relaxed(word) == seen) segment_lives(lot->share->segment, seen / WORD_HOLDER);
         }
     }
+}
+
+/* In which a living one, unless he is stopped, has done what he has to do in a bucket. All together: */
+#define PATIENCE_NS UINT64_C(2000000)
+
+static uint64_t patience(void) {
+    return BUG(stopped_waited_for) ? PRIM_NEVER : prim_now_ns() + PATIENCE_NS;
+}
+
+static bool try_lock_bucket(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
+    return word_trylock(&bucket->word, lot->number) || shared_lock_until(lot, bucket, deadline_ns);
 }
 
 /* What a dead process leaves behind. */
@@ -419,11 +433,13 @@ static void bury(struct lot *lot, uint32_t index, struct bucket *bucket, uint64_
 }
 
 /* Out of whatever line it is in, or was told something in. It may be moved from one to another meanwhile. */
-static void take_out(struct lot *lot, uint32_t index, uint32_t number, uint64_t key, uint64_t *signalled_by) {
+static bool take_out(struct lot *lot, uint32_t index, uint32_t number, uint64_t key, uint64_t deadline_ns,
+                     uint64_t *signalled_by) {
     struct slot *slot = &lot->slots[index];
+    struct bucket *bucket = bucket_of(lot, key);
     struct wakes wakes;
     wakes_begin(&wakes);
-    struct bucket *bucket = bucket_lock(lot, key);
+    if (!try_lock_bucket(lot, bucket, deadline_ns)) return false;
     bool still = prim_load_relaxed(&lot->share->claims[index]) == number && is_gone(lot, number) &&
                  prim_load_relaxed(&slot->key) == key;
     uint64_t signal = still ? signal_of(lot, slot) : 0;
@@ -434,32 +450,36 @@ static void take_out(struct lot *lot, uint32_t index, uint32_t number, uint64_t 
         prim_store_release(&slot->key, 0);
     }
     unlock_and_wake(lot, bucket, &wakes);
+    return true;
 }
 
-static void bury_slot(struct lot *lot, uint32_t index, uint32_t number) {
+static bool bury_slot(struct lot *lot, uint32_t index, uint32_t number, uint64_t deadline_ns) {
     uint32_t *claim = &lot->share->claims[index];
     uint64_t key, signalled_by = 0;
     while (prim_load_relaxed(claim) == number && (key = prim_load_relaxed(&lot->slots[index].key))) {
         uint64_t before = signalled_by;
-        take_out(lot, index, number, key, &signalled_by);
+        if (!take_out(lot, index, number, key, deadline_ns, &signalled_by)) return false;
         if (signalled_by != before) lot_take(lot, word_of(lot, signalled_by), 1, VIGIL_OK);
-        if (!is_gone(lot, number)) return;
+        if (!is_gone(lot, number)) return true;
     }
     if (is_gone(lot, number)) prim_cas_acq_rel(claim, &number, 0);
+    return true;
 }
 
-void lot_sweep(struct lot *lot) {
+bool lot_sweep(struct lot *lot) {
+    uint64_t deadline_ns = patience();
+    bool all = true;
     for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
         struct bucket *bucket = &lot->buckets[number];
         uint32_t seen = prim_load_relaxed(&bucket->word);
         if (!(seen & WORD_LOCKED) || !is_gone(lot, seen / WORD_HOLDER)) continue;
-        lock_bucket(lot, bucket);
-        bucket_unlock(lot, bucket);
+        if (try_lock_bucket(lot, bucket, deadline_ns)) bucket_unlock(lot, bucket);
     }
     for (uint32_t index = 1; index < lot->share->slots; index++) {
         uint32_t number = prim_load_relaxed(&lot->share->claims[index]);
-        if (number && is_gone(lot, number)) bury_slot(lot, index, number);
+        if (number && is_gone(lot, number)) all &= bury_slot(lot, index, number, deadline_ns);
     }
+    return all;
 }
 
 /* Damage: whatever somebody has written there, mending ends, and harms nobody who is well. */
@@ -552,11 +572,9 @@ static bool mend_slots(struct mending *mending) {
 /* All of them, not only those that are said to be in use. */
 static void mend_members(struct mending *mending) {
     struct segment *segment = mending->lot->share->segment;
-    uint32_t *records = &segment_header(segment)->records, used = segment_records(segment);
-    for (uint32_t i = used; i < segment->members; i++) {
-        bool overlooked =
-            (prim_load_acquire(&segment_member(segment, i)->life) & SEGMENT_JOINED) && segment_member_alive(segment, i);
-        if (overlooked && prim_load_relaxed(records) <= i) prim_store_release(records, i + 1), mending->mended++;
+    for (uint32_t i = segment_records(segment); i < segment->members; i++) {
+        bool overlooked = segment_member_alive(segment, i) && segment_records(segment) <= i;
+        if (overlooked) segment_use_record(segment, i), mending->mended++;
     }
     for (uint32_t i = 0; i < segment_records(segment); i++) {
         uint32_t number = prim_load_relaxed(&segment_member(segment, i)->number);
@@ -627,11 +645,12 @@ static bool told_in_vain(const struct slot *slot, uint64_t key) {
     return agents && prim_load_relaxed(&slot->outcome) && !undecided(prim_load_relaxed(&slot->state));
 }
 
-static void tend_slot(struct lot *lot, uint32_t index, uint64_t key) {
+static bool tend_slot(struct lot *lot, uint32_t index, uint64_t key, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
+    struct bucket *bucket = bucket_of(lot, key);
     struct wakes wakes;
     wakes_begin(&wakes);
-    struct bucket *bucket = bucket_lock(lot, key);
+    if (!try_lock_bucket(lot, bucket, deadline_ns)) return false;
     if (in_line(slot, key)) {
         revive(lot, line_of(lot, bucket, key), &wakes);
     } else if (told_in_vain(slot, key) && !BUG(mail_not_missed)) {
@@ -639,15 +658,20 @@ static void tend_slot(struct lot *lot, uint32_t index, uint64_t key) {
         if (told_in_vain(slot, key)) hand_on(lot, index);
     }
     unlock_and_wake(lot, bucket, &wakes);
+    return true;
 }
 
-void lot_tend(struct lot *lot, bool somebody_died) {
+bool lot_tend(struct lot *lot, bool somebody_died) {
+    uint64_t deadline_ns = patience();
+    bool all = true;
     prim_fence_seq_cst(); /* who is in line after this has seen who has gone: see sync/mutex.c */
     for (uint32_t index = 1; index < lot->share->slots; index++) {
         if (prim_load_relaxed(&lot->share->claims[index]) != lot->number) continue;
         struct slot *slot = &lot->slots[index];
         if (somebody_died && !BUG(wake_not_missed)) prim_wake_shared(&slot->state);
         uint64_t key = prim_load_relaxed(&slot->key);
-        if (key && (somebody_died || for_lock(prim_load_relaxed(&slot->kind)))) tend_slot(lot, index, key);
+        bool concerned = key && (somebody_died || for_lock(prim_load_relaxed(&slot->kind)));
+        if (concerned) all &= tend_slot(lot, index, key, deadline_ns);
     }
+    return all;
 }

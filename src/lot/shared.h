@@ -83,11 +83,11 @@
 struct lot_share {
     struct segment *segment;
     uint32_t *claims;
-    uint32_t slots;      /* how many there are, with number 0, which is none */
-    uint32_t hint;       /* atomic: a slot that may be free */
-    uint32_t claimed;    /* atomic: how many are ours */
+    uint32_t slots;              /* how many there are, with number 0, which is none */
+    uint32_t hint;               /* atomic: a slot that may be free */
+    uint32_t claimed;            /* atomic: how many are ours */
     struct segment_member *self; /* our record */
-    uint32_t departures; /* atomic: how many there had been when we last looked, see hold_recovered */
+    uint32_t departures;         /* atomic: how many there had been when we last looked, see hold_recovered */
 
     /* The watcher's: see watch.c */
     struct prim_handle *thread;
@@ -96,6 +96,7 @@ struct lot_share {
     uint32_t stopping; /* atomic */
     uint32_t idle;     /* atomic: it may sleep until somebody waits */
     uint64_t looked_ns, tended_ns;
+    bool unfinished; /* something could not be tended */
     uint32_t looks;  /* how often, modulo 2^32 */
     uint32_t deaths; /* that it has heard of */
 };
@@ -116,8 +117,8 @@ struct lot *lot_in(struct segment *segment);
 /* Nobody else has the segment open: begin anew. */
 void lot_empty(struct segment *segment);
 
-/* Lock a bucket that is locked already. */
-void shared_lock(struct lot *lot, struct bucket *bucket);
+/* Lock a bucket that is locked already. False: until the deadline somebody has had it, who lives but may be stopped. */
+bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns);
 
 /* As `tell` in line.h. */
 struct wakes;
@@ -134,12 +135,17 @@ static inline bool is_gone(const struct lot *lot, uint32_t number) {
     return number != lot->number && (!segment_find_member(lot->share->segment, number) || BUG(number_not_checked));
 }
 
-/* Somebody has gone: deal with all that belongs to numbers that no member has. */
-void lot_sweep(struct lot *lot);
+/*
+ * Who looks after others does not wait long for one that is stopped in the middle of a bucket: whatever is in there has
+ * to wait, but nobody else. False: something was left out because of that, and is to be done later.
+ *
+ * Somebody has gone: deal with all that belongs to numbers that no member has.
+ */
+bool lot_sweep(struct lot *lot);
 /* The same, and look at every line, whoever stands there, and build it anew if it is damaged: how much was wrong. */
 int64_t lot_mend(struct lot *lot);
 /* And with all that is ours, and in which he may have had a part; or, if nobody has, with our places in lines of locks. */
-void lot_tend(struct lot *lot, bool somebody_died);
+bool lot_tend(struct lot *lot, bool somebody_died);
 
 /* The watcher: hand all mail on; true if there was any. */
 bool lot_deliver(struct lot *lot);

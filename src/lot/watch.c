@@ -22,6 +22,7 @@
  *     C2  CAS it to 20 ms from when we shall be done  only who succeeds goes on; killed: the next one, when that is over
  *     C3  count the living and the gone; if somebody has gone since the header's numbers were stored: sweep
  *     C4  store these numbers (seq_cst)             killed before: the next one finds them different, and sweeps too
+ *                                                   (so he does if something had to be left out of the sweep)
  *     C5  if somebody has died: poke all the other watchers (B3)
  *
  * Whoever finds that the number of deaths has changed (also: who has slept idle, and may have missed that) tends what is
@@ -120,10 +121,10 @@ static void look_for_all(struct lot *lot) {
     struct segment_header *header = header_of(lot->share);
     struct segment_census census = segment_census(lot->share->segment);
     bool somebody_left = census.departures != prim_load_relaxed(&header->departures);
-    if (somebody_left && !BUG(nobody_sweeps)) lot_sweep(lot);
+    bool all = !somebody_left || BUG(nobody_sweeps) || lot_sweep(lot);
     bool somebody_died = census.deaths != prim_load_relaxed(&header->deaths);
     prim_store_relaxed(&header->watchers, census.watchers);
-    prim_store_seq_cst(&header->departures, census.departures);
+    if (all) prim_store_seq_cst(&header->departures, census.departures);
     prim_store_seq_cst(&header->deaths, census.deaths); /* C4 */
     if (somebody_died) poke_others(lot->share);
     uint64_t pause_ns = look_takes_ns(census.members) * LOOK_SHARE;
@@ -133,7 +134,7 @@ static void look_for_all(struct lot *lot) {
 
 static void tend(struct lot *lot, bool somebody_died) {
     if (somebody_died) lot->share->deaths = prim_load_seq_cst(&header_of(lot->share)->deaths);
-    lot_tend(lot, somebody_died);
+    lot->share->unfinished = !lot_tend(lot, somebody_died);
 }
 
 /* Whether it was time to. */
@@ -146,7 +147,7 @@ static bool look(struct lot *lot) {
         share->looks++;
         if (may_look(header_of(share), now_ns)) look_for_all(lot);
     }
-    bool somebody_died = first || !heard_of_all(share);
+    bool somebody_died = first || !heard_of_all(share) || (time && share->unfinished);
     if (somebody_died || (time && now_ns >= share->tended_ns + TEND_NS)) {
         share->tended_ns = now_ns;
         tend(lot, somebody_died);

@@ -19,7 +19,6 @@
 #define DEFAULT_MODE    0600u
 #define NAME_MOST       200u
 #define DOOR_NS         UINT64_C(1000000)
-#define RECORDS_AGAIN   5
 
 /* Held while anything is opened or closed, and by who forks: so that no child inherits what is in no table. */
 static uint32_t gate PRIM_PROCESS;
@@ -244,26 +243,28 @@ static void tell(const struct segment *segment, vigil_event_type type, uint32_t 
 }
 
 static void count_death(struct segment_member *record) {
-    prim_store_relaxed(&record->deaths, prim_load_relaxed(&record->deaths) + 1);
+    uint32_t seen = prim_load_relaxed(&record->deaths);
+    while (!prim_cas_release(&record->deaths, &seen, seen + 1)) {
+    }
 }
 
-/* If it is dead: D1 to D4. */
+/* Whether what the kernel says of the descriptor is said of the segment's file: the user may have closed it. */
+static bool has_its_file(const struct segment *segment) {
+    struct prim_file_look file;
+    return prim_file_look(segment->fd, &file) && file.device == segment->device && file.inode == segment->inode;
+}
+
+/* If it is dead: D1 and D2. */
 static void strike_off(struct segment *segment, uint32_t i) {
     struct segment_member *record = segment_member(segment, i);
-    uint32_t life = prim_load_acquire(&record->life);
+    uint32_t life = prim_load_acquire(&record->life), number = prim_load_relaxed(&record->number);
     if (BUG(stopped_is_dead) && i != segment->self) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
-    if (!(life & SEGMENT_JOINED) || segment_member_alive(segment, i)) return;
-    if (prim_file_lock(segment->fd, SEGMENT_LOCKS_AT + i) != PRIM_LOCK_FREE) return;
-    struct prim_file_look file;
-    bool ours = prim_file_look(segment->fd, &file) && file.device == segment->device && file.inode == segment->inode;
-    bool dead = ours && prim_load_relaxed(&record->life) == life; /* and not somebody else by now */
-    if (dead) {
-        count_death(record);                                       /* D2 */
-        prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED); /* D3 */
-        count_death(record);
-        tell(segment, VIGIL_EVENT_DIED, prim_load_relaxed(&record->number));
-    }
-    prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + i);
+    if (!(life & SEGMENT_JOINED) || segment_member_alive(segment, i) || !has_its_file(segment)) return;
+    count_death(record); /* D1 */
+    if (BUG(struck_off_anyway)) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
+    else if (!prim_cas_seq_cst(&record->life, &life, life & ~SEGMENT_JOINED)) return; /* D2 */
+    count_death(record);
+    tell(segment, VIGIL_EVENT_DIED, number);
 }
 
 bool segment_lives(struct segment *segment, uint32_t number) {
@@ -331,25 +332,22 @@ static int take_record(struct segment *segment, uint32_t ignored) {
     return VIGIL_ELIMIT;
 }
 
-/* A record that is nobody's looks taken while its last member is being struck off, D1 to D4: so that is not the end. */
 static int take_any_record(struct segment *segment) {
-    uint32_t nothing = 0;
     int status = take_record(segment, SEGMENT_JOINED);
-    if (status == VIGIL_ELIMIT) status = take_record(segment, 0);
-    for (int again = 0; status == VIGIL_ELIMIT && again < RECORDS_AGAIN; again++) {
-        prim_park(&nothing, 0, prim_now_ns() + DOOR_NS);
-        status = take_record(segment, 0);
+    return status == VIGIL_ELIMIT ? take_record(segment, 0) : status;
+}
+
+void segment_use_record(struct segment *segment, uint32_t record) {
+    uint32_t *records = &segment_header(segment)->records, seen = prim_load_relaxed(records);
+    if (seen <= record && BUG(records_lowered)) prim_store_release(records, record + 1);
+    while (seen <= record && !prim_cas_release(records, &seen, record + 1)) {
     }
-    return status;
 }
 
 static void sign_in(struct segment *segment) {
     struct segment_member *record = segment_member(segment, segment->self);
-    uint32_t *records = &segment_header(segment)->records;
-    /* Before J3, and under the door: whoever looks for us, having seen our number, looks at our record too. */
-    if (prim_load_relaxed(records) <= segment->self && !BUG(record_overlooked)) {
-        prim_store_release(records, segment->self + 1);
-    }
+    /* Before J3: whoever looks for us, having seen our number, looks at our record too. */
+    if (!BUG(record_overlooked)) segment_use_record(segment, segment->self);
     uint32_t number = vigil_holder / SEGMENT_HOLDER, life = prim_load_relaxed(&record->life);
     if (life & SEGMENT_JOINED) count_death(record); /* J2; who had it has not been struck off */
     record->pid = prim_process_id();
@@ -400,7 +398,7 @@ static void leave(struct segment *segment, bool leaves_something) {
     tell(segment, VIGIL_EVENT_LEFT, prim_load_relaxed(&record->number));
     if (leaves_something) count_death(record);
     prim_store_seq_cst(&record->life, prim_load_relaxed(&record->life) & ~SEGMENT_JOINED); /* L1 */
-    if (leaves_something) count_death(record);                                             /* as at D3 */
+    if (leaves_something) count_death(record);                                             /* as after D2 */
     prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + segment->self);                       /* L2 */
 }
 
@@ -530,6 +528,12 @@ static bool table_full(void) {
     return (segments_now & SEGMENTS_COUNT) == SEGMENTS_MOST;
 }
 
+/* U1 to U3 in another process may have come between finding the name and joining. */
+static bool lost_its_name(const struct segment *segment) {
+    struct prim_file_look file;
+    return !prim_file_look(segment->fd, &file) || !file.linked;
+}
+
 static int attach(struct segment **found, int fd, bool by_name) {
     struct prim_file_look file;
     int status = examine(fd, by_name, &file);
@@ -541,6 +545,11 @@ static int attach(struct segment **found, int fd, bool by_name) {
     }
     if (table_full()) return VIGIL_ELIMIT;
     status = adopt_and_join(found, fd, &file);
+    if (status == VIGIL_OK && by_name && lost_its_name(*found) && !BUG(nameless_joined)) {
+        leave(*found, false);
+        unmap(*found);
+        status = VIGIL_ENOTFOUND;
+    }
     if (status == VIGIL_OK) table_add(*found);
     return status;
 }
@@ -699,6 +708,30 @@ int vigil_segment_unlink(const char *name) {
     int status = path_of(path, name);
     if (status != VIGIL_OK) return status;
     return prim_file_unlink(path) ? VIGIL_OK : trouble_with_name();
+}
+
+/* U1 to U3, of a file that was found by that name; VIGIL_NOT_EQUAL: which leads elsewhere by now. */
+static int unlink_unused(struct segment *segment, const char *path) {
+    int status = VIGIL_EBUSY;
+    if (!lock_door(segment)) return VIGIL_ESYSTEM; /* U1 */
+    if (lost_its_name(segment)) status = VIGIL_NOT_EQUAL;
+    else if (alone(segment)) status = prim_file_unlink(path) ? VIGIL_OK : trouble_with_name(); /* U2 */
+    prim_file_unlock(segment->fd, SEGMENT_DOOR_AT); /* U3 */
+    return status;
+}
+
+int vigil_segment_unlink_unused(const char *name) {
+    char path[PRIM_PATH_BYTES];
+    struct segment *segment;
+    int status;
+    do {
+        status = segment_glimpse(&segment, name);
+        if (status != VIGIL_OK) return status;
+        prim_file_path(path, name);
+        status = unlink_unused(segment, path);
+        segment_forget(segment);
+    } while (status == VIGIL_NOT_EQUAL);
+    return status;
 }
 
 int vigil_segment_create_anonymous(vigil_buffer **buffer, const vigil_segment_options *options) {

@@ -23,7 +23,13 @@
  *     linked     complete, with the one step that gives it its name; of several makers one wins that step.
  *     unlinked   the members keep it; gone when the last of them has left or died.
  *
- * Anonymous ones are drafts to the end. The file never becomes shorter. To grow it:
+ * Anonymous ones are drafts to the end. A name may be taken away at any time, or only if nobody has the file open:
+ *
+ *     U1  lock the door (below)
+ *     U2  if nobody is a member, unlink               who has found the name before, and joins now, finds no name
+ *     U3  unlock the door                             leading there any more, leaves, and looks for the name again
+ *
+ * The file never becomes shorter. To grow it:
  *
  *     G1  extend the file to the new length           by fallocate, which never shortens, whoever else grows meanwhile
  *     G2  CAS the length in the header (seq_cst)
@@ -54,17 +60,16 @@
  *     J4  unlock the door                          killed: dead, and the door open
  *     L1  store the same generation, without       killed: left
  *     L2  unlock the byte                          killed: left
- *     D1  lock the byte of one that is dead, who is still JOINED, without waiting      killed: dead as before
- *     D2  count the death                                                              killed: it is counted again
- *     D3  store the same generation, without                                           killed: left
- *         count it once more: who has seen the first count may have looked before D3
- *     D4  unlock the byte                                                              killed: left
+ *     D1  count the death of one that is dead, and still JOINED     killed: it is counted again, which does no harm
+ *     D2  CAS: the same generation, without                         killed: left. Fails: others have done it
+ *         count it once more: who has seen the first count may have looked before D2
  *
- * Only who holds the lock stores into a record, except for its mail, so nothing there needs a CAS, and no kill leaves it
- * half done. A joiner takes the first record whose lock it gets, be it free or dead. A living member's lock is held as
- * long as its record says JOINED: so whoever finds JOINED, then no lock, and then the same life as before, knows that
- * this generation is dead, and strikes it off (D1 to D4). The other way round, a dead one passes for alive while a
- * joiner is between J1 and J3, or somebody strikes it off: for an instant.
+ * Otherwise only who holds the lock stores into a record, except for its mail, and no kill leaves it half done. A
+ * joiner takes the first record whose lock it gets, be it free or dead. A living member's lock is held as long as its
+ * record says JOINED: so whoever finds JOINED, then no lock, and then, by D2, the same life as before, knows that this
+ * generation is dead, and has struck it off. No lock of the kernel's is taken for that, which threads of one process
+ * would share. To strike off, between J1 and J3, whom a joiner replaces makes no difference to J3. The other way round,
+ * a dead one passes for alive while a joiner is between J1 and J3: for an instant, unless that one is stopped just then.
  *
  * Who joins, the door being locked, and finds no other member alive, empties the lot: so whatever the members before
  * have left there is gone, and nothing in the lot is believed that no living process has written.
@@ -120,7 +125,7 @@ struct segment_header {
 
     /* Not constant, and alone on its cache line. */
     _Alignas(64) uint64_t length; /* atomic; only rises */
-    uint32_t records;             /* atomic: members' records from this one on have not been used; rises under the door */
+    uint32_t records;             /* atomic: members' records from this one on have not been used; rises by CAS */
 
     /* The watchers' (lot/watch.c). */
     _Alignas(64) uint64_t look_due_ns; /* atomic: when somebody is to look who lives */
@@ -199,6 +204,9 @@ static inline bool segment_has(const struct segment *segment, uint64_t at, uint6
 
 /* How many of the members' records may be in use: the others need not be looked at. */
 uint32_t segment_records(const struct segment *segment);
+
+/* It is used, or to be used: see to it that it is looked at. */
+void segment_use_record(struct segment *segment, uint32_t record);
 
 /* Whether the record's member lives; false as well if it has none. Never false for one that lives. */
 bool segment_member_alive(const struct segment *segment, uint32_t record);

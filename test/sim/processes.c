@@ -270,6 +270,113 @@ static void killed_on_purpose(void) {
     go_in(SURVIVOR, "killer", killer);
 }
 
+/* ---- Struck off ---- */
+
+/* By two threads of one process, while another takes the record. */
+static uint32_t victims_number;
+
+FIBER(striker) {
+    (void)argument;
+    segment_lives(observed->segment, victims_number);
+}
+
+FIBER(takes_the_record) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    uint32_t *life = &record_of(buffer, segment_self(buffer->segment))->life, before = prim_load_relaxed(life);
+    let_pass(1000);
+    sim_check(prim_load_relaxed(life) == before, "a member that lives is struck off");
+    leave_segment(buffer);
+}
+
+FIBER(killer_before_strikers) {
+    (void)argument;
+    victims_number = prim_load_relaxed(&record_of(observed, hear_of_victim())->number);
+    sim_kill(VICTIM);
+    go("striker", striker);
+    go("other striker", striker);
+    go_in(SURVIVOR, "joiner", takes_the_record);
+}
+
+static void struck_off_by_two(void) {
+    begin_shared(2);
+    go_in(VICTIM, "victim", sleeper_for_ever);
+    go("killer", killer_before_strikers);
+}
+
+/* Damage says that a record is not used; it is mended while another joins. */
+static bool is_mended;
+
+static bool mended(void *unused) {
+    (void)unused;
+    return is_mended;
+}
+
+FIBER(joins_meanwhile) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    uint32_t number = prim_load_relaxed(&record_of(buffer, segment_self(buffer->segment))->number);
+    sim_until(mended, NULL);
+    sim_check(segment_find_member(buffer->segment, number), "a member that lives is overlooked");
+    leave_segment(buffer);
+}
+
+FIBER(mender) {
+    (void)argument;
+    hear_of_victim();
+    prim_store_relaxed(&segment_header(observed->segment)->records, 1u);
+    go_in(SURVIVOR, "joiner", joins_meanwhile);
+    sim_check(vigil_segment_mend(observed) >= 0, "mending failed");
+    is_mended = true;
+    sim_kill(VICTIM);
+}
+
+static void mended_beside_joiner(void) {
+    begin_shared(4);
+    is_mended = false;
+    go_in(VICTIM, "victim", sleeper_for_ever);
+    go("mender", mender);
+}
+
+/* ---- A name that is taken away ---- */
+
+/* Who opens by name while others do is where they are, even if the name is taken away when nobody is there. */
+static struct {
+    unsigned users;
+    uint64_t inode;
+} inside;
+
+FIBER(user_of_name) {
+    (void)argument;
+    vigil_buffer *buffer;
+    expect(vigil_segment_open_or_create(&buffer, NAME, &small), VIGIL_OK, "open or create");
+    uint64_t inode = buffer->segment->inode;
+    sim_check(!inside.users || inside.inode == inode, "two use the same name, and not the same segment");
+    inside.inode = inode;
+    inside.users++;
+    prim_pause();
+    inside.users--;
+    leave_segment(buffer);
+}
+
+FIBER(remover) {
+    (void)argument;
+    int status = vigil_segment_unlink_unused(NAME);
+    sim_check(status == VIGIL_OK || status == VIGIL_EBUSY || status == VIGIL_ENOTFOUND, "unlink: %s",
+              vigil_status_name(status));
+}
+
+static void name_removed(void) {
+    vigil_buffer *buffer;
+    begin();
+    inside.users = 0;
+    expect(vigil_segment_create(&buffer, NAME, &small), VIGIL_OK, "create");
+    leave_segment(buffer);
+    go_in(SURVIVOR, "user", user_of_name);
+    go_in(OTHER, "other user", user_of_name);
+    go_in(VICTIM, "remover", remover);
+}
+
 /* ---- Asleep on a word that is shared ---- */
 
 FIBER(shared_waker) {
@@ -308,6 +415,9 @@ const struct sim_scenario process_scenarios[] = {
     {"growing_killed", "killed while the segment grows", growing_killed, balance},
     {"stopped", "one that is stopped is a member", stopped, balance},
     {"killed_on_purpose", "one that sleeps is killed", killed_on_purpose, balance},
+    {"struck_off_by_two", "two threads strike a dead one off, and another joins", struck_off_by_two, balance},
+    {"mended_beside_joiner", "mending while another joins", mended_beside_joiner, balance},
+    {"name_removed", "a name is taken away if nobody uses it", name_removed, unlinked},
     {"shared_waker_killed", "who is to wake another process is killed", waker_killed, balance},
     {NULL, NULL, NULL, NULL},
 };

@@ -54,18 +54,22 @@ static void balance_shared(void) {
     balance();
 }
 
-/* Slots with the word's key: in line for it; or that number's, whether in line or told and not yet used. */
-static int64_t count_slots(bool in_line_only, uint32_t number) {
+/* Slots with that word's key: in line for it; or that number's, whether in line or told and not yet used. */
+static int64_t count_slots_of(const void *word, bool in_line_only, uint32_t number) {
     const struct segment_layout *at = &observed->segment->layout;
     struct slot *slots = (struct slot *)(void *)(observed->segment->base + at->slots_at);
     uint32_t *claims = (uint32_t *)(void *)(observed->segment->base + at->claims_at);
-    uint64_t key = (uint64_t)((unsigned char *)WORD - observed->segment->base);
+    uint64_t key = (uint64_t)((const unsigned char *)word - observed->segment->base);
     int64_t count = 0;
     for (uint32_t i = 1; i < at->slots; i++) {
         bool counts = in_line_only ? undecided(slots[i].state) : claims[i] == number;
         count += claims[i] && slots[i].key == key && counts;
     }
     return count;
+}
+
+static int64_t count_slots(bool in_line_only, uint32_t number) {
+    return count_slots_of(WORD, in_line_only, number);
 }
 
 static int64_t waiting_for_word(void) {
@@ -424,6 +428,76 @@ static void waiter_stopped(void) {
     go_joined(VICTIM, "stopped", victim_waiter);
     go_joined(SURVIVOR, "watched", timed_waiter);
     go_joined(OTHER, "stopper", stopper);
+}
+
+/*
+ * One is stopped in the middle of a bucket, and another process has somebody in a line there: who looks after that one
+ * must still hear of what is for a loop of the same process.
+ */
+#define BESIDE ((vigil_mutex *)(void *)&shared[1]) /* a neighbour's bucket is another one */
+static bool loop_has_heard;
+
+FIBER(loop_that_hears) {
+    shared_async_waiter(argument);
+    loop_has_heard = true;
+}
+
+static bool beside_is_locked(void *unused) {
+    (void)unused;
+    return BESIDE->word != 0;
+}
+
+FIBER(locks_beside) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(beside_is_locked, NULL);
+    expect(vigil_mutex_lock(BESIDE), VIGIL_OK, "lock");
+    expect(vigil_mutex_unlock(BESIDE), VIGIL_OK, "unlock");
+    leave_segment(buffer);
+}
+
+static bool heard(void *unused) {
+    (void)unused;
+    return loop_has_heard;
+}
+
+static bool both_wait(void *unused) {
+    (void)unused;
+    return waiting_for_word() == 1 && count_slots_of(BESIDE, true, 0) == 1;
+}
+
+FIBER(stops_inside) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    struct lot *lot = lot_in(buffer->segment);
+    expect(vigil_mutex_lock(BESIDE), VIGIL_OK, "lock");
+    sim_until(both_wait, NULL);
+    uint32_t *bucket = &lot->buckets[0].word;
+    if (lot->slots[lot->buckets[0].line].key != key_of(lot, BESIDE)) bucket = &lot->buckets[1].word;
+    while (!word_trylock(bucket, lot->number)) prim_pause();
+    victim_is_inside = true;
+    sim_until(heard, NULL);
+    if (word_unlock_only(bucket, true)) prim_wake_shared(bucket);
+    expect(vigil_mutex_unlock(BESIDE), VIGIL_OK, "unlock");
+    leave_segment(buffer);
+}
+
+FIBER(notifies_meanwhile) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(is_inside, NULL);
+    let_pass(250000000); /* all lines of locks are looked at twice */
+    change_and_notify(WORD, VIGIL_ALL);
+    leave_segment(buffer);
+}
+
+static void stopped_inside(void) {
+    begin_line(4, false);
+    victim_is_inside = loop_has_heard = false;
+    go_joined(SURVIVOR, "loop", loop_that_hears);
+    go_in(SURVIVOR, "in line beside", locks_beside);
+    go_joined(VICTIM, "stopped", stops_inside);
+    go_joined(OTHER, "notifier", notifies_meanwhile);
 }
 
 /* ---- The mutex ---- */
@@ -1069,6 +1143,7 @@ static void recorder_killed(void) {
 }
 
 const struct sim_scenario shared_scenarios[] = {
+    {"stopped_inside", "what is for others gets there though one is stopped", stopped_inside, balance_shared},
     {"recorder_killed", "killed while it writes down what happens", recorder_killed, balance_shared},
     {"notify_across", "a thread of one process waits, one of another notifies", notify_across, balance_shared},
     {"notify_across_async", "the same for an event loop", notify_across_async, balance_shared},

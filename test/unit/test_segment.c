@@ -291,6 +291,33 @@ static void one_of_a_name(void **state) {
     assert_int_equal(descriptors(), before);
 }
 
+/* Only if nobody has it open, be it ourselves; a process that is dead has nothing open. */
+static void unlinked_if_unused(void **state) {
+    (void)state;
+    assert_int_equal(vigil_segment_unlink_unused(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_segment_unlink_unused("a/b"), VIGIL_ENAME);
+    assert_int_equal(vigil_segment_unlink_unused(name), VIGIL_ENOTFOUND);
+    unsigned before = descriptors();
+    vigil_buffer *buffer = create(NULL);
+    assert_int_equal(vigil_segment_unlink_unused(name), VIGIL_EBUSY);
+    assert_ptr_equal(open_it(), buffer);
+    destroy(buffer);
+    assert_int_equal(vigil_segment_unlink_unused(name), VIGIL_EBUSY);
+    destroy(buffer);
+    pid_t other = fork();
+    if (other == 0) {
+        vigil_buffer *its = NULL;
+        if (vigil_segment_open(&its, name) == VIGIL_OK && vigil_segment_unlink_unused(name) == VIGIL_EBUSY) raise(SIGKILL);
+        _exit(1);
+    }
+    int status;
+    assert_int_equal(waitpid(other, &status, 0), other);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(vigil_segment_unlink_unused(name), VIGIL_OK);
+    assert_int_equal(try_open(), VIGIL_ENOTFOUND);
+    assert_int_equal(descriptors(), before);
+}
+
 static void opened_twice_is_the_same(void **state) {
     (void)state;
     vigil_buffer *buffer = create(NULL), *by_fd = NULL, *third = NULL;
@@ -1152,6 +1179,7 @@ int main(void) {
         TEST(names),
         TEST(arguments_refused),
         TEST(one_of_a_name),
+        TEST(unlinked_if_unused),
         TEST(opened_twice_is_the_same),
         TEST(not_destroyed_while_somebody_waits),
         TEST(addresses),

@@ -77,6 +77,10 @@
     X(shared, dead_stays_linked, "a dead process's slot is given back while it is in line")                            \
     X(shared, number_not_checked, "slots are taken for a dead process's without looking whose they are")               \
     X(shared, stopped_is_dead, "a member is struck off although its lock is held")                                     \
+    X(processes, struck_off_anyway, "a member is struck off without looking whether another has the record by now")    \
+    X(processes, records_lowered, "two that see to it that a record is looked at forget the higher one")               \
+    X(processes, nameless_joined, "who has found a name joins though it has been taken away meanwhile")                \
+    X(shared, stopped_waited_for, "who looks after others waits for one that is stopped in the middle of a bucket")    \
     X(shared, hold_not_redone, "what a dead process was about to do with a lock's word is left half done")             \
     X(shared, hold_kept, "what a dead process held of a lock is not given back")                                       \
     X(shared, handed_on_as_used, "a notification counts as used before its event loop has heard of it")                \
