@@ -2,6 +2,9 @@
 /* bench - measures Vigil and its peers in turn. See bench.h for how it is put together. */
 #include "bench.h"
 
+#include "../cli/cli.h"
+#include "../cli/descriptors.h"
+
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -10,18 +13,22 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] = "usage: vigil bench [--json] [--svg FILE] [--only ROW,...] [--rounds N] [--quick]\n"
-                            "\n"
-                            "vigil bench --help tells more.\n";
+static const struct cli_command self = {
+    .name = "bench",
+    .help = "usage: vigil bench [--json] [--svg FILE] [--only ROW,...] [--rounds N] [--quick]\n"
+            "\n"
+            "vigil bench --help tells more.\n"};
+const struct cli_command *cli_now = &self;
+bool cli_wants_json;
 
 static struct {
     const char *svg, *only;
     unsigned rounds;
-    bool json, quick;
-} options = {.rounds = ROUNDS_MAX};
+    bool quick;
+} options;
 
 FILE *people(void) {
-    return options.json ? stderr : stdout;
+    return cli_wants_json ? stderr : stdout;
 }
 
 bool is_quick(void) {
@@ -29,11 +36,6 @@ bool is_quick(void) {
 }
 
 static bool is_there[CONTESTANTS_MAX]; /* by contestant */
-
-_Noreturn static void refuse(const char *problem, const char *what) {
-    fprintf(stderr, "vigil bench: %s%s; see vigil bench --help\n", problem, what);
-    exit(64);
-}
 
 static bool list_contains(const char *list, const char *name) {
     size_t length = strlen(name);
@@ -44,23 +46,28 @@ static bool list_contains(const char *list, const char *name) {
     return false;
 }
 
+_Noreturn static void refuse_row(const char *name) {
+    cli_usage("there is no row %s", name);
+    for (size_t i = 0; i < row_count && !cli_wants_json; i++)
+        fprintf(stderr, "  %-27s %s\n", rows[i].name, rows[i].what);
+    exit(CLI_USAGE);
+}
+
 static void check_only(void) {
     char *list = strdup(options.only), *rest = NULL;
     must(list != NULL);
-    for (char *name = strtok_r(list, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest)) {
-        if (row_find(name) == NULL) {
-            fprintf(stderr, "vigil bench: there is no row %s, but these:\n", name);
-            for (size_t i = 0; i < row_count; i++) fprintf(stderr, "  %-27s %s\n", rows[i].name, rows[i].what);
-            exit(64);
-        }
-    }
+    char *name = strtok_r(list, ",", &rest);
+    if (name == NULL) exit(cli_usage("--only needs the name of a row"));
+    for (; name != NULL; name = strtok_r(NULL, ",", &rest))
+        if (row_find(name) == NULL) refuse_row(name);
     free(list);
 }
 
 static unsigned parse_rounds(const char *text) {
-    char *end;
-    unsigned long rounds = strtoul(text, &end, 10);
-    if (*end != '\0' || rounds < 1 || rounds > ROUNDS_MAX) refuse("--rounds takes a number from 1 to 64, not ", text);
+    uint64_t rounds;
+    if (text == NULL) return options.quick ? 1 : ROUNDS_MAX;
+    if (!cli_parse_count(text, &rounds) || rounds < 1 || rounds > ROUNDS_MAX)
+        exit(cli_usage("--rounds takes a number from 1 to %d, not %s", ROUNDS_MAX, text));
     return (unsigned)rounds;
 }
 
@@ -68,40 +75,31 @@ static unsigned parse_rounds(const char *text) {
 static void check_writable(const char *path) {
     bool was_there = access(path, F_OK) == 0;
     FILE *file = fopen(path, "a");
-    if (file == NULL) {
-        fprintf(stderr, "vigil bench: cannot write %s: %s\n", path, strerror(errno));
-        exit(3);
-    }
+    if (file == NULL) exit(cli_fail(VIGIL_ESYSTEM, "cannot write %s", path));
     fclose(file);
     if (!was_there) remove(path);
 }
 
-static void parse_options(char **argument) {
-    for (argument++; *argument != NULL; argument++) {
-        const char *name = *argument;
-        if (strcmp(name, "--help") == 0) {
-            fputs(usage, stdout);
-            exit(0);
-        }
-        if (strcmp(name, "--quick") == 0) {
-            options.quick = true;
-            options.rounds = 1;
-            continue;
-        }
-        if (strcmp(name, "--json") == 0) {
-            options.json = true;
-            continue;
-        }
-        const char *value = argument[1];
-        if (value == NULL) refuse("there is no such option, or its value is missing: ", name);
-        if (strcmp(name, "--svg") == 0) options.svg = value;
-        else if (strcmp(name, "--only") == 0) options.only = value;
-        else if (strcmp(name, "--rounds") == 0) options.rounds = parse_rounds(value);
-        else refuse("there is no option ", name);
-        argument++;
-    }
+static void check_stdout(void) {
+    if (write(STDOUT_FILENO, "", 0) == 0) return;
+    cli_wants_json = false; /* that is what cannot be written */
+    exit(cli_fail(VIGIL_ESYSTEM, "cannot write the figures"));
+}
+
+static void parse_options(int count, char **arguments) {
+    const char *rounds = NULL;
+    const struct cli_option known[] = {{"svg", 0, CLI_TEXT, &options.svg},
+                                       {"only", 0, CLI_TEXT, &options.only},
+                                       {"rounds", 0, CLI_TEXT, &rounds},
+                                       {"quick", 0, CLI_FLAG, &options.quick},
+                                       {0}};
+    struct cli_arguments parsed;
+    if (!cli_options(count, arguments, known, &parsed)) exit(cli_usage_status());
+    if (parsed.operand_count) exit(cli_usage("%s is too much: it takes options only", parsed.operands[0]));
+    options.rounds = parse_rounds(rounds);
     if (options.only != NULL) check_only();
     if (options.svg != NULL) check_writable(options.svg);
+    check_stdout();
 }
 
 static bool is_wanted(const struct job *job) {
@@ -223,7 +221,7 @@ static bool written(bool success, const char *what) {
 static bool report(void) {
     report_table(people());
     if (!options.quick) report_targets(people());
-    if (options.json) report_json(stdout);
+    if (cli_wants_json) report_json(stdout);
     bool success = written(fflush(stdout) == 0 && !ferror(stdout), "the figures");
     if (options.svg == NULL) return success;
     if (!written(chart_svg(options.svg), options.svg)) return false;
@@ -240,9 +238,10 @@ static int serve_pending_bytes(void) {
 }
 
 int main(int argc, char **argv) {
+    fill_standard_descriptors();
     if (argc == 2 && strcmp(argv[1], "--pending-bytes") == 0) /* started by ourselves */
         return serve_pending_bytes();
-    parse_options(argv);
+    parse_options(argc, argv);
     signal(SIGPIPE, SIG_IGN);
     setvbuf(stdout, NULL, _IOLBF, 0);
     warn_of_load();
@@ -250,5 +249,5 @@ int main(int argc, char **argv) {
     open_contestants();
     run();
     close_contestants();
-    return report() ? 0 : 3;
+    return report() ? CLI_OK : CLI_CANNOT;
 }

@@ -14,7 +14,28 @@ refuses(64 --no-such-option)
 refuses(64 --svg)
 refuses(64 --rounds 0)
 refuses(64 --only no_such_row)
+refuses(64 --only ,)
+refuses(64 --json=yes)
+refuses(64 no_such_argument)
 refuses(3 --only notify_nobody --quick --svg ${OUT}/no/such/folder/bench.svg)
+
+# With --json that is an object on stdout.
+function(refuses_json status)
+    execute_process(COMMAND ${VIGIL} bench --json ${ARGN} RESULT_VARIABLE got OUTPUT_VARIABLE out ERROR_VARIABLE said)
+    string(JSON error ERROR_VARIABLE no_json GET "${out}" error)
+    if(NOT got STREQUAL status OR no_json OR said)
+        message(FATAL_ERROR "vigil bench --json ${ARGN}: exit status ${got}, printed '${out}', said '${said}'")
+    endif()
+endfunction()
+refuses_json(64 --no-such-option)
+refuses_json(64 --only no_such_row)
+refuses_json(3 --only notify_nobody --quick --svg ${OUT}/no/such/folder/bench.svg)
+
+# Figures that nobody would get are not measured.
+execute_process(COMMAND sh -c "exec \"$1\" bench --quick >&-" sh ${VIGIL} RESULT_VARIABLE got ERROR_VARIABLE said)
+if(NOT got STREQUAL 3 OR NOT said MATCHES "^vigil bench: cannot write")
+    message(FATAL_ERROR "vigil bench without a standard output: exit status ${got}, said '${said}'")
+endif()
 
 file(MAKE_DIRECTORY ${OUT})
 execute_process(COMMAND ${VIGIL} bench --quick --json --svg ${OUT}/bench.svg OUTPUT_VARIABLE json

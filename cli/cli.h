@@ -79,17 +79,20 @@ struct cli_arguments {
 /* True; or the help was printed, or it has been said what is wrong: answer cli_usage_status(). */
 bool cli_options(int count, char **arguments, const struct cli_option *options, struct cli_arguments *parsed);
 int cli_usage_status(void);
-/* Errors in options before --json are to be JSON as well: cli_options looks for it first. Not for those that run a command:
- * it may be an option of that. */
+/* Errors in options before --json are to be JSON as well: cli_options looks for it first, up to "--". */
 void cli_look_for_json(int count, char **arguments);
 /* Say what is wrong with how it was called, and where to look: answers cli_usage_status(). */
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* How many letters of one must be changed, added or left out to have the other. */
-unsigned cli_distance(const char *one, const char *other);
+/* How many slips made it of the name: letters that were changed, added, left out, or swapped with the next. CLI_FAR: it is
+ * something else. */
+#define CLI_FAR 3u
+unsigned cli_distance(const char *typed, const char *name);
 
 /* Values (values.c): true if the whole text is one. */
-bool cli_parse_duration(const char *text, int64_t *ns);  /* 250ms, 30s, 5m, 1.5h, 20us, 7ns; a plain number: seconds */
-bool cli_parse_count(const char *text, uint64_t *count); /* 12, 0x1f, 4k, 1M, 2G: powers of 1024 */
+/* 250ms, 30s, 5m, 1.5h, 20us, 7ns; a plain number: seconds. More than CLI_DURATION_DAYS: VIGIL_FOREVER. */
+#define CLI_DURATION_DAYS 106751
+bool cli_parse_duration(const char *text, int64_t *ns);
+bool cli_parse_count(const char *text, uint64_t *count);                 /* 12, 0x1f, 4k, 1M, 2G: powers of 1024 */
 bool cli_parse_integer(const char *text, unsigned bits, int64_t *value); /* -2^(bits-1) to 2^bits-1; decimal or 0x... */
 void cli_print_duration(char text[16], int64_t ns); /* for people: 250 ns, 12.5 ms, 3.2 s, 4m05s, 2h03m, 5d02h */
 
@@ -97,6 +100,9 @@ void cli_print_duration(char text[16], int64_t ns); /* for people: 250 ns, 12.5 
  * visible. With --json a failure is an object on stdout; and those that run a command, whose stdout is the
  * command's, write both failures and warnings as objects, a line each, to stderr. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What a status means, or, if it is the system that has refused, what its errno means. */
+const char *cli_why(int status, int error);
+
 /* It cannot be done: what, why (vigil_strerror, and errno where that says more), and what to try. VIGIL_OK: the text
  * says it all. Answers the exit status, CLI_CANNOT or CLI_RUN_CANNOT. */
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));

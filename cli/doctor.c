@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vigil doctor NAME...: what is wrong with segments, who has died, and who waits for each other in a circle. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -46,7 +47,7 @@ static void drop_missing(struct doctor *doctor, bool all) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < doctor->patient_count; i++) {
         struct patient *patient = &doctor->patients[i];
-        bool dropped = patient->companion ? !patient->observer : all && patient->status == VIGIL_ENOTFOUND;
+        bool dropped = patient->companion ? !patient->examined : all && patient->status == VIGIL_ENOTFOUND;
         if (dropped) free((char *)patient->name);
         else doctor->patients[count++] = *patient;
     }
@@ -90,29 +91,37 @@ static void look_at(struct patient *patient, const vigil_look *look) {
     }
 }
 
-static void examine(struct patient *patient) {
+static int64_t observe(struct patient *patient, vigil_observer *observer) {
     vigil_look look;
+    int64_t status = patient->companion ? 0 : vigil_observer_check(observer, found, patient);
+    if (status >= 0) status = vigil_observer_look(observer, &look);
+    if (status >= 0) look_at(patient, &look);
+    return status;
+}
+
+/* It does not stay open: there may be more segments than a process can have files. */
+static void examine(struct patient *patient) {
+    vigil_observer *observer;
     free(patient->findings);
     patient->findings = NULL;
     patient->finding_count = 0;
-    int64_t status = patient->companion ? 0 : vigil_observer_check(patient->observer, found, patient);
-    if (status >= 0) status = vigil_observer_look(patient->observer, &look);
-    if (status >= 0) look_at(patient, &look);
-    else patient->status = (int)status;
-}
-
-static void admit(struct patient *patient) {
-    patient->status = vigil_observer_open(&patient->observer, patient->name);
-    if (patient->status == VIGIL_OK) examine(patient);
-    else patient->observer = NULL;
+    patient->status = vigil_observer_open(&observer, patient->name);
+    patient->error = errno;
+    if (patient->status == VIGIL_OK) {
+        int64_t status = observe(patient, observer);
+        if (status < 0) patient->status = (int)status;
+        vigil_observer_close(observer);
+    }
+    patient->examined = patient->status == VIGIL_OK;
 }
 
 static void repair(struct patient *patient) {
     vigil_buffer *buffer;
-    if (!patient->observer || patient->companion || patient->finding_count == 0) return;
+    if (!patient->examined || patient->companion || patient->finding_count == 0) return;
     patient->repaired = true;
     patient->found_first = patient->finding_count;
     patient->status = vigil_segment_open(&buffer, patient->name);
+    patient->error = errno;
     if (patient->status < 0) return;
     patient->put_right = vigil_segment_mend(buffer);
     if (patient->put_right < 0) patient->status = (int)patient->put_right;
@@ -160,13 +169,13 @@ static bool look_for_circles(struct doctor *doctor) {
 
 /* One that was there only for a moment is not there at the next look. */
 static bool find_circles(struct doctor *doctor) {
-    int status = ties_look(&doctor->ties, &doctor->people, doctor->patients, doctor->patient_count);
-    bool good = status == VIGIL_OK && look_for_circles(doctor);
+    bool good =
+        ties_look(&doctor->ties, &doctor->people, doctor->patients, doctor->patient_count) && look_for_circles(doctor);
     for (int i = 1; i < LOOKS && good && doctor->circle_count; i++) {
         struct ties again = {0};
         nanosleep(&(struct timespec){.tv_nsec = APART_NS}, NULL);
-        status = ties_look(&again, &doctor->people, doctor->patients, doctor->patient_count);
-        good = status == VIGIL_OK && ties_keep_common(&doctor->ties, &again) && look_for_circles(doctor);
+        good = ties_look(&again, &doctor->people, doctor->patients, doctor->patient_count) &&
+               ties_keep_common(&doctor->ties, &again) && look_for_circles(doctor);
         ties_free(&again);
     }
     return good;
@@ -177,26 +186,23 @@ static bool find_circles(struct doctor *doctor) {
 int doctor_verdict(const struct doctor *doctor) {
     int status = doctor->circle_count ? CLI_NOT_EQUAL : CLI_OK;
     for (uint32_t i = 0; i < doctor->patient_count; i++) {
-        if (!doctor->patients[i].observer) return CLI_CANNOT;
+        if (!doctor->patients[i].examined) return CLI_CANNOT;
         if (doctor->patients[i].finding_count && !doctor->patients[i].companion) status = CLI_NOT_EQUAL;
     }
     return status;
 }
 
-static int treat(struct doctor *doctor, int asked, bool fix) {
-    for (uint32_t i = 0; i < doctor->patient_count; i++) admit(&doctor->patients[i]);
-    drop_missing(doctor, asked == 0);
+static int treat(struct doctor *doctor, bool all, bool fix) {
+    for (uint32_t i = 0; i < doctor->patient_count; i++) examine(&doctor->patients[i]);
+    drop_missing(doctor, all);
     for (uint32_t i = 0; i < doctor->patient_count && fix; i++) repair(&doctor->patients[i]);
     if (!find_circles(doctor)) return cli_fail(VIGIL_ENOMEM, "cannot look for processes that wait for each other");
-    if (asked == 1 && !doctor->patients->observer)
-        return cli_fail_segment(doctor->patients->status, doctor->patients->name);
     (cli_wants_json ? doctor_tell_json : doctor_tell)(doctor);
     return doctor_verdict(doctor);
 }
 
 static void discharge(struct doctor *doctor) {
     for (uint32_t i = 0; i < doctor->patient_count; i++) {
-        if (doctor->patients[i].observer) vigil_observer_close(doctor->patients[i].observer);
         free(doctor->patients[i].findings);
         free((char *)doctor->patients[i].name);
     }
@@ -219,7 +225,7 @@ int cli_doctor(int count, char **arguments) {
     if (all && doctor.patient_count) qsort(doctor.patients, doctor.patient_count, sizeof *doctor.patients, by_name);
     int exit_status = all && status < 0  ? cli_fail((int)status, "cannot list the segments")
                       : doctor.no_memory ? cli_fail(VIGIL_ENOMEM, "cannot remember so many segments")
-                                         : treat(&doctor, parsed.operand_count, fix);
+                                         : treat(&doctor, all, fix);
     discharge(&doctor);
     return exit_status;
 }

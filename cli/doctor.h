@@ -25,9 +25,9 @@ struct finding {
 /* A segment that is examined. */
 struct patient {
     const char *name;
-    bool companion;           /* not asked about: only looked at for who waits for whom */
-    vigil_observer *observer; /* null: it cannot be examined */
-    int status;               /* that is why; or why it could not be repaired */
+    bool companion;    /* not asked about: only looked at for who waits for whom */
+    bool examined;     /* false: it cannot be */
+    int status, error; /* that is why, with errno; or why it could not be repaired */
     char label[32];
     uint32_t members, waiting;
     struct finding *findings;
@@ -85,8 +85,8 @@ struct doctor {
 /* The exit status: CLI_OK, CLI_NOT_EQUAL for what was found, CLI_CANNOT if one of them cannot be examined. */
 int doctor_verdict(const struct doctor *doctor);
 
-/* doctor_ties.c: adds to `ties` what a look at all patients shows: VIGIL_OK or an error. */
-int ties_look(struct ties *ties, struct people *people, struct patient *patients, uint32_t patient_count);
+/* doctor_ties.c: adds to `ties` what a look at all patients shows. False: no memory. */
+bool ties_look(struct ties *ties, struct people *people, const struct patient *patients, uint32_t patient_count);
 /* Leave only those that are in both, so that what was so for a moment only is not held against anybody.
  * False: no memory. */
 bool ties_keep_common(struct ties *ties, const struct ties *others);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the doctor has found, what it means, and what to do about it. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,18 +71,19 @@ static void print_findings_of(const struct patient *patient, enum finding_kind k
 
 static void print_repair(const struct patient *patient) {
     if (!patient->repaired) return;
-    if (patient->status < 0) printf("  It could not be repaired: %s\n", vigil_strerror(patient->status));
+    if (patient->status < 0) printf("  It could not be repaired: %s\n", cli_why(patient->status, patient->error));
     else
         printf("  %u finding%s before, %u now\n", patient->found_first, plural(patient->found_first),
                patient->finding_count);
 }
 
 static void print_patient(const struct patient *patient, const struct page *page) {
-    printf("%s%s%s: ", page->bold, patient->name, page->plain);
-    if (!patient->observer) {
-        printf("%scannot be examined%s: %s\n", page->red, page->plain, vigil_strerror(patient->status));
+    if (!patient->examined) {
+        errno = patient->error;
+        cli_fail_segment(patient->status, patient->name);
         return;
     }
+    printf("%s%s%s: ", page->bold, patient->name, page->plain);
     if (patient->finding_count)
         printf("%s%u finding%s%s", page->red, patient->finding_count, plural(patient->finding_count), page->plain);
     else printf("%ssound%s", page->green, page->plain);
@@ -130,8 +132,8 @@ static void put_patient(struct cli_json *json, const struct patient *patient) {
     json_object(json, NULL);
     json_text(json, "name", patient->name);
     json_text(json, "status", vigil_status_name(patient->status));
-    if (patient->status < 0) json_text(json, "error", vigil_strerror(patient->status));
-    if (patient->observer) {
+    if (patient->status < 0) json_text(json, "error", cli_why(patient->status, patient->error));
+    if (patient->examined) {
         json_text(json, "label", patient->label);
         json_unsigned(json, "members", patient->members);
         json_unsigned(json, "waiting", patient->waiting);
@@ -188,6 +190,7 @@ void doctor_tell_json(const struct doctor *doctor) {
     json_begin(&json, stdout);
     json_object(&json, NULL);
     json_text(&json, "status", verdict == CLI_CANNOT ? "cannot" : vigil_status_name(VIGIL_OK));
+    if (verdict == CLI_CANNOT) json_text(&json, "error", "not all segments can be examined");
     json_bool(&json, "healthy", verdict == CLI_OK);
     json_array(&json, "segments");
     for (uint32_t i = 0; i < doctor->patient_count; i++) {

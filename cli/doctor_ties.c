@@ -97,10 +97,9 @@ static void add_waiter(struct ties *ties, struct people *people, const vigil_loo
     if (any) ties->waits++;
 }
 
-static int look_at(struct ties *ties, struct people *people, const struct patient *patient, uint32_t number,
-                   vigil_look *look) {
-    int status = vigil_observer_look(patient->observer, look);
-    for (uint32_t i = 0; i < look->line_count && status == VIGIL_OK; i++) {
+static void add_lines(struct ties *ties, struct people *people, const struct patient *patient, uint32_t number,
+                      const vigil_look *look) {
+    for (uint32_t i = 0; i < look->line_count; i++) {
         const vigil_seen_line *line = &look->lines[i];
         struct reason reason = {.patient = number, .offset = line->offset, .kind = line->kind};
         reason.of_command = is_of_command(look->label);
@@ -108,7 +107,6 @@ static int look_at(struct ties *ties, struct people *people, const struct patien
         for (uint32_t j = 0; j < line->waiter_count; j++)
             add_waiter(ties, people, look, line, &line->waiters[j], &reason);
     }
-    return status;
 }
 
 /*
@@ -160,19 +158,31 @@ static void add_runners(struct ties *ties, struct people *people, const vigil_lo
     }
 }
 
-int ties_look(struct ties *ties, struct people *people, struct patient *patients, uint32_t patient_count) {
+/* False: it cannot be looked at, or not any more. Else the observer is to be closed. */
+static bool look_at(struct ties *ties, const struct patient *patient, vigil_observer **observer, vigil_look *look) {
+    if (!patient->examined) return false;
+    int status = vigil_observer_open(observer, patient->name);
+    if (status == VIGIL_OK && (status = vigil_observer_look(*observer, look)) != VIGIL_OK)
+        vigil_observer_close(*observer);
+    ties->no_memory |= status == VIGIL_ENOMEM;
+    return status == VIGIL_OK;
+}
+
+bool ties_look(struct ties *ties, struct people *people, const struct patient *patients, uint32_t patient_count) {
+    vigil_observer *observer;
     vigil_look look;
-    int status = VIGIL_OK;
-    for (uint32_t i = 0; i < patient_count && status == VIGIL_OK; i++) {
-        if (patients[i].observer) status = look_at(ties, people, &patients[i], i, &look);
+    for (uint32_t i = 0; i < patient_count; i++) {
+        if (!look_at(ties, &patients[i], &observer, &look)) continue;
+        add_lines(ties, people, &patients[i], i, &look);
+        vigil_observer_close(observer);
     }
     uint32_t waits_of_locks = ties->count;
-    for (uint32_t i = 0; i < patient_count && waits_of_locks && status == VIGIL_OK; i++) {
-        if (!patients[i].observer) continue;
-        status = vigil_observer_look(patients[i].observer, &look);
-        if (status == VIGIL_OK) add_runners(ties, people, &look, waits_of_locks);
+    for (uint32_t i = 0; i < patient_count && waits_of_locks; i++) {
+        if (!look_at(ties, &patients[i], &observer, &look)) continue;
+        add_runners(ties, people, &look, waits_of_locks);
+        vigil_observer_close(observer);
     }
-    return ties->no_memory ? VIGIL_ENOMEM : status;
+    return !ties->no_memory;
 }
 
 /* Of several looks. */

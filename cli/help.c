@@ -15,11 +15,12 @@ static const char lock_help[] =
     "until the command ends, however it ends. Signals are passed on to the command;\n"
     "before it begins they end the waiting, and leave no trace in the line. On a\n"
     "terminal the place in the line is shown meanwhile. SIGKILL of vigil is the death\n"
-    "of the command as well, though not of what that has started, and the next one in\n"
-    "line is told.\n"
+    "of the command as well; the next one in line waits until what that has started\n"
+    "is gone, too, and is told.\n"
     "\n"
     "  --timeout T        wait for the lock that long at most: 250ms, 30s, 5m\n"
-    "  --try              do not wait\n"
+    "  --try              do not wait, as with --timeout 0: if it is not free, exit\n"
+    "                     with 124, and say nothing\n"
     "  --fair             first come, first served, among all who say so; without\n"
     "                     it one who comes at the right moment may be faster\n"
     "  --shared           together with others who say so (to read)\n"
@@ -47,12 +48,13 @@ static const char sem_help[] =
     "\n"
     "Runs the command when fewer than N others run under the same NAME, and answers\n"
     "its exit status. Otherwise it stands in line until it has a slot. A slot is free\n"
-    "again when its command ends, also if that or vigil is killed.\n"
+    "again when its command ends, also if that is killed; if vigil is, when all that\n"
+    "the command has started is gone as well.\n"
     "\n"
     "  --slots N          how many may run at once: the same for all of one NAME, and\n"
     "                     not needed if there is that already\n"
     "  --timeout T        wait for a slot that long at most: 250ms, 30s, 5m\n"
-    "  --try              do not wait\n"
+    "  --try              do not wait: see vigil lock\n"
     "  --wait-status      tell the place in the line, also where it is no terminal\n"
     "  --json             events as lines of JSON on standard error\n"
     "\n"
@@ -129,9 +131,11 @@ static const char wait_help[] =
     "Exit status: 0 notified; 1 the word is not EXPECTED; 2 timed out; 3 it cannot be\n"
     "done; 64 usage.\n"
     "\n"
-    "Example, in two terminals:\n"
-    "  vigil create ready; vigil wait ready 0 --timeout 5m && echo go\n"
-    "  vigil store ready 1; vigil notify ready\n";
+    "Example: a gate, made once; one waits at it, also when it is open already, and\n"
+    "one opens it\n"
+    "  vigil create gate\n"
+    "  vigil wait gate 0 --timeout 5m; [ $? -le 1 ] && echo open\n"
+    "  vigil store gate 1; vigil notify gate\n";
 
 static const char notify_help[] =
     "usage: vigil notify NAME[:INDEX] [COUNT] [OPTION...]\n"
@@ -145,6 +149,7 @@ static const char notify_help[] =
     "Exit status: 0, also if nobody waits; 3 it cannot be done; 64 usage.\n"
     "\n"
     "Example: wake one of those who wait at the third word\n"
+    "  vigil create queue\n"
     "  vigil notify queue:2 1\n";
 
 static const char load_help[] =
@@ -158,6 +163,7 @@ static const char load_help[] =
     "Exit status: 0; 3 it cannot be done; 64 usage.\n"
     "\n"
     "Example:\n"
+    "  vigil create counters\n"
     "  vigil load counters:7 --type i64\n";
 
 static const char store_help[] =
@@ -171,6 +177,7 @@ static const char store_help[] =
     "Exit status: 0; 3 it cannot be done; 64 usage.\n"
     "\n"
     "Example:\n"
+    "  vigil create ready\n"
     "  vigil store ready 1 && vigil notify ready\n";
 
 static const char add_help[] =
@@ -185,6 +192,7 @@ static const char add_help[] =
     "Exit status: 0; 3 it cannot be done; 64 usage.\n"
     "\n"
     "Example: a number for everybody who asks\n"
+    "  vigil create tickets\n"
     "  ticket=$(vigil add tickets 1)\n";
 
 static const char cas_help[] =
@@ -199,6 +207,7 @@ static const char cas_help[] =
     "Exit status: 0 written; 1 it was not EXPECTED; 3 it cannot be done; 64 usage.\n"
     "\n"
     "Example: only the first one does it\n"
+    "  vigil create done\n"
     "  vigil cas done 0 1 >/dev/null && ./do-it-once.sh\n";
 
 static const char show_help[] =

@@ -6,24 +6,20 @@
  * turnstile before it, a mutex that is first come, first served. One who shares the lock lets the next one pass as soon
  * as he has it; one who has it alone when he is done, so that the next one is woken only once.
  */
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "run.h"
 
-#define LABEL          "vigil lock"
-#define HELD           "VIGIL_LOCKS_HELD"
-#define OWNER_DIED     "VIGIL_OWNER_DIED"
-#define DEATH_TAKES_MS 1000
+#define LABEL      "vigil lock"
+#define HELD       "VIGIL_LOCKS_HELD"
+#define OWNER_DIED "VIGIL_OWNER_DIED"
 
 /* In the segment's bytes. */
 struct shell_lock {
     vigil_mutex turnstile; /* fair, and thus never zero once somebody has opened it */
     vigil_rwlock lock;
-    uint32_t command; /* the process that runs for who holds it alone, or did so last */
 };
 
 struct options {
@@ -89,17 +85,8 @@ static void release(struct shell_lock *lock, const struct options *options) {
 
 /* The death of the last holder. */
 
-/* The system kills its command only after it has told us. Not for ever: the number may be another process's by now. */
-static void await_last_command(struct shell_lock *lock) {
-    uint32_t pid = __atomic_load_n(&lock->command, __ATOMIC_ACQUIRE);
-    int fd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-    if (fd < 0) return;
-    poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, DEATH_TAKES_MS);
-    close(fd);
-}
-
 /* Whether to go on all the same. */
-static bool accept_death(struct shell_lock *lock, const struct options *options, const char *name) {
+static bool accept_death(const struct options *options, const char *name) {
     if (strcmp(options->on_owner_died, "fail") == 0) {
         cli_fail(VIGIL_OK,
                  "%s: its last holder was killed while it held it: make good what that has left half done, "
@@ -107,9 +94,7 @@ static bool accept_death(struct shell_lock *lock, const struct options *options,
                  name);
         return false;
     }
-    await_last_command(lock);
     cli_warn("%s: its last holder was killed while it held it, and may have left something half done", name);
-    if (!options->shared) vigil_rwlock_consistent(&lock->lock);
     return true;
 }
 
@@ -153,15 +138,29 @@ static bool set_environment(const char *name, bool owner_died) {
     return done && (owner_died ? setenv(OWNER_DIED, "1", 1) : unsetenv(OWNER_DIED)) == 0;
 }
 
-/* With the lock held. */
+/* With the lock held, and its leash. A death is taken to be made good by a command that has begun: who does not get so
+ * far lets the next one be told as well. */
 static int run(struct shell_lock *lock, const struct options *options, struct waiting *waiting, bool owner_died,
-               char **words) {
-    struct command command = {.words = words, .note = options->shared ? NULL : &lock->command};
+               struct command *command) {
     int status;
     waiting_granted(waiting, owner_died);
-    if (owner_died && !accept_death(lock, options, waiting->name)) return CLI_RUN_CANNOT;
+    if (owner_died && !accept_death(options, waiting->name)) return CLI_RUN_CANNOT;
     if (!set_environment(waiting->name, owner_died)) return cli_fail(VIGIL_ENOMEM, "%s", waiting->name);
-    return run_start(&command, &status) ? run_finish(&command) : status;
+    if (!run_start(command, &status)) return status;
+    if (owner_died && !options->shared) vigil_rwlock_consistent(&lock->lock);
+    return run_finish(command);
+}
+
+/* With the lock held. */
+static int leash_and_run(vigil_buffer *buffer, const struct options *options, struct waiting *waiting, bool owner_died,
+                         char **words) {
+    struct leash leash = {.shared = options->shared, .count = 1};
+    struct command command = {.words = words, .leash = &leash};
+    int status = waiting_for_leash(waiting, &leash, buffer);
+    if (status == VIGIL_OK) status = run(vigil_buffer_data(buffer), options, waiting, owner_died, &command);
+    else status = waiting_failed(waiting, status);
+    leash_close(&leash);
+    return status;
 }
 
 static int lock_and_run(vigil_buffer *buffer, const struct options *options, const char *name, char **words) {
@@ -172,7 +171,7 @@ static int lock_and_run(vigil_buffer *buffer, const struct options *options, con
     __atomic_compare_exchange_n(&lock->turnstile.word, &nobody, fair.word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     int status = acquire(lock, options, &waiting);
     if (is_ours(status)) {
-        status = run(lock, options, &waiting, status == VIGIL_OWNER_DIED, words);
+        status = leash_and_run(buffer, options, &waiting, status == VIGIL_OWNER_DIED, words);
         release(lock, options);
     } else {
         status = waiting_failed(&waiting, status);

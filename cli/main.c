@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* vigil NAME: finds the subcommand, answers --help and --version, and sees to it that what was printed has arrived. */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "descriptors.h"
 
 const struct cli_command *cli_now;
 bool cli_wants_json;
-
-/* A segment that gets the number of a standard descriptor which was closed would be written to. In the place of each
- * that is missing comes one that can be neither read nor written, and that the command of vigil lock does not get. */
-static void fill_standard_descriptors(void) {
-    for (int fd = 0; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_PATH | O_CLOEXEC);
-}
 
 static void print_overview(FILE *out) {
     fputs("vigil - locks and lines of waiters for the shell, and a window into them\n\n"
@@ -37,18 +30,19 @@ static const struct cli_command *find(const char *name) {
 
 static int unknown(const char *name) {
     const struct cli_command *nearest = NULL;
-    unsigned distance = 3;
+    unsigned distance = CLI_FAR;
     for (const struct cli_command *command = cli_commands; command->name; command++) {
         unsigned here = cli_distance(name, command->name);
-        if (here < distance && here < strlen(command->name)) distance = here, nearest = command;
+        if (here < distance) distance = here, nearest = command;
     }
     if (nearest) return cli_usage("there is no subcommand %s (did you mean %s?)", name, nearest->name);
     return cli_usage("there is no subcommand %s", name);
 }
 
-static int help(const char *name) {
-    const struct cli_command *command = name ? find(name) : NULL;
-    if (name && !command) return unknown(name);
+static int help(int count, char **names) {
+    const struct cli_command *command = count ? find(names[0]) : NULL;
+    if (count && !command) return unknown(names[0]);
+    if (count > 1) return cli_usage("%s is too much: there is help for one SUBCOMMAND at a time", names[1]);
     if (command) fputs(command->help, stdout);
     else print_overview(stdout);
     return CLI_OK;
@@ -70,6 +64,12 @@ static int run_program(const struct cli_command *command, char **arguments) {
     return cli_fail(VIGIL_OK, "the program vigil-%s is not there: %s", command->name, command->missing);
 }
 
+static int version(int count, char **more) {
+    if (count) return cli_usage("%s is too much: --version stands alone", more[0]);
+    printf("vigil %d.%d.%d\n", VIGIL_VERSION_MAJOR, VIGIL_VERSION_MINOR, VIGIL_VERSION_PATCH);
+    return CLI_OK;
+}
+
 static bool is_help(const char *argument) {
     return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
 }
@@ -80,8 +80,8 @@ static int run(int count, char **arguments) {
     if (cli_now && cli_now->run) return cli_now->run(count, arguments);
     cli_look_for_json(count, arguments);
     if (!cli_now) return unknown(name);
-    for (int i = 1; i < count; i++)
-        if (is_help(arguments[i])) return help(name);
+    for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++)
+        if (is_help(arguments[i])) return help(1, arguments);
     return run_program(cli_now, arguments);
 }
 
@@ -90,13 +90,10 @@ static int begin(int count, char **arguments) {
         print_overview(stderr);
         return CLI_USAGE;
     }
-    if (is_help(arguments[0])) return help(NULL);
-    if (strcmp(arguments[0], "help") == 0) return help(arguments[1]);
-    if (strcmp(arguments[0], "--version") == 0) {
-        printf("vigil %d.%d.%d\n", VIGIL_VERSION_MAJOR, VIGIL_VERSION_MINOR, VIGIL_VERSION_PATCH);
-        return CLI_OK;
-    }
-    return run(count, arguments);
+    bool wants_help = is_help(arguments[0]) || strcmp(arguments[0], "help") == 0;
+    if (!wants_help && strcmp(arguments[0], "--version") != 0) return run(count, arguments);
+    cli_look_for_json(count, arguments);
+    return (wants_help ? help : version)(count - 1, arguments + 1);
 }
 
 int main(int count, char **arguments) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +99,7 @@ static int say_cannot(int status, const char *text) {
     return cli_now && cli_now->runs_command ? CLI_RUN_CANNOT : CLI_CANNOT;
 }
 
-static const char *why(int status, int error) {
+const char *cli_why(int status, int error) {
     return status == VIGIL_ESYSTEM ? strerror(error) : vigil_strerror(status);
 }
 
@@ -110,7 +111,7 @@ int cli_fail(int status, const char *format, ...) {
     size_t length = (size_t)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (status != VIGIL_OK && length < sizeof text)
-        snprintf(text + length, sizeof text - length, ": %s", why(status, error));
+        snprintf(text + length, sizeof text - length, ": %s", cli_why(status, error));
     return say_cannot(status, text);
 }
 
@@ -136,6 +137,33 @@ int cli_fail_missing(const char *format, ...) {
     return say_cannot(VIGIL_ENOTFOUND, text);
 }
 
+/* What vigil rm refuses, it does not refuse by force; but what is another user's stays theirs. */
+static void say_what_is_there(char text[MESSAGE_MAX], const char *name) {
+    vigil_observer *observer;
+    int status = vigil_observer_open(&observer, name);
+    if (status == VIGIL_OK) {
+        vigil_observer_close(observer);
+        snprintf(text, MESSAGE_MAX, "%s is there already: vigil rm %s removes it, unless it is in use", name, name);
+    } else if (status == VIGIL_EOWNER) {
+        snprintf(text, MESSAGE_MAX, "%s is there already, and another user owns it: choose another name", name);
+    } else {
+        snprintf(text, MESSAGE_MAX, "%s is there already, but unusable: vigil rm --force %s removes it", name, name);
+    }
+}
+
+/* What all segments need. Null: it is there. Otherwise errno says what is wrong with it. */
+static const char *unusable_folder(void) {
+    if (faccessat(AT_FDCWD, "/dev/shm", W_OK | X_OK, AT_EACCESS) != 0) return "/dev/shm";
+    return faccessat(AT_FDCWD, "/proc/self/fd", X_OK, AT_EACCESS) != 0 ? "/proc" : NULL;
+}
+
+/* Of a folder that is missing or closed, the library knows only what came of it. */
+static void say_system_failure(char text[MESSAGE_MAX], int status, int error, const char *name) {
+    const char *folder = unusable_folder();
+    if (folder) snprintf(text, MESSAGE_MAX, "%s: segments need %s: %s", name, folder, strerror(errno));
+    else snprintf(text, MESSAGE_MAX, "%s: %s", name, cli_why(status, error));
+}
+
 int cli_fail_segment(int status, const char *name) {
     int error = errno;
     char text[MESSAGE_MAX], shown[64], proposal[201];
@@ -146,13 +174,15 @@ int cli_fail_segment(int status, const char *name) {
                  cli_visible(shown, sizeof shown, name), propose(name, proposal));
         break;
     case VIGIL_ENOTFOUND: return cli_fail_missing("there is no segment %s: vigil ls shows those there are", name);
-    case VIGIL_EEXISTS: snprintf(text, sizeof text, "%s is there already: vigil rm %s removes it", name, name); break;
+    case VIGIL_EEXISTS: say_what_is_there(text, name); break;
+    case VIGIL_ESYSTEM:
+    case VIGIL_EOWNER: say_system_failure(text, status, error, name); break;
     case VIGIL_ETRUNCATED:
     case VIGIL_ECORRUPT:
     case VIGIL_EVERSION:
-        snprintf(text, sizeof text, "%s: %s (vigil rm --force %s)", name, why(status, error), name);
+        snprintf(text, sizeof text, "%s: %s (vigil rm --force %s)", name, cli_why(status, error), name);
         break;
-    default: snprintf(text, sizeof text, "%s: %s", name, why(status, error));
+    default: snprintf(text, sizeof text, "%s: %s", name, cli_why(status, error));
     }
     return say_cannot(status, text);
 }

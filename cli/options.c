@@ -10,27 +10,28 @@ static unsigned least(unsigned a, unsigned b) {
     return a < b ? a : b;
 }
 
-/* Levenshtein's: of the table of the distances between beginnings, a row at a time is enough. */
-unsigned cli_distance(const char *one, const char *other) {
-    unsigned row[WORD_MAX + 1], length = (unsigned)strlen(other);
-    if (length > WORD_MAX) return length;
-    for (unsigned j = 0; j <= length; j++) row[j] = j;
-    for (unsigned i = 0; one[i]; i++) {
-        unsigned diagonal = row[0];
-        row[0] = i + 1;
-        for (unsigned j = 0; j < length; j++) {
-            unsigned above = row[j + 1];
-            row[j + 1] = least(least(row[j], above) + 1, diagonal + (one[i] != other[j]));
-            diagonal = above;
+/* Levenshtein's, where two letters that have changed places are one slip: from[i][j] is the distance between the first i
+ * letters of what was typed and the first j of the name. */
+unsigned cli_distance(const char *typed, const char *name) {
+    unsigned from[WORD_MAX + 1][WORD_MAX + 1], rows = (unsigned)strlen(typed), columns = (unsigned)strlen(name);
+    if (rows > WORD_MAX || columns > WORD_MAX) return CLI_FAR;
+    for (unsigned i = 0; i <= rows; i++) {
+        for (unsigned j = 0; j <= columns; j++) {
+            from[i][j] = i + j;
+            if (!i || !j) continue;
+            bool swapped = i > 1 && j > 1 && typed[i - 1] == name[j - 2] && typed[i - 2] == name[j - 1];
+            unsigned changed = from[i - 1][j - 1] + (typed[i - 1] != name[j - 1]);
+            from[i][j] = least(least(from[i - 1][j], from[i][j - 1]) + 1, changed);
+            if (swapped) from[i][j] = least(from[i][j], from[i - 2][j - 2] + 1);
         }
     }
-    return row[length];
+    unsigned slips = columns > 4 ? 2 : 1; /* two letters are half of a short name, and make any other of it */
+    return from[rows][columns] <= slips ? from[rows][columns] : CLI_FAR;
 }
 
-static bool helped;
+static bool helped, json;
 /* What every subcommand has. */
-static const struct cli_option general[] = {
-    {"json", 0, CLI_FLAG, &cli_wants_json}, {"help", 'h', CLI_FLAG, &helped}, {0}};
+static const struct cli_option general[] = {{"json", 0, CLI_FLAG, &json}, {"help", 'h', CLI_FLAG, &helped}, {0}};
 
 /* Of the length given, as "--name=value" has only the first part for a name. */
 static const struct cli_option *named(const struct cli_option *option, const char *name, size_t length) {
@@ -44,13 +45,21 @@ static const struct cli_option *lettered(const struct cli_option *option, char l
     return option->name ? option : NULL;
 }
 
-static bool unknown(const struct cli_option *options, const char *argument) {
+static const char *nearest_to(const char *name, const struct cli_option *options, unsigned *distance) {
     const char *nearest = NULL;
-    unsigned distance = 3;
-    for (const struct cli_option *option = options; option->name && strncmp(argument, "--", 2) == 0; option++) {
-        unsigned here = cli_distance(argument + 2, option->name);
-        if (here < distance) distance = here, nearest = option->name;
+    for (const struct cli_option *option = options; option->name; option++) {
+        unsigned here = cli_distance(name, option->name);
+        if (here < *distance) *distance = here, nearest = option->name;
     }
+    return nearest;
+}
+
+static bool unknown(const struct cli_option *options, const char *argument) {
+    char name[WORD_MAX + 2] = ""; /* one letter too long is too long */
+    if (argument[1] == '-') snprintf(name, sizeof name, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
+    unsigned distance = CLI_FAR;
+    const char *own = nearest_to(name, options, &distance), *nearest = nearest_to(name, general, &distance);
+    if (!nearest) nearest = own;
     if (nearest) cli_usage("there is no option %s (did you mean --%s?)", argument, nearest);
     else cli_usage("there is no option %s", argument);
     return false;
@@ -61,12 +70,15 @@ static bool set(const struct cli_option *option, const char *value) {
     case CLI_FLAG: *(bool *)option->value = true; return true;
     case CLI_TEXT: *(const char **)option->value = value; return true;
     case CLI_DURATION:
-        if (cli_parse_duration(value, option->value)) return true;
-        cli_usage("--%s %s is no duration, such as 250ms, 30s, 5m or 1.5h", option->name, value);
+        if (!cli_parse_duration(value, option->value))
+            cli_usage("--%s '%s' is no duration, such as 250ms, 30s, 5m or 1.5h", option->name, value);
+        else if (*(int64_t *)option->value == VIGIL_FOREVER)
+            cli_usage("--%s %s is too long: the most is %dd", option->name, value, CLI_DURATION_DAYS);
+        else return true;
         return false;
     case CLI_COUNT:
         if (cli_parse_count(value, option->value)) return true;
-        cli_usage("--%s %s is no count, such as 12, 4k or 1M", option->name, value);
+        cli_usage("--%s '%s' is no count, such as 12, 4k or 1M", option->name, value);
         return false;
     }
     return false;
@@ -119,9 +131,17 @@ static bool is_option(const char *argument) {
 }
 
 void cli_look_for_json(int count, char **arguments) {
-    if (cli_now && cli_now->runs_command) return;
-    for (int i = 1; i < count; i++)
+    for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++)
         if (strcmp(arguments[i], "--json") == 0) cli_wants_json = true;
+}
+
+/* Those who make what they name don't give it a name that they, and others, would take for an option. */
+static bool check_name(const struct cli_arguments *parsed) {
+    bool makes_it = cli_now->runs_command || strcmp(cli_now->name, "create") == 0;
+    const char *name = parsed->operand_count ? parsed->operands[0] : "";
+    if (!makes_it || name[0] != '-') return true;
+    cli_usage("'%s' begins with a dash, as options do: choose another name", name);
+    return false;
 }
 
 /* The operands are moved to the front of the arguments. */
@@ -144,7 +164,8 @@ bool cli_options(int count, char **arguments, const struct cli_option *options, 
         parsed->command = arguments + i + ends_options;
         break;
     }
-    return true;
+    if (cli_now->runs_command) cli_wants_json = json; /* what was found may be its command's */
+    return check_name(parsed);
 }
 
 int cli_usage_status(void) {

@@ -105,12 +105,16 @@ static void write_all(const char *text) {
     (void)written; /* there is nobody else to tell */
 }
 
-/* One row of the terminal, whatever its width: what is wrapped could not be drawn over. Only while the terminal is
- * ours: in the background we would draw over what somebody types. */
+/* In the background we would draw over what somebody types. */
+static bool is_terminal_ours(void) {
+    return tcgetpgrp(STDERR_FILENO) == getpgrp();
+}
+
+/* One row of the terminal, whatever its width: what is wrapped could not be drawn over. */
 static void redraw(struct place *place, const char *text) {
     struct winsize size;
     char line[TEXT_MAX + 32];
-    if (tcgetpgrp(STDERR_FILENO) != getpgrp()) return;
+    if (!is_terminal_ours()) return;
     bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
     int width = known ? size.ws_col - 1 : 79;
     snprintf(line, sizeof line, "\r\033[Kvigil %s %s", cli_now->name, text);
@@ -152,8 +156,18 @@ int place_show(struct place *place) {
     return LOOK_EVERY_MS;
 }
 
+void place_show_orphans(struct place *place) {
+    char text[TEXT_MAX], waited[16];
+    if (!place->observer || cli_wants_json) return;
+    cli_print_duration(waited, vigil_now_ns() - place->since_ns);
+    snprintf(text, sizeof text, "%s: what a killed holder has started still runs, %s", place->name, waited);
+    if (place->redraws) redraw(place, text);
+    else if (!place->orphans_told) cli_warn("%s", text);
+    place->orphans_told = true;
+}
+
 void place_end(struct place *place) {
-    if (place->drawn) write_all("\r\033[K");
+    if (place->drawn && is_terminal_ours()) write_all("\r\033[K");
     if (place->observer) vigil_observer_close(place->observer);
     *place = (struct place){0};
 }

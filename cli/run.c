@@ -10,6 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define TRY_EVERY_MS   10
+#define TRIES_PER_LOOK 25
+
 bool run_arguments(int count, char **arguments, const struct cli_option *options, char **name, char ***words) {
     struct cli_arguments parsed;
     if (!cli_options(count, arguments, options, &parsed)) return false;
@@ -67,7 +70,10 @@ void run_signals_begin(void) {
     signals.child_ignored = is_ignored(SIGCHLD);
     if (signals.child_ignored) signal(SIGCHLD, SIG_DFL);
     sigset_t blocked = signals.taken;
-    sigaddset(&blocked, SIGPIPE); /* nobody may listen to us any more: that is no reason to die with the lock held */
+    /* What we say may have no listeners any more, or a terminal that stops those in the background who write: no reason
+     * to die, or to be stopped, with the lock held. */
+    sigaddset(&blocked, SIGPIPE);
+    sigaddset(&blocked, SIGTTOU);
     sigprocmask(SIG_BLOCK, &blocked, &signals.before);
 }
 
@@ -103,6 +109,7 @@ static int begin(struct waiting *waiting) {
     waiting->since_ns = vigil_now_ns();
     waiting->signals_fd = signalfd(-1, &signals.deadly, SFD_CLOEXEC | SFD_NONBLOCK);
     int status = waiting->signals_fd < 0 ? VIGIL_ESYSTEM : vigil_agent_create(&waiting->agent, 0);
+    if (status == VIGIL_OK && vigil_agent_fd(waiting->agent) < 0) status = VIGIL_ESYSTEM; /* nobody would tell us */
     if (status == VIGIL_OK)
         place_begin(&waiting->place, waiting->name, waiting->since_ns, waiting->wait_status || cli_wants_json);
     return status;
@@ -140,6 +147,31 @@ int waiting_for(struct waiting *waiting, const struct want *want) {
     return status;
 }
 
+/* The kernel could tell us when it is free, but not of blocked signals at the same time. Mostly it is free before there
+ * would be anything to show, as all that had it were killed just now. */
+static int await_leash(const struct leash *leash, struct waiting *waiting) {
+    struct pollfd from = {.fd = waiting->signals_fd, .events = POLLIN};
+    int status = VIGIL_TIMED_OUT;
+    for (unsigned tries = 1; status == VIGIL_TIMED_OUT && left_ns(waiting) > 0; tries++) {
+        if (tries % TRIES_PER_LOOK == 0) place_show_orphans(&waiting->place);
+        if (poll(&from, 1, TRY_EVERY_MS) < 0 && errno != EINTR) return VIGIL_ESYSTEM;
+        if (from.revents && signalled(waiting)) return VIGIL_CANCELLED;
+        status = leash_try(leash);
+    }
+    return status;
+}
+
+int waiting_for_leash(struct waiting *waiting, struct leash *leash, vigil_buffer *buffer) {
+    int status = leash_open(leash, buffer);
+    if (status == VIGIL_OK) status = leash_try(leash);
+    waiting->has_orphans = status == VIGIL_TIMED_OUT;
+    if (!waiting->has_orphans || waiting->timeout_ns <= 0) return status;
+    status = begin(waiting);
+    if (status == VIGIL_OK) status = await_leash(leash, waiting);
+    waiting->waited_ns = vigil_now_ns() - waiting->since_ns;
+    return status;
+}
+
 void waiting_granted(struct waiting *waiting, bool owner_died) {
     struct cli_json json;
     place_end(&waiting->place);
@@ -162,11 +194,14 @@ void waiting_end(struct waiting *waiting) {
 
 int waiting_failed(struct waiting *waiting, int status) {
     char waited[16];
+    int error = errno;
     place_end(&waiting->place);
+    errno = error;
     if (signals.deadly_one) return CLI_RUN_SIGNAL + signals.deadly_one;
     if (status != VIGIL_TIMED_OUT) return cli_fail(status, "%s", waiting->name);
     cli_print_duration(waited, waiting->waited_ns);
-    if (waiting->timeout_ns > 0) cli_fail(status, "waited %s for %s", waited, waiting->name);
+    const char *why = waiting->has_orphans ? ", and what a killed holder has started still runs" : "";
+    if (waiting->timeout_ns > 0) cli_fail(status, "waited %s for %s%s", waited, waiting->name, why);
     else if (cli_wants_json) cli_fail(status, "%s", waiting->name);
     return CLI_RUN_TIMED_OUT; /* whoever only tries knows what it means */
 }
@@ -175,12 +210,13 @@ int waiting_failed(struct waiting *waiting, int status) {
 
 /*
  * In the child, which runs in our memory until it executes the command; answers only if it cannot. The command is not
- * to outlive us, who hold the lock for it: the system kills it when we are killed.
+ * to outlive us, who hold the lock for it: the system kills it when we are killed. For what it has started by then
+ * there is the leash.
  */
 static void execute(const struct command *command, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(CLI_RUN_CANNOT); /* we were gone before that */
-    if (command->note) __atomic_store_n(command->note, (uint32_t)getpid(), __ATOMIC_RELEASE);
+    leash_hand_down(command->leash);
     if (signals.child_ignored) signal(SIGCHLD, SIG_IGN);
     sigprocmask(SIG_SETMASK, &signals.before, NULL);
     execvp(command->words[0], command->words);
@@ -229,9 +265,11 @@ bool run_start(struct command *command, int *status) {
     return false;
 }
 
-/* What the terminal sends, it sends to the command as well. */
-static bool is_from_terminal(const siginfo_t *info) {
-    return info->si_code == SI_KERNEL && info->si_signo != SIGALRM;
+/* What the terminal sends, it sends to all of our process group, and so to the command, unless that has left it. But that
+ * it is gone only the leader of its session is told, by a SIGHUP and, for who is stopped, a SIGCONT. */
+static bool command_has_had(const struct command *command, const siginfo_t *info) {
+    if (info->si_code != SI_KERNEL || info->si_signo == SIGALRM || getpgid(command->pid) != getpgrp()) return false;
+    return (info->si_signo != SIGHUP && info->si_signo != SIGCONT) || getsid(0) != getpid();
 }
 
 /* Until it has ended: its status as waitpid tells it. */
@@ -242,7 +280,7 @@ static int forward_signals(const struct command *command) {
         int number = sigwaitinfo(&signals.taken, &info);
         if (number == SIGCHLD) {
             if (waitpid(command->pid, &status, WNOHANG) == command->pid) return status;
-        } else if (number > 0 && !is_from_terminal(&info)) {
+        } else if (number > 0 && !command_has_had(command, &info)) {
             kill(command->pid, number);
         }
     }
@@ -262,5 +300,7 @@ int run_finish(const struct command *command) {
     int end = forward_signals(command);
     int status = WIFSIGNALED(end) ? CLI_RUN_SIGNAL + WTERMSIG(end) : WEXITSTATUS(end);
     if (cli_wants_json) tell_done(command, status);
+    /* A shell whose loop we are in goes on, unless it sees that somebody has been interrupted. */
+    if (WIFSIGNALED(end) && WTERMSIG(end) == SIGINT) signals.deadly_one = SIGINT;
     return status;
 }

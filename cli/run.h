@@ -4,7 +4,9 @@
  *
  *     run_signals_begin();                             from now on they wait for us
  *     status = waiting_for(&waiting, &something);      as often as needed
+ *     status = waiting_for_leash(&waiting, &leash, buffer);
  *     if (run_start(&command, &status)) status = run_finish(&command);
+ *     leash_close(&leash);
  *     waiting_end(&waiting);
  *     return run_end(status);
  */
@@ -14,6 +16,7 @@
 #include <sys/types.h>
 
 #include "cli.h"
+#include "leash.h"
 #include "place.h"
 
 /* NAME and the words of the command. True, or it has been said what is wrong: answer cli_usage_status(). */
@@ -45,12 +48,16 @@ struct waiting {
     int signals_fd;
     int64_t since_ns;
     struct place place;
+    bool has_orphans; /* it is ours, but not the leash */
     vigil_request request;
     int answer;
 };
 /* The answer of `try` or `ask`, or what the callback is told. VIGIL_CANCELLED: a signal has come, see run_end; after
  * this the request, if there is one, ends with waiting_end. */
 int waiting_for(struct waiting *waiting, const struct want *want);
+/* For who has been granted the lock: until nothing runs any more that a killed holder has started. The same answers, or
+ * leash_open's. The leash is to be closed in any case. */
+int waiting_for_leash(struct waiting *waiting, struct leash *leash, vigil_buffer *buffer);
 /* It is ours, and nothing is shown of the line any more. */
 void waiting_granted(struct waiting *waiting, bool owner_died);
 /* It is not to be had: says why, unless it was a signal, and answers the exit status. */
@@ -59,7 +66,7 @@ void waiting_end(struct waiting *waiting);
 
 struct command {
     char **words;
-    uint32_t *note; /* where its process's id is to be written before it runs; null: nowhere */
+    const struct leash *leash;
 
     pid_t pid;
     int64_t since_ns;

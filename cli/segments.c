@@ -12,7 +12,7 @@ static bool read_mode(const char *text, unsigned *mode) {
     size_t digits = strspn(text, "01234567");
     *mode = (unsigned)strtoul(text, NULL, 8);
     if (*mode && digits <= 4 && !text[digits]) return true;
-    cli_usage("--mode %s is no mode, such as 0600 or 0660", text);
+    cli_usage("--mode '%s' is no mode, such as 0600 or 0660", text);
     return false;
 }
 
@@ -83,8 +83,13 @@ static void look_at(struct seen *seen) {
 }
 
 static const char *what_is_wrong(const struct seen *seen) {
-    if (seen->status == VIGIL_EBUSY) return "a living process has it open, as vigil show tells; --force ignores that";
-    return seen->status == VIGIL_ESYSTEM ? strerror(seen->error) : vigil_strerror(seen->status);
+    switch (seen->status) {
+    case VIGIL_EBUSY:
+        return "a living process has it open, as vigil show tells, or what a killed holder has started still runs; "
+               "--force ignores that";
+    case VIGIL_ENOTFOUND: return "no segment has that name";
+    default: return cli_why(seen->status, seen->error);
+    }
 }
 
 static void put_name_and_status(struct cli_json *json, const struct seen *seen) {
@@ -93,14 +98,9 @@ static void put_name_and_status(struct cli_json *json, const struct seen *seen) 
     if (seen->status != VIGIL_OK) json_text(json, "error", what_is_wrong(seen));
 }
 
-/* What is damaged is refused as well: somebody may have it open, and want to know. */
+/* Without force, what is damaged is refused as well: somebody may have it open, and want to know. */
 static void remove_one(struct seen *seen, bool force) {
-    if (!force) {
-        look_at(seen);
-        if (seen->status == VIGIL_OK && seen->living) seen->status = VIGIL_EBUSY;
-        if (seen->status != VIGIL_OK) return;
-    }
-    seen->status = vigil_segment_unlink(seen->name);
+    seen->status = force ? vigil_segment_unlink(seen->name) : vigil_segment_unlink_unused(seen->name);
     seen->error = errno;
     if (force && seen->status == VIGIL_ENOTFOUND) seen->status = VIGIL_OK;
 }

@@ -20,11 +20,21 @@ static int slot_ask(vigil_agent *agent, vigil_request *request, void *sem, int64
     return vigil_sem_acquire_async(agent, request, sem, 1, timeout_ns, callback);
 }
 
-static int run(struct waiting *waiting, char **words) {
-    struct command command = {.words = words};
+/* With the slot, and its leash. */
+static int run(struct waiting *waiting, struct command *command) {
     int status;
     waiting_granted(waiting, false);
-    return run_start(&command, &status) ? run_finish(&command) : status;
+    return run_start(command, &status) ? run_finish(command) : status;
+}
+
+/* With the slot. There is a leash for each, so that at most so many run, what killed ones have started among them. */
+static int leash_and_run(vigil_buffer *buffer, uint64_t slots, struct waiting *waiting, char **words) {
+    struct leash leash = {.count = slots};
+    struct command command = {.words = words, .leash = &leash};
+    int status = waiting_for_leash(waiting, &leash, buffer);
+    status = status == VIGIL_OK ? run(waiting, &command) : waiting_failed(waiting, status);
+    leash_close(&leash);
+    return status;
 }
 
 static int acquire_and_run(vigil_buffer *buffer, uint64_t slots, struct waiting *waiting, char **words) {
@@ -35,7 +45,7 @@ static int acquire_and_run(vigil_buffer *buffer, uint64_t slots, struct waiting 
     __atomic_compare_exchange_n(&sem->word, &nothing, all.word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     int status = waiting_for(waiting, &slot);
     if (status == VIGIL_OK) {
-        status = run(waiting, words);
+        status = leash_and_run(buffer, slots, waiting, words);
         vigil_sem_release(sem, 1);
     } else {
         status = waiting_failed(waiting, status);

@@ -141,7 +141,8 @@ static void print_line(const struct page *page, const vigil_seen_line *line) {
     if (strncmp(place, "byte ", 5) != 0) snprintf(at, sizeof at, " at byte %llu", (unsigned long long)line->offset);
     fprintf(page->out, "\n%s%s%s: %s%s", paint(page, BOLD), place, paint(page, PLAIN), vigil_seen_kind_name(line->kind),
             at);
-    if (line->kind == VIGIL_SEEN_WORD) fprintf(page->out, ", value %d", (int)line->value);
+    /* The word may have 64 bits: that is for those who wait for it to know. */
+    if (line->kind == VIGIL_SEEN_WORD) fprintf(page->out, ", as i32 %d", (int32_t)line->value);
     if (line->owner_died) fprintf(page->out, ", %sits owner died%s", paint(page, RED), paint(page, PLAIN));
     fprintf(page->out, "\n%s%8s %-6s %8s  %-14s %-9s %s%s\n", paint(page, FAINT), "PID", "PLACE", "FOR", "WAITS AS", "",
             "COMMAND", paint(page, PLAIN));
@@ -214,7 +215,7 @@ static void json_line(struct cli_json *json, const vigil_look *look, const vigil
     json_text(json, "place", place);
     json_unsigned(json, "offset", line->offset);
     json_text(json, "kind", vigil_seen_kind_name(line->kind));
-    json_unsigned(json, "value", line->value);
+    json_integer(json, "i32", (int32_t)line->value);
     json_bool(json, "owner_died", line->owner_died);
     json_array(json, "holders");
     for (uint32_t i = 0; i < line->holder_count; i++) json_holder(json, look, &line->holders[i]);

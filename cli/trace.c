@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* vigil trace NAME -o FILE: record what happens in a segment, until Ctrl-C or for a while. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "place.h"
 #include "trace.h"
@@ -32,12 +34,24 @@ struct recording {
     bool ended, joined, shows;
 };
 
+/* What is in it already stays until there is something to write instead. */
+static FILE *open_file(const char *path) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
 /* Before anything is recorded: true, or it has been said why not. */
 static bool open_output(struct output *output) {
     if (!output->path) return true;
-    output->file = strcmp(output->path, "-") == 0 ? stdout : fopen(output->path, "we");
+    output->file = strcmp(output->path, "-") == 0 ? stdout : open_file(output->path);
     if (!output->file) cli_fail(VIGIL_ESYSTEM, "cannot write %s", output->path);
     return output->file != NULL;
+}
+
+/* To be written from the beginning. Pipes and terminals cannot be emptied, and need not be. */
+static FILE *emptied(const struct output *output) {
+    if (output->file != stdout && ftruncate(fileno(output->file), 0) != 0) errno = 0;
+    return output->file;
 }
 
 static bool close_output(struct output *output, bool written) {
@@ -151,7 +165,8 @@ static void tell(const struct recording *recording) {
     int64_t duration_ns = story->to_ns - story->from_ns;
     uint32_t waits = story_spans(story, SPAN_WAIT), holds = story_spans(story, SPAN_HOLD);
     if (story->lost)
-        cli_warn("%llu events were lost: more happened than could be written down", (unsigned long long)story->lost);
+        cli_warn("%llu events or more were lost: there was no time to write them down",
+                 (unsigned long long)story->lost);
     if (story->full) cli_warn("it ended early: there is no room for more");
     if (recording->chrome.file == stdout || recording->picture.file == stdout) return;
     if (cli_wants_json) {
@@ -187,9 +202,9 @@ static int write_all(struct recording *recording) {
     struct output *chrome = &recording->chrome, *picture = &recording->picture;
     const char *name = recording->name;
     errno = 0;
-    if (chrome->path && !close_output(chrome, chrome_write(chrome->file, name, &recording->story)))
+    if (chrome->path && !close_output(chrome, chrome_write(emptied(chrome), name, &recording->story)))
         return cli_fail(VIGIL_ESYSTEM, "cannot write %s", chrome->path);
-    if (picture->path && !close_output(picture, timeline_draw(picture->file, name, &recording->story)))
+    if (picture->path && !close_output(picture, timeline_draw(emptied(picture), name, &recording->story)))
         return cli_fail(VIGIL_ESYSTEM, "cannot write %s", picture->path);
     tell(recording);
     return CLI_OK;
@@ -209,7 +224,7 @@ static int trace(struct recording *recording, int64_t duration_ns) {
 }
 
 int cli_trace(int count, char **arguments) {
-    struct recording recording = {.shows = !cli_wants_json && terminal_redraws()};
+    struct recording recording = {0};
     int64_t duration_ns = INT64_MAX;
     const struct cli_option options[] = {{"output", 'o', CLI_TEXT, &recording.chrome.path},
                                          {"svg", 0, CLI_TEXT, &recording.picture.path},
@@ -224,6 +239,7 @@ int cli_trace(int count, char **arguments) {
     if (chrome_out + picture_out + cli_wants_json > 1) return cli_usage("only one thing can go to the standard output");
     if (chrome && picture && strcmp(chrome, picture) == 0) return cli_usage("-o and --svg need a file each");
     recording.name = parsed.operands[0];
+    recording.shows = !cli_wants_json && terminal_redraws();
     hold_signals(&recording);
     return trace(&recording, duration_ns);
 }

@@ -439,7 +439,6 @@ static bool is_waited_for(const struct story *story, uint64_t offset) {
 }
 
 void story_end(struct story *story, int64_t to_ns) {
-    for (uint32_t i = 0; i < story->spans.count; i++) to_ns = later(to_ns, story->spans.at[i].from_ns);
     story->to_ns = to_ns;
     for (uint32_t i = story->open.count; i-- > 0;) { /* of mutexes, the end is written down if somebody waits */
         const struct story_span *span = open_at(story, i);

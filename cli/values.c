@@ -74,16 +74,18 @@ static int64_t unit_ns(const char *text) {
 
 bool cli_parse_duration(const char *text, int64_t *ns) {
     uint64_t whole, billionths = 0;
-    if (!read_digits(&text, 10, &whole)) return false;
+    if (!read_digits(&text, 10, &whole)) {
+        if (!isdigit((unsigned char)*text)) return false;
+        whole = UINT64_MAX; /* there are more digits than fit */
+        while (isdigit((unsigned char)*text)) text++;
+    }
     if (*text == '.' && (text++, !read_billionths(&text, &billionths))) return false;
     int64_t unit = unit_ns(text), part;
     if (unit == 0) return false;
     if (unit >= SECOND) part = (int64_t)billionths * (unit / SECOND); /* else rounded up: it is never too short */
     else part = ((int64_t)billionths + SECOND / unit - 1) / (SECOND / unit);
-    int64_t sum;
-    if (__builtin_mul_overflow(whole, unit, &sum) || __builtin_add_overflow(sum, part, &sum)) return false;
-    *ns = sum;
-    return sum < VIGIL_FOREVER;
+    if (__builtin_mul_overflow(whole, unit, ns) || __builtin_add_overflow(*ns, part, ns)) *ns = VIGIL_FOREVER;
+    return true;
 }
 
 void cli_print_duration(char text[16], int64_t ns) {

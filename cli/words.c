@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The shell as an agent: wait, notify, load, store, add and cas on the words of a segment, as JavaScript's Atomics. */
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -34,7 +35,7 @@ static bool read_place(struct call *call) {
 static bool read_type(struct call *call) {
     call->bits = strcmp(call->type, "i64") == 0 ? 64 : 32;
     if (call->bits == 64 || strcmp(call->type, "i32") == 0) return true;
-    cli_usage("--type %s: there are i32 and i64", call->type);
+    cli_usage("--type '%s': there are i32 and i64", call->type);
     return false;
 }
 
@@ -164,10 +165,11 @@ int cli_notify(int count, char **arguments) {
 
 /*
  * Signals that end a wait: all that whoever started us does not ignore. They are blocked before we are in the segment, and
- * taken when we are out of its line again.
+ * taken when we are out of its line again. So is SIGPIPE: an answer that nobody reads is an error, as
+ * on a full disk.
  */
 static sigset_t block_signals(void) {
-    static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE};
     sigset_t blocked;
     sigemptyset(&blocked);
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
@@ -199,6 +201,12 @@ static int wait_for(const struct call *call, int signals_fd) {
     vigil_agent *agent;
     int status = vigil_agent_create(&agent, 0), outcome = VIGIL_PENDING;
     if (status != VIGIL_OK) return status;
+    if (vigil_agent_fd(agent) < 0) { /* who cannot hear of a notification is not to be in line */
+        int error = errno;
+        vigil_agent_destroy(agent);
+        errno = error;
+        return VIGIL_ESYSTEM;
+    }
     vigil_op op = {.data = &outcome};
     status =
         vigil_atomics_wait_async(agent, &op, call->view, call->index, call->values[0], call->timeout_ns, wait_ended);
@@ -218,10 +226,12 @@ int cli_wait(int count, char **arguments) {
     struct call call;
     if (!read_call(&call, count, arguments, true, 1, 0)) return cli_usage_status();
     sigset_t blocked = block_signals();
-    int signals_fd = signalfd(-1, &blocked, SFD_CLOEXEC), failed = open_word(&call, false);
+    int signals_fd = signalfd(-1, &blocked, SFD_CLOEXEC);
+    if (signals_fd < 0) return cli_fail(VIGIL_ESYSTEM, "no descriptor for signals");
+    int failed = open_word(&call, false);
     if (failed) return failed;
     int64_t since_ns = vigil_now_ns();
-    int status = signals_fd < 0 ? VIGIL_ESYSTEM : wait_for(&call, signals_fd);
+    int status = wait_for(&call, signals_fd);
     if (status == VIGIL_CANCELLED) {
         vigil_buffer_destroy(call.buffer);
         die_of_signal(&blocked);

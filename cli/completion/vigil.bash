@@ -12,9 +12,9 @@ _vigil_options() {
     echo --help
 }
 
-# Of an option with a fixed set of values, "a|b".
-_vigil_choices() {
-    "$1" "$2" --help 2>/dev/null | sed -nE "s/^  (-[a-z], )?$3 ([a-z0-9]+(\|[a-z0-9]+)+)( .*)?\$/\2/p" | tr '|' ' '
+# What the help has for the value of an option: FILE, T, "a|b".
+_vigil_value() {
+    "$1" "$2" --help 2>/dev/null | sed -nE "s/^  ((-[a-z], )?$3|$3, --[a-z-]+) ([^ ]+).*/\3/p"
 }
 
 _vigil() {
@@ -43,17 +43,17 @@ _vigil() {
         fi
     done
     if [ "$i" -gt "$COMP_CWORD" ]; then # the word is a value
-        local choices
+        local value
         word=${word#=} # of which nothing is there yet
-        choices=$(_vigil_choices "$vigil" "$subcommand" "$option")
-        if [ -n "$choices" ]; then mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
-        else mapfile -t COMPREPLY < <(compgen -f -- "$word"); fi
+        value=$(_vigil_value "$vigil" "$subcommand" "$option")
+        if [ "$value" = FILE ]; then mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        elif [[ $value == *\|* ]]; then mapfile -t COMPREPLY < <(compgen -W "${value//\|/ }" -- "$word"); fi
     elif [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "${options//=/}" -- "$word")
     elif [ "$subcommand" = help ]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_vigil_subcommands "$vigil")" -- "$word")
-    elif [[ $subcommand == @(demo|bench) ]]; then
-        : # they take options only
+    elif [[ $subcommand == @(create|demo|bench) ]]; then
+        : # it takes a new name, they take options only
     elif [ "$operands" -eq 0 ] || [[ $subcommand == @(rm|doctor|top) ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$("$vigil" ls --names 2>/dev/null)" -- "$word")
     elif [[ $subcommand == @(lock|sem) ]]; then

@@ -13,6 +13,11 @@ function __vigil_options
     printf '%s\t\t%s\n' --help 'print the help'
 end
 
+# Whether option $argv[1], of those in the lines that follow, has a file for its value.
+function __vigil_is_file
+    string match -qr -- "^$argv[1]\tFILE\t" $argv[2..-1]
+end
+
 # The values of option $argv[1], of those in the lines that follow; nothing if they are not a fixed set, "a|b".
 function __vigil_choices
     string replace -rf -- "^$argv[1]\t([^\t|]+(?:\|[^\t|]+)+)\t.*" '$1' $argv[2..-1] | string split '|'
@@ -44,14 +49,15 @@ function __vigil_complete
         end
     end
     if test -n "$option"
-        __vigil_choices $option $options; or __fish_complete_path $word
+        __vigil_choices $option $options
+        __vigil_is_file (string replace -r -- '^-o$' --output $option) $options; and __fish_complete_path $word
     else if string match -q -- '--*=*' $word
         set -l option (string split -m 1 = -- $word)[1]
         __vigil_choices $option $options | string replace -r -- '^' "$option="
     else if string match -q -- '-*' $word
         string replace -r '\t[^\t]*\t' '\t' -- $options
-    else if contains -- $words[2] demo bench
-        return # they take options only
+    else if contains -- $words[2] create demo bench
+        return # it takes a new name, they take options only
     else if not set -q operands[1]; or contains -- $words[2] rm doctor top
         vigil ls --names 2>/dev/null
     end

@@ -44,7 +44,7 @@ static int by_time(const void *left, const void *right) {
 
 static struct grant *all_grants(const struct act *act) {
     struct grant *grants = calloc(act->granted + 1, sizeof *grants), *next = grants;
-    if (!grants) abort();
+    must("cannot check the order", grants ? VIGIL_OK : VIGIL_ENOMEM);
     for (int i = 0; i < CONTESTANTS; i++) {
         for (uint32_t j = 0; j < act->records[i].count; j++) {
             const struct visit *visit = &act->records[i].visits[j];

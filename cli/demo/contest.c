@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The contestants. Each comes to the lock again and again until the act is over, and writes each visit in its book. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../cli.h"
 #include "demo.h"
 
 #define TICK_NS   (10 * MILLISECOND)
@@ -185,6 +187,7 @@ void rest(int64_t duration_ns) {
 
 static void *thread_main(void *argument) {
     struct contestant *me = argument;
+    count(&stage->ready);
     while (!over(me)) {
         begin_visit(me);
         int status = vigil_mutex_lock_for(&stage->mutex, me->deadline_ns);
@@ -296,7 +299,8 @@ static void start_clock(struct contestant *me) {
 
 static void *loop_main(void *argument) {
     struct contestant *me = argument;
-    if (vigil_agent_create(&me->agent, VIGIL_AGENT_MAY_NOT_BLOCK) != VIGIL_OK) abort();
+    must("cannot make an event loop", vigil_agent_create(&me->agent, VIGIL_AGENT_MAY_NOT_BLOCK));
+    count(&stage->ready);
     me->request.op.data = me->timer.data = me->clock.data = me->change_of_mind.data = me;
     me->next_tick_ns = act->began_ns;
     if (me->number == TICKING) start_clock(me);
@@ -313,8 +317,13 @@ static void prepare(int number) {
     record->capacity = book_capacity(act);
     record->tick_capacity = number == TICKING ? (uint32_t)(act->duration_ns / TICK_NS) * 2 + 1000 : 0;
     record->ticks = calloc(record->tick_capacity + 1, sizeof *record->ticks);
-    if (!record->ticks) abort();
+    must("cannot note down the ticks", record->ticks ? VIGIL_OK : VIGIL_ENOMEM);
     contestants[number] = (struct contestant){.number = number, .record = record, .random = (uint64_t)number + 1};
+}
+
+void start_thread(pthread_t *thread, void *(*main)(void *), void *argument) {
+    errno = pthread_create(thread, NULL, main, argument);
+    must("cannot start a thread", errno ? VIGIL_ESYSTEM : VIGIL_OK);
 }
 
 /* Those of this process. */
@@ -323,8 +332,7 @@ static void start_contestants(void) {
     for (int i = 0; i < CONTESTANTS; i++) {
         if (is_in_second(act, i) != in_second) continue;
         contestants[i].showing = &stage->showing[i];
-        if (pthread_create(&contestants[i].thread, NULL, is_loop(i) ? loop_main : thread_main, &contestants[i]))
-            abort();
+        start_thread(&contestants[i].thread, is_loop(i) ? loop_main : thread_main, &contestants[i]);
     }
 }
 
@@ -334,6 +342,14 @@ static void play_in_second(void) {
     for (;;) pause();
 }
 
+/* What cannot be had is missed before anything is shown. */
+static void wait_for_contestants(void) {
+    while (__atomic_load_n(&stage->ready, __ATOMIC_RELAXED) < CONTESTANTS) {
+        if (act->two_processes && second_has_ended()) exit(CLI_CANNOT); /* and it has said why */
+        rest(MILLISECOND / 10);
+    }
+}
+
 void contest_begin(struct act *next) {
     act = next;
     stage_open(act);
@@ -341,6 +357,8 @@ void contest_begin(struct act *next) {
     act->began_ns = vigil_now_ns();
     if (act->two_processes) second_begin(act, play_in_second);
     start_contestants();
+    wait_for_contestants();
+    if (act->two_processes) second_doom();
 }
 
 static void wait_for_end(const struct contestant *one) {

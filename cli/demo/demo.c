@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "../cli.h"
+#include "../descriptors.h"
 #include "demo.h"
 
 static struct act acts[] = {
@@ -65,6 +68,17 @@ bool cli_wants_json;
 
 static bool quick;
 static const char *svg;
+
+/* Several threads may miss something at the same time: one of them says it, the others wait here for the end. */
+void must(const char *what, int status) {
+    static pthread_mutex_t last_word = PTHREAD_MUTEX_INITIALIZER;
+    if (status >= 0) return;
+    int error = errno;
+    pthread_mutex_lock(&last_word);
+    fflush(stdout); /* what has been shown comes before */
+    errno = error;
+    exit(cli_fail(status, "%s", what));
+}
 
 static void make_quick(struct act *act) {
     int64_t divisor = act->slow ? 10 : 8;
@@ -131,13 +145,14 @@ static int show(void) {
     if (svg && !draw(svg)) return cli_fail(VIGIL_ESYSTEM, "cannot write %s", svg);
     report(right);
     for (int i = 0; i < ACTS; i++) end_act(&acts[i]);
-    if (fflush(stdout) != 0) return cli_fail(VIGIL_ESYSTEM, "cannot write the output");
+    if (fflush(stdout) != 0 || ferror(stdout)) return cli_fail(VIGIL_ESYSTEM, "cannot write the output");
     return right ? CLI_OK : SOMETHING_WRONG;
 }
 
 int main(int count, char **arguments) {
     const struct cli_option options[] = {{"quick", 0, CLI_FLAG, &quick}, {"svg", 0, CLI_TEXT, &svg}, {0}};
     struct cli_arguments parsed;
+    fill_standard_descriptors();
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
     if (parsed.operand_count) return cli_usage("%s is too much: it takes options only", parsed.operands[0]);
     for (int i = 0; quick && i < ACTS; i++) make_quick(&acts[i]);

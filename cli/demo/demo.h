@@ -14,6 +14,7 @@
 #ifndef DEMO_H
 #define DEMO_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -67,6 +68,7 @@ struct stage {
     uint64_t counter;
     bool dead_in_line; /* for all we know */
 
+    uint32_t ready;      /* so many contestants have all they need */
     uint32_t doomed;     /* the contestant, and one, that holds the lock until its process is killed */
     uint32_t intrusions; /* somebody was in there already */
     uint32_t failures;   /* calls that answered what they must not answer */
@@ -126,6 +128,9 @@ static inline bool is_in_second(const struct act *act, int contestant) {
     return act->two_processes && (contestant == 2 || contestant == 3 || contestant == 5);
 }
 
+/* demo.c: if it is an error, says what cannot be done, and why, and ends the demo. For any thread. */
+void must(const char *what, int status);
+
 /* stage.c */
 uint32_t book_capacity(const struct act *act); /* visits that a contestant may note down */
 void stage_open(struct act *act);
@@ -135,14 +140,17 @@ void stage_close(struct act *act);         /* what is on it stays to be looked a
 void stage_free(struct act *act);
 
 /* contest.c */
-void contest_begin(struct act *act);
+void contest_begin(struct act *act); /* they have begun, or it was said why they cannot */
 void contest_glimpse(int contestant, struct glimpse *glimpse);
 uint32_t contest_ticks(void);
+void start_thread(pthread_t *thread, void *(*main)(void *), void *argument);
 void contest_end(void); /* blocks until everybody has gone home */
 void rest(int64_t duration_ns);
 
 /* second.c */
 void second_begin(struct act *act, void (*play)(void)); /* which is called in the second process, and never returns */
+bool second_has_ended(void);
+void second_doom(void); /* from now on it will be killed as soon as it is time */
 void second_end(void);
 
 /* check.c */

@@ -124,7 +124,7 @@ static void draw_axis(const struct window *window, double top, double bottom) {
 static int64_t liveliest_part(const struct act *act) {
     size_t count = (size_t)(act->duration_ns / act->shown_ns), liveliest = 0;
     uint32_t *waits = calloc(count, sizeof *waits);
-    if (!waits) abort();
+    must("cannot draw the picture", waits ? VIGIL_OK : VIGIL_ENOMEM);
     for (int i = 0; i < CONTESTANTS; i++) {
         for (uint32_t j = 0; j < act->records[i].count; j++) {
             const struct visit *visit = &act->records[i].visits[j];

@@ -5,7 +5,6 @@
  */
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,13 +45,17 @@ static void finish_book(int contestant) {
     __atomic_store_n(&showing->asking, asking + asking % 2, __ATOMIC_SEQ_CST);
 }
 
+bool second_has_ended(void) {
+    siginfo_t ended = {0};
+    waitid(P_PID, (id_t)second, &ended, WEXITED | WNOHANG | WNOWAIT);
+    return ended.si_pid;
+}
+
 /* Until one of its contestants keeps the lock. False: it has ended by itself, or it never gets the lock. */
 static bool wait_for_doom(void) {
     int64_t give_up_ns = act->began_ns + act->duration_ns + NO_NEWS_NS;
-    siginfo_t ended = {0};
     while (vigil_wait32(&act->stage->doomed, 0, 100 * MILLISECOND) == VIGIL_TIMED_OUT) {
-        waitid(P_PID, (id_t)second, &ended, WEXITED | WNOHANG | WNOWAIT);
-        if (ended.si_pid || vigil_now_ns() > give_up_ns) return false;
+        if (second_has_ended() || vigil_now_ns() > give_up_ns) return false;
     }
     return true;
 }
@@ -83,8 +86,12 @@ void second_begin(struct act *next, void (*play)(void)) {
         stage_enter(act, fd);
         play();
     }
+    must("cannot start a second process", second < 0 ? VIGIL_ESYSTEM : VIGIL_OK);
     close(fd);
-    if (second < 0 || pthread_create(&killer, NULL, kill_it, NULL)) abort();
+}
+
+void second_doom(void) {
+    start_thread(&killer, kill_it, NULL);
 }
 
 void second_end(void) {

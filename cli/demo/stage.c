@@ -4,14 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../cli.h"
 #include "demo.h"
 
 static vigil_buffer *segment;
-
-static void must(const char *what, int status) {
-    if (status < 0) exit(cli_fail(status, "%s", what));
-}
 
 uint32_t book_capacity(const struct act *act) {
     return (uint32_t)(act->duration_ns / act->hold_ns) * 2 + 1000;

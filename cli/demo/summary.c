@@ -37,6 +37,7 @@ void summary_write(FILE *out, const struct act *acts, int count, bool right) {
     struct cli_json json;
     json_begin(&json, out);
     json_object(&json, NULL);
+    json_text(&json, "status", vigil_status_name(VIGIL_OK));
     json_text(&json, "verdict", right ? "right" : "wrong");
     json_array(&json, "acts");
     for (int i = 0; i < count; i++) write_act(&json, &acts[i]);

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "../descriptors.h"
 #include "top.h"
 
 #define COLUMNS_ELSEWHERE 80 /* where there is no terminal that has a width */
@@ -50,7 +51,7 @@ static void print_json(const struct scene *scene) {
         json_object(&json, NULL);
         json_text(&json, "status", vigil_status_name(segment->status));
         json_text(&json, "name", segment->name);
-        json_text(&json, "error", vigil_strerror(segment->status));
+        json_text(&json, "error", cli_why(segment->status, segment->error));
         json_end(&json, '}');
     }
     json_end(&json, ']');
@@ -62,7 +63,7 @@ static int print_once(struct scene *scene) {
     scene_arrange(scene, WAIT, false, "");
     if (cli_wants_json) print_json(scene);
     else print_text(scene);
-    if (fflush(stdout) != 0) return cli_fail(VIGIL_ESYSTEM, "cannot write the output");
+    if (fflush(stdout) != 0 || ferror(stdout)) return cli_fail(VIGIL_ESYSTEM, "cannot write the output");
     return CLI_OK;
 }
 
@@ -74,6 +75,7 @@ int main(int count, char **arguments) {
                                          {"json", 0, CLI_FLAG, &cli_wants_json},
                                          {0}};
     struct cli_arguments parsed;
+    fill_standard_descriptors();
     setlocale(LC_ALL, "");
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
     if (interval_ns < INTERVAL_LEAST_NS) return cli_usage("--interval is to be 10ms or more");

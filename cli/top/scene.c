@@ -3,8 +3,10 @@
  * All segments, and a row for each who waits in one.
  *
  * Every look opens all of them again: so it makes no difference which have gone, come or been made anew under the same
- * name since the last one. Until the next one they stay open, because rows and details refer to what was seen.
+ * name since the last one. None stays open, for there may be more of them than a process can have files; what was seen is
+ * kept until the next look, because rows and details refer to it.
  */
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +14,43 @@
 
 #include "top.h"
 
+/* What a look points to is the observer's: a copy outlives that. */
+
+static void *copy(const void *from, size_t bytes) {
+    void *made = malloc(bytes + 1);
+    return made ? memcpy(made, from, bytes) : NULL;
+}
+
+static bool keep_line(vigil_seen_line *line) {
+    line->waiters = copy(line->waiters, line->waiter_count * sizeof *line->waiters);
+    line->holders = copy(line->holders, line->holder_count * sizeof *line->holders);
+    return line->waiters && line->holders;
+}
+
+/* False: there is no memory. To be forgotten in any case. */
+static bool keep(vigil_look *look) {
+    vigil_seen_line *lines = copy(look->lines, look->line_count * sizeof *lines);
+    look->label = copy(look->label, strlen(look->label) + 1);
+    look->members = copy(look->members, look->member_count * sizeof *look->members);
+    look->lines = lines;
+    if (!lines) look->line_count = 0;
+    bool kept = look->label && look->members && lines;
+    for (uint32_t i = 0; i < look->line_count; i++) kept &= keep_line(&lines[i]);
+    return kept;
+}
+
+static void forget_look(const vigil_look *look) {
+    for (uint32_t i = 0; i < look->line_count; i++) {
+        free((void *)look->lines[i].waiters);
+        free((void *)look->lines[i].holders);
+    }
+    free((void *)look->lines);
+    free((void *)look->members);
+    free((void *)look->label);
+}
+
 static void forget(struct scene *scene) {
-    for (size_t i = 0; i < scene->segment_count; i++) vigil_observer_close(scene->segments[i].observer);
+    for (size_t i = 0; i < scene->segment_count; i++) forget_look(&scene->segments[i].look);
     free(scene->segments);
     free(scene->rows);
     free(scene->shown);
@@ -61,12 +98,13 @@ static bool list_segments(struct scene *scene) {
 }
 
 static void look_at(struct segment *segment) {
-    segment->status = vigil_observer_open(&segment->observer, segment->name);
-    if (segment->status != VIGIL_OK) {
-        segment->observer = NULL;
-        return;
-    }
-    segment->status = vigil_observer_look(segment->observer, &segment->look);
+    vigil_observer *observer;
+    segment->status = vigil_observer_open(&observer, segment->name);
+    segment->error = errno;
+    if (segment->status != VIGIL_OK) return;
+    segment->status = vigil_observer_look(observer, &segment->look);
+    if (segment->status == VIGIL_OK && !keep(&segment->look)) segment->status = VIGIL_ENOMEM;
+    vigil_observer_close(observer);
 }
 
 /* Rows. */
@@ -136,7 +174,7 @@ static void add_unreadable(struct scene *scene, const struct segment *segment) {
     struct row *row = &scene->rows[scene->row_count++];
     *row = (struct row){.type = ROW_UNREADABLE, .segment = segment};
     snprintf(row->task, sizeof row->task, "unreadable, %s: %s", vigil_status_name(segment->status),
-             vigil_strerror(segment->status));
+             cli_why(segment->status, segment->error));
 }
 
 static void add_rows(struct scene *scene, const struct segment *segment) {

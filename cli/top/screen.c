@@ -152,7 +152,8 @@ static void draw_details(void) {
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return;
     if (!segment) fprintf(out, "%s has gone.\n", screen.name);
-    else if (segment->status != VIGIL_OK) fprintf(out, "%s: %s\n", screen.name, vigil_strerror(segment->status));
+    else if (segment->status != VIGIL_OK)
+        fprintf(out, "%s: %s\n", screen.name, cli_why(segment->status, segment->error));
     else show_text(out, screen.name, &segment->look, (size_t)COLS, false);
     if (fclose(out) == 0) draw_page(text);
     free(text);
@@ -268,9 +269,19 @@ static void take_key(int key) {
 
 /* The terminal. */
 
+static void end(SCREEN *terminal) {
+    endwin();
+    delscreen(terminal);
+}
+
+/* False: of a terminal of this type nothing is known, or the cursor cannot be moved on it, as on a dumb one. */
 static bool begin(SCREEN **terminal) {
     *terminal = newterm(NULL, stdout, stdin);
     if (!*terminal) return false;
+    if (!tigetstr("cup")) {
+        end(*terminal);
+        return false;
+    }
     cbreak();
     noecho();
     nonl();
@@ -285,11 +296,6 @@ static bool begin(SCREEN **terminal) {
     init_pair(DEAD_PAIR, COLOR_RED, -1);
     init_pair(CALLED_PAIR, COLOR_GREEN, -1);
     return true;
-}
-
-static void end(SCREEN *terminal) {
-    endwin();
-    delscreen(terminal);
 }
 
 /* Signals come through a descriptor, so that none comes at a bad moment: Ctrl-C is how one leaves, too. Answers the one to
@@ -350,7 +356,7 @@ int screen_run(struct scene *scene, int64_t interval_ns) {
     if (signals_fd < 0) return cli_fail(VIGIL_ESYSTEM, "cannot receive signals");
     if (!begin(&terminal)) {
         const char *type = getenv("TERM");
-        return cli_fail(VIGIL_OK, "nothing is known of a terminal of the type '%s' (TERM); try --once",
+        return cli_fail(VIGIL_OK, "there is no full screen on a terminal of the type '%s' (TERM); try --once",
                         type ? type : "");
     }
     int signal_number = loop(signals_fd, interval_ns);

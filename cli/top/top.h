@@ -8,8 +8,7 @@
 
 struct segment {
     char name[SHOW_NAME_MAX];
-    int status; /* VIGIL_OK, or why it cannot be looked at: then it has no observer and no look */
-    vigil_observer *observer;
+    int status, error; /* VIGIL_OK, or why it cannot be looked at, and errno: then there is no look */
     vigil_look look;
 };
 

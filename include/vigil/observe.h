@@ -16,6 +16,10 @@
  * A look is not a photograph. Each waiter and each holder in it was so at one moment, but not all at the same one. One who
  * comes, goes or moves while it is being looked at may be missing, and one who has just gone may still be there.
  *
+ * Whatever has been written into the segment's memory, looking and checking end, and answer. What they cannot bear is
+ * that the memory goes away. The library never shortens a segment's file; whoever does so by hand, as with truncate(2),
+ * kills by SIGBUS whoever looks at what is gone, observer or member.
+ *
  * An observer is for one thread at a time. It needs no thread or event loop of its own.
  */
 #ifndef VIGIL_OBSERVE_H
@@ -76,15 +80,15 @@ typedef struct vigil_seen_waiter {
     bool called;        /* it has been notified, or it is its turn; it just has not run since */
     bool shared;        /* of a read-write lock: it wants to read */
     uint32_t permits;   /* of a semaphore: how many it wants; 0 if that is not known */
-    int64_t since_ns;   /* on the clock of vigil_now_ns */
+    int64_t since_ns;   /* on the clock of vigil_now_ns: from 0 to at_ns of the look, even if it is damaged */
 } vigil_seen_waiter;
 
 typedef struct vigil_seen_holder {
     uint32_t number;  /* its process's; if no member has it, it has died, and the lock will go to the next */
     bool shared;      /* it reads */
     uint32_t count;   /* how many times, or how many permits */
-    int64_t since_ns; /* 0: that is not known. It is for read-write locks and leased permits: since the process has
-                       * held any of it */
+    int64_t since_ns; /* the same; 0: that is not known. It is for read-write locks and leased permits: since the
+                       * process has held any of it */
 } vigil_seen_holder;
 
 /*
@@ -120,7 +124,7 @@ VIGIL_API int vigil_observer_look(vigil_observer *observer, vigil_look *look);
 
 /*
  * vigil_observer_check - look for whatever should not be: `found` is called for each thing, with a sentence for people.
- * How many there were; or VIGIL_ENULL, VIGIL_ENOMEM.
+ * How many there were, at most 256: then there may be more. Or VIGIL_ENULL, VIGIL_ENOMEM.
  *
  * It knows the rules of the library's own structures: the header, the members' records, whose each place is, the order
  * and the links of every line. What is only so for a moment, because somebody is at work there, is looked at again, and
@@ -154,7 +158,7 @@ typedef enum vigil_event_type {
 } vigil_event_type;
 
 typedef struct vigil_event {
-    int64_t at_ns; /* on the clock of vigil_now_ns */
+    int64_t at_ns; /* on the clock of vigil_now_ns: never in the future */
     vigil_event_type type;
     vigil_seen_kind kind;
     uint64_t offset;    /* of the word; 0 for the first three */
@@ -173,7 +177,8 @@ typedef struct vigil_event {
  * ends. VIGIL_ENULL; VIGIL_ESYSTEM if we may not write to the segment.
  *
  * vigil_observer_events - what has happened since the last time, oldest first, at most `most` events: how many. There is
- * room for VIGIL_EVENTS_KEPT until they are fetched; `lost`, unless null, is increased by those that were too many.
+ * room for VIGIL_EVENTS_KEPT until they are fetched; `lost`, unless null, is increased by those that were too many, and by
+ * one for each time that vigil_observer_record came too late, when nobody knows what has happened.
  */
 #define VIGIL_EVENTS_KEPT 1024
 VIGIL_API int vigil_observer_record(vigil_observer *observer);

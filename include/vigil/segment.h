@@ -135,7 +135,8 @@ VIGIL_API int64_t vigil_segment_mend(vigil_buffer *buffer);
 VIGIL_API int vigil_segment_unlink(const char *name);
 
 /*
- * vigil_segment_unlink_unused - the same, if no living process has the segment open; else VIGIL_EBUSY.
+ * vigil_segment_unlink_unused - the same, if no living process has the segment open, or a lock of its own on the file
+ * (see vigil_segment_fd); else VIGIL_EBUSY.
  *
  * In one step: who opens it meanwhile is there before, or does not find it. Other errors as vigil_segment_open's.
  */

@@ -383,10 +383,10 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
 }
 
 /* In which a living one, unless he is stopped, has done what he has to do in a bucket. All together: */
-#define PATIENCE_NS UINT64_C(2000000)
+#define TENDING_NS UINT64_C(2000000)
 
 static uint64_t patience(void) {
-    return BUG(stopped_waited_for) ? PRIM_NEVER : prim_now_ns() + PATIENCE_NS;
+    return BUG(stopped_waited_for) ? PRIM_NEVER : prim_now_ns() + TENDING_NS;
 }
 
 static bool try_lock_bucket(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {

@@ -26,7 +26,7 @@
  * Anonymous ones are drafts to the end. A name may be taken away at any time, or only if nobody has the file open:
  *
  *     U1  lock the door (below)
- *     U2  if nobody is a member, unlink               who has found the name before, and joins now, finds no name
+ *     U2  if nobody has a lock on it, unlink          who has found the name before, and joins now, finds no name
  *     U3  unlock the door                             leading there any more, leaves, and looks for the name again
  *
  * The file never becomes shorter. To grow it:

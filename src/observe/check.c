@@ -4,6 +4,9 @@
  *
  * The members go on meanwhile, and what they are about to change looks broken for a moment. So it is looked several times,
  * some time apart, and what is found is what was found each time, in the same words.
+ *
+ * However much is damaged, the slots are gone through a bounded number of times. So what needs a second look is
+ * collected, and looked at again all together; and nothing is looked for once there is no room for it.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,6 +21,7 @@
 
 #define LOOKS         6
 #define APART_NS      UINT64_C(20000000) /* the watchers clear away after the dead in about as much */
+#define AGAIN         10                 /* each time, at what is in doubt */
 #define FINDINGS_MOST 256u
 #define SENTENCE_MOST 160u
 
@@ -31,9 +35,13 @@ struct findings {
     struct finding all[FINDINGS_MOST];
 };
 
+static bool is_full(const struct findings *findings) {
+    return findings->count == FINDINGS_MOST;
+}
+
 __attribute__((format(printf, 3, 4))) static void find(struct findings *findings, vigil_finding finding,
                                                        const char *format, ...) {
-    if (findings->count == FINDINGS_MOST) return;
+    if (is_full(findings)) return;
     struct finding *found = &findings->all[findings->count++];
     found->finding = finding;
     va_list arguments;
@@ -118,6 +126,13 @@ static void check_slot(const vigil_observer *observer, uint32_t index, struct fi
     }
 }
 
+static void check_slots(vigil_observer *observer, struct findings *findings) {
+    observer->passes++;
+    for (uint32_t index = 1; index < observer->segment->layout.slots && !is_full(findings); index++) {
+        check_slot(observer, index, findings);
+    }
+}
+
 /* Lines. */
 
 /* A lock that is taken again and again looks as if it were kept. */
@@ -129,36 +144,91 @@ static bool is_kept(const uint32_t *word, uint32_t seen) {
     return true;
 }
 
-static void check_bucket(const vigil_observer *observer, const struct lot_parts *parts, uint32_t bucket,
-                         uint32_t expected, struct findings *findings) {
-    uint32_t word = prim_load_acquire(&parts->buckets[bucket].word), number = word / WORD_HOLDER, linked;
+/* Follow its links, if nobody changes them just now: false, or how many hang there. */
+static bool check_links(const vigil_observer *observer, const struct lot_parts *parts, uint32_t bucket,
+                        struct findings *findings, uint32_t *linked) {
+    uint32_t word = prim_load_acquire(&parts->buckets[bucket].word), number = word / WORD_HOLDER;
     if ((word & WORD_LOCKED) && !is_member(observer, number)) {
         find(findings, VIGIL_FINDING_DEAD, "a process died while it was changing the lines of bucket %" PRIu32, bucket);
+        return false;
     } else if (word & WORD_LOCKED) {
-        if (!is_kept(&parts->buckets[bucket].word, word)) return;
+        if (!is_kept(&parts->buckets[bucket].word, word)) return false;
         find(findings, VIGIL_FINDING_STUCK,
              "process %" PRIu32 " has been inside bucket %" PRIu32 " for long: is it stopped? Nobody can wait there",
              segment_find_member(observer->segment, number) ? segment_find_member(observer->segment, number)->pid : 0,
              bucket);
-    } else {
-        const char *fault = bucket_fault(parts, bucket, &linked);
-        if (!fault && linked != expected && linked != bucket_census(parts, bucket)) {
-            fault = "somebody waits and is in no line";
-        }
-        if (fault) find(findings, VIGIL_FINDING_BROKEN, "in bucket %" PRIu32 ", %s", bucket, fault);
+        return false;
     }
+    const char *fault = bucket_fault(parts, bucket, linked);
+    if (fault) find(findings, VIGIL_FINDING_BROKEN, "in bucket %" PRIu32 ", %s", bucket, fault);
+    return !fault;
 }
 
-static bool check_buckets(const vigil_observer *observer, struct findings *findings) {
-    struct lot_parts parts = parts_of(observer);
-    uint32_t *expected = bucket_censuses(&parts);
+/* Buckets in which other numbers hang in line than say that they do. */
+struct doubts {
+    uint32_t count;
+    struct doubt {
+        uint32_t bucket, linked;
+    } * all;
+};
+
+static uint32_t *count_waiters(vigil_observer *observer, const struct lot_parts *parts) {
+    observer->passes++;
+    return bucket_censuses(parts);
+}
+
+static bool check_all_links(vigil_observer *observer, const struct lot_parts *parts, struct findings *findings,
+                            struct doubts *doubts) {
+    uint32_t *expected = count_waiters(observer, parts), linked;
     if (!expected) return false;
-    for (uint32_t bucket = 0; bucket < 1u << parts.bucket_bits; bucket++) {
-        bool used = expected[bucket] || prim_load_relaxed(&parts.buckets[bucket].word);
-        if (used) check_bucket(observer, &parts, bucket, expected[bucket], findings);
+    for (uint32_t bucket = 0; bucket < 1u << parts->bucket_bits && !is_full(findings); bucket++) {
+        struct bucket *there = &parts->buckets[bucket];
+        bool used = expected[bucket] || prim_load_relaxed(&there->word) || prim_load_relaxed(&there->line);
+        if (!used || !check_links(observer, parts, bucket, findings, &linked)) continue;
+        if (linked != expected[bucket]) doubts->all[doubts->count++] = (struct doubt){bucket, linked};
     }
     free(expected);
     return true;
+}
+
+/* False: somebody is at work in it. */
+static bool count_linked(const struct lot_parts *parts, uint32_t bucket, uint32_t *linked) {
+    for (int again = 0; again < AGAIN; again++) {
+        bool locked = prim_load_acquire(&parts->buckets[bucket].word) & WORD_LOCKED;
+        if (!locked && !bucket_fault(parts, bucket, linked)) return true;
+        prim_pause();
+    }
+    return false;
+}
+
+/* In a healthy bucket as many hang as were counted just before or just after; if it is busy, not each time. */
+static bool settle_doubts(vigil_observer *observer, const struct lot_parts *parts, struct doubts *doubts) {
+    for (int again = 0; again < AGAIN && doubts->count; again++) {
+        uint32_t *expected = count_waiters(observer, parts), kept = 0;
+        if (!expected) return false;
+        for (uint32_t i = 0; i < doubts->count; i++) {
+            struct doubt doubt = doubts->all[i];
+            if (doubt.linked == expected[doubt.bucket]) continue;
+            if (!count_linked(parts, doubt.bucket, &doubt.linked)) continue;
+            if (doubt.linked != expected[doubt.bucket]) doubts->all[kept++] = doubt;
+        }
+        doubts->count = kept;
+        free(expected);
+    }
+    return true;
+}
+
+static bool check_buckets(vigil_observer *observer, struct findings *findings) {
+    struct lot_parts parts = parts_of(observer);
+    struct doubts doubts = {.all = calloc((size_t)1 << parts.bucket_bits, sizeof *doubts.all)};
+    bool done =
+        doubts.all && check_all_links(observer, &parts, findings, &doubts) && settle_doubts(observer, &parts, &doubts);
+    for (uint32_t i = 0; done && i < doubts.count; i++) {
+        find(findings, VIGIL_FINDING_BROKEN, "in bucket %" PRIu32 ", somebody waits and is in no line",
+             doubts.all[i].bucket);
+    }
+    free(doubts.all);
+    return done;
 }
 
 /* What holders' records say must be what the word of a read-write lock says. */
@@ -171,32 +241,43 @@ static bool agrees(const vigil_seen_line *line) {
     return held == (line->value & 0x7ffffff1u);
 }
 
-/* Which is the first that does not; offsets below `from` have been looked at. */
-static bool find_disagreement(const vigil_look *look, uint64_t from, uint64_t *offset) {
+/* Where it is not so: by offset, as lines are. */
+static uint32_t find_disagreements(const vigil_look *look, uint64_t *offsets) {
+    uint32_t count = 0;
     for (uint32_t i = 0; i < look->line_count; i++) {
-        *offset = look->lines[i].offset;
-        if (*offset >= from && !agrees(&look->lines[i])) return true;
+        if (!agrees(&look->lines[i])) offsets[count++] = look->lines[i].offset;
     }
-    return false;
+    return count;
+}
+
+/* Out with those where it is so now: how many are left. */
+static uint32_t keep_disagreements(const vigil_look *look, uint64_t *offsets, uint32_t count) {
+    uint32_t kept = 0, at = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        while (at < look->line_count && look->lines[at].offset < offsets[i]) at++;
+        bool there = at < look->line_count && look->lines[at].offset == offsets[i];
+        if (there && !agrees(&look->lines[at])) offsets[kept++] = offsets[i];
+    }
+    return kept;
 }
 
 /* One that is busy is seen between its word and its records often enough, but not each time. */
 static int check_holders(vigil_observer *observer, struct findings *findings) {
     vigil_look look;
-    uint64_t from = 0, offset = 0, again;
     int status = vigil_observer_look(observer, &look);
-    while (status == VIGIL_OK && find_disagreement(&look, from, &offset)) {
-        bool still = true;
-        for (int more = 0; more < 10 && still && status == VIGIL_OK; more++) {
-            status = vigil_observer_look(observer, &look);
-            still = find_disagreement(&look, offset, &again) && again == offset;
-        }
-        if (still) {
-            find(findings, VIGIL_FINDING_BROKEN,
-                 "the read-write lock at byte %" PRIu64 " says otherwise than its holders' records", offset);
-        }
-        from = offset + 1;
+    if (status != VIGIL_OK) return status;
+    uint64_t *offsets = calloc(look.line_count + 1u, sizeof *offsets);
+    if (!offsets) return VIGIL_ENOMEM;
+    uint32_t count = find_disagreements(&look, offsets);
+    for (int again = 0; again < AGAIN && count && status == VIGIL_OK; again++) {
+        status = vigil_observer_look(observer, &look);
+        if (status == VIGIL_OK) count = keep_disagreements(&look, offsets, count);
     }
+    for (uint32_t i = 0; i < count && status == VIGIL_OK; i++) {
+        find(findings, VIGIL_FINDING_BROKEN,
+             "the read-write lock at byte %" PRIu64 " says otherwise than its holders' records", offsets[i]);
+    }
+    free(offsets);
     return status;
 }
 
@@ -204,9 +285,9 @@ static int check_once(vigil_observer *observer, struct findings *findings) {
     findings->count = 0;
     observer->usable = segment_usable(observer->segment);
     check_members(observer, findings);
-    for (uint32_t index = 1; index < observer->segment->layout.slots; index++) check_slot(observer, index, findings);
-    if (!check_buckets(observer, findings)) return VIGIL_ENOMEM;
-    return check_holders(observer, findings);
+    check_slots(observer, findings);
+    if (!is_full(findings) && !check_buckets(observer, findings)) return VIGIL_ENOMEM;
+    return is_full(findings) ? VIGIL_OK : check_holders(observer, findings);
 }
 
 static bool is_among(const struct finding *one, const struct findings *findings) {

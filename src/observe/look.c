@@ -99,6 +99,7 @@ bool observer_read(const vigil_observer *observer, uint32_t index, struct seen_s
 /* More of them may come meanwhile: those are for the next look. */
 bool observer_read_all(vigil_observer *observer) {
     uint32_t slots = (uint32_t)observer->segment->layout.slots, count = 0;
+    observer->passes++;
     observer->usable = segment_usable(observer->segment);
     for (uint32_t index = 1; index < slots; index++) count += prim_load_relaxed(&observer->claims[index]) != 0;
     if (count > observer->seen_room) {
@@ -155,28 +156,30 @@ static int in_order(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Milliseconds that have lost what is above 32 bits of them. */
+int64_t observer_past(uint64_t at_ns, uint64_t now_ns) {
+    return (int64_t)(at_ns < now_ns ? at_ns : now_ns);
+}
+
+/* Milliseconds that have lost what is above 32 bits of them. 0: they are of before there was any time. */
 #define AHEAD_MS 60000u
 static int64_t since(uint32_t ms, uint64_t now_ns) {
-    uint64_t now_ms = now_ns / 1000000;
-    uint32_t ago_ms = (uint32_t)now_ms - ms;
+    uint32_t ago_ms = (uint32_t)(now_ns / 1000000) - ms;
     if (ago_ms > UINT32_MAX - AHEAD_MS) ago_ms = 0; /* it has begun since we looked at the clock */
-    return (int64_t)(now_ns - (uint64_t)ago_ms * 1000000);
+    uint64_t ago_ns = (uint64_t)ago_ms * 1000000;
+    return ago_ns < now_ns ? (int64_t)(now_ns - ago_ns) : 0;
 }
 
 static vigil_seen_waiter waiter_of(const struct seen_slot *seen, uint64_t now_ns) {
     const struct slot *slot = &seen->slot;
-    vigil_seen_waiter waiter = {
+    return (vigil_seen_waiter){
         .number = seen->number,
         .thread_id = slot->seat ? 0 : (uint32_t)slot->owner,
         .kind = (vigil_seen_kind)slot->kind,
         .called = !undecided(slot->state),
         .shared = slot->kind == SLOT_RWLOCK && slot->argument == HOLD_READER,
         .permits = slot->kind == SLOT_SEM ? (uint32_t)slot->argument : 0,
-        .since_ns = slot->seat ? (int64_t)slot->began_ns : since((uint32_t)(slot->owner >> 32), now_ns),
+        .since_ns = slot->seat ? observer_past(slot->began_ns, now_ns) : since((uint32_t)(slot->owner >> 32), now_ns),
     };
-    if (waiter.since_ns > (int64_t)now_ns) waiter.since_ns = (int64_t)now_ns;
-    return waiter;
 }
 
 #define HELD UINT64_C(0x7fffffff)

@@ -26,6 +26,7 @@ struct vigil_observer {
     struct slot *slots;
     struct bucket *buckets;
     uint64_t usable; /* of the user's bytes, when we last looked */
+    uint64_t passes; /* over all slots, since it was opened: what looking and checking cost */
 
     /* What the last look found. */
     struct seen_slot *seen;
@@ -41,6 +42,7 @@ struct vigil_observer {
     uint64_t missing_since_ns; /* the event of that turn has been awaited; 0: it has not */
     bool records;
     uint64_t recorded_until_ns; /* as we have said last */
+    uint64_t lapses;            /* how often we said so too late, not told yet */
 };
 
 /* Read the slot: false if it is nobody's, or does not hold still. */
@@ -51,6 +53,9 @@ bool observer_read_all(vigil_observer *observer);
 
 /* Whether the key is that of a word of the user's that is there. */
 bool observer_has_word(const vigil_observer *observer, uint64_t key);
+
+/* The time, or now if it is none of the past: damaged ones are to be reckoned with like others. */
+int64_t observer_past(uint64_t at_ns, uint64_t now_ns);
 
 /* In line, or called and not come yet. */
 static inline bool seen_waits(const struct seen_slot *seen) {

@@ -10,9 +10,11 @@ _Static_assert(PRIM_EVENTS <= VIGIL_EVENTS_KEPT, "there is room for no more");
 int vigil_observer_record(vigil_observer *observer) {
     if (!observer) return VIGIL_ENULL;
     struct segment_header *header = segment_header(observer->segment);
+    uint64_t now_ns = prim_now_ns();
     if (!observer->records) observer->next_turn = prim_load_acquire(&header->events);
+    else observer->lapses += now_ns >= observer->recorded_until_ns;
     observer->records = true;
-    observer->recorded_until_ns = prim_now_ns() + EVENTS_RECORDED_NS;
+    observer->recorded_until_ns = now_ns + EVENTS_RECORDED_NS;
     prim_store_relaxed(&header->record_until_ns, observer->recorded_until_ns);
     return VIGIL_OK;
 }
@@ -24,10 +26,10 @@ static bool may_come(vigil_observer *observer) {
     return now_ns - observer->missing_since_ns < GIVE_UP_NS;
 }
 
-static vigil_event event_of(const vigil_observer *observer, const struct segment_event *entry) {
+static vigil_event event_of(const vigil_observer *observer, const struct segment_event *entry, uint64_t now_ns) {
     uint64_t user_at = observer->segment->layout.user_at;
     return (vigil_event){
-        .at_ns = (int64_t)entry->at_ns,
+        .at_ns = observer_past(entry->at_ns, now_ns),
         .type = (vigil_event_type)entry->type,
         .kind = (vigil_seen_kind)entry->kind,
         .offset = entry->key >= user_at ? entry->key - user_at : 0,
@@ -45,8 +47,10 @@ static vigil_event event_of(const vigil_observer *observer, const struct segment
 int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, size_t most, uint64_t *lost) {
     if (!observer || (!events && most)) return VIGIL_ENULL;
     struct segment_event entry;
-    uint64_t end = prim_load_acquire(&segment_header(observer->segment)->events), missed = 0;
+    uint64_t end = prim_load_acquire(&segment_header(observer->segment)->events), missed = observer->lapses;
+    uint64_t now_ns = prim_now_ns(); /* whatever is before that end has happened before */
     size_t count = 0;
+    observer->lapses = 0;
     if (end - observer->next_turn > UINT64_MAX / 2) observer->next_turn = end; /* somebody has written over it */
     while (observer->next_turn != end && count < most) {
         if (end - observer->next_turn > PRIM_EVENTS) { /* they have been written over */
@@ -57,7 +61,7 @@ int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, siz
         bool there = event_read(observer->segment, observer->next_turn, &entry);
         if (!there && may_come(observer)) break;
         bool sound = there && entry.type < VIGIL_EVENT_TYPES && entry.kind < VIGIL_SEEN_KINDS;
-        if (sound) events[count++] = event_of(observer, &entry);
+        if (sound) events[count++] = event_of(observer, &entry, now_ns);
         else missed++;
         observer->next_turn++;
         if (there) observer->missing_since_ns = 0; /* else those behind it have been waited for as long */

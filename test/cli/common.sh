@@ -8,6 +8,7 @@ name=test-${0##*/}-$$
 name=${name//.sh/}
 scratch=$(mktemp -d)
 failures=0
+unset NO_COLOR # of whoever runs the tests
 
 finish() {
     local pid
@@ -38,6 +39,16 @@ expect() {
     [ $got = "$want" ] || fail "exit status $got instead of $want: $* (out: $out) (err: $err)"
 }
 
+# with_descriptors COUNT COMMAND...: it may have so many, of which it has the three that are standard, whatever we have.
+with_descriptors() (
+    for fd in /proc/"$BASHPID"/fd/*; do
+        [ "${fd##*/}" -le 2 ] || eval "exec ${fd##*/}>&-"
+    done
+    ulimit -n "$1"
+    shift
+    exec "$@"
+)
+
 # contains TEXT PART...: each part is somewhere in it.
 contains() {
     local text=$1 part
@@ -54,6 +65,12 @@ until_true() {
         [ $SECONDS -lt $end ] || { fail "never came true: $*" && return 1; }
         sleep 0.01
     done
+}
+
+# is_locked SEGMENT: the mutex at byte 64 of it; until somebody waits for it, only its word says so.
+is_locked() {
+    local word
+    word=$("$vigil" load "$1:16") && [ "$word" != 0 ]
 }
 
 # The last line of each test.

@@ -23,6 +23,12 @@ vigil doctor $name-one $name-t|$name-two !$name-one
 vigil top $name-one $name-t|$name-two !$name-one
 vigil demo $name-o|!$name-one
 vigil bench $name-o|!$name-one
+vigil create $name-o|!$name-one
+vigil create $name-x --wai|--waiters
+vigil lock x --timeout $completions/vigil.ba|!$completions/vigil.bash
+vigil sem x --slots $completions/vigil.ba|!$completions/vigil.bash
+vigil bench --only $completions/vigil.ba|!$completions/vigil.bash
+vigil bench --svg $completions/vigil.ba|$completions/vigil.bash
 vigil wait x --t|--timeout --type !--json
 vigil wait x --type |i32 i64
 vigil wait x --type=|i32 i64
@@ -33,7 +39,8 @@ vigil lock $name-o|$name-one !$name-two
 vigil lock x --fa|--fair !--try
 vigil lock x -- vigi|vigil
 vigil lock x --fair -- cat $completions/vigil.ba|$completions/vigil.bash
-vigil trace x -o $completions/vigil.fi|$completions/vigil.fish"
+vigil trace x -o $completions/vigil.fi|$completions/vigil.fish
+vigil trace x --output $completions/vigil.fi|$completions/vigil.fish"
 
 # check SHELL FUNCTION: the function is called with a line and prints what the shell proposes, a word a line.
 check() {

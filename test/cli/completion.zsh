@@ -5,9 +5,9 @@ zmodload zsh/zpty
 zpty -b terminal zsh -f -i
 screen=
 
-# appears WORD...: all of them, within ten seconds.
+# appears WORD...: all of them, within a minute.
 appears() {
-    local word part end=$((SECONDS + 10))
+    local word part end=$((SECONDS + 60))
     for word in "$@"; do
         until [[ $screen == *$word* ]]; do
             zpty -rt terminal part && screen+=$part || sleep 0.01
@@ -24,8 +24,10 @@ type_keys() {
     zpty -w -n terminal "$1"
 }
 
+# In so many columns no line is broken, whatever the terminal and however long the paths.
 line=beginning
-type_keys "PS1= fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=100000; echo rea\"\"dy"$'\n'
+begin="stty columns 1000; PS1= fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=100000"
+type_keys "$begin; echo rea\"\"dy"$'\n'
 appears ready || exit 1
 failures=0
 while IFS='|' read -r line wanted; do

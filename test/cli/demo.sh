@@ -24,7 +24,7 @@ contains "$svg" "P2 is killed, with the lock held." "is told" "The line goes on.
 [ "$(grep -o 'class="mark dead"' demo.svg | wc -l)" = 4 ] || fail "crosses: $(grep -o 'class="mark dead"' demo.svg)"
 
 expect 0 "$vigil" demo --quick --json
-contains "$out" '"verdict":"right"' '"next_after_ns":' '"name":"loop 2","process":2'
+contains "$out" '{"status":"ok","verdict":"right"' '"next_after_ns":' '"name":"loop 2","process":2'
 [ "$(wc -l <<<"$out")" = 1 ] || fail "more than an object: $out"
 
 expect 64 "$vigil" demo --quack
@@ -39,6 +39,14 @@ expect 64 "$vigil" demo --svg
 expect 64 "$vigil" demo now
 expect 3 "$vigil" demo --svg no/such/folder/demo.svg
 contains "$err" "vigil demo: cannot write no/such/folder/demo.svg: "
+expect 3 bash -c "'$vigil' demo --quick >&-"
+contains "$err" "vigil demo: cannot write the output: Bad file descriptor"
+expect 3 bash -c "'$vigil' demo --quick <&- >&- 2>&-"
+# What it cannot have is said, by one of those who miss it. (To look for leaks takes descriptors.)
+expect 3 with_descriptors 4 env ASAN_OPTIONS=detect_leaks=0 "$vigil" demo --quick
+contains "$err" "vigil demo: cannot make an event loop: Too many open files"
+expect 3 with_descriptors 4 env ASAN_OPTIONS=detect_leaks=0 "$vigil" demo --quick --json
+[ "$out" = '{"status":"system","error":"cannot make an event loop: Too many open files"}' ] || fail "no error: $out"
 expect 0 "$vigil" demo --help
 contains "$out" --quick --svg --json "Example"
 
@@ -76,14 +84,17 @@ play() {
         trap : INT
         until [ -e "$1/go" ]; do sleep 0.01; done
         "${@:2}"
-        echo $? >"$1/status.new" && mv "$1/status.new" "$1/status"
+        echo $? >"$1/status"
+        printf "\033]2;ended\033\\"
         sleep 600' play "$scratch" "$vigil" demo "$@"
     tmux set-option -t demo history-limit 1000
     tmux pipe-pane -t demo "cat >'$scratch/written'"
     until_true test -e "$scratch/written"
     touch "$scratch/go"
 }
-ended() { until_true test -e "$scratch/status" && status=$(cat "$scratch/status"); }
+# When the title is there, so is all that was written before it.
+ended() { until_true eval '[ "$(ask "#{pane_title}")" = ended ]' && status=$(cat "$scratch/status"); }
+ask() { tmux display-message -p -t demo "$1"; }
 screen() { tmux capture-pane -p -t demo "$@"; }
 written() { grep -q "$1" "$scratch/written"; }
 close_it() { tmux kill-server; }
@@ -91,7 +102,7 @@ close_it() { tmux kill-server; }
 # Those of its programs that are still there.
 left_on_terminal() {
     local tty
-    tty=$(tmux display-message -p -t demo '#{pane_tty}')
+    tty=$(ask '#{pane_tty}')
     find /proc/[0-9]*/fd/1 -lname "$tty" 2>/dev/null | while IFS=/ read -r _ _ pid _; do
         grep -l '^vigil' "/proc/$pid/comm" 2>/dev/null
     done
@@ -100,8 +111,7 @@ left_on_terminal() {
 play --quick
 ended
 [ "$status" = 0 ] || fail "exit status $status on a terminal"
-until_true eval 'screen | grep -q "the latest by"'
-contains "$(screen)" "✓ killed with the lock held" "never two at a time" "max wait" "two processes"
+contains "$(screen)" "the latest by" "✓ killed with the lock held" "never two at a time" "max wait" "two processes"
 contains "$(screen -S -)" "P2 thread C" "killed" "the owner died: " "the line goes on"
 [[ $(screen -S -) != *"✗"* ]] || fail "something was wrong: $(screen -S -)"
 # Had a line been too long for the terminal, lanes would have been drawn below each other: 6 for each of the 4 acts.
@@ -117,7 +127,7 @@ while [[ $frame != *"in line  "[[\(]* ]]; do # at some moments nobody is
     tmux send-keys -t demo C-c
     ended
     frame=$(screen)
-    column=$(tmux display-message -p -t demo '#{cursor_x}')
+    column=$(ask '#{cursor_x}')
     left=$(left_on_terminal)
     close_it
     if [ "$status $column $left" != "130 0 " ]; then

@@ -26,8 +26,12 @@ expect 3 "$vigil" doctor "$a"
 contains "$err" "$a"
 expect 3 "$vigil" doctor "$a" --json
 contains "$out" '"status":"not-found"'
+contains "$out" '"error":"not all segments can be examined"'
 expect 3 "$vigil" doctor no/name
 contains "$err" "no/name"
+expect 3 "$vigil" doctor "$a" "$b" # the same of each of them
+contains "$err" "vigil doctor: there is no segment $a" "vigil doctor: there is no segment $b"
+[ -z "$out" ] || fail "an error on stdout: $out"
 
 # --- healthy: with nobody in it, and with somebody who holds and somebody who waits.
 "$vigil" lock "$a" -- true
@@ -44,9 +48,10 @@ contains "$out" "2 members, 1 waiting"
 expect 0 "$vigil" doctor "$a" --json
 contains "$out" '"healthy":true' '"findings":[]' '"deadlocks":[]'
 expect 3 "$vigil" doctor "$a" "$b" # one of them is not there, but the other is examined
-contains "$out" "$a: sound" "$b: cannot be examined"
+contains "$out" "$a: sound"
+contains "$err" "there is no segment $b"
 expect 3 "$vigil" doctor "$a" "$b" --json
-contains "$out" '{"status":"cannot","healthy":false' "\"name\":\"$a\",\"status\":\"ok\"" \
+contains "$out" '{"status":"cannot","error":"' '"healthy":false' "\"name\":\"$a\",\"status\":\"ok\"" \
     "\"name\":\"$b\",\"status\":\"not-found\""
 kill $waits
 wait $waits
@@ -107,7 +112,6 @@ expect 0 "$vigil" doctor "$a" "$b" "$c"
 
 # --- a program holds a mutex, and runs a vigil lock; whose holder's command waits for that mutex.
 m=$name-m w=$name-w
-held_mutex() { [ "$("$vigil" load "$1:16")" != 0 ]; }
 left() { [ -z "$(pids_of "$1")" ]; }
 "$vigil" create "$m"
 "$vigil" lock "$a" -- sh -c "until [ -e '$scratch/goes' ]; do sleep 0.01; done; exec '$waiter' '$m' lock 64" &
@@ -115,7 +119,7 @@ one=$!
 until_true held "$a"
 sh -c "'$vigil' lock '$a' -- true & exec '$waiter' '$m' lock 64" &
 other=$!
-until_true held_mutex "$m"
+until_true is_locked "$m"
 until_true waiting "$a" 1
 touch "$scratch/goes"
 until_true waiting "$m" 1
@@ -176,6 +180,9 @@ damage() { # damage OFFSET COUNT: what members hold and wait for there may be lo
     local status=$?
     is_verdict $status || fail "exit status $status, damaged at $1: $(cat "$scratch/doctor")"
     echo "$status" >>"$scratch/statuses"
+    timeout 20 "$vigil" show "$c" --json >>"$scratch/answers" 2>"$scratch/doctor-err"
+    status=$?
+    is_verdict $status || fail "exit status $status, show, damaged at $1: $(cat "$scratch/doctor-err")"
     timeout 20 "$vigil" doctor "$c" --fix --json >"$scratch/doctor" 2>"$scratch/doctor-err"
     status=$?
     is_verdict $status || fail "exit status $status, --fix at $1: $(cat "$scratch/doctor-err")"
@@ -188,6 +195,7 @@ damage 0 16  # what it is
 damage 24 64 # the header
 for ((at = 4096; at < size; at += size / 6)); do damage $at 2000; done
 are_json "$scratch/answers" || fail "no JSON: $(cat "$scratch/answers")"
+! grep -q '"for_ns":-' "$scratch/answers" || fail "somebody waits since the future: $(cat "$scratch/answers")"
 grep -q 1 "$scratch/statuses" || fail "no damage was found: $(tr '\n' ' ' <"$scratch/statuses")"
 grep -q 3 "$scratch/statuses" || fail "no damage was refused: $(tr '\n' ' ' <"$scratch/statuses")"
 
@@ -197,6 +205,16 @@ expect 3 "$vigil" doctor "$name-text"
 contains "$err" "$name-text"
 head -c 5000 "$(file "$a")" >"$(file "$name-cut")"
 expect 3 "$vigil" doctor "$name-cut" --fix
-"$vigil" doctor --all >"$scratch/all" # of which some may be others' by the same user
-contains "$(cat "$scratch/all")" "$a: sound" "$name-text: cannot be examined"
+"$vigil" doctor --all >"$scratch/all" 2>&1 # of which some may be others' by the same user
+contains "$(cat "$scratch/all")" "$a: sound" "vigil doctor: $name-text: "
+
+# --- more of them than it may have files; and if not even one can be opened, it is said why.
+many=()
+for ((i = 0; i < 30; i++)); do many+=("$name-many-$i") && "$vigil" create "$name-many-$i"; done
+expect 0 with_descriptors 20 "$vigil" doctor "${many[@]}"
+[ "$(grep -c "sound; 0 members" <<<"$out")" = 30 ] || fail "not all were examined: $out"
+expect 3 with_descriptors 4 "$vigil" doctor "$a"
+contains "$err" "vigil doctor: $a: Too many open files"
+expect 3 with_descriptors 4 "$vigil" doctor "$a" --json
+contains "$out" '"status":"system","error":"Too many open files"'
 verdict

@@ -89,10 +89,9 @@ wait
 "$vigil" lock "$name" -- "$hold" "$scratch/front" &
 until_true [ -e "$scratch/front.begun" ]
 "$vigil" lock "$name" --fair --wait-status -- true 2>"$scratch/first" &
-until_true in_line 1 "$name"
+until_true grep -q "1st in line of 1" "$scratch/first"
 "$vigil" lock "$name" --fair --json -- sh -c 'exit 5' 2>"$scratch/second" &
 second=$!
-until_true in_line 2 "$name"
 until_true grep -q '"place":2' "$scratch/second"
 touch "$scratch/front"
 wait $second
@@ -159,4 +158,13 @@ kill -KILL $killed
 contains "$(cat "$scratch/told")" "its last holder was killed"
 [ "$(cat "$scratch/log")" = $'cleaned\ndone' ] || fail "the next one: $(cat "$scratch/log")"
 until_true is_free "$name"
+# Who cannot be told that it is his turn does not join the line.
+"$vigil" lock "$name" -- "$hold" "$scratch/few" &
+until_true [ -e "$scratch/few.begun" ]
+for most in 4 5 6 7; do
+    expect 125 with_descriptors $most "$vigil" lock "$name" --timeout 1m -- true
+    contains "$err" "Too many open files"
+done
+touch "$scratch/few"
+wait
 verdict

@@ -37,6 +37,9 @@ start_ended "$scratch/term" "$vigil" lock "$name" -- "$hold" "$scratch/never"
 until_true [ -e "$scratch/never.begun" ]
 kill -TERM "$(pid_in "$scratch/term")"
 until_true has_line "$scratch/term" "exit 143"
+# A loop of a shell's ends only if it sees that who ran there was interrupted: so we are, too.
+start_ended "$scratch/int" "$vigil" lock "$name" -- sh -c 'kill -INT $$'
+until_true has_line "$scratch/int" "signal 2"
 until_true is_free "$name"
 
 # While it waits: it dies of the signal, its place in the line is gone, and the others have not noticed.

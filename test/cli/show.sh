@@ -33,7 +33,7 @@ contains "$out" '"status":"foreign"'
 # Two threads and an event loop wait for a mutex, in that order.
 start lock 64
 holder=$!
-until_true "$vigil" show "$name"
+until_true is_locked "$name"
 start lock 64
 first=$!
 until_true in_line 1 64
@@ -76,10 +76,23 @@ until_true in_line 1 512
 start read-async 512
 until_true in_line 2 512
 expect 0 "$vigil" show "$name"
-contains "$out" "byte 128: condition" "byte 256: word, value 0" "byte 512: read-write lock"
+contains "$out" "byte 128: condition" "byte 256: word, as i32 0" "byte 512: read-write lock"
 contains "$(grep "^ *$reader holds *[1-9][0-9.]* *[mnu]*s " <<<"$out")" "reads"
 contains "$(grep "^ *$writer 1 " <<<"$out")" "to write"
 contains "$(line 512)" '"shared":true,"count":1,"for_ns":' '"shared":false,"permits":0' '"asynchronous":true,"called":false,"shared":true'
+
+# Of a word, 32 bits can be seen: that is what vigil load says of them, be it part of a wider one or not.
+"$vigil" create "$name-words"
+"$vigil" store "$name-words:2" -- -7
+"$vigil" store --type i64 "$name-words:2" 0x100000005
+"$vigil" wait "$name-words:2" -- -7 &
+"$vigil" wait --type i64 "$name-words:2" 0x100000005 &
+until_true in_line 1 8 "$name-words"
+until_true in_line 1 16 "$name-words"
+expect 0 "$vigil" show "$name-words"
+contains "$out" "byte 8: word, as i32 -7" "byte 16: word, as i32 5"
+contains "$(line 8 "$name-words")" '"i32":-7,'
+contains "$(line 16 "$name-words")" '"i32":5,'
 
 # The dead stay where they are while nobody is there to strike them off. Control characters don't reach the terminal.
 (exec -a $'evil\033[31m' "$waiter" "$name-dead" read 0) &

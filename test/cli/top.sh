@@ -5,11 +5,10 @@
 waiter=${WAITER:?the path of the program that waits}
 command -v tmux >/dev/null && [ -x "${vigil%/*}/vigil-top" ] || { echo "needs tmux, and ncurses to build vigil-top" && exit 77; }
 name=t$$ # short, to be seen whole in 80 columns
-unset NO_COLOR
 export LC_ALL=C.UTF-8
 
 terminal() { tmux -L "$name" -f /dev/null "$@"; }
-terminal start-server \; set-option -g exit-empty off
+terminal start-server \; set-option -g exit-empty off \; set-option -g default-shell /bin/sh
 trap 'terminal kill-server 2>/dev/null; finish' EXIT
 keys() { terminal send-keys "$@"; }
 screen() { terminal capture-pane -p; }
@@ -20,7 +19,8 @@ gone() { until_true hides "$1" || screen >&2; }
 
 # rows: the pids of those who wait, from above.
 rows() { screen | sed -n 's/.* [0-9]*\/[0-9]* *\([0-9]*\) \(thread\|loop\).*/\1/p' | tr '\n' ' '; }
-in_order() { [ "$(rows)" = "$* " ] || { fail "rows: $(rows), and not $*" && screen >&2; }; }
+has_rows() { [ "$(rows)" = "$* " ]; }
+in_order() { until_true has_rows "$@" || screen >&2; } # what has been drawn may not all be there yet
 widest() { screen | awk '{ if (length > most) most = length } END { print most }'; }
 within() { [ "$(widest)" -le "$1" ] || { fail "wider than $1 columns" && screen >&2; }; }
 
@@ -37,15 +37,17 @@ stands_in_line() {
 end() { { kill -KILL "$1" && wait "$1"; } 2>/dev/null; }
 
 # run COMMAND...: in a new terminal, and then it says how that ended, and whether what is typed is echoed.
+# (Ctrl-C is for the command: of shells, some would end as well.)
 run() {
+    local after='echo status=$?; stty -a | grep -o " -\?echo "; cat'
     terminal kill-session 2>/dev/null
-    terminal new-session -d -x 80 -y 24 "echo BEFORE; $*; echo status=\$?; stty -a | grep -o ' -\\?echo '; cat"
+    terminal new-session -d -x 80 -y 24 "trap : INT; echo BEFORE; $*; $after"
 }
 # ended STATUS: and the terminal is as it was.
 ended() {
     seen "status=$1"
+    seen "^ echo"
     shows "^BEFORE" || fail "the screen was not restored"
-    shows "^ echo" || fail "the terminal does not echo"
     hides "WAIT" || { fail "the table is still there" && screen >&2; }
 }
 
@@ -56,6 +58,26 @@ expect 64 "$vigil" top --interval 0
 expect 64 "$vigil" top --intervall 1s
 expect 0 "$vigil" top --once "$name*"
 contains "$out" "0 segments" "WAIT" "HELD BY"
+
+# Output that gets lost is an error, and never ends up in a segment that has got the number of stdout.
+"$vigil" create "$name-closed"
+cp "/dev/shm/vigil-$(id -u)-$name-closed" "$scratch/before"
+for redirect in ">/dev/full" ">&-" "<&- >&-"; do
+    expect 3 bash -c "'$vigil' top --once '$name*' $redirect"
+    contains "$err" "vigil top: cannot write the output"
+done
+expect 3 bash -c "'$vigil' top --once '$name*' <&- >&- 2>&-"
+cmp "$scratch/before" "/dev/shm/vigil-$(id -u)-$name-closed" || fail "the segment was written to"
+"$vigil" rm "$name-closed"
+
+# More segments than it may have files; and if not even one can be opened, it is said why.
+for ((i = 0; i < 30; i++)); do "$vigil" create "$name-many-$i"; done
+expect 0 with_descriptors 20 "$vigil" top --once "$name-many*"
+contains "$out" "30 segments"
+[[ $out != *unreadable* ]] || fail "not all could be opened: $out"
+expect 0 with_descriptors 4 "$vigil" top --json "$name-many-0"
+contains "$out" '"error":"Too many open files"'
+rm "/dev/shm/vigil-$(id -u)-$name-many-"*
 
 # A lock with a line of those who want it in turn: he who holds it is one, though he holds the turnstile as well.
 "$vigil" lock "$name-f" --fair sh -c "exec sleep 1000" -- decoy &
@@ -84,7 +106,7 @@ rm -f "/dev/shm/vigil-$(id -u)-$name"-*
 
 "$waiter" "${name}b" lock 64 &
 holder=$!
-until_true "$vigil" show "${name}b"
+until_true is_locked "${name}b"
 wait_as lock b 64 1 && first=$!
 wait_as lock-async b 64 2 && second=$!
 wait_as wait a 0 1 && third=$!
@@ -106,7 +128,7 @@ contains "${out:0:60}" '{"status":"ok","segments":[{"status":"ok","name":'
 run "'$vigil' top --interval 50ms '$name*'"
 seen "4 waiters"
 in_order "$first" "$second" "$third" "$fourth"
-contains "$(screen)" "longest wait first" "${name}b @64" "nobody waits; held for" "unreadable" "q quit"
+for text in "longest wait first" "${name}b @64" "nobody waits; held for" "unreadable" "q quit"; do seen "$text"; done
 hides BEFORE || fail "not full screen"
 within 80
 terminal capture-pane -p -e | grep -q $'\033\\[3[0-7]' || fail "no colours"
@@ -154,7 +176,7 @@ terminal resize-window -x 120 -y 30
 seen "^ *WAIT  LINE  *PLACE  *PID AS  *COMMAND .{20,}HELD BY" && seen unreadable
 
 # All about a segment, and help.
-keys Home Enter && seen "^${name}b: words" && contains "$(screen)" "holds" "event loop" "q back"
+keys Home Enter && seen "^${name}b: words" && seen "holds" && seen "event loop" && seen "q back"
 end "$fourth"
 gone " $fourth "
 keys q && seen "HELD BY"
@@ -172,5 +194,7 @@ seen "$second" && kill -TERM "$(pgrep -P "$(terminal display-message -p '#{pane_
 ended 143
 run "ASAN_OPTIONS=detect_leaks=0 TERM=nonsense '$vigil' top" # ncurses forgets to free something then
 seen "status=3" && seen "nonsense"
+run "TERM=dumb '$vigil' top"
+seen "status=3" && seen "'dumb'" && seen "^ echo"
 
 verdict

@@ -28,6 +28,12 @@ contains "$err" "no/such/folder.json" "No such file"
 [[ $err != *recording* ]] || fail "it recorded before it said that it cannot write"
 expect 3 "$vigil" trace "$name" -o "$scratch" --json
 contains "$out" '"status":"system"' "Is a directory"
+echo "of before" >"$scratch/keep.json" # what is there stays until there is something else
+expect 3 "$vigil" trace "$name" -o "$scratch/keep.json" --svg "$scratch/no/such/folder.svg"
+[ "$(cat "$scratch/keep.json")" = "of before" ] || fail "a file was emptied, and nothing written"
+head -c 9999 /dev/zero >"$scratch/keep.json"
+expect 0 "$vigil" trace "$name" -o "$scratch/keep.json" --for 0
+contains "$(tail -c 3 "$scratch/keep.json")" "]}"
 expect 64 "$vigil" trace "$name"
 contains "$err" "-o FILE"
 expect 64 "$vigil" trace -o "$trace"
@@ -174,6 +180,9 @@ done
 contains "$(cat "$scratch/xterm")" $'\033[K'"$name: 0 events"
 contains "$(cat "$scratch/dumb")" "recording $name"
 [[ $(cat "$scratch/dumb") != *$'\033'* ]] || fail "a dumb terminal: $(cat -v "$scratch/dumb")"
+"$terminal" "$scratch/json" env TERM=xterm "$vigil" trace "$name" -o "$trace" --json --for 300ms </dev/null
+contains "$(cat "$scratch/json")" '{"status":"ok"'
+[[ $(cat "$scratch/json") != *$'\033'* ]] || fail "progress, with --json: $(cat -v "$scratch/json")"
 
 # --- a signal of another kind.
 "$vigil" trace "$name" -o "$trace" 2>"$scratch/again-err" >"$scratch/again" &

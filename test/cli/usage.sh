@@ -44,6 +44,20 @@ contains "$out" "usage: vigil wait"
 expect 0 "$vigil" --version
 [[ $out =~ ^vigil\ [0-9]+\.[0-9]+\.[0-9]+ ]] || fail "no version: $out"
 
+# They stand alone, or with one subcommand.
+expect 0 "$vigil" --help lock
+[[ $out == "usage: vigil lock "* ]] || fail "--help lock is another help: $out"
+for call in "--version x" "help lock sem" "--help lock x" "help --json" "help nope --json" "--version --json"; do
+    read -r -a words <<<"$call"
+    expect 64 "$vigil" "${words[@]}"
+    if [[ $call == *--json ]]; then
+        is_json "$out"
+        contains "$out" '"status":"usage"'
+    else
+        contains "$err" "vigil: ${words[-1]} is too much"
+    fi
+done
+
 # What is misspelt gets a proposal, and what is like nothing else does not.
 while read -r wrong right; do
     expect 64 "$vigil" "$wrong"
@@ -55,6 +69,10 @@ notfy notify
 sotre store
 docter doctor
 END
+for far in nope tups an remote lose; do
+    expect 64 "$vigil" $far
+    [ "$err" = "vigil: there is no subcommand $far; see vigil --help" ] || fail "a far-fetched proposal: $err"
+done
 expect 64 "$vigil" help lcok
 contains "$err" "did you mean lock"
 expect 64 "$vigil" xyzzy
@@ -72,6 +90,17 @@ for subcommand in $subcommands; do
         [ -z "$out" ] || fail "an error on stdout: $out"
     done
 done
+while read -r wrong right; do
+    expect 64 "$vigil" wait "$name" 0 "$wrong"
+    contains "$err" "there is no option $wrong (did you mean $right?)"
+done <<'END'
+--jsn --json
+--helpp --help
+--tyep --type
+--timeot=5s --timeout
+END
+expect 64 "$vigil" wait "$name" 0 --fin
+[[ $err != *"did you mean"* ]] || fail "a far-fetched proposal: $err"
 expect 64 "$vigil" wait "$name" 0 --timout 5s
 contains "$err" "did you mean --timeout?); see vigil wait --help"
 expect 64 "$vigil" wait "$name" 5000000000
@@ -119,6 +148,20 @@ for call in "xyzzy --json" "wait --json" "wait --nonsense --json" "wait --json -
     contains "$out" '"status":' '"error":'
     [ ! -s "$scratch/err" ] || fail "there is something on stderr: $call: $(cat "$scratch/err")"
 done
+# Of those that run a command it is what stands before that: behind it, it is the command's.
+for call in "lock $name --timeout x --json -- true" "sem $name --slots x --json -- true" "lock --nonsense --json -- true" \
+    "lock $name --timout 5s --json -- true"; do
+    read -r -a words <<<"$call"
+    expect 125 "$vigil" "${words[@]}"
+    is_json "$err"
+    contains "$err" '"event":"failed"' '"status":"usage"'
+done
+for call in "lock $name --timeout x -- echo --json" "lock $name-l -- false --json" \
+    "lock $name-l false --json -- x" "load -- --json"; do
+    read -r -a words <<<"$call"
+    "$vigil" "${words[@]}" >"$scratch/out" 2>"$scratch/err"
+    grep -q '{' "$scratch/out" "$scratch/err" && fail "JSON: $call: $(cat "$scratch/out" "$scratch/err")"
+done
 expect 3 "$vigil" load $'a"\\\x1b\xff' --json
 is_json "$out"
 contains "$out" '"status":"bad-name"'
@@ -156,5 +199,7 @@ contains "$err" "ermission denied"
 chmod +x "$scratch/bin/vigil-top"
 expect 7 "$scratch/bin/vigil" top "a b"
 [ "$out" = "1 a b" ] || fail "the program got other arguments: $out"
+expect 7 "$scratch/bin/vigil" top -- -h
+[ "$out" = "2 --" ] || fail "the program did not get -h: $out"
 
 verdict

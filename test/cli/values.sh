@@ -10,10 +10,16 @@ for good in 0 7ns 20us 250ms 30s 5m 1.5h 2d 5 0.001 0.123456789h 1.000000001s 10
     expect 1 "$vigil" wait "$name" 1 --timeout "$good"
 done
 for bad in "" - -1 -5s 1x 1S 1MS 1ms2 1m30s s ms . 1. .5 1..5 1.5.5s 1e3 0x10 +1 " 1" "1 " 1,5s inf nan forever \
-    9223372037s 9223372036854775807ns 0.0000000001s 18446744073709551616 99999999999999999999999 300000000d --1; do
+    0.0000000001s 99999999999999999999999x --1; do
     expect 64 "$vigil" wait "$name" 1 --timeout "$bad"
-    contains "$err" "--timeout" "30s"
+    contains "$err" "--timeout '$bad' is no duration" "30s"
 done
+for long in 9223372037s 9223372036854775807ns 18446744073709551616 99999999999999999999999 300000000d 106752d \
+    106751.999d 99999999999999999999999ns; do
+    expect 64 "$vigil" wait "$name" 1 --timeout "$long"
+    contains "$err" "--timeout $long is too long: the most is 106751d"
+done
+expect 1 "$vigil" wait "$name" 1 --timeout 106751d
 
 # They are never shorter than they say.
 for timeout in 30ms 0.03 30000us 0.0005m 29.9999999ms; do
@@ -44,7 +50,7 @@ done <<'END'
 END
 for bad in "" - -1 k 4kk 4q 1.5k 0x 0xg 99999999999999999999 16777216T " 4" "4 " 4k0 +4 1e3; do
     expect 64 "$vigil" create "$name-size" --length "$bad"
-    contains "$err" "--length"
+    contains "$err" "--length '$bad'"
 done
 for bad in 0 -1 99999999999999999999 5k 4294967297; do expect 64 "$vigil" create "$name-size" --members "$bad"; done
 for bad in 0 -1 99999999999999999999 2M 4294967297; do expect 64 "$vigil" create "$name-size" --waiters "$bad"; done

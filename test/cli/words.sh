@@ -128,7 +128,7 @@ for bad in -1 x 1.5 18446744073709551616 ""; do expect 64 "$vigil" notify "$name
 # A signal while it waits leaves no trace in the line, and is what it dies of. (Job control: a shell without it has its
 # background processes ignore SIGINT.)
 waiting=0
-for signal in INT TERM HUP QUIT; do
+for signal in INT TERM HUP QUIT USR1 USR2 ALRM PIPE; do
     set -m
     begin signal "$name" 0
     set +m
@@ -142,6 +142,14 @@ for signal in INT TERM HUP QUIT; do
     [ ! -s "$scratch/signal" ] || fail "SIG$signal: it printed $(cat "$scratch/signal")"
     waiting=0
 done
+
+# Short of descriptors it does not wait for what it could not hear of; whatever it lacks, it says so.
+for limit in 4 5 6 7; do
+    expect 3 with_descriptors $limit "$vigil" wait "$name" 0 --timeout 1ms
+    contains "$err" "vigil wait: " "Too many open files"
+    seen 0 0 || fail "with $limit descriptors somebody is left: $("$vigil" ls "$name")"
+done
+expect 2 with_descriptors 20 "$vigil" wait "$name" 0 --timeout 1ms
 
 # One that whoever started it ignores, it ignores.
 (trap '' INT TERM; exec "$vigil" wait "$name" 0 >"$scratch/ignores") &
@@ -205,6 +213,30 @@ done
 wait "${contenders[@]}"
 [ "$(cat "$scratch/counter")" = 24 ] || fail "not 24 turns, but $(cat "$scratch/counter")"
 prints 0 load "$name:4"
+
+# The examples of the help work as they stand there, and who comes late to the gate passes as well.
+example() {
+    "$vigil" help "$1" | sed -n '/^Example/,$ s/^  //p' |
+        sed -E "s/\\b(gate|queue|counters|ready|tickets|done)\\b/$name-&/g"
+}
+run_example() { PATH=$(dirname "$vigil"):$PATH bash -c "$1"; }
+for subcommand in notify load store add cas; do
+    lines=$(example $subcommand)
+    expect 0 run_example "${lines/.\/do-it-once.sh/true}"
+    [ -z "$err" ] || fail "the example of $subcommand: $err"
+    rm -f /dev/shm/vigil-"$(id -u)"-"$name"-*
+done
+at_the_gate() { "$vigil" ls "$name-gate" --json | grep -q '"waiting":1}'; }
+{ read -r create; read -r pass; read -r open; } <<<"$(example wait)"
+expect 0 run_example "$create"
+run_example "$pass" >"$scratch/early" &
+pid=$!
+until_true at_the_gate
+expect 0 run_example "$open"
+wait $pid
+[ "$(cat "$scratch/early")" = $'ok\nopen' ] || fail "the gate: $(cat "$scratch/early")"
+expect 0 run_example "$pass"
+[ "$out" = $'not-equal\nopen' ] || fail "the gate, for one who comes late: $out"
 
 # The words of a lock are its own.
 "$vigil" lock "$name-lock" -- true

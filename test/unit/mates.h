@@ -174,7 +174,6 @@ static inline void mate_fork(struct mate *mate, void (*main)(void)) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     pid_t pid = fork_here();
     if (pid == 0) {
-        alarm(20);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close_sockets();
         close(pair[0]);

@@ -313,6 +313,15 @@ static void unlinked_if_unused(void **state) {
     int status;
     assert_int_equal(waitpid(other, &status, 0), other);
     assert_true(WIFSIGNALED(status));
+
+    /* Who has a lock of its own on the file uses it, too. */
+    buffer = open_it();
+    int fd = vigil_segment_fd(buffer);
+    destroy(buffer);
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t)3 << 60, .l_len = 1};
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    assert_int_equal(vigil_segment_unlink_unused(name), VIGIL_EBUSY);
+    close(fd);
     assert_int_equal(vigil_segment_unlink_unused(name), VIGIL_OK);
     assert_int_equal(try_open(), VIGIL_ENOTFOUND);
     assert_int_equal(descriptors(), before);

@@ -6,6 +6,7 @@
 #include "mates.h"
 
 #include "lot/shared.h"
+#include "observe/observer.h"
 #include "vigil/mutex.h"
 #include "vigil/observe.h"
 #include "vigil/rwlock.h"
@@ -425,6 +426,16 @@ static void a_stopped_process_in_a_bucket(void **state) {
     assert_int_equal(check(), 0);
 }
 
+/* Whoever waits there next would stand behind somebody who is not. */
+static void a_line_of_nobody(void **state) {
+    (void)state;
+    lot_in(buffers[0]->segment)->buckets[0].line = 5;
+    assert_int_equal(check(), 1);
+    assert_int_equal(found.counts[VIGIL_FINDING_BROKEN], 1);
+    assert_int_equal(vigil_segment_mend(buffers[0]), 1);
+    assert_int_equal(check(), 0);
+}
+
 static int64_t read_and_wait_often(const struct order *order) {
     for (int64_t i = 0; i < order->number; i++) {
         if (vigil_rwlock_read_lock(at(RWLOCK)) != VIGIL_OK || vigil_rwlock_read_unlock(at(RWLOCK)) != VIGIL_OK)
@@ -569,6 +580,88 @@ static void garbage(void **state) {
     assert_int_equal(vigil_rwlock_write_trylock(at(RWLOCK)) >= 0, true);
 }
 
+/* Much damage: it is told as far as there is room, and the slots are not gone through again for each of it. */
+
+#define MANY        2000u
+#define FOUND_MOST  256
+#define PASSES_MOST 200u
+
+static void observe_many(void) {
+    assert_int_equal(vigil_observer_close(observer), VIGIL_OK);
+    segment_end(0);
+    segment_new(0, &(vigil_segment_options){.length = MANY * sizeof(vigil_rwlock), .waiters = MANY + 8});
+    assert_int_equal(vigil_observer_open_fd(&observer, fds[0]), VIGIL_OK);
+}
+
+static void assert_told_soon(const char *sentence) {
+    uint64_t before = observer->passes;
+    assert_int_equal(check(), FOUND_MOST);
+    assert_int_equal(found.counts[VIGIL_FINDING_BROKEN], FOUND_MOST);
+    assert_non_null(strstr(found.last, sentence));
+    assert_in_range(observer->passes - before, 1, PASSES_MOST);
+}
+
+static void many_locks_written_over(void **state) {
+    (void)state;
+    observe_many();
+    vigil_rwlock *locks = at(0);
+    for (uint32_t i = 0; i < MANY; i++) assert_int_equal(vigil_rwlock_read_lock(&locks[i]), VIGIL_OK);
+    assert_int_equal(check(), 0);
+    memset(locks, 0x40, MANY * sizeof *locks);
+    assert_told_soon("says otherwise than its holders' records");
+}
+
+/* As if our process waited there, and in no line. */
+static struct slot *forge_waiter(uint32_t index, uint32_t offset) {
+    struct lot *lot = lot_in(buffers[0]->segment);
+    struct slot *slot = &lot->slots[index];
+    *slot = (struct slot){.key = (uint64_t)(uintptr_t)at(offset) - lot->base, .state = SLOT_WAITING};
+    lot->share->claims[index] = lot->number;
+    return slot;
+}
+
+static void unforge_waiter(uint32_t index) {
+    struct lot *lot = lot_in(buffers[0]->segment);
+    lot->share->claims[index] = 0;
+    lot->slots[index] = (struct slot){0};
+}
+
+static void many_waiters_in_no_line(void **state) {
+    (void)state;
+    observe_many();
+    for (uint32_t i = 1; i <= MANY; i++) forge_waiter(i, (i - 1) * (uint32_t)sizeof(uint32_t));
+    assert_told_soon("somebody waits and is in no line");
+    for (uint32_t i = 1; i <= MANY; i++) unforge_waiter(i);
+    assert_int_equal(check(), 0);
+}
+
+/* Times. */
+
+static void assert_in_the_past(int64_t since_ns) {
+    assert_true(since_ns >= 0);
+    assert_true(since_ns <= seen.at_ns);
+}
+
+static void damaged_times(void **state) {
+    (void)state;
+    const uint64_t times[] = {0, 1, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX};
+    struct slot *waiter = forge_waiter(1, WORD), *holder = forge_waiter(2, RWLOCK);
+    *holder = (struct slot){.key = holder->key + 1, .kind = SLOT_HOLDS, .outcome = SLOT_RWLOCK, .argument = 1};
+    for (size_t i = 0; i < COUNT_OF(times); i++) {
+        waiter->began_ns = times[i];
+        waiter->seat = 1; /* an event loop's */
+        assert_in_the_past(line_at(WORD)->waiters[0].since_ns);
+    }
+    for (uint64_t ms = 0; ms < UINT32_MAX; ms += UINT32_MAX / 100) { /* the clock has run for less than most of these */
+        waiter->owner = holder->owner = ms << 32 | 1;
+        waiter->seat = 0; /* a thread's */
+        assert_in_the_past(line_at(WORD)->waiters[0].since_ns);
+        assert_in_the_past(line_at(RWLOCK)->holders[0].since_ns);
+    }
+    unforge_waiter(1);
+    unforge_waiter(2);
+}
+
 /* Recording. */
 
 static vigil_event events[2 * VIGIL_EVENTS_KEPT];
@@ -664,6 +757,38 @@ static void too_much_to_keep(void **state) {
     assert_int_equal(vigil_observer_events(observer, events, 1, &lost), 0);
 }
 
+static void a_damaged_event(void **state) {
+    (void)state;
+    const uint64_t times[] = {INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX};
+    struct segment *segment = buffers[0]->segment;
+    begin_to_record();
+    for (size_t i = 0; i < COUNT_OF(times); i++) {
+        uint64_t turn = segment_header(segment)->events;
+        assert_int_equal(vigil_rwlock_write_lock(at(RWLOCK)), VIGIL_OK);
+        assert_int_equal(vigil_rwlock_write_unlock(at(RWLOCK)), VIGIL_OK);
+        segment_event(segment, turn)->at_ns = times[i];
+        assert_int_equal(vigil_observer_events(observer, events, COUNT_OF(events), NULL), 2);
+        assert_true(events[0].at_ns >= 0);
+        assert_true(events[0].at_ns <= vigil_now_ns());
+    }
+}
+
+/* Who records says so again and again; what happened before it did so too late is lost, and that is told. */
+static void recorded_too_late(void **state) {
+    (void)state;
+    uint64_t lost = 0;
+    begin_to_record();
+    assert_int_equal(vigil_observer_record(observer), VIGIL_OK);
+    assert_int_equal(vigil_observer_events(observer, events, COUNT_OF(events), &lost), 0);
+    assert_int_equal(lost, 0);
+    observer->recorded_until_ns = 1; /* long ago */
+    assert_int_equal(vigil_observer_record(observer), VIGIL_OK);
+    assert_int_equal(vigil_observer_events(observer, events, COUNT_OF(events), &lost), 0);
+    assert_int_equal(lost, 1);
+    assert_int_equal(vigil_observer_events(observer, events, COUNT_OF(events), &lost), 0);
+    assert_int_equal(lost, 1);
+}
+
 /* An observer that has stopped recording, or was killed, is forgotten. */
 static void nobody_records(void **state) {
     (void)state;
@@ -717,14 +842,20 @@ int main(void) {
         TEST(the_dead_are_found),
         TEST(damaged_links),
         TEST(a_stopped_process_in_a_bucket),
+        TEST(a_line_of_nobody),
         TEST(mending_what_is_well),
         TEST(mending_while_one_waits),
         TEST(a_waiter_whose_key_is_lost),
         TEST(a_damaged_header),
         TEST(mending_around_the_stuck),
         TEST(garbage),
+        TEST(many_locks_written_over),
+        TEST(many_waiters_in_no_line),
+        TEST(damaged_times),
         TEST(what_happens_is_recorded),
         TEST(too_much_to_keep),
+        TEST(a_damaged_event),
+        TEST(recorded_too_late),
         TEST(nobody_records),
         TEST(an_event_that_never_comes),
     };

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "leash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define LEASH_AT       (INT64_C(3) << 60) /* in the file: behind the user's bytes, before the library's own locks */
+#define OUT_OF_THE_WAY 32 /* of the numbers that scripts use; from 64 on the kernel needs a larger table */
+
+static bool set(const struct leash *leash, short type, uint64_t from, uint64_t count) {
+    struct flock lock = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = LEASH_AT + (off_t)from, .l_len = (off_t)count};
+    return fcntl(leash->fd, F_OFD_SETLK, &lock) == 0;
+}
+
+int leash_open(struct leash *leash, vigil_buffer *buffer) {
+    leash->fd = vigil_segment_fd(buffer);
+    return leash->fd < 0 ? leash->fd : VIGIL_OK;
+}
+
+/* Not all begin with the same one: the first would always be taken. */
+int leash_try(const struct leash *leash) {
+    uint64_t first = (uint64_t)getpid();
+    for (uint64_t i = 0; i < leash->count; i++) {
+        if (set(leash, leash->shared ? F_RDLCK : F_WRLCK, (first + i) % leash->count, 1)) return VIGIL_OK;
+        if (errno != EAGAIN && errno != EACCES) return VIGIL_ESYSTEM;
+    }
+    return VIGIL_TIMED_OUT;
+}
+
+void leash_hand_down(const struct leash *leash) {
+    if (fcntl(leash->fd, F_DUPFD, OUT_OF_THE_WAY) < 0) fcntl(leash->fd, F_SETFD, 0); /* so few are allowed here */
+}
+
+void leash_close(const struct leash *leash) {
+    if (leash->fd < 0) return;
+    set(leash, F_UNLCK, 0, leash->count);
+    close(leash->fd);
+}
