@@ -92,7 +92,7 @@ for signal in INT TERM KILL; do
     "$locking" end "$scratch/end-$signal" "$vigil" lock "$name" --wait-status -- touch "$scratch/wrong" \
         2>"$scratch/said-$signal" &
     until_true grep -q "$runs_still" "$scratch/said-$signal"
-    kill -$signal "$(sed -n 's/^begun //p' "$scratch/end-$signal")"
+    kill -$signal "$(pid_in "$scratch/end-$signal")"
     until_true has_line "$scratch/end-$signal" "signal $(kill -l $signal)"
     [ $signal = KILL ] || is_free "$name" || fail "$signal has left a trace: $("$vigil" show "$name")"
     expect 124 "$vigil" lock "$name" --try -- touch "$scratch/wrong"

@@ -4,9 +4,6 @@
 . "$(dirname "$0")/common.sh"
 . "$here/locking.bash"
 
-# pid_in LOG: of the process that said that it has begun.
-pid_in() { sed -n 's/^begun //p' "$1"; }
-has_begun() { [ -n "$(pid_in "$1")" ]; }
 has_ended() { grep -q '^exit\|^signal' "$1"; }
 
 # start_ended LOG COMMAND...: in the background, with its end in LOG. Its pid is pid_in LOG.

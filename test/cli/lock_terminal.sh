@@ -5,8 +5,6 @@
 . "$(dirname "$0")/common.sh"
 . "$here/locking.bash"
 build terminal
-pid_in() { sed -n 's/^begun //p' "$1"; }
-has_begun() { [ -n "$(pid_in "$1")" ]; }
 
 # hang_up LOG COMMAND...: it runs a `locking signals LOG` on a terminal, which then is gone.
 hang_up() {

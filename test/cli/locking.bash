@@ -23,6 +23,10 @@ is_free() {
     [[ $seen == *'"places_used":0,'* && $seen != *'"alive":true'* ]]
 }
 
+# pid_in LOG: of the process that said there that it has begun.
+pid_in() { sed -n 's/^begun //p' "$1"; }
+has_begun() { [ -n "$(pid_in "$1")" ]; }
+
 # has_line FILE TEXT: it is one of the file's lines.
 has_line() { grep -qx "$2" "$1"; }
 
