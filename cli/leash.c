@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "leash.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LEASH_AT       (INT64_C(3) << 60) /* in the file: behind the user's bytes, before the library's own locks */
@@ -27,6 +30,25 @@ int leash_try(const struct leash *leash) {
         if (errno != EAGAIN && errno != EACCES) return VIGIL_ESYSTEM;
     }
     return VIGIL_TIMED_OUT;
+}
+
+/* Ours are closed by exec; so that one is not, as it has survived it. */
+static bool survives_exec(int fd) {
+    int flags = fcntl(fd, F_GETFD);
+    return flags >= 0 && !(flags & FD_CLOEXEC);
+}
+
+bool leash_inherited(const struct leash *leash) {
+    struct stat ours, other;
+    bool found = false;
+    DIR *open_files = fstat(leash->fd, &ours) == 0 ? opendir("/proc/self/fd") : NULL;
+    for (struct dirent *entry; !found && open_files && (entry = readdir(open_files)) != NULL;) {
+        int fd = atoi(entry->d_name);
+        found =
+            survives_exec(fd) && fstat(fd, &other) == 0 && other.st_dev == ours.st_dev && other.st_ino == ours.st_ino;
+    }
+    if (open_files) closedir(open_files);
+    return found;
 }
 
 void leash_hand_down(const struct leash *leash) {

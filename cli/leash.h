@@ -22,6 +22,8 @@ struct leash {
 int leash_open(struct leash *leash, vigil_buffer *buffer);
 /* VIGIL_OK: one is ours. VIGIL_TIMED_OUT: there is none left. VIGIL_ESYSTEM. */
 int leash_try(const struct leash *leash);
+/* Whether it is taken by what we have inherited ourselves: then nobody ever gives it back. */
+bool leash_inherited(const struct leash *leash);
 /* In the child, just before it executes the command. */
 void leash_hand_down(const struct leash *leash);
 /* Gives it back, also on behalf of those who have inherited it. */

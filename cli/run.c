@@ -42,7 +42,8 @@ int run_other_kind(const char *name, const char *label, const char *wanted) {
 
 /*
  * Signals. They are blocked from the start and taken when it suits us, so none comes at a bad moment. As long as there
- * is no command we die of them; then they are the command's. Those that whoever started us ignores remain ignored.
+ * is no command we die of them, once we are a member of the segment; then they are the command's. Those that whoever
+ * started us ignores remain ignored.
  */
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT};
 static struct {
@@ -165,7 +166,8 @@ int waiting_for_leash(struct waiting *waiting, struct leash *leash, vigil_buffer
     int status = leash_open(leash, buffer);
     if (status == VIGIL_OK) status = leash_try(leash);
     waiting->has_orphans = status == VIGIL_TIMED_OUT;
-    if (!waiting->has_orphans || waiting->timeout_ns <= 0) return status;
+    waiting->is_orphan = waiting->has_orphans && leash->count == 1 && leash_inherited(leash);
+    if (!waiting->has_orphans || waiting->is_orphan || waiting->timeout_ns <= 0) return status;
     status = begin(waiting);
     if (status == VIGIL_OK) status = await_leash(leash, waiting);
     waiting->waited_ns = vigil_now_ns() - waiting->since_ns;
@@ -198,6 +200,9 @@ int waiting_failed(struct waiting *waiting, int status) {
     place_end(&waiting->place);
     errno = error;
     if (signals.deadly_one) return CLI_RUN_SIGNAL + signals.deadly_one;
+    if (waiting->is_orphan)
+        return cli_fail(VIGIL_OK, "%s: a killed holder of it has started this, which would now wait for itself",
+                        waiting->name);
     if (status != VIGIL_TIMED_OUT) return cli_fail(status, "%s", waiting->name);
     cli_print_duration(waited, waiting->waited_ns);
     const char *why = waiting->has_orphans ? ", and what a killed holder has started still runs" : "";
@@ -209,17 +214,22 @@ int waiting_failed(struct waiting *waiting, int status) {
 /* The command. */
 
 /*
- * In the child, which runs in our memory until it executes the command; answers only if it cannot. The command is not
- * to outlive us, who hold the lock for it: the system kills it when we are killed. For what it has started by then
- * there is the leash.
+ * In the child, which runs in our memory until it executes the command. That is not to outlive us, who hold the lock for
+ * it: the system kills it when we are killed. For what it has started by then there is the leash.
  */
-static void execute(const struct command *command, pid_t parent) {
+static void prepare(const struct command *command, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(CLI_RUN_CANNOT); /* we were gone before that */
     leash_hand_down(command->leash);
     if (signals.child_ignored) signal(SIGCHLD, SIG_IGN);
-    sigprocmask(SIG_SETMASK, &signals.before, NULL);
-    execvp(command->words[0], command->words);
+    sigprocmask(SIG_SETMASK, &signals.before, NULL); /* it may die here, of what the terminal has sent */
+}
+
+/* The exit status for how it has ended. A shell whose loop we are in goes on, unless it sees that somebody has been
+ * interrupted: so we are, too. */
+static int exit_status(int end) {
+    if (WIFSIGNALED(end) && WTERMSIG(end) == SIGINT) signals.deadly_one = SIGINT;
+    return WIFSIGNALED(end) ? CLI_RUN_SIGNAL + WTERMSIG(end) : WEXITSTATUS(end);
 }
 
 static int not_run(const char *word, int error) {
@@ -245,23 +255,33 @@ static void pass_on_early(const struct command *command) {
     for (int number; (number = sigtimedwait(&signals.deadly, NULL, &at_once)) > 0;) kill(command->pid, number);
 }
 
+enum { NOT_BEGUN = -1, BEGUN = 0 }; /* or errno, which says why it cannot be run */
+
+static int not_begun(const struct command *command, int error) {
+    int end;
+    if (command->pid < 0) return cli_fail(VIGIL_ESYSTEM, "no process to run it in");
+    waitpid(command->pid, &end, 0);
+    return error == NOT_BEGUN ? exit_status(end) : not_run(command->words[0], error);
+}
+
 bool run_start(struct command *command, int *status) {
-    volatile int error = 0;
+    volatile int error = NOT_BEGUN;
     if (came_before(status)) return false;
     pid_t parent = getpid();
     command->since_ns = vigil_now_ns();
     command->pid = vfork();
     if (command->pid == 0) {
-        execute(command, parent);
+        prepare(command, parent);
+        error = BEGUN;
+        execvp(command->words[0], command->words);
         error = errno;
         _exit(CLI_RUN_NO_COMMAND);
     }
-    if (command->pid > 0 && !error) {
+    if (command->pid > 0 && error == BEGUN) {
         pass_on_early(command);
         return true;
     }
-    if (command->pid > 0) waitpid(command->pid, NULL, 0);
-    *status = command->pid > 0 ? not_run(command->words[0], error) : cli_fail(VIGIL_ESYSTEM, "no process to run it in");
+    *status = not_begun(command, error);
     return false;
 }
 
@@ -298,9 +318,7 @@ static void tell_done(const struct command *command, int status) {
 
 int run_finish(const struct command *command) {
     int end = forward_signals(command);
-    int status = WIFSIGNALED(end) ? CLI_RUN_SIGNAL + WTERMSIG(end) : WEXITSTATUS(end);
+    int status = exit_status(end);
     if (cli_wants_json) tell_done(command, status);
-    /* A shell whose loop we are in goes on, unless it sees that somebody has been interrupted. */
-    if (WIFSIGNALED(end) && WTERMSIG(end) == SIGINT) signals.deadly_one = SIGINT;
     return status;
 }

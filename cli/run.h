@@ -29,7 +29,8 @@ int run_open(vigil_buffer **buffer, const char *name, const char *label);
 int run_other_kind(const char *name, const char *label, const char *wanted);
 
 void run_signals_begin(void);
-/* The exit status, when all is given back; or, if a signal has come before the command began, to die of it. */
+/* The exit status, when all is given back; or, if a signal has come before the command began, or has interrupted that, to
+ * die of it. */
 int run_end(int status);
 
 /* Something that is had at once, or has to be waited for. */
@@ -49,6 +50,7 @@ struct waiting {
     int64_t since_ns;
     struct place place;
     bool has_orphans; /* it is ours, but not the leash */
+    bool is_orphan;   /* and never will be: we have inherited that */
     vigil_request request;
     int answer;
 };

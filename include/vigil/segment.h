@@ -138,7 +138,8 @@ VIGIL_API int vigil_segment_unlink(const char *name);
  * vigil_segment_unlink_unused - the same, if no living process has the segment open, or a lock of its own on the file
  * (see vigil_segment_fd); else VIGIL_EBUSY.
  *
- * In one step: who opens it meanwhile is there before, or does not find it. Other errors as vigil_segment_open's.
+ * In one step: who opens it meanwhile is there before, or does not find it. (Not beside vigil_segment_unlink, which asks
+ * nobody.) Other errors as vigil_segment_open's.
  */
 VIGIL_API int vigil_segment_unlink_unused(const char *name);
 

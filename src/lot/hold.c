@@ -143,13 +143,17 @@ void hold_give_back(struct lot *lot, struct slot *record) {
     give_back(word_of_record(lot, record), record);
 }
 
+/* Even the living may take that long in a bucket, if others have the processor. */
+#define PATIENCE_OF_TRIES_NS UINT64_C(50000000)
+
 bool hold_recovered(const volatile void *word) {
     struct segment *segment = segment_of(word);
     struct lot *lot = segment ? lot_for(word) : NULL;
     if (!lot) return false;
     uint32_t now = segment_census(segment).departures;
     if (prim_exchange_acq_rel(&lot->share->departures, now) == now) return false;
-    if (!lot_sweep(lot)) prim_store_relaxed(&lot->share->departures, now - 1); /* so that it is done again */
+    bool all = lot_sweep(lot, prim_now_ns() + PATIENCE_OF_TRIES_NS);
+    if (!all) prim_store_relaxed(&lot->share->departures, now - 1); /* so that it is done again */
     return true;
 }
 

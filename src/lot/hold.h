@@ -66,7 +66,7 @@ void hold_give_back(struct lot *lot, struct slot *record);
 
 /*
  * Before it is said that something in a segment is not to be had now: look whether anybody has died, and deal with what
- * he has left. True: it may be had, after all.
+ * he has left, but for what is in a bucket in which somebody is stopped. True: it may be had, after all.
  */
 bool hold_recovered(const volatile void *word);
 

@@ -100,15 +100,18 @@ static int64_t line_take(struct lot *lot, uint32_t *line, int64_t most, uint32_t
     return taken;
 }
 
-int64_t lot_take(struct lot *lot, const volatile void *address, int64_t most, uint32_t outcome) {
-    uint64_t key = key_of(lot, address);
+int64_t lot_take_locked(struct lot *lot, struct bucket *bucket, uint64_t key, int64_t most, uint32_t outcome) {
     struct wakes wakes;
     wakes_begin(&wakes);
-    struct bucket *bucket = bucket_lock(lot, key);
     uint32_t *line = line_of(lot, bucket, key);
     int64_t taken = *line ? line_take(lot, line, most, outcome, &wakes) : 0;
     unlock_and_wake(lot, bucket, &wakes);
     return taken;
+}
+
+int64_t lot_take(struct lot *lot, const volatile void *address, int64_t most, uint32_t outcome) {
+    uint64_t key = key_of(lot, address);
+    return lot_take_locked(lot, bucket_lock(lot, key), key, most, outcome);
 }
 
 void lot_call(struct lot *lot, const volatile void *address, lot_caller *caller, void *context) {

@@ -232,6 +232,8 @@ void lot_leave_soon(struct lot *lot, uint32_t slot);
 
 /* Take the first `most` out of the line, oldest first, and pass `outcome` on to them: how many. */
 int64_t lot_take(struct lot *lot, const volatile void *address, int64_t most, uint32_t outcome);
+/* The same for who has the lock of the key's bucket, which is unlocked then. */
+int64_t lot_take_locked(struct lot *lot, struct bucket *bucket, uint64_t key, int64_t most, uint32_t outcome);
 
 /*
  * A lock is released: ask, under the bucket's lock, what is to become of each in line, from the head on, and in the end

@@ -371,6 +371,7 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
             repair(lot, bucket);
             return true;
         } else if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) {
+            if (mine & WORD_SLEEPERS) prim_wake_shared(word); /* we may have been woken in another's place */
             return false;
         } else if ((seen & WORD_SLEEPERS) || prim_cas_acquire(word, &seen, seen | WORD_SLEEPERS)) {
             seen |= WORD_SLEEPERS;
@@ -380,13 +381,6 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
             if (prim_load_relaxed(word) == seen) segment_lives(lot->share->segment, seen / WORD_HOLDER);
         }
     }
-}
-
-/* In which a living one, unless he is stopped, has done what he has to do in a bucket. All together: */
-#define TENDING_NS UINT64_C(2000000)
-
-static uint64_t patience(void) {
-    return BUG(stopped_waited_for) ? PRIM_NEVER : prim_now_ns() + TENDING_NS;
 }
 
 static bool try_lock_bucket(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
@@ -453,21 +447,28 @@ static bool take_out(struct lot *lot, uint32_t index, uint32_t number, uint64_t 
     return true;
 }
 
+/* For the next one who waits for that condition. */
+static bool signal_again(struct lot *lot, uint64_t condition, uint64_t deadline_ns) {
+    struct bucket *bucket = bucket_of(lot, condition);
+    if (!try_lock_bucket(lot, bucket, BUG(stopped_signal) ? PRIM_NEVER : deadline_ns)) return false;
+    lot_take_locked(lot, bucket, condition, 1, VIGIL_OK);
+    return true;
+}
+
 static bool bury_slot(struct lot *lot, uint32_t index, uint32_t number, uint64_t deadline_ns) {
     uint32_t *claim = &lot->share->claims[index];
     uint64_t key, signalled_by = 0;
     while (prim_load_relaxed(claim) == number && (key = prim_load_relaxed(&lot->slots[index].key))) {
         uint64_t before = signalled_by;
         if (!take_out(lot, index, number, key, deadline_ns, &signalled_by)) return false;
-        if (signalled_by != before) lot_take(lot, word_of(lot, signalled_by), 1, VIGIL_OK);
+        if (signalled_by != before && !signal_again(lot, signalled_by, deadline_ns)) return false;
         if (!is_gone(lot, number)) return true;
     }
     if (is_gone(lot, number)) prim_cas_acq_rel(claim, &number, 0);
     return true;
 }
 
-bool lot_sweep(struct lot *lot) {
-    uint64_t deadline_ns = patience();
+bool lot_sweep(struct lot *lot, uint64_t deadline_ns) {
     bool all = true;
     for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
         struct bucket *bucket = &lot->buckets[number];
@@ -495,18 +496,6 @@ struct mending {
     bool stuck;      /* it was in vain */
     int64_t mended;
 };
-
-static bool can_be_locked(struct mending *mending, struct bucket *bucket) {
-    uint32_t nothing = 0;
-    for (;;) {
-        uint32_t seen = prim_load_relaxed(&bucket->word);
-        if (!(seen & WORD_LOCKED) || is_gone(mending->lot, seen / WORD_HOLDER)) return true;
-        uint64_t now_ns = prim_now_ns();
-        mending->stuck |= now_ns >= mending->end_ns;
-        if (now_ns >= mending->end_ns) return false;
-        prim_park(&nothing, 0, now_ns + MEND_PATIENCE_NS / 1000);
-    }
-}
 
 /* An agent's: whether those whom the telling goes through are there. */
 static bool has_way_home(const struct lot *lot, uint32_t index) {
@@ -595,8 +584,10 @@ static void mend_bucket(struct mending *mending, uint32_t number, uint32_t expec
     struct lot *lot = mending->lot;
     struct bucket *bucket = &lot->buckets[number];
     uint32_t linked;
-    if (!can_be_locked(mending, bucket)) return;
-    lock_bucket(lot, bucket);
+    if (!try_lock_bucket(lot, bucket, mending->end_ns)) {
+        mending->stuck = true;
+        return;
+    }
     bool damaged = bucket_fault(&mending->parts, number, &linked) ||
                    (linked != expected && linked != bucket_census(&mending->parts, number));
     if (damaged) rebuild(lot, bucket);
@@ -633,7 +624,7 @@ int64_t lot_mend(struct lot *lot) {
     mend_members(&mending);
     if (!mend_slots(&mending) || !mend_buckets(&mending)) return VIGIL_ENOMEM;
     count_dead_slots(&mending);
-    if (!mending.stuck) lot_sweep(lot);
+    if (!mending.stuck) lot_sweep(lot, mending.end_ns);
     return mending.mended;
 }
 
@@ -661,8 +652,7 @@ static bool tend_slot(struct lot *lot, uint32_t index, uint64_t key, uint64_t de
     return true;
 }
 
-bool lot_tend(struct lot *lot, bool somebody_died) {
-    uint64_t deadline_ns = patience();
+bool lot_tend(struct lot *lot, bool somebody_died, uint64_t deadline_ns) {
     bool all = true;
     prim_fence_seq_cst(); /* who is in line after this has seen who has gone: see sync/mutex.c */
     for (uint32_t index = 1; index < lot->share->slots; index++) {

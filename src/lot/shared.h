@@ -136,16 +136,18 @@ static inline bool is_gone(const struct lot *lot, uint32_t number) {
 }
 
 /*
- * Who looks after others does not wait long for one that is stopped in the middle of a bucket: whatever is in there has
- * to wait, but nobody else. False: something was left out because of that, and is to be done later.
+ * Who looks after others does not wait for ever for one that is stopped in the middle of a bucket: whatever is in there
+ * has to wait, but nobody else. So there is a deadline, for all buckets together. False: something was left out, and is to
+ * be done later.
  *
  * Somebody has gone: deal with all that belongs to numbers that no member has.
  */
-bool lot_sweep(struct lot *lot);
+bool lot_sweep(struct lot *lot, uint64_t deadline_ns);
+/* And with all that is ours, and in which he may have had a part; or, if nobody has, with our places in lines of locks. */
+bool lot_tend(struct lot *lot, bool somebody_died, uint64_t deadline_ns);
+
 /* The same, and look at every line, whoever stands there, and build it anew if it is damaged: how much was wrong. */
 int64_t lot_mend(struct lot *lot);
-/* And with all that is ours, and in which he may have had a part; or, if nobody has, with our places in lines of locks. */
-bool lot_tend(struct lot *lot, bool somebody_died);
 
 /* The watcher: hand all mail on; true if there was any. */
 bool lot_deliver(struct lot *lot);

@@ -33,6 +33,13 @@
 
 #define TEND_NS UINT64_C(100000000)
 
+/* In which a living one mostly has done what he has to do in a bucket; longer than that no mail is kept waiting. If he is
+ * stopped, or others have the processor, we come back. */
+#define PATIENCE_WITH_BUCKETS_NS UINT64_C(2000000)
+static uint64_t patience(void) {
+    return BUG(stopped_waited_for) ? PRIM_NEVER : prim_now_ns() + PATIENCE_WITH_BUCKETS_NS;
+}
+
 /* When so many watch, each does so half as often as when half as many do; but at least every 200 ms. */
 #define WATCHERS_ENOUGH 16u
 #define RARELY_MOST     10u
@@ -121,7 +128,7 @@ static void look_for_all(struct lot *lot) {
     struct segment_header *header = header_of(lot->share);
     struct segment_census census = segment_census(lot->share->segment);
     bool somebody_left = census.departures != prim_load_relaxed(&header->departures);
-    bool all = !somebody_left || BUG(nobody_sweeps) || lot_sweep(lot);
+    bool all = !somebody_left || BUG(nobody_sweeps) || lot_sweep(lot, patience());
     bool somebody_died = census.deaths != prim_load_relaxed(&header->deaths);
     prim_store_relaxed(&header->watchers, census.watchers);
     if (all) prim_store_seq_cst(&header->departures, census.departures);
@@ -134,7 +141,7 @@ static void look_for_all(struct lot *lot) {
 
 static void tend(struct lot *lot, bool somebody_died) {
     if (somebody_died) lot->share->deaths = prim_load_seq_cst(&header_of(lot->share)->deaths);
-    lot->share->unfinished = !lot_tend(lot, somebody_died);
+    lot->share->unfinished = !lot_tend(lot, somebody_died, patience());
 }
 
 /* Whether it was time to. */

@@ -528,12 +528,6 @@ static bool table_full(void) {
     return (segments_now & SEGMENTS_COUNT) == SEGMENTS_MOST;
 }
 
-/* U1 to U3 in another process may have come between finding the name and joining. */
-static bool lost_its_name(const struct segment *segment) {
-    struct prim_file_look file;
-    return !prim_file_look(segment->fd, &file) || !file.linked;
-}
-
 static int attach(struct segment **found, int fd, bool by_name) {
     struct prim_file_look file;
     int status = examine(fd, by_name, &file);
@@ -545,11 +539,6 @@ static int attach(struct segment **found, int fd, bool by_name) {
     }
     if (table_full()) return VIGIL_ELIMIT;
     status = adopt_and_join(found, fd, &file);
-    if (status == VIGIL_OK && by_name && lost_its_name(*found) && !BUG(nameless_joined)) {
-        leave(*found, false);
-        unmap(*found);
-        status = VIGIL_ENOTFOUND;
-    }
     if (status == VIGIL_OK) table_add(*found);
     return status;
 }
@@ -566,12 +555,42 @@ static int open_behind(struct segment **found, int given, bool by_name) {
     return status;
 }
 
-static int open_named(struct segment **found, const char *path) {
+static void close_last(struct segment *segment, bool leaves_something) {
+    int fd = segment->fd;
+    if (fd >= 0) {
+        table_remove(segment);
+        leave(segment, leaves_something);
+        bool member_elsewhere = segments_now & SEGMENTS_COUNT;
+        if (!member_elsewhere) prim_store_relaxed(&vigil_holder, 1);
+    }
+    unmap(segment);
+    if (fd >= 0) prim_file_close(fd);
+}
+
+/* One of the opens ends. */
+static void let_go(struct segment *segment, bool leaves_something) {
+    if (segment->opens == 1) close_last(segment, leaves_something);
+    else segment->opens--;
+}
+
+static bool leads_to(const char *path, const struct segment *segment) {
+    struct prim_file_look file;
     int fd = prim_file_find(path);
-    if (fd < 0) return trouble_with_name();
-    int status = open_behind(found, fd, true);
-    prim_file_close(fd);
-    return status;
+    bool same = fd >= 0 && prim_file_look(fd, &file) && file.device == segment->device && file.inode == segment->inode;
+    if (fd >= 0) prim_file_close(fd);
+    return same;
+}
+
+/* Between finding the name and joining, another process may have done U1 to U3: then we look again. */
+static int open_named(struct segment **found, const char *path) {
+    for (;;) {
+        int fd = prim_file_find(path);
+        if (fd < 0) return trouble_with_name();
+        int status = open_behind(found, fd, true);
+        prim_file_close(fd);
+        if (status != VIGIL_OK || leads_to(path, *found) || BUG(nameless_joined)) return status;
+        let_go(*found, false);
+    }
 }
 
 static int create_named(struct segment **made, const char *path, const vigil_segment_options *options) {
@@ -642,18 +661,6 @@ static int complete(vigil_segment_options *all, const vigil_segment_options *giv
     return limits_good(all->members, all->waiters, all->length, all->max_length) ? VIGIL_OK : VIGIL_ERANGE;
 }
 
-static void close_last(struct segment *segment, bool leaves_something) {
-    int fd = segment->fd;
-    if (fd >= 0) {
-        table_remove(segment);
-        leave(segment, leaves_something);
-        bool member_elsewhere = segments_now & SEGMENTS_COUNT;
-        if (!member_elsewhere) prim_store_relaxed(&vigil_holder, 1);
-    }
-    unmap(segment);
-    if (fd >= 0) prim_file_close(fd);
-}
-
 static bool enter(void) {
     static const struct prim_fork calls = {before_fork, in_parent, in_child};
     if (!prim_around_fork(&calls)) return false;
@@ -663,8 +670,7 @@ static bool enter(void) {
 
 static int finish(vigil_buffer **buffer, struct segment *segment, int status) {
     if (status == VIGIL_OK && !lot_in(segment)) {
-        if (segment->opens == 1) close_last(segment, false);
-        else segment->opens--;
+        let_go(segment, false);
         status = VIGIL_ENOMEM;
     }
     word_unlock(&gate, false);
@@ -719,23 +725,26 @@ static bool unused(const struct segment *segment) {
 static int unlink_unused(struct segment *segment, const char *path) {
     int status = VIGIL_EBUSY;
     if (!lock_door(segment)) return VIGIL_ESYSTEM; /* U1 */
-    if (lost_its_name(segment)) status = VIGIL_NOT_EQUAL;
+    if (!leads_to(path, segment)) status = VIGIL_NOT_EQUAL;
     else if (unused(segment)) status = prim_file_unlink(path) ? VIGIL_OK : trouble_with_name(); /* U2 */
     prim_file_unlock(segment->fd, SEGMENT_DOOR_AT); /* U3 */
     return status;
 }
 
+/* Under the gate, as whoever has a lock on the file: see in_child. */
 int vigil_segment_unlink_unused(const char *name) {
     char path[PRIM_PATH_BYTES];
     struct segment *segment;
-    int status;
+    int status = path_of(path, name);
+    if (status != VIGIL_OK) return status;
+    if (!enter()) return VIGIL_ENOMEM;
     do {
         status = segment_glimpse(&segment, name);
-        if (status != VIGIL_OK) return status;
-        prim_file_path(path, name);
+        if (status != VIGIL_OK) break;
         status = unlink_unused(segment, path);
         segment_forget(segment);
     } while (status == VIGIL_NOT_EQUAL);
+    word_unlock(&gate, false);
     return status;
 }
 
@@ -848,8 +857,7 @@ int64_t segment_close(struct segment *segment) {
     word_lock(&gate);
     bool last = segment->opens == 1;
     int status = last && segment_leaving ? segment_leaving(segment) : VIGIL_OK;
-    if (status >= 0 && last) close_last(segment, status == VIGIL_OWNER_DIED);
-    else if (status == VIGIL_OK) segment->opens--;
+    if (status >= 0) let_go(segment, status == VIGIL_OWNER_DIED);
     word_unlock(&gate, false);
     return status < 0 ? status : VIGIL_OK;
 }

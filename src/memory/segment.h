@@ -26,8 +26,8 @@
  * Anonymous ones are drafts to the end. A name may be taken away at any time, or only if nobody has the file open:
  *
  *     U1  lock the door (below)
- *     U2  if nobody has a lock on it, unlink          who has found the name before, and joins now, finds no name
- *     U3  unlock the door                             leading there any more, leaves, and looks for the name again
+ *     U2  if nobody has a lock on it, unlink          who has found the name before, and joins now, finds that it does
+ *     U3  unlock the door                             not lead there any more, leaves, and looks for the name again
  *
  * The file never becomes shorter. To grow it:
  *
@@ -64,7 +64,8 @@
  *     D2  CAS: the same generation, without                         killed: left. Fails: others have done it
  *         count it once more: who has seen the first count may have looked before D2
  *
- * Otherwise only who holds the lock stores into a record, except for its mail, and no kill leaves it half done. A
+ * Otherwise only who holds the lock stores into a record, except for its mail, and who joins and finds nobody alive
+ * (below); and no kill leaves it half done. A
  * joiner takes the first record whose lock it gets, be it free or dead. A living member's lock is held as long as its
  * record says JOINED: so whoever finds JOINED, then no lock, and then, by D2, the same life as before, knows that this
  * generation is dead, and has struck it off. No lock of the kernel's is taken for that, which threads of one process
@@ -75,7 +76,8 @@
  * have left there is gone, and nothing in the lot is believed that no living process has written.
  *
  * The mapping holds on to the open file description as the descriptor does, and a forked child has both. So the
- * child drops them at once (segment.c, in_child), and nothing may be opened or closed while somebody forks: `gate`.
+ * child drops them at once (segment.c, in_child), and nothing may be opened or closed, or a name be taken away by U1 to
+ * U3, while somebody forks: `gate`.
  * Whoever is killed in between passes for alive until its child has begun. To others only descriptors of another
  * description are given. Exec drops both.
  *

@@ -46,7 +46,6 @@ struct prim_file_look {
     bool regular;
     bool owned;      /* by this process's effective user */
     bool for_others; /* its owner lets others write */
-    bool linked;     /* a name leads to it */
 };
 bool prim_file_look(int fd, struct prim_file_look *look);
 bool prim_file_permit(int fd, unsigned mode);

@@ -147,6 +147,18 @@ contains "$err" '"owner_died":true' '"warning":'
 [ "$out" = 1 ] || fail "the command is not told"
 expect 1 env VIGIL_OWNER_DIED=1 "$vigil" lock "$name" --on-owner-died fail -- printenv VIGIL_OWNER_DIED
 [ -z "$err" ] || fail "told once more: $err"
+# And once more, if the first one's command was interrupted before it began.
+"${CC:-cc}" -shared -fPIC -o "$scratch/interrupt_early.so" "$here/interrupt_early.c" || exit 1
+"$vigil" lock "$name" -- "$hold" "$scratch/early" 2>/dev/null &
+until_true [ -e "$scratch/early.begun" ]
+kill -KILL $!
+{ wait $!; } 2>/dev/null
+ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD=$scratch/interrupt_early.so \
+    "$locking" end "$scratch/interrupted" "$vigil" lock "$name" -- touch "$scratch/wrong" 2>/dev/null
+has_line "$scratch/interrupted" "signal 2" || fail "interrupted before it began: $(cat "$scratch/interrupted")"
+[ ! -e "$scratch/wrong" ] || fail "it has begun"
+expect 0 "$vigil" lock "$name" -- printenv VIGIL_OWNER_DIED
+[ "$out" = 1 ] || fail "who comes after one that was interrupted is not told"
 # Those who wait are told as well.
 "$vigil" lock "$name" -- "$hold" "$scratch/two" 2>/dev/null &
 killed=$!

@@ -107,6 +107,31 @@ expect 127 "$vigil" lock "$name" -- ./no-such-command
 expect 0 "$vigil" lock "$name" -- printenv VIGIL_OWNER_DIED
 [ ! -e "$scratch/wrong" ] || fail "a command has run that should not have"
 
+# One that is left, and wants the same lock, would wait for itself: it is told. One of two slots is enough for it.
+left_wants() { # STATUS KILLED NEXT
+    local status killed next
+    read -r -a killed <<<"$2"
+    read -r -a next <<<"$3"
+    "$vigil" "${killed[@]}" -- sh -c '(echo >"$0.begun"; until [ -e "$0" ]; do sleep 0.01; done
+        "$@" -- true 2>"$0.said"; echo $? >"$0.status") & wait' "$scratch/self" "$vigil" "${next[@]}" 2>/dev/null &
+    until_true [ -e "$scratch/self.begun" ]
+    kill -KILL $!
+    { wait $!; } 2>/dev/null
+    touch "$scratch/self"
+    until_true [ -s "$scratch/self.status" ]
+    read -r status <"$scratch/self.status"
+    [ "$status" = "$1" ] || fail "$2, then $3: $status instead of $1, $(cat "$scratch/self.said")"
+    [ "$status" = 0 ] || contains "$(cat "$scratch/self.said")" "would now wait for itself"
+    rm "$scratch"/self*
+}
+left_wants 125 "lock $name" "lock $name"
+left_wants 125 "lock $name" "lock $name --shared"
+left_wants 125 "lock $name --shared" "lock $name"
+left_wants 0 "lock $name --shared" "lock $name --shared"
+left_wants 125 "sem $name-one --slots 1" "sem $name-one"
+left_wants 0 "sem $name-two --slots 2" "sem $name-two"
+expect 0 "$vigil" lock "$name" -- true
+
 # What is left behind by a command that has ended keeps nobody, whatever the command has died of.
 for ending in "exit 0" "exit 3" 'kill -KILL $$'; do
     for held in "lock $name" "lock $name --shared" "sem $name-sem --slots 1"; do

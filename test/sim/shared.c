@@ -44,7 +44,7 @@ static void go_joined(unsigned process, const char *name, void (*fiber)(void *))
 static void balance_shared(void) {
     struct lot *lot = lot_in(observed->segment);
     segment_census(observed->segment);
-    lot_sweep(lot);
+    lot_sweep(lot, PRIM_NEVER);
     for (uint32_t i = 1; i < lot->share->slots; i++) {
         sim_check(!lot->share->claims[i], "slot %u is not given back", (unsigned)i);
     }
@@ -500,6 +500,68 @@ static void stopped_inside(void) {
     go_joined(OTHER, "notifier", notifies_meanwhile);
 }
 
+/* The same where somebody dies who has been signalled and moved: whoever buries him has to go to the condition's bucket. */
+#define NEIGHBOUR (&shared[18]) /* in the bucket of the mutex, not in that of the condition */
+
+FIBER(loop_beside) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    vigil_agent *agent = new_agent();
+    start(agent, &requests[0], NEIGHBOUR, VIGIL_FOREVER);
+    run(agent);
+    destroy(agent);
+    loop_has_heard = true;
+    leave_segment(buffer);
+}
+
+FIBER(dies_signalled) {
+    (void)argument;
+    join_segment();
+    expect(vigil_mutex_lock(MUTEX), VIGIL_OK, "lock");
+    vigil_cond_wait(COND, MUTEX);
+    sim_fail("the mutex has never been free");
+}
+
+static bool both_wait_there(void *unused) {
+    (void)unused;
+    return count_slots_of(COND, true, 0) == 1 && count_slots_of(NEIGHBOUR, true, 0) == 1;
+}
+
+static bool is_moved(void *unused) {
+    (void)unused;
+    return count_slots_of(MUTEX, true, 0) == 1;
+}
+
+FIBER(signals_and_stops) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    struct lot *lot = lot_in(buffer->segment);
+    sim_until(both_wait_there, NULL);
+    expect(vigil_mutex_lock(MUTEX), VIGIL_OK, "lock");
+    sim_check(vigil_cond_signal(COND) == 1, "nobody was signalled");
+    sim_until(is_moved, NULL);
+    uint32_t *bucket = &lot->buckets[0].word;
+    if (lot->slots[lot->buckets[0].line].key == key_of(lot, MUTEX)) bucket = &lot->buckets[1].word;
+    if (lot->slots[lot->buckets[0].line].key == key_of(lot, NEIGHBOUR)) bucket = &lot->buckets[1].word;
+    while (!word_trylock(bucket, lot->number)) prim_pause();
+    sim_kill(VICTIM);
+    let_pass(250000000);
+    sim_check(notify(NEIGHBOUR, 1) == 1, "nobody was told");
+    sim_until(heard, NULL);
+    if (word_unlock_only(bucket, false)) prim_wake_shared(bucket);
+    expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
+    leave_segment(buffer);
+}
+
+static void stopped_beside_the_dead(void) {
+    begin_line(4, false);
+    MUTEX->word = 0;
+    loop_has_heard = false;
+    go_joined(SURVIVOR, "loop", loop_beside);
+    go_joined(VICTIM, "victim", dies_signalled);
+    go_joined(OTHER, "stopped", signals_and_stops);
+}
+
 /* ---- The mutex ---- */
 
 static unsigned holder; /* the process inside, plus one */
@@ -774,7 +836,7 @@ FIBER(kills_and_sweeps) {
     sim_until(cond_waiter_sleeps, NULL);
     sim_kill(VICTIM);
     segment_census(buffer->segment);
-    lot_sweep(lot_in(buffer->segment));
+    lot_sweep(lot_in(buffer->segment), PRIM_NEVER);
     leave_segment(buffer);
 }
 
@@ -1010,7 +1072,7 @@ FIBER(victim_sharer) {
 /* Who only tries has all of it. */
 static void all_given_back(void) {
     segment_census(observed->segment); /* here nobody can wait for a bucket's lock */
-    lot_sweep(lot_in(observed->segment));
+    lot_sweep(lot_in(observed->segment), PRIM_NEVER);
     int status = vigil_rwlock_write_trylock(RWLOCK);
     sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "in the end the word is %#x", RWLOCK->word);
     expect(vigil_rwlock_write_unlock(RWLOCK), VIGIL_OK, "unlock");
@@ -1144,6 +1206,7 @@ static void recorder_killed(void) {
 
 const struct sim_scenario shared_scenarios[] = {
     {"stopped_inside", "what is for others gets there though one is stopped", stopped_inside, balance_shared},
+    {"stopped_beside_the_dead", "the same, and one is to be buried", stopped_beside_the_dead, balance_shared},
     {"recorder_killed", "killed while it writes down what happens", recorder_killed, balance_shared},
     {"notify_across", "a thread of one process waits, one of another notifies", notify_across, balance_shared},
     {"notify_across_async", "the same for an event loop", notify_across_async, balance_shared},

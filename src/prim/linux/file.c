@@ -126,7 +126,6 @@ bool prim_file_look(int fd, struct prim_file_look *look) {
         .regular = S_ISREG(found.st_mode),
         .owned = found.st_uid == geteuid(),
         .for_others = (found.st_mode & (S_IWGRP | S_IWOTH)) != 0,
-        .linked = found.st_nlink > 0,
     };
     return true;
 }

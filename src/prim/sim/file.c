@@ -214,7 +214,6 @@ bool prim_file_look(int fd, struct prim_file_look *look) {
         .regular = true,
         .owned = true,
         .for_others = self->file->mode & 022,
-        .linked = self->file->path[0],
     };
     return true;
 }
