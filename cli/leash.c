@@ -5,16 +5,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define LEASH_AT       (INT64_C(3) << 60) /* in the file: behind the user's bytes, before the library's own locks */
 #define OUT_OF_THE_WAY 32 /* of the numbers that scripts use; from 64 on the kernel needs a larger table */
 
+/*
+ * If there is but one it is as flock(1) has it: the kernel keeps those locks apart from the others, of which the members
+ * of the segment have one each. Of several, each is on a byte of its own.
+ */
 static bool set(const struct leash *leash, short type, uint64_t from, uint64_t count) {
     struct flock lock = {
         .l_type = type, .l_whence = SEEK_SET, .l_start = LEASH_AT + (off_t)from, .l_len = (off_t)count};
-    return fcntl(leash->fd, F_OFD_SETLK, &lock) == 0;
+    int whole = type == F_UNLCK ? LOCK_UN : type == F_RDLCK ? LOCK_SH : LOCK_EX;
+    return leash->count == 1 ? flock(leash->fd, whole | LOCK_NB) == 0 : fcntl(leash->fd, F_OFD_SETLK, &lock) == 0;
 }
 
 int leash_open(struct leash *leash, vigil_buffer *buffer) {
@@ -55,8 +61,10 @@ void leash_hand_down(const struct leash *leash) {
     if (fcntl(leash->fd, F_DUPFD, OUT_OF_THE_WAY) < 0) fcntl(leash->fd, F_SETFD, 0); /* so few are allowed here */
 }
 
-void leash_close(const struct leash *leash) {
-    if (leash->fd < 0) return;
+void leash_give_back(const struct leash *leash) {
     set(leash, F_UNLCK, 0, leash->count);
-    close(leash->fd);
+}
+
+void leash_close(const struct leash *leash) {
+    if (leash->fd >= 0) close(leash->fd);
 }

@@ -18,7 +18,7 @@ struct leash {
     int fd;
 };
 
-/* VIGIL_OK, or as vigil_segment_fd. */
+/* VIGIL_OK, or as vigil_segment_fd. Better before one waits for the lock: others wait for who has it. */
 int leash_open(struct leash *leash, vigil_buffer *buffer);
 /* VIGIL_OK: one is ours. VIGIL_TIMED_OUT: there is none left. VIGIL_ESYSTEM. */
 int leash_try(const struct leash *leash);
@@ -26,7 +26,8 @@ int leash_try(const struct leash *leash);
 bool leash_inherited(const struct leash *leash);
 /* In the child, just before it executes the command. */
 void leash_hand_down(const struct leash *leash);
-/* Gives it back, also on behalf of those who have inherited it. */
+/* Also on behalf of those who have inherited it. */
+void leash_give_back(const struct leash *leash);
 void leash_close(const struct leash *leash);
 
 #endif

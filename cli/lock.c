@@ -152,31 +152,33 @@ static int run(struct shell_lock *lock, const struct options *options, struct wa
 }
 
 /* With the lock held. */
-static int leash_and_run(vigil_buffer *buffer, const struct options *options, struct waiting *waiting, bool owner_died,
-                         char **words) {
-    struct leash leash = {.shared = options->shared, .count = 1};
-    struct command command = {.words = words, .leash = &leash};
-    int status = waiting_for_leash(waiting, &leash, buffer);
-    if (status == VIGIL_OK) status = run(vigil_buffer_data(buffer), options, waiting, owner_died, &command);
+static int leash_and_run(struct shell_lock *lock, const struct options *options, struct waiting *waiting,
+                         bool owner_died, struct command *command) {
+    int status = waiting_for_leash(waiting, command->leash);
+    if (status == VIGIL_OK) status = run(lock, options, waiting, owner_died, command);
     else status = waiting_failed(waiting, status);
-    leash_close(&leash);
+    leash_give_back(command->leash);
     return status;
 }
 
 static int lock_and_run(vigil_buffer *buffer, const struct options *options, const char *name, char **words) {
     struct shell_lock *lock = vigil_buffer_data(buffer);
     struct waiting waiting = {.name = name, .timeout_ns = options->timeout_ns, .wait_status = options->wait_status};
+    struct leash leash = {.shared = options->shared, .count = 1};
+    struct command command = {.words = words, .leash = &leash};
     uint32_t nobody = 0;
     const vigil_mutex fair = VIGIL_MUTEX_FAIR;
     __atomic_compare_exchange_n(&lock->turnstile.word, &nobody, fair.word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    int status = acquire(lock, options, &waiting);
+    int status = leash_open(&leash, buffer);
+    if (status == VIGIL_OK) status = acquire(lock, options, &waiting);
     if (is_ours(status)) {
-        status = leash_and_run(buffer, options, &waiting, status == VIGIL_OWNER_DIED, words);
+        status = leash_and_run(lock, options, &waiting, status == VIGIL_OWNER_DIED, &command);
         release(lock, options);
     } else {
         status = waiting_failed(&waiting, status);
     }
     waiting_end(&waiting);
+    leash_close(&leash);
     return status;
 }
 

@@ -162,9 +162,8 @@ static int await_leash(const struct leash *leash, struct waiting *waiting) {
     return status;
 }
 
-int waiting_for_leash(struct waiting *waiting, struct leash *leash, vigil_buffer *buffer) {
-    int status = leash_open(leash, buffer);
-    if (status == VIGIL_OK) status = leash_try(leash);
+int waiting_for_leash(struct waiting *waiting, const struct leash *leash) {
+    int status = leash_try(leash);
     waiting->has_orphans = status == VIGIL_TIMED_OUT;
     waiting->is_orphan = waiting->has_orphans && leash->count == 1 && leash_inherited(leash);
     if (!waiting->has_orphans || waiting->is_orphan || waiting->timeout_ns <= 0) return status;

@@ -3,9 +3,11 @@
  * run.h - what lock and sem have in common: to wait for something without being deaf to signals, and to run a command.
  *
  *     run_signals_begin();                             from now on they wait for us
+ *     status = leash_open(&leash, buffer);
  *     status = waiting_for(&waiting, &something);      as often as needed
- *     status = waiting_for_leash(&waiting, &leash, buffer);
+ *     status = waiting_for_leash(&waiting, &leash);
  *     if (run_start(&command, &status)) status = run_finish(&command);
+ *     leash_give_back(&leash);                         before what was waited for
  *     leash_close(&leash);
  *     waiting_end(&waiting);
  *     return run_end(status);
@@ -57,9 +59,8 @@ struct waiting {
 /* The answer of `try` or `ask`, or what the callback is told. VIGIL_CANCELLED: a signal has come, see run_end; after
  * this the request, if there is one, ends with waiting_end. */
 int waiting_for(struct waiting *waiting, const struct want *want);
-/* For who has been granted the lock: until nothing runs any more that a killed holder has started. The same answers, or
- * leash_open's. The leash is to be closed in any case. */
-int waiting_for_leash(struct waiting *waiting, struct leash *leash, vigil_buffer *buffer);
+/* For who has been granted the lock: until nothing runs any more that a killed holder has started. The same answers. */
+int waiting_for_leash(struct waiting *waiting, const struct leash *leash);
 /* It is ours, and nothing is shown of the line any more. */
 void waiting_granted(struct waiting *waiting, bool owner_died);
 /* It is not to be had: says why, unless it was a signal, and answers the exit status. */

@@ -27,30 +27,33 @@ static int run(struct waiting *waiting, struct command *command) {
     return run_start(command, &status) ? run_finish(command) : status;
 }
 
-/* With the slot. There is a leash for each, so that at most so many run, what killed ones have started among them. */
-static int leash_and_run(vigil_buffer *buffer, uint64_t slots, struct waiting *waiting, char **words) {
-    struct leash leash = {.count = slots};
-    struct command command = {.words = words, .leash = &leash};
-    int status = waiting_for_leash(waiting, &leash, buffer);
-    status = status == VIGIL_OK ? run(waiting, &command) : waiting_failed(waiting, status);
-    leash_close(&leash);
+/* With the slot. */
+static int leash_and_run(struct waiting *waiting, struct command *command) {
+    int status = waiting_for_leash(waiting, command->leash);
+    status = status == VIGIL_OK ? run(waiting, command) : waiting_failed(waiting, status);
+    leash_give_back(command->leash);
     return status;
 }
 
+/* There is a leash for each slot, so that at most so many run, what killed ones have started among them. */
 static int acquire_and_run(vigil_buffer *buffer, uint64_t slots, struct waiting *waiting, char **words) {
     vigil_sem *sem = vigil_buffer_data(buffer);
     const vigil_sem all = VIGIL_SEM_LEASED(slots);
     const struct want slot = {slot_try, slot_ask, sem};
+    struct leash leash = {.count = slots};
+    struct command command = {.words = words, .leash = &leash};
     uint32_t nothing = 0; /* a leased one never is again */
     __atomic_compare_exchange_n(&sem->word, &nothing, all.word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    int status = waiting_for(waiting, &slot);
+    int status = leash_open(&leash, buffer);
+    if (status == VIGIL_OK) status = waiting_for(waiting, &slot);
     if (status == VIGIL_OK) {
-        status = leash_and_run(buffer, slots, waiting, words);
+        status = leash_and_run(waiting, &command);
         vigil_sem_release(sem, 1);
     } else {
         status = waiting_failed(waiting, status);
     }
     waiting_end(waiting);
+    leash_close(&leash);
     return status;
 }
 

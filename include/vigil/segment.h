@@ -149,7 +149,7 @@ VIGIL_API int vigil_segment_unlink_unused(const char *name);
  * vigil_segment_create_anonymous: errors as vigil_segment_create's.
  * vigil_segment_fd: a new descriptor of a segment, named or not, for others to open it by. It is the caller's, to pass
  *     on and to close, and is closed by exec unless the caller changes that. Locks of its own may be taken on the file
- *     (F_OFD_SETLK), except on the bytes behind 2^62 - 2, which are the library's. Zero or positive; or VIGIL_ENULL,
+ *     (flock, or F_OFD_SETLK except on the bytes behind 2^62 - 2, which are the library's). Zero or positive; or VIGIL_ENULL,
  *     VIGIL_EINVAL (a buffer that is no segment), VIGIL_EFORKED, VIGIL_ESYSTEM.
  * vigil_segment_open_fd: open the segment behind a descriptor, which remains the caller's. VIGIL_EINVAL if it is none;
  *     other errors as vigil_segment_open's. VIGIL_EOWNER is for another user's file that only its owner may write.

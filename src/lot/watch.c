@@ -40,9 +40,9 @@ static uint64_t patience(void) {
     return BUG(stopped_waited_for) ? PRIM_NEVER : prim_now_ns() + PATIENCE_WITH_BUCKETS_NS;
 }
 
-/* When so many watch, each does so half as often as when half as many do; but at least every 200 ms. */
+/* When so many watch, each does so half as often as when half as many do; but at least every half second. */
 #define WATCHERS_ENOUGH 16u
-#define RARELY_MOST     10u
+#define RARELY_MOST     25u
 
 /* What a look takes, as measured: the kernel has a list of all the locks on a file, and goes through it for each. Looking
  * is to take no more than a twentieth of one processor's time, unless there are thousands. */

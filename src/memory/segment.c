@@ -716,17 +716,12 @@ int vigil_segment_unlink(const char *name) {
     return prim_file_unlink(path) ? VIGIL_OK : trouble_with_name();
 }
 
-/* Not even by who is no member, and has a lock of its own on the file. */
-static bool unused(const struct segment *segment) {
-    return prim_file_test(segment->fd, 0, INT64_MAX) == PRIM_LOCK_FREE;
-}
-
 /* U1 to U3, of a file that was found by that name; VIGIL_NOT_EQUAL: which leads elsewhere by now. */
 static int unlink_unused(struct segment *segment, const char *path) {
     int status = VIGIL_EBUSY;
     if (!lock_door(segment)) return VIGIL_ESYSTEM; /* U1 */
     if (!leads_to(path, segment)) status = VIGIL_NOT_EQUAL;
-    else if (unused(segment)) status = prim_file_unlink(path) ? VIGIL_OK : trouble_with_name(); /* U2 */
+    else if (!prim_file_locked(segment->fd)) status = prim_file_unlink(path) ? VIGIL_OK : trouble_with_name(); /* U2 */
     prim_file_unlock(segment->fd, SEGMENT_DOOR_AT); /* U3 */
     return status;
 }

@@ -75,6 +75,8 @@ enum prim_lock prim_file_lock(int fd, uint64_t at);
 void prim_file_unlock(int fd, uint64_t at);
 /* Whether another description has any of so many. */
 enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count);
+/* Whether another description has any at all, be it by flock(2). For a moment we may have that. */
+bool prim_file_locked(int fd);
 
 
 /* From the first time on, these are called around each fork. Any thread, any number of times, always the same three. */

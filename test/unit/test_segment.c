@@ -11,6 +11,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -320,6 +321,10 @@ static void unlinked_if_unused(void **state) {
     destroy(buffer);
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t)3 << 60, .l_len = 1};
     assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    assert_int_equal(vigil_segment_unlink_unused(name), VIGIL_EBUSY);
+    lock.l_type = F_UNLCK;
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    assert_int_equal(flock(fd, LOCK_SH), 0);
     assert_int_equal(vigil_segment_unlink_unused(name), VIGIL_EBUSY);
     close(fd);
     assert_int_equal(vigil_segment_unlink_unused(name), VIGIL_OK);

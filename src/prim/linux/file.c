@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -234,6 +235,13 @@ enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count) {
     lock.l_len = (off_t)count;
     if (syscall(SYS_fcntl, fd, F_OFD_GETLK, &lock) != 0) return PRIM_LOCK_FAILED;
     return lock.l_type == F_UNLCK ? PRIM_LOCK_FREE : PRIM_LOCK_HELD;
+}
+
+bool prim_file_locked(int fd) {
+    if (prim_file_test(fd, 0, INT64_MAX) != PRIM_LOCK_FREE || syscall(SYS_flock, fd, LOCK_EX | LOCK_NB) != 0)
+        return true;
+    syscall(SYS_flock, fd, LOCK_UN);
+    return false;
 }
 
 /* Processes. */

@@ -338,6 +338,10 @@ enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count) {
     return found;
 }
 
+bool prim_file_locked(int fd) {
+    return prim_file_test(fd, 0, INT64_MAX) != PRIM_LOCK_FREE;
+}
+
 /* ---- Processes ---- */
 
 bool prim_around_fork(const struct prim_fork *calls) {
