@@ -248,10 +248,9 @@ static void count_death(struct segment_member *record) {
     }
 }
 
-/* Whether what the kernel says of the descriptor is said of the segment's file: the user may have closed it. */
-static bool has_its_file(const struct segment *segment) {
+static bool is_its_file(const struct segment *segment, int fd) {
     struct prim_file_look file;
-    return prim_file_look(segment->fd, &file) && file.device == segment->device && file.inode == segment->inode;
+    return prim_file_look(fd, &file) && file.device == segment->device && file.inode == segment->inode;
 }
 
 /* If it is dead: D1 and D2. */
@@ -259,8 +258,9 @@ static void strike_off(struct segment *segment, uint32_t i) {
     struct segment_member *record = segment_member(segment, i);
     uint32_t life = prim_load_acquire(&record->life), number = prim_load_relaxed(&record->number);
     if (BUG(stopped_is_dead) && i != segment->self) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
-    if (!(life & SEGMENT_JOINED) || segment_member_alive(segment, i) || !has_its_file(segment)) return;
-    count_death(record); /* D1 */
+    if (!(life & SEGMENT_JOINED) || segment_member_alive(segment, i)) return;
+    if (!is_its_file(segment, segment->fd)) return; /* the user has closed it: it was another one's lock */
+    count_death(record);                            /* D1 */
     if (BUG(struck_off_anyway)) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
     else if (!prim_cas_seq_cst(&record->life, &life, life & ~SEGMENT_JOINED)) return; /* D2 */
     count_death(record);
@@ -574,11 +574,10 @@ static void let_go(struct segment *segment, bool leaves_something) {
 }
 
 static bool leads_to(const char *path, const struct segment *segment) {
-    struct prim_file_look file;
     int fd = prim_file_find(path);
-    bool same = fd >= 0 && prim_file_look(fd, &file) && file.device == segment->device && file.inode == segment->inode;
+    bool leads = fd >= 0 && is_its_file(segment, fd);
     if (fd >= 0) prim_file_close(fd);
-    return same;
+    return leads;
 }
 
 /* Between finding the name and joining, another process may have done U1 to U3: then we look again. */
@@ -722,7 +721,7 @@ static int unlink_unused(struct segment *segment, const char *path) {
     if (!lock_door(segment)) return VIGIL_ESYSTEM; /* U1 */
     if (!leads_to(path, segment)) status = VIGIL_NOT_EQUAL;
     else if (!prim_file_locked(segment->fd)) status = prim_file_unlink(path) ? VIGIL_OK : trouble_with_name(); /* U2 */
-    prim_file_unlock(segment->fd, SEGMENT_DOOR_AT); /* U3 */
+    prim_file_unlock(segment->fd, SEGMENT_DOOR_AT);                                                            /* U3 */
     return status;
 }
 
@@ -795,7 +794,7 @@ int64_t vigil_segment_list(vigil_named *named, void *data) {
 
 /* Observers. */
 
-/* As open_behind, without becoming a member; so there is no need for the gate. */
+/* As open_behind, without becoming a member; so there is no need for the gate, unless a lock is taken there. */
 int segment_glimpse_behind(struct segment **seen, int given, bool by_name) {
     struct prim_file_look file;
     int status = examine(given, by_name, &file);
