@@ -131,7 +131,7 @@ static void look_for_all(struct lot *lot) {
     bool all = !somebody_left || BUG(nobody_sweeps) || lot_sweep(lot, patience());
     bool somebody_died = census.deaths != prim_load_relaxed(&header->deaths);
     prim_store_relaxed(&header->watchers, census.watchers);
-    if (all) prim_store_seq_cst(&header->departures, census.departures);
+    if (all || BUG(left_out_for_good)) prim_store_seq_cst(&header->departures, census.departures);
     prim_store_seq_cst(&header->deaths, census.deaths); /* C4 */
     if (somebody_died) poke_others(lot->share);
     uint64_t pause_ns = look_takes_ns(census.members) * LOOK_SHARE;

@@ -65,21 +65,23 @@
  *         count it once more: who has seen the first count may have looked before D2
  *
  * Otherwise only who holds the lock stores into a record, except for its mail, and who joins and finds nobody alive
- * (below); and no kill leaves it half done. A
- * joiner takes the first record whose lock it gets, be it free or dead. A living member's lock is held as long as its
- * record says JOINED: so whoever finds JOINED, then no lock, and then, by D2, the same life as before, knows that this
- * generation is dead, and has struck it off. No lock of the kernel's is taken for that, which threads of one process
- * would share. To strike off, between J1 and J3, whom a joiner replaces makes no difference to J3. The other way round,
- * a dead one passes for alive while a joiner is between J1 and J3: for an instant, unless that one is stopped just then.
+ * (below); and no kill leaves it half done. A joiner takes the first record whose lock it gets, be it free or dead. A
+ * living member's lock is held as long as its record says JOINED: so whoever finds JOINED, then no lock, and then, by D2,
+ * the same life as before, knows that this generation is dead, and has struck it off. No lock of the kernel's is taken
+ * for that, which threads of one process would share. To strike off, between J1 and J3, whom a joiner replaces makes no
+ * difference to J3. The other way round, a dead one passes for alive while a joiner is between J1 and J3: for an instant,
+ * unless that one is stopped just then.
+ *
+ * What the dead one did is known to who finds its lock free, through the kernel; and, since each reads `life` with acquire
+ * and J3, L1 and D2 store it with release or more, to all who find it gone. So is the count of D1: see segment_census.
  *
  * Who joins, the door being locked, and finds no other member alive, empties the lot: so whatever the members before
  * have left there is gone, and nothing in the lot is believed that no living process has written.
  *
  * The mapping holds on to the open file description as the descriptor does, and a forked child has both. So the
  * child drops them at once (segment.c, in_child), and nothing may be opened or closed, or a name be taken away by U1 to
- * U3, while somebody forks: `gate`.
- * Whoever is killed in between passes for alive until its child has begun. To others only descriptors of another
- * description are given. Exec drops both.
+ * U3, while somebody forks: `gate`. Whoever is killed in between passes for alive until its child has begun. To others
+ * only descriptors of another description are given. Exec drops both.
  *
  * A process is a member once: opening what is open already counts, and answers the same buffer.
  */

@@ -130,14 +130,18 @@ FIBER(victim_waiter) {
     leave_segment(buffer);
 }
 
-FIBER(shared_async_waiter) {
-    (void)argument;
+static void wait_as_loop(uint32_t *word) {
     vigil_buffer *buffer = join_segment();
     vigil_agent *agent = new_agent();
-    start(agent, &requests[0], WORD, VIGIL_FOREVER);
+    start(agent, &requests[0], word, VIGIL_FOREVER);
     run(agent);
     destroy(agent);
     leave_segment(buffer);
+}
+
+FIBER(shared_async_waiter) {
+    (void)argument;
+    wait_as_loop(WORD);
 }
 
 FIBER(victim_async_waiter) {
@@ -466,15 +470,23 @@ static bool both_wait(void *unused) {
     return waiting_for_word() == 1 && count_slots_of(BESIDE, true, 0) == 1;
 }
 
+/* Locks the bucket in which there is a line for that word. */
+static uint32_t *enter_bucket(const struct lot *lot, const void *word) {
+    struct bucket *bucket = lot->buckets;
+    uint32_t line = bucket->line;
+    while (line && lot->slots[line].key != key_of(lot, word)) line = lot->slots[line].next_line;
+    if (!line) bucket++; /* there are two */
+    while (!word_trylock(&bucket->word, lot->number)) prim_pause();
+    return &bucket->word;
+}
+
 FIBER(stops_inside) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
     struct lot *lot = lot_in(buffer->segment);
     expect(vigil_mutex_lock(BESIDE), VIGIL_OK, "lock");
     sim_until(both_wait, NULL);
-    uint32_t *bucket = &lot->buckets[0].word;
-    if (lot->slots[lot->buckets[0].line].key != key_of(lot, BESIDE)) bucket = &lot->buckets[1].word;
-    while (!word_trylock(bucket, lot->number)) prim_pause();
+    uint32_t *bucket = enter_bucket(lot, BESIDE);
     victim_is_inside = true;
     sim_until(heard, NULL);
     if (word_unlock_only(bucket, true)) prim_wake_shared(bucket);
@@ -500,18 +512,16 @@ static void stopped_inside(void) {
     go_joined(OTHER, "notifier", notifies_meanwhile);
 }
 
-/* The same where somebody dies who has been signalled and moved: whoever buries him has to go to the condition's bucket. */
+/*
+ * The same where somebody dies who has been signalled and moved: whoever buries him has to go to the condition's bucket, if
+ * not now then later, for the signal is another one's.
+ */
 #define NEIGHBOUR (&shared[18]) /* in the bucket of the mutex, not in that of the condition */
 
 FIBER(loop_beside) {
     (void)argument;
-    vigil_buffer *buffer = join_segment();
-    vigil_agent *agent = new_agent();
-    start(agent, &requests[0], NEIGHBOUR, VIGIL_FOREVER);
-    run(agent);
-    destroy(agent);
+    wait_as_loop(NEIGHBOUR);
     loop_has_heard = true;
-    leave_segment(buffer);
 }
 
 FIBER(dies_signalled) {
@@ -522,9 +532,32 @@ FIBER(dies_signalled) {
     sim_fail("the mutex has never been free");
 }
 
-static bool both_wait_there(void *unused) {
+static bool victim_waits(void *unused) {
     (void)unused;
-    return count_slots_of(COND, true, 0) == 1 && count_slots_of(NEIGHBOUR, true, 0) == 1;
+    return count_slots_of(COND, true, 0) == 1;
+}
+
+static bool second_is_through;
+
+static bool second_through(void *unused) {
+    (void)unused;
+    return second_is_through;
+}
+
+FIBER(second_for_condition) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(victim_waits, NULL);
+    expect(vigil_mutex_lock(MUTEX), VIGIL_OK, "lock");
+    expect(vigil_cond_wait(COND, MUTEX), VIGIL_OK, "wait");
+    expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
+    second_is_through = true;
+    leave_segment(buffer);
+}
+
+static bool all_wait_there(void *unused) {
+    (void)unused;
+    return count_slots_of(COND, true, 0) == 2 && count_slots_of(NEIGHBOUR, true, 0) == 1;
 }
 
 static bool is_moved(void *unused) {
@@ -536,28 +569,27 @@ FIBER(signals_and_stops) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
     struct lot *lot = lot_in(buffer->segment);
-    sim_until(both_wait_there, NULL);
+    sim_until(all_wait_there, NULL);
     expect(vigil_mutex_lock(MUTEX), VIGIL_OK, "lock");
     sim_check(vigil_cond_signal(COND) == 1, "nobody was signalled");
     sim_until(is_moved, NULL);
-    uint32_t *bucket = &lot->buckets[0].word;
-    if (lot->slots[lot->buckets[0].line].key == key_of(lot, MUTEX)) bucket = &lot->buckets[1].word;
-    if (lot->slots[lot->buckets[0].line].key == key_of(lot, NEIGHBOUR)) bucket = &lot->buckets[1].word;
-    while (!word_trylock(bucket, lot->number)) prim_pause();
+    uint32_t *bucket = enter_bucket(lot, COND);
     sim_kill(VICTIM);
     let_pass(250000000);
     sim_check(notify(NEIGHBOUR, 1) == 1, "nobody was told");
     sim_until(heard, NULL);
-    if (word_unlock_only(bucket, false)) prim_wake_shared(bucket);
+    if (word_unlock_only(bucket, true)) prim_wake_shared(bucket);
     expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
+    sim_until(second_through, NULL); /* if we left before, everybody would look again */
     leave_segment(buffer);
 }
 
 static void stopped_beside_the_dead(void) {
     begin_line(4, false);
     MUTEX->word = 0;
-    loop_has_heard = false;
+    loop_has_heard = second_is_through = false;
     go_joined(SURVIVOR, "loop", loop_beside);
+    go_in(SURVIVOR, "second in line", second_for_condition);
     go_joined(VICTIM, "victim", dies_signalled);
     go_joined(OTHER, "stopped", signals_and_stops);
 }

@@ -82,6 +82,7 @@
     X(processes, nameless_joined, "who has found a name joins though it has been taken away meanwhile")                \
     X(shared, stopped_waited_for, "who looks after others waits for one that is stopped in the middle of a bucket")    \
     X(shared, stopped_signal, "the same for who passes a dead one's signal on")                                        \
+    X(shared, left_out_for_good, "what had to be left out of a sweep is never swept")                                  \
     X(shared, hold_not_redone, "what a dead process was about to do with a lock's word is left half done")             \
     X(shared, hold_kept, "what a dead process held of a lock is not given back")                                       \
     X(shared, handed_on_as_used, "a notification counts as used before its event loop has heard of it")                \
