@@ -48,6 +48,10 @@ typedef struct vigil_cond {
  * that is to be had: the timeout is for the signal alone. Zero and less: VIGIL_TIMED_OUT at once, the mutex is not
  * released.
  *
+ * VIGIL_OWNER_DIED: the same as VIGIL_OK or VIGIL_TIMED_OUT, in a segment, and the mutex's previous holder was killed while
+ * it held it (mutex.h): the mutex is held; repair what it guards, then call vigil_mutex_consistent. This masks whether the
+ * wait was signalled or timed out: look at your condition, as after VIGIL_OK.
+ *
  * VIGIL_CANCELLED: the memory of the condition or of the mutex has been forgotten; the mutex is not held. The following
  * change nothing, and the mutex stays held: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EINVAL (the condition is not zero),
  * VIGIL_EMAYNOTBLOCK, VIGIL_ENOTHELD (nobody holds the mutex), VIGIL_ENOMEM, VIGIL_ELIMIT.
@@ -59,7 +63,7 @@ VIGIL_API int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t 
  * vigil_cond_wait_async - the same without blocking, on the agent's thread, by whoever holds the mutex.
  *
  * VIGIL_PENDING: the mutex has been released, and callback(&request->op, status) is called once, from the agent's
- * dispatch: VIGIL_OK or VIGIL_TIMED_OUT with the mutex held, to be released by vigil_mutex_unlock; VIGIL_CANCELLED, or
+ * dispatch: VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_OWNER_DIED with the mutex held, to be released by vigil_mutex_unlock; VIGIL_CANCELLED, or
  * VIGIL_ELIMIT when every place to wait for the mutex was taken, without it. Any other answer: nothing has happened,
  * the mutex is still held.
  *
@@ -71,7 +75,8 @@ VIGIL_API int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, 
 
 /*
  * vigil_cond_signal, vigil_cond_broadcast - the first in line, or all of them, may go on: how many there were, or
- * VIGIL_ENULL, VIGIL_EMISALIGNED. With nobody in line it costs a fence and a load.
+ * VIGIL_ENULL, VIGIL_EMISALIGNED. With nobody in line it costs a fence and a load. In a segment, a signal that a process
+ * has been given and not used when it is killed goes to the next in line.
  */
 VIGIL_API int64_t vigil_cond_signal(vigil_cond *cond);
 VIGIL_API int64_t vigil_cond_broadcast(vigil_cond *cond);

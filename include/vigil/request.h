@@ -37,7 +37,7 @@ struct vigil_request {
     void *object, *second;
     uint64_t began_ns;
     struct vigil_request *next, *previous, *next_queue;
-    uint32_t argument, seen, status, padding;
+    uint32_t argument, seen, status, carrier;
 };
 
 #ifdef __cplusplus

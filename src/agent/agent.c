@@ -71,7 +71,7 @@ static void deliver(vigil_agent *agent, uint32_t index) {
     struct slot *slot = &agent->lot->slots[index];
     if (slot->state == SLOT_POSTED) {
         vigil_function *function = (vigil_function *)(uintptr_t)slot->owner;
-        void *argument = (void *)(uintptr_t)slot->argument;
+        void *argument = (void *)(uintptr_t)slot->posted;
         slot_release(agent->lot, index);
         tsan_acquire(agent);
         function(agent, argument);
@@ -243,7 +243,7 @@ int vigil_agent_post(vigil_agent *agent, vigil_function *function, void *argumen
     if (!index) return VIGIL_ELIMIT;
     struct slot *slot = &lot->slots[index];
     slot->owner = (uint64_t)(uintptr_t)function;
-    slot->argument = (uint64_t)(uintptr_t)argument;
+    slot->posted = (uint64_t)(uintptr_t)argument;
     slot->state = SLOT_POSTED;
     tsan_release(agent);
     if (seat_push(lot, &agent->seat, index, index)) prim_bell_ring(&agent->seat.bell);

@@ -38,7 +38,7 @@ uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address) {
     if (in_line) {
         struct slot *slot = &agent->lot->slots[index];
         slot->kind = SLOT_AWAY;
-        slot->argument = in_line;
+        slot->away = in_line;
         slot->began_ns = (uint64_t)(uintptr_t)lot;
         slot->state = SLOT_WAITING;
         lot->slots[in_line].owner = segment_self(lot->share->segment);
@@ -52,7 +52,7 @@ uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address) {
 struct agent_place agent_place(const vigil_agent *agent, uint32_t index) {
     const struct slot *slot = &agent->lot->slots[index];
     if (slot->kind != SLOT_AWAY) return (struct agent_place){agent->lot, index};
-    return (struct agent_place){(struct lot *)(uintptr_t)slot->began_ns, (uint32_t)slot->argument};
+    return (struct agent_place){(struct lot *)(uintptr_t)slot->began_ns, (uint32_t)slot->away};
 }
 
 void agent_slot_release(vigil_agent *agent, uint32_t index) {
@@ -73,7 +73,7 @@ bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct w
     own->owner = (uint64_t)(uintptr_t)op;
     prim_store_relaxed(&own->seat, agent->seat.number);
     slot_begin(slot, kind);
-    slot->argument = 0;
+    prim_store_relaxed(&slot->gift, 0);
     if (slot != own) {
         prim_store_relaxed(&slot->seat, agent->seat.number);
         prim_store_relaxed(&slot->outcome, index);

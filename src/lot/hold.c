@@ -18,21 +18,21 @@ static uint64_t lock_key_of(const struct slot *record) {
 }
 
 static uint32_t held_by(const struct slot *record) {
-    return (uint32_t)(prim_load_relaxed(&record->argument) & HELD);
+    return (uint32_t)(prim_load_relaxed(&record->held) & HELD);
 }
 
 /* From one store to the next nothing may be done before what comes before it, not even by the compiler. */
 static void apply(uint32_t *word, struct slot *record, uint32_t to, uint32_t held) {
-    prim_store_release(&record->argument, (uint64_t)to << 32 | APPLYING | held); /* H1 */
+    prim_store_release(&record->held, (uint64_t)to << 32 | APPLYING | held); /* H1 */
     prim_store_release(word, to);                                                /* H2 */
-    prim_store_release(&record->argument, (uint64_t)held);                       /* H3 */
+    prim_store_release(&record->held, (uint64_t)held);                       /* H3 */
 }
 
 static void redo(uint32_t *word, struct slot *record) {
-    uint64_t argument = prim_load_relaxed(&record->argument);
-    if (!(argument & APPLYING) || BUG(hold_not_redone)) return;
-    prim_store_release(word, (uint32_t)(argument >> 32));   /* H2 */
-    prim_store_release(&record->argument, argument & HELD); /* H3 */
+    uint64_t held = prim_load_relaxed(&record->held);
+    if (!(held & APPLYING) || BUG(hold_not_redone)) return;
+    prim_store_release(word, (uint32_t)(held >> 32));   /* H2 */
+    prim_store_release(&record->held, held & HELD); /* H3 */
 }
 
 static uint32_t record_of_ours(const struct lot *lot, uint32_t line) {
@@ -49,7 +49,7 @@ static uint32_t new_record(struct lot *lot, uint32_t *line, uint64_t key, enum s
     record->outcome = kind;
     record->owner = prim_now_coarse_ms() << 32; /* since when, for people */
     record->began_ns = 0;
-    prim_store_relaxed(&record->argument, 0);
+    prim_store_relaxed(&record->held, 0);
     line_append(lot, line, index, key);
     return index;
 }

@@ -8,16 +8,16 @@
  *
  *     claim       whose it is
  *     outcome     what kind of lock: which enum slot_kind stands in its line
- *     argument    bits 0-30 how much the process holds, in units of the lock's own; bit 31 APPLYING; bits 32-63 what
+ *     held        bits 0-30 how much the process holds, in units of the lock's own; bit 31 APPLYING; bits 32-63 what
  *                 the word is to be
  *
  * The word and the record change together. For that all changes of such a word, whatever they are, happen under the
  * lock of its bucket:
  *
  *     H0  the record, if there is none yet: join the line of holders, holding nothing
- *     H1  store argument: what will be held, APPLYING, and the word       from here on it has happened
+ *     H1  store held: what will be held, APPLYING, and the word       from here on it has happened
  *     H2  store the word
- *     H3  store argument: what is held
+ *     H3  store held: what is held
  *     H4  if that is nothing: leave the line, and give the slot back
  *
  * Whoever is killed in between holds the bucket's lock. Who takes that over does H2 and H3 of what is APPLYING; the

@@ -6,10 +6,11 @@
 #ifndef VIGIL_LINE_H
 #define VIGIL_LINE_H
 
-#include "lot.h"
+#include "gift.h"
 #include "seat.h"
 #include "memory/events.h"
 #include "shared.h"
+#include "vigil/status.h"
 #include "word_lock.h"
 
 /* Whether anybody wants to know what happens here. */
@@ -224,8 +225,10 @@ static inline void tell(struct lot *lot, struct wakes *wakes, uint32_t index, ui
         shared_tell(lot, wakes, index, outcome);
         return;
     }
-    prim_store_relaxed(&lot->slots[index].key, 0);
-    if (lot->slots[index].seat) add_mail(lot, wakes, index, outcome);
+    struct slot *slot = &lot->slots[index];
+    if (slot->kind == SLOT_COND && outcome == VIGIL_OK) gift_give(slot, slot->key);
+    prim_store_relaxed(&slot->key, 0);
+    if (slot->seat) add_mail(lot, wakes, index, outcome);
     else add_thread(lot, wakes, index, outcome);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The lines: see lot.h for who may touch what, and why no wake-up is lost. */
+#include "gift.h"
 #include "line.h"
 #include "vigil/status.h"
 
@@ -55,7 +56,7 @@ bool lot_join_in_order(struct lot *lot, uint32_t index, const struct word *word,
 }
 
 bool lot_change_place(struct lot *lot, uint32_t index, const volatile void *address, uint64_t began_ns,
-                      uint64_t argument) {
+                      uint64_t wants) {
     uint64_t key = key_of(lot, address);
     struct slot *slot = &lot->slots[index];
     struct bucket *bucket = bucket_lock(lot, key);
@@ -63,7 +64,7 @@ bool lot_change_place(struct lot *lot, uint32_t index, const volatile void *addr
     if (still) {
         line_remove(lot, line_of(lot, bucket, key), index);
         slot->began_ns = began_ns;
-        slot->argument = argument;
+        prim_store_relaxed(&slot->wants, wants);
         line_insert(lot, line_of(lot, bucket, key), index, key, true);
     }
     bucket_unlock(lot, bucket);
@@ -129,9 +130,20 @@ static void lock_two(struct lot *lot, struct bucket *a, struct bucket *b) {
     if (a != b) lock_bucket(lot, a < b ? b : a);
 }
 
-/* Where it is to be moved; zero: it is to be told, being an agent's or of a thread that came to a plain wait. */
+/* Threads that wait at a condition are moved; agents', and those that came to a plain wait, are told. */
 static uint64_t destination(const struct slot *slot) {
-    return slot->kind == SLOT_COND && !slot->seat ? slot->argument : 0;
+    return slot->kind == SLOT_COND && !slot->seat ? gift_destination(slot) : 0;
+}
+
+/* One thread, with the signal. It is in line C until the store of its key, and in the mutex's line from then on. */
+static void move(struct lot *lot, uint32_t index, uint64_t key, uint32_t *to, uint64_t to_key, uint64_t now_ns) {
+    struct slot *slot = &lot->slots[index];
+    if (!BUG(signal_noted_late)) gift_give(slot, key); /* G1 */
+    prim_store_release(&slot->kind, (uint32_t)SLOT_MUTEX);
+    slot->began_ns = next_place(lot, *to, now_ns);
+    line_append(lot, to, index, to_key); /* G2 */
+    if (BUG(signal_noted_late)) gift_give(slot, key);
+    if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, to_key, 0);
 }
 
 /* From the head on, everybody who is to be moved to that line or to be told. How many of each. */
@@ -141,23 +153,15 @@ static void line_move(struct lot *lot, struct bucket *from, uint64_t key, struct
     while (*moved + *told < most) {
         uint32_t *line = line_of(lot, from, key), index = *line;
         if (!index) return;
-        struct slot *slot = &lot->slots[index];
-        if (!destination(slot)) {
-            line_unlink(lot, line, index);
-            tell(lot, wakes, index, VIGIL_OK);
-            ++*told;
-        } else if (destination(slot) == to_key) {
-            line_unlink(lot, line, index);
-            line = line_of(lot, to, to_key);
-            uint64_t place = next_place(lot, *line, now_ns);
-            line_append(lot, line, index, to_key);
-            slot->began_ns = place; /* who is killed before the next store: see complete_move in shared.c */
-            prim_store_release(&slot->kind, (uint32_t)SLOT_MUTEX);
-            slot->argument = key;
-            if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, to_key, 0);
+        uint64_t moves_to = destination(&lot->slots[index]);
+        if (moves_to && moves_to != to_key) return;
+        line_unlink(lot, line, index);
+        if (moves_to) {
+            move(lot, index, key, line_of(lot, to, to_key), to_key, now_ns);
             ++*moved;
         } else {
-            return;
+            tell(lot, wakes, index, VIGIL_OK);
+            ++*told;
         }
     }
 }

@@ -23,7 +23,7 @@
  * is in line and nobody is inside: that is all a notifier needs to look at.
  *
  * The lock guards the bucket's `line` and, of every slot in its lines: key, next, prev, tail, next_line, began_ns, kind
- * and argument. A slot is in line from lot_join until, under the lock, exactly one of lot_leave (its own waiter:
+ * and gift. A slot is in line from lot_join until, under the lock, exactly one of lot_leave (its own waiter:
  * deadline, cancel) or lot_take, lot_call, lot_move (anyone: notification, forget, a lock's release, a condition's
  * signal) takes it out and so decides its fate; or lot_move puts it into another line, under the locks of both buckets,
  * which are always taken in the order of their addresses. A slot is in line for `key` while that is not zero and
@@ -64,14 +64,21 @@ struct slot {
     uint64_t key;      /* under the lock; zero outside of a line */
     uint64_t owner;    /* an agent's: the vigil_op, the function that was posted, or, in a segment, its member's record.
                         * A thread's: its id, and since when it waits */
-    uint64_t argument; /* of a posted function; of one who waits for a lock: see sync/ */
+    union {            /* atomic where processes share it */
+        uint64_t gift; /* a waiter's, except those below: what it has been given, see gift.h */
+        uint64_t wants;  /* SLOT_SEM, SLOT_RWLOCK: how much of the lock */
+        uint64_t round;  /* SLOT_BARRIER: the word that it has seen */
+        uint64_t held;   /* SLOT_HOLDS: see hold.h */
+        uint64_t away;   /* SLOT_AWAY: the slot in the segment */
+        uint64_t posted; /* SLOT_POSTED: the function's argument */
+    };
     uint64_t began_ns; /* its place in line */
     uint32_t state;    /* enum slot_state or the outcome; a sleeping thread's futex */
     uint32_t seat;     /* whose mail it goes to; 0: a thread sleeps on `state` */
     uint32_t next, prev;
     uint32_t tail, next_line; /* in a line's head only */
     uint32_t kind;            /* enum slot_kind */
-    uint32_t outcome;         /* of a thread that has been taken out and is about to be woken; in a segment: see shared.h
+    uint32_t outcome; /* of a thread that has been taken out and is about to be woken; in a segment: see shared.h
                                * (an agent's) and hold.h */
 };
 
@@ -207,9 +214,8 @@ bool lot_join(struct lot *lot, uint32_t slot, const struct word *word);
  */
 bool lot_join_in_order(struct lot *lot, uint32_t slot, const struct word *word, bool again);
 
-/* If it still is in the line: put it where one belongs who began then, and who has that argument. Else false. */
-bool lot_change_place(struct lot *lot, uint32_t slot, const volatile void *address, uint64_t began_ns,
-                      uint64_t argument);
+/* If it still is in the line: put it where one belongs who began then, and who wants that much. Else false. */
+bool lot_change_place(struct lot *lot, uint32_t slot, const volatile void *address, uint64_t began_ns, uint64_t wants);
 
 /* In line: sleep until the slot's fate is known, and is in its `state`; or until the deadline: false. */
 bool lot_sleep(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
@@ -251,7 +257,7 @@ bool lot_call_or_join(struct lot *lot, uint32_t slot, const struct word *word, l
 
 /*
  * A condition is signalled: take the first `most` out of the line. Agents are told VIGIL_OK. A thread is moved, asleep,
- * to the end of the line for the key in its `argument`, where the condition's key is put instead. When some have been,
+ * to the end of its mutex's line (gift.h). When some have been,
  * `must_call` is asked, under that line's lock too, whether somebody in it is to be called now; then lot_call's
  * questions are asked there. How many.
  */

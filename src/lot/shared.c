@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "gift.h"
 #include "hold.h"
 #include "line.h"
 #include "sound.h"
@@ -118,6 +119,7 @@ uint32_t shared_claim(struct lot *lot) {
         if (!index || prim_load_relaxed(&share->claims[index])) continue;
         if (!prim_cas_acquire(&share->claims[index], &nobody, lot->number)) continue;
         prim_store_relaxed(&lot->slots[index].key, 0);
+        prim_store_relaxed(&lot->slots[index].gift, 0);
         prim_store_relaxed(&lot->slots[index].seat, 0);
         prim_store_relaxed(&share->hint, index + 1);
         return index;
@@ -128,6 +130,7 @@ uint32_t shared_claim(struct lot *lot) {
 void shared_disclaim(struct lot *lot, uint32_t index) {
     struct lot_share *share = lot->share;
     prim_store_relaxed(&lot->slots[index].key, 0);
+    gift_use(&lot->slots[index]);
     prim_store_release(&share->claims[index], 0);
     prim_store_relaxed(&share->hint, index);
 }
@@ -163,7 +166,9 @@ static void push_to_member(struct lot *lot, struct wakes *wakes, uint32_t index,
 void shared_tell(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
     struct slot *slot = &lot->slots[index];
     uint32_t number = prim_load_relaxed(&lot->share->claims[index]);
+    bool gift = outcome == VIGIL_OK && (slot->kind == SLOT_PLAIN || slot->kind == SLOT_COND);
     if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_CALLED, index, prim_load_relaxed(&slot->key), outcome);
+    if (gift) gift_give(slot, prim_load_relaxed(&slot->key)); /* G1, and then G2 */
     if (!slot->seat) {
         if (prim_exchange_acq_rel(&slot->state, outcome) == SLOT_ASLEEP) add_word(wakes, &slot->state);
     } else if (number == lot->number) {
@@ -312,21 +317,35 @@ static uint32_t sorted(struct lot *lot, uint32_t list) {
     return all;
 }
 
-/* A slot that was being moved from a condition's line to a mutex's, and had got there. */
-static void complete_move(struct slot *slot) {
-    if (slot->kind != SLOT_COND || slot->seat || slot->argument != slot->key) return;
-    prim_store_relaxed(&slot->kind, (uint32_t)SLOT_MUTEX);
-    slot->argument = 0;
-    slot->began_ns = prim_now_ns();
+static uint32_t slot_that_began(const struct lot *lot, uint32_t head, uint64_t began_ns) {
+    while (head && lot->slots[head].began_ns != began_ns) head = lot->slots[head].next;
+    return head;
 }
 
-static void rebuild(struct lot *lot, struct bucket *bucket) {
+/* P3: to the waiter with that place, if there is one. */
+static void give_to_heir(struct lot *lot, uint32_t *line, uint64_t place, struct wakes *wakes) {
+    uint32_t heir = slot_that_began(lot, *line, place);
+    if (!heir) return; /* it has been done, or there was nobody */
+    line_unlink(lot, line, heir);
+    tell(lot, wakes, heir, VIGIL_OK);
+}
+
+/* Killed between G1 and G2 (gift.h): it has been given what was given in the line in which it stands. */
+static bool is_half_told(const struct slot *slot) {
+    return gift_is_given(slot) && gift_line(slot) == slot->key && !BUG(half_told_stays);
+}
+
+static void rebuild(struct lot *lot, struct bucket *bucket, struct wakes *wakes) {
     uint32_t list = 0, number = (uint32_t)(bucket - lot->buckets);
     for (uint32_t index = 1; index < lot->share->slots; index++) {
+        struct slot *slot = &lot->slots[index];
         if (!prim_load_acquire(&lot->share->claims[index]) || !belongs(lot, index, number)) continue;
-        complete_move(&lot->slots[index]);
-        hold_redo(lot, &lot->slots[index]);
-        lot->slots[index].next = list;
+        if (is_half_told(slot)) {
+            shared_tell(lot, wakes, index, VIGIL_OK);
+            continue;
+        }
+        hold_redo(lot, slot);
+        slot->next = list;
         list = index;
     }
     if (BUG(repair_drops) && list) list = lot->slots[list].next;
@@ -338,22 +357,35 @@ static void rebuild(struct lot *lot, struct bucket *bucket) {
     }
 }
 
-static void revive_lines(struct lot *lot, struct bucket *bucket) {
-    struct wakes wakes;
-    wakes_begin(&wakes);
+/* Killed between P2 and P4: what was being passed on in one of the bucket's lines arrives before anything else happens. */
+static void finish_passing(struct lot *lot, struct bucket *bucket, struct wakes *wakes) {
+    for (uint32_t index = 1; index < lot->share->slots && !BUG(heir_chosen_again); index++) {
+        struct slot *slot = &lot->slots[index];
+        if (!prim_load_acquire(&lot->share->claims[index]) || gift_field(slot) < GIFT_PASSING) continue;
+        uint64_t key = gift_line(slot);
+        if (bucket_of(lot, key) != bucket) continue;
+        give_to_heir(lot, line_of(lot, bucket, key), slot->began_ns, wakes); /* P3 */
+        prim_store_release(&slot->gift, UINT64_C(0));                        /* P4 */
+    }
+}
+
+static void revive_lines(struct lot *lot, struct bucket *bucket, struct wakes *wakes) {
     for (uint32_t *line = &bucket->line; *line;) {
         uint64_t key = lot->slots[*line].key;
-        revive(lot, line, &wakes);
+        revive(lot, line, wakes);
         if (*line && lot->slots[*line].key == key) line = &lot->slots[*line].next_line;
     }
-    push_mail(lot, &wakes);
-    wake_all(lot, &wakes);
 }
 
 static void repair(struct lot *lot, struct bucket *bucket) {
+    struct wakes wakes;
     if (BUG(taken_over_as_it_is)) return;
-    rebuild(lot, bucket);
-    revive_lines(lot, bucket);
+    wakes_begin(&wakes);
+    rebuild(lot, bucket, &wakes);
+    finish_passing(lot, bucket, &wakes);
+    revive_lines(lot, bucket, &wakes);
+    push_mail(lot, &wakes);
+    wake_all(lot, &wakes);
 }
 
 bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
@@ -389,81 +421,63 @@ static bool try_lock_bucket(struct lot *lot, struct bucket *bucket, uint64_t dea
 
 /* What a dead process leaves behind. */
 
-static uint32_t slot_that_began(const struct lot *lot, uint32_t head, uint64_t began_ns) {
-    while (head && lot->slots[head].began_ns != began_ns) head = lot->slots[head].next;
-    return head;
-}
-
-/* The slot, which is dead, was told VIGIL_OK. */
-static void pass_on(struct lot *lot, struct slot *slot, uint32_t *line, struct wakes *wakes) {
-    if (!slot->argument) prim_store_release(&slot->argument, *line ? lot->slots[*line].began_ns : UINT64_MAX);
-    uint32_t heir = slot_that_began(lot, *line, slot->argument);
-    if (!heir) return; /* it has been done, or there is nobody */
-    line_unlink(lot, line, heir);
-    tell(lot, wakes, heir, VIGIL_OK);
-}
-
-static bool has_unused(const struct slot *slot) {
-    if (BUG(pass_on_forgotten)) return false;
-    return slot->state == VIGIL_OK && (slot->kind == SLOT_PLAIN || (slot->kind == SLOT_COND && slot->seat));
-}
-
-/* The condition whose signal has brought it here, and which it has not used; zero: none. */
-static uint64_t signal_of(const struct lot *lot, const struct slot *slot) {
-    bool moved = slot->kind == SLOT_MUTEX && slot->argument >= lot->share->segment->layout.user_at;
-    return moved && slot->argument != slot->key ? slot->argument : 0;
-}
-
-/* Under the bucket's lock. */
-static void bury(struct lot *lot, uint32_t index, struct bucket *bucket, uint64_t key, struct wakes *wakes) {
-    struct slot *slot = &lot->slots[index];
+/* P1 to P4. */
+static void pass_on(struct lot *lot, struct slot *slot, uint64_t key, struct bucket *bucket, struct wakes *wakes) {
     uint32_t *line = line_of(lot, bucket, key);
-    if (slot->kind == SLOT_HOLDS) hold_give_back(lot, slot);
-    if (in_line(slot, key)) {
-        if (!BUG(dead_stays_linked)) line_unlink(lot, line, index);
-    } else if (has_unused(slot)) {
-        pass_on(lot, slot, line, wakes);
-    }
+    slot->began_ns = *line ? lot->slots[*line].began_ns : GIFT_NOBODY; /* P1 */
+    prim_store_release(&slot->gift, gift_of(GIFT_PASSING, key));       /* P2 */
+    give_to_heir(lot, line, slot->began_ns, wakes);                    /* P3 */
+    prim_store_release(&slot->gift, UINT64_C(0));                      /* P4 */
 }
 
-/* Out of whatever line it is in, or was told something in. It may be moved from one to another meanwhile. */
-static bool take_out(struct lot *lot, uint32_t index, uint32_t number, uint64_t key, uint64_t deadline_ns,
-                     uint64_t *signalled_by) {
+/* `number`: zero for a slot of our own, else that of the dead process whose slot it was when we looked. */
+static bool pass_on_of(struct lot *lot, uint32_t index, uint32_t number, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
+    uint64_t key = gift_line(slot);
     struct bucket *bucket = bucket_of(lot, key);
     struct wakes wakes;
     wakes_begin(&wakes);
-    if (!try_lock_bucket(lot, bucket, deadline_ns)) return false;
-    bool still = prim_load_relaxed(&lot->share->claims[index]) == number && is_gone(lot, number) &&
-                 prim_load_relaxed(&slot->key) == key;
-    uint64_t signal = still ? signal_of(lot, slot) : 0;
-    if (signal && !*signalled_by) {
-        *signalled_by = signal; /* first that: if we are killed it is done once more, which does no harm */
-    } else if (still) {
-        bury(lot, index, bucket, key, &wakes);
-        prim_store_release(&slot->key, 0);
-    }
+    if (!is_shared(lot)) lock_bucket(lot, bucket);
+    else if (!try_lock_bucket(lot, bucket, BUG(stopped_signal) ? PRIM_NEVER : deadline_ns)) return false;
+    bool same = !number || (prim_load_relaxed(&lot->share->claims[index]) == number && is_gone(lot, number));
+    bool given = (gift_is_given(slot) && gift_line(slot) == key) || BUG(passed_on_unchecked);
+    if (same && given) pass_on(lot, slot, key, bucket, &wakes);
     unlock_and_wake(lot, bucket, &wakes);
     return true;
 }
 
-/* For the next one who waits for that condition. */
-static bool signal_again(struct lot *lot, uint64_t condition, uint64_t deadline_ns) {
-    struct bucket *bucket = bucket_of(lot, condition);
-    if (!try_lock_bucket(lot, bucket, BUG(stopped_signal) ? PRIM_NEVER : deadline_ns)) return false;
-    lot_take_locked(lot, bucket, condition, 1, VIGIL_OK);
+bool gift_pass_on(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
+    return pass_on_of(lot, index, 0, deadline_ns);
+}
+
+/* Out of whatever line it is in, or was told something in. It may be moved from one to another meanwhile. */
+static bool take_out(struct lot *lot, uint32_t index, uint32_t number, uint64_t key, uint64_t deadline_ns) {
+    struct slot *slot = &lot->slots[index];
+    struct bucket *bucket = bucket_of(lot, key);
+    if (!try_lock_bucket(lot, bucket, deadline_ns)) return false;
+    bool still = prim_load_relaxed(&lot->share->claims[index]) == number && is_gone(lot, number) &&
+                 prim_load_relaxed(&slot->key) == key;
+    if (still) {
+        if (slot->kind == SLOT_HOLDS) hold_give_back(lot, slot);
+        if (in_line(slot, key) && !BUG(dead_stays_linked)) line_unlink(lot, line_of(lot, bucket, key), index);
+        prim_store_release(&slot->key, 0);
+    }
+    bucket_unlock(lot, bucket);
     return true;
 }
 
+/* First out of all lines, so that nothing more is given to it; then what it has been given is passed on. */
 static bool bury_slot(struct lot *lot, uint32_t index, uint32_t number, uint64_t deadline_ns) {
     uint32_t *claim = &lot->share->claims[index];
-    uint64_t key, signalled_by = 0;
-    while (prim_load_relaxed(claim) == number && (key = prim_load_relaxed(&lot->slots[index].key))) {
-        uint64_t before = signalled_by;
-        if (!take_out(lot, index, number, key, deadline_ns, &signalled_by)) return false;
-        if (signalled_by != before && !signal_again(lot, signalled_by, deadline_ns)) return false;
+    struct slot *slot = &lot->slots[index];
+    uint64_t key;
+    /* Acquire: a key that another sweeper has cleared comes with what the slot had been given before that. */
+    while (prim_load_relaxed(claim) == number && (key = prim_load_acquire(&slot->key))) {
+        if (!take_out(lot, index, number, key, deadline_ns)) return false;
         if (!is_gone(lot, number)) return true;
     }
+    bool passes = prim_load_relaxed(claim) == number && gift_is_given(slot) && !BUG(pass_on_forgotten);
+    if (passes && !pass_on_of(lot, index, number, deadline_ns)) return false;
     if (is_gone(lot, number)) prim_cas_acq_rel(claim, &number, 0);
     return true;
 }
@@ -507,7 +521,7 @@ static bool has_way_home(const struct lot *lot, uint32_t index) {
                prim_load_relaxed(&segment_member(segment, (uint32_t)slot->owner)->number) == number;
     }
     return own && own < slot_bound(lot->home) && prim_load_relaxed(&slots[own].kind) == SLOT_AWAY &&
-           prim_load_relaxed(&slots[own].seat) == prim_load_relaxed(&slot->seat) && slots[own].argument == index;
+           prim_load_relaxed(&slots[own].seat) == prim_load_relaxed(&slot->seat) && slots[own].away == index;
 }
 
 /* The key of a slot that says what cannot be; zero: it may be. For a moment that is so of one that is used anew. */
@@ -590,9 +604,11 @@ static void mend_bucket(struct mending *mending, uint32_t number, uint32_t expec
     }
     bool damaged = bucket_fault(&mending->parts, number, &linked) ||
                    (linked != expected && linked != bucket_census(&mending->parts, number));
-    if (damaged) rebuild(lot, bucket);
-    revive_lines(lot, bucket);
-    bucket_unlock(lot, bucket);
+    struct wakes wakes;
+    wakes_begin(&wakes);
+    if (damaged) rebuild(lot, bucket, &wakes);
+    revive_lines(lot, bucket, &wakes);
+    unlock_and_wake(lot, bucket, &wakes);
     mending->mended += damaged;
 }
 

@@ -55,7 +55,7 @@ static int wait_in_line(struct lot *lot, uint32_t index, const struct word *word
                         enum slot_kind kind, lot_joined *joined) {
     struct slot *slot = &lot->slots[index];
     slot_begin(slot, kind);
-    slot->argument = 0;
+    prim_store_relaxed(&slot->gift, 0);
     if (!lot_join(lot, index, word)) return VIGIL_NOT_EQUAL;
     if (joined) joined(word);
     return lot_sleep(lot, index, deadline_ns) ? (int)slot->state : lot_give_up(lot, index, word->address);

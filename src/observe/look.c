@@ -68,7 +68,7 @@ static struct slot copy_of(struct slot *slot) {
     return (struct slot){
         .key = prim_load_acquire(&slot->key),
         .owner = prim_load_relaxed(&slot->owner),
-        .argument = prim_load_relaxed(&slot->argument),
+        .gift = prim_load_relaxed(&slot->gift),
         .began_ns = prim_load_relaxed(&slot->began_ns),
         .state = prim_load_relaxed(&slot->state),
         .seat = prim_load_relaxed(&slot->seat),
@@ -176,8 +176,8 @@ static vigil_seen_waiter waiter_of(const struct seen_slot *seen, uint64_t now_ns
         .thread_id = slot->seat ? 0 : (uint32_t)slot->owner,
         .kind = (vigil_seen_kind)slot->kind,
         .called = !undecided(slot->state),
-        .shared = slot->kind == SLOT_RWLOCK && slot->argument == HOLD_READER,
-        .permits = slot->kind == SLOT_SEM ? (uint32_t)slot->argument : 0,
+        .shared = slot->kind == SLOT_RWLOCK && slot->wants == HOLD_READER,
+        .permits = slot->kind == SLOT_SEM ? (uint32_t)slot->wants : 0,
         .since_ns = slot->seat ? observer_past(slot->began_ns, now_ns) : since((uint32_t)(slot->owner >> 32), now_ns),
     };
 }
@@ -185,7 +185,7 @@ static vigil_seen_waiter waiter_of(const struct seen_slot *seen, uint64_t now_ns
 #define HELD UINT64_C(0x7fffffff)
 
 static vigil_seen_holder holder_of(const struct seen_slot *seen, uint64_t now_ns) {
-    uint32_t held = (uint32_t)(seen->slot.argument & HELD);
+    uint32_t held = (uint32_t)(seen->slot.held & HELD);
     bool shared = seen->slot.outcome == SLOT_RWLOCK && held >= HOLD_READER;
     return (vigil_seen_holder){
         .number = seen->number,
@@ -240,7 +240,7 @@ static uint32_t add_line(const vigil_observer *observer, uint32_t first, vigil_s
         bool plain = line->kind == VIGIL_SEEN_WORD; /* who waits for a lock knows better what it is */
         if (plain) line->kind = (vigil_seen_kind)(seen_holds(seen) ? seen->slot.outcome : seen->slot.kind);
         if (!seen_holds(seen)) observer->waiters[(*waiters)++] = waiter_of(seen, now_ns);
-        else if (seen->slot.argument & HELD) observer->holders[(*holders)++] = holder_of(seen, now_ns);
+        else if (seen->slot.held & HELD) observer->holders[(*holders)++] = holder_of(seen, now_ns);
     }
     uint32_t named = named_holder(line);
     if (named) observer->holders[(*holders)++] = (vigil_seen_holder){.number = named, .count = 1};

@@ -42,7 +42,7 @@
  * So in line are always fewer than there are parties. Before S1 the kernel is asked whether all those in line live: who
  * was dead by then has not arrived.
  *
- * Each has with it, in `argument`, the word that it has seen. Whoever is killed between S1 and S2, or while at S2, leaves
+ * Each has with it, in `round`, the word that it has seen. Whoever is killed between S1 and S2, or while at S2, leaves
  * some in line who have seen another word than there is now. Nobody can have joined them: before the lock of the bucket
  * is had again it is repaired, and they are told then (barrier_call).
  */
@@ -175,7 +175,7 @@ static int arrive_in_line(struct lot *lot, vigil_barrier *barrier, uint32_t inde
     for (;;) {
         uint32_t seen = prim_load_relaxed(word);
         struct arrival arrival = {.lot = lot, .word = word, .seen = seen, .parties = barrier->parties};
-        if (index) lot->slots[index].argument = seen;
+        if (index) prim_store_relaxed(&lot->slots[index].round, (uint64_t)seen);
         if (lot_call_or_join(lot, index, &(struct word){word, seen, false}, call_if_last, &arrival))
             return VIGIL_PENDING;
         if (arrival.last) {
@@ -202,7 +202,7 @@ bool barrier_must_call(uint32_t *word, void *context) {
 static bool is_over(const struct barrier_revival *revival, const struct slot *slot) {
     const struct slot *slots = revival->lot->slots;
     while (slot->kind != SLOT_BARRIER) slot = &slots[slot->next]; /* there is one */
-    return slot->argument != prim_load_relaxed(revival->word);
+    return slot->round != prim_load_relaxed(revival->word);
 }
 
 uint32_t barrier_call(const struct slot *slot, void *context) {

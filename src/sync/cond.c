@@ -15,7 +15,8 @@
  *                      free, and then he takes it and releases it, which calls; or it is reserved for somebody else,
  *                      and then those up to the first thread are called, to guard that.
  *     an event loop    is told by mail, and asks for the mutex when it gets that (request.c): it has one place in the
- *                      mutex's line, not one for each.
+ *                      mutex's line, not one for each. The request keeps the slot by which it was told, its carrier,
+ *                      until it has the mutex: in a segment, that slot says that the signal is not used yet (lot/gift.h).
  *
  * A deadline races with signals alone: lot_leave, for the condition's line, decides. After a signal there is none.
  */
@@ -25,6 +26,7 @@
 #include "vigil/cond.h"
 
 #include "check.h"
+#include "lot/gift.h"
 #include "memory/segment.h"
 #include "mutex.h"
 
@@ -75,13 +77,15 @@ static int release_and_wait(struct lot *lot, uint32_t index, vigil_cond *cond, v
     struct slot *slot = &lot->slots[index];
     struct word word = in_line_of(cond);
     slot_begin(slot, SLOT_COND);
-    slot->argument = key_of(lot, &mutex->word);
+    prim_store_relaxed(&slot->gift, gift_of(GIFT_MOVES, key_of(lot, &mutex->word)));
     if (BUG(released_before_joining)) vigil_mutex_unlock(mutex);
     lot_join(lot, index, &word);
     if (!BUG(released_before_joining)) vigil_mutex_unlock(mutex);
     enum standing standing = NEWCOMER;
     int status = wait_for_signal(lot, index, cond, mutex, deadline_ns, &standing);
     if (status == VIGIL_CANCELLED) return status;
+    if (standing == NEWCOMER) slot->began_ns = prim_now_ns(); /* its place in the condition's line is no place here */
+    if (BUG(heir_starts_anew)) prim_store_relaxed(&slot->gift, 0);
     int taken = lock_block_in(&retaking, &mutex->word, 0, PRIM_NEVER, lot, index, standing);
     return taken ? taken : status;
 }
@@ -108,12 +112,23 @@ int vigil_cond_wait(vigil_cond *cond, vigil_mutex *mutex) {
 
 /* Event loops: first in the condition's line, then asking for the mutex, with the status to be told in the end. */
 
+/* The signal has been used: the carrier is given back. */
+static void release_carrier(vigil_request *request) {
+    if (request->carrier) agent_slot_release(request->op.agent, request->carrier);
+    request->carrier = 0;
+}
+
 static void granted(vigil_request *request, int taken) {
+    release_carrier(request);
     request->callback(&request->op, taken ? taken : (int)request->status);
 }
 
+/* The request has been signalled and does not want it any more: in one step, to the next in line. */
 static void pass_signal_on(vigil_request *request) {
-    if (request->status == VIGIL_OK && !BUG(signal_dropped)) vigil_cond_signal(request->second);
+    if (!request->carrier) return;
+    struct agent_place at = agent_place(request->op.agent, request->carrier);
+    if (!BUG(signal_dropped)) gift_pass_on(at.lot, at.slot, PRIM_NEVER);
+    release_carrier(request);
 }
 
 static const struct lock_kind asking = {MUTEX_KIND, .granted = granted, .given_up = pass_signal_on};
@@ -134,11 +149,22 @@ static void ask_for_mutex(vigil_request *request, int status) {
     }
 }
 
+/* Signalled: the slot stays, as the carrier, and nothing else finds the request by it. */
+static void keep_carrier(vigil_request *request) {
+    vigil_op *op = &request->op;
+    op->agent->lot->slots[op->slot].owner = SLOT_ORPHAN;
+    request->carrier = op->slot;
+    op->slot = 0;
+}
+
+/* The request is in line at its deadline, and out of it in all other cases. */
 static void on_signal(vigil_op *op, int status) {
     vigil_request *request = request_of_op(op);
-    if (status == OP_TAKEN_BACK) return;
+    if (status == VIGIL_TIMED_OUT && !agent_leave(op->agent, op)) return; /* signalled: that is in the mail */
+    if (status == VIGIL_OK && !BUG(carrier_dropped)) keep_carrier(request);
+    agent_end(op->agent, op);
     if (status == VIGIL_CANCELLED) request->callback(op, status);
-    else ask_for_mutex(request, status);
+    else if (status != OP_TAKEN_BACK) ask_for_mutex(request, status);
 }
 
 int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond *cond, vigil_mutex *mutex,
@@ -152,9 +178,10 @@ int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond
     if (!vigil_mutex_is_locked(mutex)) return VIGIL_ENOTHELD;
     int status = request_wait(agent, request, &word, timeout_ns, on_signal, SLOT_COND);
     if (status != VIGIL_PENDING) return status;
+    request->op.flags |= OP_PLACE;
     request->callback = callback;
     request->object = mutex;
-    request->second = cond;
+    request->carrier = 0;
     vigil_mutex_unlock(mutex);
     return VIGIL_PENDING;
 }

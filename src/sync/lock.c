@@ -53,6 +53,7 @@ int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t index, uin
 static int wait_in_line(const struct lock_kind *kind, struct lot *lot, uint32_t index, uint32_t *word, uint32_t seen,
                         uint64_t deadline_ns, bool again) {
     slot_begin(&lot->slots[index], kind->slot);
+    if (BUG(gift_lost_in_between) && again) prim_store_relaxed(&lot->slots[index].gift, 0);
     if (!lot_join_in_order(lot, index, &(struct word){word, seen, false}, again)) return VIGIL_NOT_EQUAL;
     PROBE(lock_contended, word);
     if (kind->joined) kind->joined(word, seen);
@@ -61,11 +62,6 @@ static int wait_in_line(const struct lock_kind *kind, struct lot *lot, uint32_t 
 
 int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns,
                   struct lot *lot, uint32_t index, enum standing standing) {
-    struct slot *slot = &lot->slots[index];
-    if (standing == NEWCOMER) {
-        slot->began_ns = prim_now_ns();
-        slot->argument = argument;
-    }
     for (bool again = standing != NEWCOMER;;) {
         uint32_t seen;
         int status = lock_take(kind, word, argument, standing, &seen);
@@ -95,6 +91,8 @@ int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, 
     if (!lot) return VIGIL_ENOMEM;
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;
+    lot->slots[slot].began_ns = prim_now_ns();
+    prim_store_relaxed(&lot->slots[slot].wants, (uint64_t)argument);
     int status = lock_block_in(kind, word, argument, deadline_ns, lot, slot, NEWCOMER);
     slot_release(lot, slot);
     return status;

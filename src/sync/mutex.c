@@ -45,6 +45,7 @@
 #include "vigil/mutex.h"
 
 #include "check.h"
+#include "lot/gift.h"
 #include "lot/hold.h"
 #include "memory/events.h"
 #include "mutex.h"
@@ -259,7 +260,7 @@ uint32_t mutex_call(const struct slot *slot, void *context) {
         set_free(release);
         return LOT_STAY;
     }
-    bool sure_to_come = !slot->seat && slot->kind != SLOT_PLAIN, one_of_many = slot->argument && !release->reserve;
+    bool sure_to_come = !slot->seat && slot->kind != SLOT_PLAIN, one_of_many = gift_is_given(slot) && !release->reserve;
     release->threads += sure_to_come;
     release->enough_called = sure_to_come && (!one_of_many || release->threads == BROADCAST_AT_ONCE);
     if (mutex_is_fair(release->flags) || BUG(loop_relied_upon)) release->enough_called = true;

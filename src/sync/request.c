@@ -135,7 +135,7 @@ static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t see
     prim_store_relaxed(&own->seat, agent->seat.number);
     slot_begin(slot, kind_of(first)->slot);
     slot->began_ns = first->began_ns;
-    slot->argument = first->argument;
+    prim_store_relaxed(&slot->wants, (uint64_t)first->argument);
     if (slot != own) {
         prim_store_relaxed(&slot->seat, agent->seat.number);
         prim_store_relaxed(&slot->outcome, place->slot);

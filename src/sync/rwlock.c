@@ -102,7 +102,7 @@ static bool holds(uint32_t seen, uint32_t share) {
 }
 
 static bool writes(const struct slot *slot) {
-    return slot->argument == TO_WRITE;
+    return slot->wants == TO_WRITE;
 }
 
 static uint32_t flags_for(const struct look *look, uint32_t seen, const struct slot *head, bool entitled) {

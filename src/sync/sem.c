@@ -84,7 +84,7 @@ struct look {
 _Static_assert(sizeof(struct look) <= LOT_REVIVAL_BYTES, "it must fit");
 
 static uint32_t wanted(const struct slot *slot) {
-    return (uint32_t)slot->argument;
+    return (uint32_t)slot->wants;
 }
 
 static uint32_t flags_for(const struct look *look, uint32_t seen, const struct slot *head, bool entitled) {

@@ -27,6 +27,7 @@ static const struct part {
     {"rwlock", rwlock_scenarios},
     {"processes", process_scenarios},
     {"shared", shared_scenarios},
+    {"gifts", gift_scenarios},
 };
 #define PARTS (sizeof parts / sizeof *parts)
 
@@ -45,7 +46,7 @@ static struct {
     bool list, all_bugs;
     struct sim_search search;
 } options = {
-    .search = {.limit = {9, 9, 2, 1, 1}, .deviations = 6, .executions = 50000, .random_runs = 10000, .seed = 1},
+    .search = {.limit = {9, 9, 2, 1, 2}, .deviations = 6, .executions = 50000, .random_runs = 10000, .seed = 1},
 };
 
 /* The first one for null, null after the last. */
@@ -116,8 +117,8 @@ static bool explore(const struct sim_scenario *scenario) {
 
 /* Little effort on all scenarios of its part first: most bugs show up somewhere quickly. */
 static const struct sim_search efforts[] = {
-    {.limit = {9, 2, 1, 1, 1}, .deviations = 1, .executions = 3000, .random_runs = 200, .seed = 1},
-    {.limit = {9, 3, 1, 1, 1}, .deviations = 3, .executions = 30000, .random_runs = 5000, .seed = 1},
+    {.limit = {9, 2, 1, 1, 2}, .deviations = 1, .executions = 3000, .random_runs = 200, .seed = 1},
+    {.limit = {9, 3, 1, 1, 2}, .deviations = 3, .executions = 30000, .random_runs = 5000, .seed = 1},
 };
 
 static bool catch_bug(unsigned bug) {

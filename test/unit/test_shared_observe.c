@@ -563,7 +563,7 @@ static void garbage(void **state) {
                 slot->seat = small % 3;
                 slot->owner = small % 5 ? small % 80 : random;
                 break;
-            case 15: slot->argument = random; break;
+            case 15: slot->gift = random; break;
             }
         }
         look();
@@ -646,7 +646,7 @@ static void damaged_times(void **state) {
     (void)state;
     const uint64_t times[] = {0, 1, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX};
     struct slot *waiter = forge_waiter(1, WORD), *holder = forge_waiter(2, RWLOCK);
-    *holder = (struct slot){.key = holder->key + 1, .kind = SLOT_HOLDS, .outcome = SLOT_RWLOCK, .argument = 1};
+    *holder = (struct slot){.key = holder->key + 1, .kind = SLOT_HOLDS, .outcome = SLOT_RWLOCK, .held = 1};
     for (size_t i = 0; i < COUNT_OF(times); i++) {
         waiter->began_ns = times[i];
         waiter->seat = 1; /* an event loop's */

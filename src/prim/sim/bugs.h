@@ -73,7 +73,14 @@
     X(shared, repair_drops, "the repair of a bucket leaves somebody out")                                              \
     X(shared, repair_in_any_order, "the repair of a bucket forgets who came first")                                    \
     X(shared, taken_over_as_it_is, "a dead process's bucket is taken over without repair")                             \
-    X(shared, pass_on_forgotten, "a notification that a dead process had and did not use is lost")                     \
+    X(gifts, signal_noted_late, "a signalled thread is moved before its slot says that it has a signal")               \
+    X(gifts, half_told_stays, "the repair leaves a waiter in line that has been given a notification")                 \
+    X(gifts, heir_chosen_again, "when one is killed who passes a gift on, the next one chooses another heir")          \
+    X(gifts, passed_on_unchecked, "two who clear up pass the same gift on")                                            \
+    X(gifts, carrier_dropped, "a loop forgets its signal while it waits for the mutex")                                \
+    X(gifts, gift_lost_in_between, "a signalled thread that goes back to the mutex's line forgets its signal")         \
+    X(gifts, heir_starts_anew, "who inherits a signal forgets that when it asks for the mutex")                        \
+    X(gifts, pass_on_forgotten, "a notification that a dead process had and did not use is lost")                     \
     X(shared, dead_stays_linked, "a dead process's slot is given back while it is in line")                            \
     X(shared, number_not_checked, "slots are taken for a dead process's without looking whose they are")               \
     X(shared, stopped_is_dead, "a member is struck off although its lock is held")                                     \

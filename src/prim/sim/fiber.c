@@ -12,7 +12,7 @@
  * that conflicts, and an execution in which only sleepers could go on is dropped. And nobody is preempted before an
  * operation on a place where no other fiber was ever seen to do anything that conflicts.
  *
- * A scenario's victim may be killed at any time. The others notice little of that: that its locks on files are free,
+ * A scenario's victims may be killed at any time. The others notice little of that: that its locks on files are free,
  * and that it does not consume a wake. So a kill can be moved to an earlier time, past whatever the others do, until
  * right after a step of the victim's own, or right after a step of another that found it alive or woke it. These are
  * the moments at which it is tried: when a fiber of the victim's has come to its next point (sim_may_die), and after
@@ -50,7 +50,8 @@ static void *main_stack_pointer;
 static jmp_buf main_escape; /* for failures outside of fibers */
 bool sim_executing;
 static unsigned step_limit;
-static unsigned victim; /* 0: none */
+static void (*killed)(unsigned process); /* the scenario is told */
+static unsigned victims; /* a bit for each process that may be killed at any time */
 
 static uint64_t moments[8];
 static unsigned moment_count;
@@ -473,6 +474,9 @@ static bool shared(const struct sim_footprint *footprint) {
 void sim_kill(unsigned process) {
     struct sim_view known = {.seen = {0}};
     trace_event("process %u is killed", process);
+    if (killed) {
+        killed(process);
+    }
     for (unsigned i = 0; i < fiber_count; i++) {
         if (fibers[i].process == process) {
             fibers[i].state = SIM_ENDED;
@@ -487,25 +491,27 @@ void sim_kill(unsigned process) {
     }
 }
 
-void sim_victim(unsigned process) {
-    victim = process;
+void sim_on_kill(void (*call)(unsigned process)) {
+    killed = call;
 }
 
-static void may_kill(void) {
-    if (victim && sim_current && !sim_dead(victim) && sim_choose(2, 3, SIM_KILL)) {
-        sim_kill(victim);
-    }
+void sim_victim(unsigned process) {
+    victims |= 1u << process;
+}
+
+static bool may_be_killed(unsigned process) {
+    return (victims >> process & 1) && sim_current && !sim_dead(process);
 }
 
 void sim_may_die(void) {
-    if (sim_process == victim) {
-        may_kill();
+    if (may_be_killed(sim_process) && sim_choose(2, 3, SIM_KILL)) {
+        sim_kill(sim_process);
     }
 }
 
 void sim_was_seen(unsigned process) {
-    if (process == victim && process != sim_process) {
-        may_kill();
+    if (process != sim_process && may_be_killed(process) && sim_choose(2, 3, SIM_KILL)) {
+        sim_kill(process);
     }
 }
 
@@ -704,7 +710,8 @@ enum sim_outcome sim_execute(const struct sim_scenario *scenario) {
     sim_prim_reset();
     sim_file_reset();
     sim_process_reset();
-    victim = 0;
+    victims = 0;
+    killed = NULL;
     step_limit = SIM_STEP_LIMIT;
     fiber_count = steps = idle_times = moment_count = name_count = 0;
     sim_now_ns = START_NS;

@@ -8,7 +8,7 @@
  *
  * A deviation is a choice against the simplest one: after a fiber that cannot go on, another one than whose turn it is;
  * to take the processor from a fiber that could go on (or to let the clock move meanwhile); to read an old value; to
- * end a sleep spuriously; to kill the victim, if there is one. Exhaustive exploration runs the execution without deviations, then every one with one, with
+ * end a sleep spuriously; to kill a victim, if there is one. Exhaustive exploration runs the execution without deviations, then every one with one, with
  * two ... so the first failure found is a simplest one.
  *
  * Memory is not sequentially consistent: see memory.c.
@@ -75,8 +75,10 @@ void sim_pass_fd(int fd, unsigned process);
  */
 void sim_kill(unsigned process);
 bool sim_dead(unsigned process);
-/* This one, not 0, may be killed at any time: every time is tried. To be called in setup. */
+/* This one, not 0, may be killed at any time: every time is tried. There may be several. To be called in setup. */
 void sim_victim(unsigned process);
+/* Called when a process is being killed, before anybody notices. To be called in setup. */
+void sim_on_kill(void (*call)(unsigned process));
 
 /* SIGSTOP and SIGCONT. */
 void sim_stop(unsigned process);
