@@ -6,11 +6,11 @@
 #ifndef VIGIL_LINE_H
 #define VIGIL_LINE_H
 
+#include "base/word_lock.h"
 #include "lot.h"
 #include "seat.h"
 #include "memory/events.h"
 #include "shared.h"
-#include "word_lock.h"
 
 /* Whether anybody wants to know what happens here. */
 static inline bool is_recorded(const struct lot *lot) {

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/word_lock.h"
 #include "events.h"
 #include "lot/shared.h"
-#include "lot/word_lock.h"
 #include "prim_file.h"
 #include "vigil/mutex.h"
 #include "vigil/observe.h"

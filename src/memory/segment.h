@@ -88,7 +88,7 @@
 #ifndef VIGIL_SRC_SEGMENT_H
 #define VIGIL_SRC_SEGMENT_H
 
-#include "buffer.h"
+#include "base/buffer.h"
 
 #define SEGMENT_MAGIC        "VigilSeg" /* its 8 letters */
 #define SEGMENT_BYTE_ORDER   0x01020304u
