@@ -9,7 +9,7 @@
 #include "base/word_lock.h"
 #include "lot.h"
 #include "seat.h"
-#include "memory/events.h"
+#include "shm/events.h"
 #include "shared.h"
 
 /* Whether anybody wants to know what happens here. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "segment.h"
+#include "shm/segment.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/word_lock.h"
-#include "events.h"
+#include "shm/events.h"
 #include "lot/shared.h"
 #include "prim_file.h"
 #include "vigil/mutex.h"

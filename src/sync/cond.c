@@ -25,7 +25,7 @@
 #include "vigil/cond.h"
 
 #include "check.h"
-#include "memory/segment.h"
+#include "shm/segment.h"
 #include "mutex.h"
 
 static int check_both(const vigil_cond *cond, const vigil_mutex *mutex) {

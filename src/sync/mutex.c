@@ -46,7 +46,7 @@
 
 #include "check.h"
 #include "lot/hold.h"
-#include "memory/events.h"
+#include "shm/events.h"
 #include "mutex.h"
 
 #define UNLOCKED  0u
@@ -119,7 +119,7 @@ static uint32_t barged(uint32_t seen, bool shared) {
     return (seen | LOCKED) + ((seen & PASSES) != UNCOUNTED ? PASSED : 0);
 }
 
-/* For people who record what happens in a segment: memory/events.h. */
+/* For people who record what happens in a segment: shm/events.h. */
 static void tell(const uint32_t *word, int type) {
     struct segment *segment = segment_of(word);
     if (segment && events_wanted(segment)) lot_tell_of_lock(lot_in(segment), type, SLOT_MUTEX, word, 1, false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Scenarios with several processes, one of which may be killed at any time. */
-#include "memory/segment.h"
+#include "shm/segment.h"
 #include "scenario.h"
 #include "vigil/segment.h"
 

@@ -8,7 +8,7 @@
  */
 #include "base/word_lock.h"
 #include "lot/shared.h"
-#include "memory/events.h"
+#include "shm/events.h"
 #include "scenario.h"
 #include "vigil/barrier.h"
 #include "vigil/cond.h"

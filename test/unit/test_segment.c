@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "memory/segment.h"
+#include "shm/segment.h"
 #include "vigil/atomics.h"
 #include "vigil/observe.h"
 #include "vigil/segment.h"

@@ -79,7 +79,7 @@
  * have left there is gone, and nothing in the lot is believed that no living process has written.
  *
  * The mapping holds on to the open file description as the descriptor does, and a forked child has both. So the
- * child drops them at once (segment.c, in_child), and nothing may be opened or closed, or a name be taken away by U1 to
+ * child drops them at once (memory/segment.c, in_child), and nothing may be opened or closed, or a name be taken away by U1 to
  * U3, while somebody forks: `gate`. Whoever is killed in between passes for alive until its child has begun. To others
  * only descriptors of another description are given. Exec drops both.
  *
