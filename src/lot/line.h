@@ -9,8 +9,8 @@
 #include "base/word_lock.h"
 #include "lot.h"
 #include "seat.h"
-#include "shm/events.h"
 #include "shared.h"
+#include "shm/events.h"
 
 /* Whether anybody wants to know what happens here. */
 static inline bool is_recorded(const struct lot *lot) {

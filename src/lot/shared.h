@@ -73,7 +73,9 @@
 #define VIGIL_SHARED_H
 
 #include "lot.h"
+#include "shm/member.h"
 #include "shm/segment.h"
+#include "shm/table.h"
 
 #define SHARED_RESTING 1u
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "shm/segment.h"
+#include "segment.h"
 #include "vigil/wait.h"
 
 /* Even an empty buffer has a mapping, so that its data has an address like any other's. */

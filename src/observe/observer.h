@@ -11,6 +11,7 @@
 #define VIGIL_OBSERVER_H
 
 #include "lot/lot.h"
+#include "memory/segment.h"
 #include "shm/events.h"
 #include "vigil/observe.h"
 

@@ -13,7 +13,7 @@
  *     user_at      the user's bytes, up to `length` now and `max_length` ever; the file ends with them
  *
  * All of it follows from three numbers, members, waiters and max_length, so a header is right if its layout is the one
- * that layout_of() computes. Who opens a file copies the constant part once, checks the copy, and from then on uses
+ * that format_layout() computes. Who opens a file copies the constant part once, checks the copy, and from then on uses
  * the copy.
  *
  * LIFE OF THE FILE. SIGKILL may come between any two lines.
@@ -79,80 +79,28 @@
  * have left there is gone, and nothing in the lot is believed that no living process has written.
  *
  * The mapping holds on to the open file description as the descriptor does, and a forked child has both. So the
- * child drops them at once (memory/segment.c, in_child), and nothing may be opened or closed, or a name be taken away by U1 to
- * U3, while somebody forks: `gate`. Whoever is killed in between passes for alive until its child has begun. To others
- * only descriptors of another description are given. Exec drops both.
+ * child drops them at once (memory/segment.c, in_child), and nothing may be opened or closed, or a name be taken away
+ * by U1 to U3, while somebody forks: `gate`. Whoever is killed in between passes for alive until its child has begun. To
+ * others only descriptors of another description are given. Exec drops both.
  *
  * A process is a member once: opening what is open already counts, and answers the same buffer.
+ *
+ * WHERE IT IS DONE
+ *
+ *     format.c            the layout, the header, and the checks of a header
+ *     table.c             which segments this process has open
+ *     member.c            the members' records: J0 to J4, L1 and L2, D1 and D2
+ *     events.c            the events
+ *     memory/segment.c    drafts, names and descriptors, mapping, growing, fork: what the public functions do
+ *
+ * The lot of a segment (lot/shared.h) uses src/shm, and src/memory uses both. So the files of src/shm include only each
+ * other, src/prim, the public headers, and from src/base the buffer that a segment contains.
  */
-#ifndef VIGIL_SRC_SEGMENT_H
-#define VIGIL_SRC_SEGMENT_H
+#ifndef VIGIL_SHM_SEGMENT_H
+#define VIGIL_SHM_SEGMENT_H
 
 #include "base/buffer.h"
-
-#define SEGMENT_MAGIC        "VigilSeg" /* its 8 letters */
-#define SEGMENT_BYTE_ORDER   0x01020304u
-#define SEGMENT_VERSION      3u
-#define SEGMENT_PAGE         (UINT64_C(1) << 16) /* the largest page of the machines that we run on */
-#define SEGMENT_MEMBERS_MOST 4096u
-#define SEGMENT_WAITERS_MOST (1u << 20)
-#define SEGMENT_LENGTH_MOST  (UINT64_C(1) << 61) /* so that no sum of sizes overflows */
-#define SEGMENT_LOCKS_AT     (UINT64_C(1) << 62) /* record n's lock is on the byte n behind this */
-#define SEGMENT_DOOR_AT      (SEGMENT_LOCKS_AT - 1)
-
-/* Where the areas begin, in bytes from the file's beginning, and how many records are in them. */
-struct segment_layout {
-    uint64_t members_at;
-    uint64_t buckets_at, buckets; /* of 8 bytes; a power of two */
-    uint64_t claims_at;           /* of 4 bytes, one for each slot */
-    uint64_t slots_at, slots;     /* of 64 bytes; the first one is left out, as 0 is the number of none */
-    uint64_t events_at;           /* of 64 bytes */
-    uint64_t user_at;
-    uint64_t end; /* of the user's bytes when they are most */
-};
-#define SEGMENT_BUCKET_BYTES 8u
-#define SEGMENT_CLAIM_BYTES  4u
-#define SEGMENT_SLOT_BYTES   64u
-#define SEGMENT_LABEL_BYTES  32u
-
-struct segment_header {
-    /* The same in every version of the format. */
-    char magic[8];
-    uint32_t byte_order;
-    uint16_t word_bytes, version;
-
-    uint32_t members, waiters;
-    uint64_t first_length, max_length;
-    char label[SEGMENT_LABEL_BYTES]; /* for people, and for programs to tell theirs; zero from its end on */
-    struct segment_layout layout;
-    uint64_t checksum; /* of all before it */
-
-    /* Not constant, and alone on its cache line. */
-    _Alignas(64) uint64_t length; /* atomic; only rises */
-    uint32_t records;             /* atomic: members' records from this one on have not been used; rises by CAS */
-
-    /* The watchers' (lot/watch.c). */
-    _Alignas(64) uint64_t look_due_ns; /* atomic: when somebody is to look who lives */
-    uint32_t departures, deaths;       /* atomic: how many there had been when somebody looked last, modulo 2^32 */
-    uint32_t watchers;                 /* atomic: about how many watch */
-
-    /* Of who records, and of what is recorded: see events.h. */
-    _Alignas(64) uint64_t record_until_ns; /* atomic */
-    uint64_t events;                       /* atomic: how many there have been */
-};
-
-struct segment_member {
-    uint32_t life;   /* atomic: generation * 2 + SEGMENT_JOINED */
-    uint32_t number; /* atomic: the process's */
-    uint64_t mail;   /* atomic: see lot/shared.h */
-    uint32_t pid;    /* in its own namespace, for people to read */
-    char name[16];   /* the program's, likewise; zero at the end unless it is longer */
-    uint32_t deaths;   /* atomic: how many of those who had the record have died, or left something behind */
-    uint32_t watching; /* atomic: its process has a watcher that is not idle */
-    uint32_t reserved[5];
-};
-#define SEGMENT_JOINED      1u
-#define SEGMENT_NUMBER_BITS 28
+#include "format.h"
 
 /* One that this process has open. */
 struct segment {
@@ -165,24 +113,8 @@ struct segment {
     uint32_t self;          /* the number of ours */
     uint32_t opens;         /* under the gate: how many times the user has it */
     char label[SEGMENT_LABEL_BYTES];
-    struct lot *lot;        /* null until somebody needs it: see lot/shared.h */
+    struct lot *lot; /* null until somebody needs it: see lot/shared.h */
 };
-
-/* For an observer: the segment of that name, or behind a descriptor, mapped; but not as a member of it, and in no table. */
-int segment_glimpse(struct segment **segment, const char *name);
-int segment_glimpse_behind(struct segment **segment, int fd, bool by_name);
-void segment_forget(struct segment *segment);
-
-/* Whether the header still is what it was when it was opened. */
-bool segment_is_sound(const struct segment *segment);
-
-/* Asked, under the gate, before this process leaves, and in the child of a fork when it drops its copy: an error if it
- * cannot; VIGIL_OWNER_DIED if it leaves something behind, as the dead do. Null: nobody wants to know. */
-extern int (*segment_leaving)(struct segment *segment);
-
-/* What vigil_buffer_grow and vigil_buffer_destroy do with a segment besides: G1 above; and one of the opens ends. */
-int segment_extend(struct segment *segment, uint64_t new_length);
-int64_t segment_close(struct segment *segment);
 
 static inline struct segment_header *segment_header(const struct segment *segment) {
     return (struct segment_header *)(void *)segment->base;
@@ -197,58 +129,10 @@ static inline struct segment_member *segment_member(const struct segment *segmen
     return (struct segment_member *)(void *)(segment->base + segment->layout.members_at) + number;
 }
 
-/* How many of the user's bytes there really are, whatever the header says: one call of the system. */
-uint64_t segment_usable(const struct segment *segment);
-
 /* Whether at least a word of so many of the user's bytes begins there; and whether that is where a word can be. */
 static inline bool segment_has(const struct segment *segment, uint64_t at, uint64_t bytes) {
     uint64_t begin = segment->layout.user_at;
     return at >= begin && at - begin < bytes && bytes - (at - begin) >= sizeof(uint32_t);
-}
-
-/* How many of the members' records may be in use: the others need not be looked at. */
-uint32_t segment_records(const struct segment *segment);
-
-/* It is used, or to be used: see to it that it is looked at. */
-void segment_use_record(struct segment *segment, uint32_t record);
-
-/* Whether the record's member lives; false as well if it has none. Never false for one that lives. */
-bool segment_member_alive(const struct segment *segment, uint32_t record);
-
-/* A process's number stands above this in the words of locks: see vigil_holder. */
-#define SEGMENT_HOLDER 16u
-
-/* The record of the member with that number; null: it has died and been struck off, or has left. */
-struct segment_member *segment_find_member(const struct segment *segment, uint32_t number);
-
-/* Whether the process with that number lives. Asks the kernel, and strikes it off if it is dead. */
-bool segment_lives(struct segment *segment, uint32_t number);
-
-/* Look at all members, and strike the dead ones off. */
-struct segment_census {
-    uint32_t departures, deaths; /* so far, modulo 2^32; too many of the latter may be counted, but never too few */
-    uint32_t members, watchers;
-};
-struct segment_census segment_census(struct segment *segment);
-
-
-/*
- * Which segment an address belongs to; null: memory of this process alone.
- *
- * The segments of this process are in two tables. A change fills in the one that is not in use and then switches over,
- * by a store to segments_now: how many segments there are in the low bits, above them how many times it has
- * changed; the lowest of these says which table. A reader that finds the same number afterwards has read a table that
- * nobody was writing; also one that interrupts the writer.
- */
-#define SEGMENTS_MOST  64u
-#define SEGMENTS_COUNT 0xffu /* the bits of it */
-#define SEGMENTS_STEP  0x100u
-extern uint64_t segments_now;
-struct segment *segment_find(uintptr_t address);
-
-static inline struct segment *segment_of(const volatile void *address) {
-    if (!(prim_load_acquire(&segments_now) & SEGMENTS_COUNT)) return NULL;
-    return segment_find((uintptr_t)address);
 }
 
 #endif

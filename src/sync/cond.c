@@ -25,8 +25,8 @@
 #include "vigil/cond.h"
 
 #include "check.h"
-#include "shm/segment.h"
 #include "mutex.h"
+#include "shm/table.h"
 
 static int check_both(const vigil_cond *cond, const vigil_mutex *mutex) {
     int error = check_address(cond, sizeof cond->word);

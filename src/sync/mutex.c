@@ -46,8 +46,8 @@
 
 #include "check.h"
 #include "lot/hold.h"
-#include "shm/events.h"
 #include "mutex.h"
+#include "shm/events.h"
 
 #define UNLOCKED  0u
 #define LOCKED    1u

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "fuzz_prim.h"
+#include "shm/member.h"
 #include "shm/segment.h"
 #include "vigil/vigil.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lot/lot.h"
+#include "shm/member.h"
 #include "shm/segment.h"
 #include "vigil/segment.h"
 

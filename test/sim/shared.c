@@ -8,8 +8,8 @@
  */
 #include "base/word_lock.h"
 #include "lot/shared.h"
-#include "shm/events.h"
 #include "scenario.h"
+#include "shm/events.h"
 #include "vigil/barrier.h"
 #include "vigil/cond.h"
 #include "vigil/mutex.h"

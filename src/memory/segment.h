@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* segment.h - what segment.c does for the rest of src/memory and for observers. Segments inside: shm/segment.h. */
+#ifndef VIGIL_MEMORY_SEGMENT_H
+#define VIGIL_MEMORY_SEGMENT_H
+
+#include "shm/segment.h"
+
+/* For an observer: the segment of that name, or behind a descriptor, mapped; but not as a member of it, and in no table. */
+int segment_glimpse(struct segment **segment, const char *name);
+int segment_glimpse_behind(struct segment **segment, int fd, bool by_name);
+void segment_forget(struct segment *segment);
+
+/* Whether the header still is what it was when it was opened. */
+bool segment_is_sound(const struct segment *segment);
+
+/* What vigil_buffer_grow and vigil_buffer_destroy do with a segment besides: G1 (shm/segment.h); and one of the opens
+ * ends. */
+int segment_extend(struct segment *segment, uint64_t new_length);
+int64_t segment_close(struct segment *segment);
+
+#endif
