@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lot/word_lock.h"
+#include "base/word_lock.h"
 #include "sync/mutex.h"
 #include "vigil/cond.h"
 #include "vigil/mutex.h"

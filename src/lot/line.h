@@ -6,12 +6,12 @@
 #ifndef VIGIL_LINE_H
 #define VIGIL_LINE_H
 
+#include "base/word_lock.h"
 #include "gift.h"
 #include "seat.h"
-#include "memory/events.h"
 #include "shared.h"
+#include "shm/events.h"
 #include "vigil/status.h"
-#include "word_lock.h"
 
 /* Whether anybody wants to know what happens here. */
 static inline bool is_recorded(const struct lot *lot) {

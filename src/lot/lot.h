@@ -162,7 +162,7 @@ struct lot *lot_for_if_used(const volatile void *address);
 extern void (*lot_in_child)(void);
 
 /*
- * Somebody in a segment waits, has been called or has given up: written down if anybody wants to know (memory/events.h).
+ * Somebody in a segment waits, has been called or has given up: written down if anybody wants to know (shm/events.h).
  * `type` is a vigil_event_type. The next one is for who takes or gives up a lock, `count` times.
  */
 void lot_tell(const struct lot *lot, int type, uint32_t slot, uint64_t key, uint32_t status);

@@ -2,7 +2,7 @@
 /*
  * shared.h - the lot of a segment: lines of which any member may be killed at any instruction.
  *
- * Everything in a segment that is somebody's says whose, by the number of the process (memory/segment.h): the lock of a
+ * Everything in a segment that is somebody's says whose, by the number of the process (shm/segment.h): the lock of a
  * bucket, in its word; a slot, in its claim. A number that no member has is a dead one's, and whoever comes across it
  * may put things right.
  *
@@ -73,7 +73,9 @@
 #define VIGIL_SHARED_H
 
 #include "lot.h"
-#include "memory/segment.h"
+#include "shm/member.h"
+#include "shm/segment.h"
+#include "shm/table.h"
 
 #define SHARED_RESTING 1u
 

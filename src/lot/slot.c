@@ -13,9 +13,9 @@
  * forgotten. The lowest one is taken first: slots are used in the order of their addresses even after a great coming
  * and going.
  */
+#include "base/word_lock.h"
 #include "lot.h"
 #include "shared.h"
-#include "word_lock.h"
 
 /* The set: bitmaps of which a bit in each says whether a word of the one below has any. Under the gate. */
 

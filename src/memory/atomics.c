@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "vigil/atomics.h"
 
-#include "buffer.h"
+#include "element.h"
 
 static int find_element(vigil_view view, uint64_t index, void **address) {
     uint64_t size = element_size(view.type);

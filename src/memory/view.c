@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "buffer.h"
+#include "element.h"
 
 uint64_t vigil_type_size(enum vigil_type type) {
     return element_size(type);

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/word_lock.h"
 #include "lot/hold.h"
 #include "lot/sound.h"
-#include "lot/word_lock.h"
 #include "observer.h"
 
 #define LOOKS         6

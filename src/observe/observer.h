@@ -11,7 +11,8 @@
 #define VIGIL_OBSERVER_H
 
 #include "lot/lot.h"
-#include "memory/events.h"
+#include "memory/segment.h"
+#include "shm/events.h"
 #include "vigil/observe.h"
 
 /* A slot, as it was at one moment. */

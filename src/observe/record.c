@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recording: see memory/events.h, and vigil/observe.h. */
+/* Recording: see shm/events.h, and vigil/observe.h. */
 #include "observer.h"
 
 _Static_assert(PRIM_EVENTS <= VIGIL_EVENTS_KEPT, "there is room for no more");

@@ -27,8 +27,8 @@
 
 #include "check.h"
 #include "lot/gift.h"
-#include "memory/segment.h"
 #include "mutex.h"
+#include "shm/table.h"
 
 static int check_both(const vigil_cond *cond, const vigil_mutex *mutex) {
     int error = check_address(cond, sizeof cond->word);

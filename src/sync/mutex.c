@@ -47,8 +47,8 @@
 #include "check.h"
 #include "lot/gift.h"
 #include "lot/hold.h"
-#include "memory/events.h"
 #include "mutex.h"
+#include "shm/events.h"
 
 #define UNLOCKED  0u
 #define LOCKED    1u
@@ -120,7 +120,7 @@ static uint32_t barged(uint32_t seen, bool shared) {
     return (seen | LOCKED) + ((seen & PASSES) != UNCOUNTED ? PASSED : 0);
 }
 
-/* For people who record what happens in a segment: memory/events.h. */
+/* For people who record what happens in a segment: shm/events.h. */
 static void tell(const uint32_t *word, int type) {
     struct segment *segment = segment_of(word);
     if (segment && events_wanted(segment)) lot_tell_of_lock(lot_in(segment), type, SLOT_MUTEX, word, 1, false);

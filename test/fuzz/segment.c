@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 #include "fuzz_prim.h"
-#include "memory/segment.h"
+#include "shm/member.h"
+#include "shm/segment.h"
 #include "vigil/vigil.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

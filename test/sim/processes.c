@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Scenarios with several processes, one of which may be killed at any time. */
-#include "memory/segment.h"
 #include "scenario.h"
+#include "shm/member.h"
+#include "shm/segment.h"
 #include "vigil/segment.h"
 
 /* ---- Each process has its own ---- */

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "lot/lot.h"
-#include "memory/segment.h"
+#include "shm/member.h"
+#include "shm/segment.h"
 #include "vigil/segment.h"
 
 _Alignas(64) uint32_t words[16];

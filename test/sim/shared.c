@@ -6,10 +6,10 @@
  * In each, what the survivors wait for comes in the end whatever the victim was doing: so whoever is lost sleeps for
  * ever, and the simulator says so.
  */
+#include "base/word_lock.h"
 #include "lot/shared.h"
-#include "lot/word_lock.h"
-#include "memory/events.h"
 #include "scenario.h"
+#include "shm/events.h"
 #include "vigil/barrier.h"
 #include "vigil/cond.h"
 #include "vigil/mutex.h"

@@ -18,7 +18,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "memory/segment.h"
+#include "shm/member.h"
+#include "shm/segment.h"
+#include "shm/table.h"
 #include "vigil/atomics.h"
 #include "vigil/observe.h"
 #include "vigil/segment.h"

@@ -5,9 +5,9 @@
  *     bit 0      LOCKED
  *     bit 1      SLEEPERS   somebody may sleep until it is unlocked. Only set while LOCKED is, and cleared with it
  *     bit 2      OCCUPIED   somebody is in line; changed only by the holder, in the step that unlocks
- *     bits 4-31  the number of the process that holds it, in a segment: see shared.h
+ *     bits 4-31  the number of the process that holds it, in a segment: see lot/shared.h
  *
- * Taking it is a seq_cst CAS: a waiter's announcement, see lot.h.
+ * Taking it is a seq_cst CAS: a waiter's announcement, see lot/lot.h.
  */
 #ifndef VIGIL_WORD_LOCK_H
 #define VIGIL_WORD_LOCK_H

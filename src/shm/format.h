@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* format.h - what is in the file of a segment, and whether a file is one: see segment.h. */
+#ifndef VIGIL_SHM_FORMAT_H
+#define VIGIL_SHM_FORMAT_H
+
+#include "prim.h"
+#include "vigil/segment.h"
+
+#define SEGMENT_MAGIC        "VigilSeg" /* its 8 letters */
+#define SEGMENT_BYTE_ORDER   0x01020304u
+#define SEGMENT_VERSION      3u
+#define SEGMENT_PAGE         (UINT64_C(1) << 16) /* the largest page of the machines that we run on */
+#define SEGMENT_MEMBERS_MOST 4096u
+#define SEGMENT_WAITERS_MOST (1u << 20)
+#define SEGMENT_LENGTH_MOST  (UINT64_C(1) << 61) /* so that no sum of sizes overflows */
+#define SEGMENT_LOCKS_AT     (UINT64_C(1) << 62) /* record n's lock is on the byte n behind this */
+#define SEGMENT_DOOR_AT      (SEGMENT_LOCKS_AT - 1)
+
+/* Where the areas begin, in bytes from the file's beginning, and how many records are in them. */
+struct segment_layout {
+    uint64_t members_at;
+    uint64_t buckets_at, buckets; /* of 8 bytes; a power of two */
+    uint64_t claims_at;           /* of 4 bytes, one for each slot */
+    uint64_t slots_at, slots;     /* of 64 bytes; the first one is left out, as 0 is the number of none */
+    uint64_t events_at;           /* of 64 bytes */
+    uint64_t user_at;
+    uint64_t end; /* of the user's bytes when they are most */
+};
+#define SEGMENT_BUCKET_BYTES 8u
+#define SEGMENT_CLAIM_BYTES  4u
+#define SEGMENT_SLOT_BYTES   64u
+#define SEGMENT_LABEL_BYTES  32u
+
+struct segment_header {
+    /* The same in every version of the format. */
+    char magic[8];
+    uint32_t byte_order;
+    uint16_t word_bytes, version;
+
+    uint32_t members, waiters;
+    uint64_t first_length, max_length;
+    char label[SEGMENT_LABEL_BYTES]; /* for people, and for programs to tell theirs; zero from its end on */
+    struct segment_layout layout;
+    uint64_t checksum; /* of all before it */
+
+    /* Not constant, and alone on its cache line. */
+    _Alignas(64) uint64_t length; /* atomic; only rises */
+    uint32_t records;             /* atomic: members' records from this one on have not been used; rises by CAS */
+
+    /* The watchers' (lot/watch.c). */
+    _Alignas(64) uint64_t look_due_ns; /* atomic: when somebody is to look who lives */
+    uint32_t departures, deaths;       /* atomic: how many there had been when somebody looked last, modulo 2^32 */
+    uint32_t watchers;                 /* atomic: about how many watch */
+
+    /* Of who records, and of what is recorded: see events.h. */
+    _Alignas(64) uint64_t record_until_ns; /* atomic */
+    uint64_t events;                       /* atomic: how many there have been */
+};
+
+struct segment_member {
+    uint32_t life;     /* atomic: generation * 2 + SEGMENT_JOINED */
+    uint32_t number;   /* atomic: the process's */
+    uint64_t mail;     /* atomic: see lot/shared.h */
+    uint32_t pid;      /* in its own namespace, for people to read */
+    char name[16];     /* the program's, likewise; zero at the end unless it is longer */
+    uint32_t deaths;   /* atomic: how many of those who had the record have died, or left something behind */
+    uint32_t watching; /* atomic: its process has a watcher that is not idle */
+    uint32_t reserved[5];
+};
+#define SEGMENT_JOINED      1u
+#define SEGMENT_NUMBER_BITS 28
+#define SEGMENT_HOLDER      16u /* a process's number stands above this in the words of locks: see vigil_holder */
+
+/* Whether a segment can have that label, and whether it can have those limits. */
+bool format_label_good(const char *label);
+bool format_limits_good(uint32_t members, uint32_t waiters, uint64_t first_length, uint64_t max_length);
+
+/* Fill in the header of a new file. It has been all zero, and the options are complete and have been checked. */
+void format_fill_header(struct segment_header *header, const vigil_segment_options *options);
+
+/* Returns VIGIL_OK if that is the header of a segment. Of the file `had` bytes could be read; the others are zero. */
+int format_check_header(const struct segment_header *header, uint64_t had);
+
+struct segment;
+
+/* Whether the descriptor leads to the segment's file. */
+bool segment_is_file(const struct segment *segment, int fd);
+
+/* How many of the user's bytes there really are, whatever the header says: one call of the system. */
+uint64_t segment_usable(const struct segment *segment);
+
+#endif
