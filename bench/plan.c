@@ -10,7 +10,7 @@
  * "mutex_contest": n threads; "mutex_waits": the same with a clock around each lock; "mutex_mixed": n and a loop.
  * "shared_...": the same between processes. "owner_death": n holders are killed, one after the other; it is not
  * repeated, as the worst of all is wanted. "cli_...": n commands run by the vigil command. "idle_waiters": n
- * processes that wait for a lock.
+ * processes that wait for a lock. "release_wakes": n loops.
  */
 const struct job jobs[] = {
     {"notify_nobody", 2000000, 15, {"notify_nobody"}},
@@ -46,6 +46,7 @@ const struct job jobs[] = {
     {"mutex_contest", 16, 5, {"mutex_contended_16", "mutex_share_16"}},
     {"mutex_waits", 16, 5, {"mutex_longest_wait_16"}},
     {"mutex_mixed", 8, 9, {"mutex_mixed", "mutex_mixed_share"}},
+    {"release_wakes", 128, 5, {"release_wakes_loops_128", "release_wakes_loops_128_fair"}},
     {"cond_broadcast", 64, 15, {"cond_broadcast_64"}},
     {"rwlock_read", 2000000, 15, {"rwlock_read_2"}},
     {"sem_uncontended", 2000000, 15, {"sem_uncontended"}},
@@ -95,6 +96,9 @@ const struct row rows[] = {
     {LOCKS, "mutex_longest_wait_16", "ms", "the longest single wait of these 16 in a second", false},
     {LOCKS, "mutex_mixed", "M/s", "8 threads that block and a loop with 1,000 requests outstanding", true},
     {LOCKS, "mutex_mixed_share", "x", "of these, the loop's over a ninth of all", true},
+    {LOCKS, "release_wakes_loops_128", "count", "wake-ups per grant of 128 loops, each on a thread, at one mutex",
+     false},
+    {LOCKS, "release_wakes_loops_128_fair", "count", "the same with a fair mutex", false},
     {LOCKS, "cond_broadcast_64", "us", "broadcast to 64 waiters, until all have had the mutex", false},
     {LOCKS, "rwlock_read_2", "ns", "lock and unlock for reading, two threads at once", false},
     {LOCKS, "sem_uncontended", "ns", "acquire and release", false},
@@ -150,6 +154,8 @@ const struct target targets[] = {
     {"mutex_share_16", true, 1, BEST_PEER, NULL, "above every peer"},
     {"mutex_longest_wait_16", false, 1, BEST_PEER, NULL, "below every peer"},
     {"mutex_mixed_share", true, 0.5, NULL, NULL, "at least half of a fair share"},
+    {"release_wakes_loops_128", false, 1.5, NULL, NULL, "at most 1.5 for each grant"},
+    {"release_wakes_loops_128_fair", false, 1.5, NULL, NULL, "at most 1.5 for each grant"},
     {"cond_broadcast_64", false, 1.0 / 2, "glibc", NULL, "at most half of glibc"},
     {"rwlock_read_2", false, 1.0 / 2, "glibc", NULL, "at most half of glibc"},
     {"sem_uncontended", false, 1, "glibc", NULL, "ahead of glibc"},
