@@ -9,6 +9,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,7 +50,7 @@ static bool list_contains(const char *list, const char *name) {
 _Noreturn static void refuse_row(const char *name) {
     cli_usage("there is no row %s", name);
     for (size_t i = 0; i < row_count && !cli_wants_json; i++)
-        fprintf(stderr, "  %-27s %s\n", rows[i].name, rows[i].what);
+        fprintf(stderr, "  %-29s %s\n", rows[i].name, rows[i].what);
     exit(CLI_USAGE);
 }
 
@@ -137,6 +138,15 @@ static struct {
     uint64_t start_ns;
     bool animated;
 } progress;
+
+void say_left_out(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%sLeft out: ", progress.animated ? "\r\033[K" : "");
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n");
+    va_end(arguments);
+}
 
 static void progress_show(unsigned round, const struct job *job, const char *contestant) {
     if (!progress.animated) return;

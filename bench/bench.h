@@ -81,6 +81,9 @@ const struct row *row_find(const char *name);
 /* bench.c: we are only to see that it runs, so nothing need take long. */
 bool is_quick(void);
 
+/* Part of a job could not be measured: tells people why. */
+void say_left_out(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Where people read: with --json a machine reads the standard output. */
 FILE *people(void);
 

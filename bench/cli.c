@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The vigil command against flock(1): what it costs to run something under a lock, and to pass the lock on. */
-#include "bench.h"
+/* The vigil command against flock(1): what it costs to run something under a lock, to pass it on and to wait for it. */
+#include "queue.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -8,103 +8,43 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <vigil/vigil.h>
 
 extern char **environ;
 
-enum { STARTS_MAX = 1000, QUEUE_MAX = 2000, QUEUE_QUICK = 10, WORDS_MAX = 12 };
-
-/* Who runs commands under a lock that has this name. */
-struct runner {
-    const char *words[WORDS_MAX]; /* before those of the command */
-    const char *name;
-    unsigned (*holding)(const char *name), (*waiting)(const char *name); /* how many of them there are right now */
-};
-
-static int start(const struct runner *runner, const char *const *command, int input) {
-    const char *words[2 * WORDS_MAX] = {0};
-    size_t count = 0;
-    while (runner->words[count] != NULL) words[count] = runner->words[count], count++;
-    for (; *command != NULL; command++) words[count++] = *command;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    if (input >= 0) posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-    int pid;
-    must(posix_spawnp(&pid, words[0], &actions, NULL, (char *const *)words, environ) == 0);
-    posix_spawn_file_actions_destroy(&actions);
-    return pid;
-}
-
-static void await_success(int pid) {
-    int status;
-    must(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
+enum { STARTS_MAX = 1000, QUEUE_QUICK = 10 };
 
 /* Microseconds from the start of the process to its end, nobody else being there. */
 static void overhead(const struct job *job, const struct runner *runner, double figures[FIGURES_MAX]) {
     static const char *const nothing[] = {"true", NULL};
     double times_us[STARTS_MAX];
     must(job->n <= STARTS_MAX);
-    await_success(start(runner, nothing, -1)); /* the lock is made */
+    await_success(runner_start(runner, nothing)); /* the lock is made */
     for (uint64_t i = 0; i < job->n; i++) {
         uint64_t start_ns = now_ns();
-        await_success(start(runner, nothing, -1));
+        await_success(runner_start(runner, nothing));
         times_us[i] = (double)(now_ns() - start_ns) / 1e3;
     }
     figures[0] = median(times_us, job->n);
 }
 
-static void until(unsigned (*count)(const char *), const char *name, unsigned least) {
-    const struct timespec moment = {.tv_nsec = 100000};
-    while (count(name) < least) nanosleep(&moment, NULL);
-}
-
-/* How many of the numbers that the commands have written are not where they should be. */
-static unsigned out_of_turn(const char *path, unsigned queue) {
-    FILE *file = fopen(path, "r");
-    must(file != NULL);
-    unsigned count = 0, number;
-    for (unsigned i = 0; i < queue; i++) count += fscanf(file, "%u", &number) != 1 || number != i;
-    fclose(file);
-    return count;
-}
-
-/*
- * Microseconds for each of n commands, from the moment at which somebody lets go of the lock for which they queue. Each
- * of them is seen in line before the next one is started.
- */
-static void handoff_into(const char *path, unsigned queue, const struct runner *runner, double figures[FIGURES_MAX]) {
-    static const char *const hold[] = {"cat", NULL};
-    static int pids[QUEUE_MAX];
-    int gate[2];
-    must(pipe2(gate, O_CLOEXEC) == 0);
-    int holder = start(runner, hold, gate[0]);
-    until(runner->holding, runner->name, 1);
-    for (unsigned i = 0; i < queue; i++) {
-        char line[128];
-        snprintf(line, sizeof line, "echo %u >>%s", i, path);
-        pids[i] = start(runner, (const char *const[]){"sh", "-c", line, NULL}, -1);
-        until(runner->waiting, runner->name, i + 1);
-    }
-    uint64_t start_ns = now_ns();
-    close(gate[1]);
-    await_success(holder);
-    for (unsigned i = 0; i < queue; i++) await_success(pids[i]);
-    figures[0] = (double)(now_ns() - start_ns) / 1e3 / queue;
-    figures[1] = out_of_turn(path, queue);
-    close(gate[0]);
+/* Microseconds for each of n commands, from the moment at which a holder lets go of the lock for which they queue. */
+static void drain(uint64_t n, const struct runner *runner, bool ordered, double figures[FIGURES_MAX]) {
+    unsigned count = is_quick() ? QUEUE_QUICK : (unsigned)n;
+    struct queue queue;
+    if (!queue_form(&queue, runner, count, ordered)) return;
+    figures[0] = (double)queue_drain_ns(&queue) / 1e3 / count;
+    if (ordered) figures[1] = queue_out_of_turn(&queue);
+    queue_disband(&queue);
 }
 
 static void handoff(const struct job *job, const struct runner *runner, double figures[FIGURES_MAX]) {
-    unsigned queue = is_quick() ? QUEUE_QUICK : (unsigned)job->n;
-    char path[] = "/tmp/vigil-bench-XXXXXX";
-    int fd = mkstemp(path);
-    must(fd >= 0 && queue <= QUEUE_MAX);
-    close(fd);
-    handoff_into(path, queue, runner, figures);
-    unlink(path);
+    drain(job->n, runner, false, figures);
+}
+
+static void handoff_in_order(const struct job *job, const struct runner *runner, double figures[FIGURES_MAX]) {
+    drain(job->n, runner, true, figures);
 }
 
 /* Vigil. */
@@ -140,7 +80,8 @@ static void measure_vigil(void (*measure)(const struct job *, const struct runne
     measure(job, &runner, figures);
     if (observer != NULL) vigil_observer_close(observer);
     observer = NULL;
-    must(vigil_segment_unlink(name) == VIGIL_OK);
+    int status = vigil_segment_unlink(name);
+    must(status == VIGIL_OK || status == VIGIL_ENOTFOUND); /* not found: there was no room for the processes */
 }
 
 static void vigil_overhead(const struct job *job, double figures[FIGURES_MAX]) {
@@ -148,12 +89,22 @@ static void vigil_overhead(const struct job *job, double figures[FIGURES_MAX]) {
 }
 
 static void vigil_handoff(const struct job *job, double figures[FIGURES_MAX]) {
-    measure_vigil(handoff, "--fair", job, figures);
+    measure_vigil(handoff, NULL, job, figures);
+}
+
+static void vigil_handoff_fair(const struct job *job, double figures[FIGURES_MAX]) {
+    measure_vigil(handoff_in_order, "--fair", job, figures);
+}
+
+static void vigil_idle(const struct job *job, double figures[FIGURES_MAX]) {
+    measure_vigil(idle_waiters, NULL, job, figures);
 }
 
 const struct skill our_cli[] = {
     {"cli_lock_overhead", vigil_overhead, false},
     {"cli_handoff", vigil_handoff, false},
+    {"cli_handoff_fair", vigil_handoff_fair, false},
+    {"idle_waiters", vigil_idle, false},
     {0},
 };
 
@@ -204,6 +155,14 @@ static void flock_handoff(const struct job *job, double figures[FIGURES_MAX]) {
     measure_flock(handoff, job, figures);
 }
 
+static void flock_handoff_in_order(const struct job *job, double figures[FIGURES_MAX]) {
+    measure_flock(handoff_in_order, job, figures);
+}
+
+static void flock_idle(const struct job *job, double figures[FIGURES_MAX]) {
+    measure_flock(idle_waiters, job, figures);
+}
+
 static bool flock_open(void) {
     int pid, status;
     char *const words[] = {"flock", "--version", NULL};
@@ -218,6 +177,8 @@ static bool flock_open(void) {
 static const struct skill flock_skills[] = {
     {"cli_lock_overhead", flock_overhead, false},
     {"cli_handoff", flock_handoff, false},
+    {"cli_handoff_fair", flock_handoff_in_order, false},
+    {"idle_waiters", flock_idle, false},
     {0},
 };
 const struct contestant contestant_flock = {.name = "flock", .skills = {flock_skills}, .open = flock_open};

@@ -289,6 +289,8 @@ static const struct skill skills[] = {
     {0},
 };
 
-extern const struct skill our_mutex[], our_cond[], our_rwlock[], our_sem[], our_barrier[], our_shared[], our_cli[];
+extern const struct skill our_mutex[], our_loops[], our_cond[], our_rwlock[], our_sem[], our_barrier[], our_shared[],
+    our_cli[];
 const struct contestant contestant_vigil = {
-    .name = "vigil", .skills = {skills, our_mutex, our_cond, our_rwlock, our_sem, our_barrier, our_shared, our_cli}};
+    .name = "vigil",
+    .skills = {skills, our_mutex, our_loops, our_cond, our_rwlock, our_sem, our_barrier, our_shared, our_cli}};

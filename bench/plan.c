@@ -9,7 +9,8 @@
  * running all callbacks. "lines": the same with a line for each. "cancel": a tenth of n in random order.
  * "mutex_contest": n threads; "mutex_waits": the same with a clock around each lock; "mutex_mixed": n and a loop.
  * "shared_...": the same between processes. "owner_death": n holders are killed, one after the other; it is not
- * repeated, as the worst of all is wanted. "cli_...": n commands run by the vigil command.
+ * repeated, as the worst of all is wanted. "cli_...": n commands run by the vigil command. "idle_waiters": n
+ * processes that wait for a lock. "release_wakes": n loops.
  */
 const struct job jobs[] = {
     {"notify_nobody", 2000000, 15, {"notify_nobody"}},
@@ -45,6 +46,7 @@ const struct job jobs[] = {
     {"mutex_contest", 16, 5, {"mutex_contended_16", "mutex_share_16"}},
     {"mutex_waits", 16, 5, {"mutex_longest_wait_16"}},
     {"mutex_mixed", 8, 9, {"mutex_mixed", "mutex_mixed_share"}},
+    {"release_wakes", 128, 5, {"release_wakes_loops_128", "release_wakes_loops_128_fair"}},
     {"cond_broadcast", 64, 15, {"cond_broadcast_64"}},
     {"rwlock_read", 2000000, 15, {"rwlock_read_2"}},
     {"sem_uncontended", 2000000, 15, {"sem_uncontended"}},
@@ -57,7 +59,11 @@ const struct job jobs[] = {
     {"shared_pingpong_async_run", 5000, 15, {"shared_pingpong_async_run"}},
     {"owner_death", 200, 1, {"owner_death_recovery", "owner_death_worst"}},
     {"cli_lock_overhead", 100, 15, {"cli_lock_overhead"}},
-    {"cli_handoff", 1000, 3, {"cli_handoff", "cli_handoff_out_of_turn"}},
+    {"cli_handoff", 1000, 3, {"cli_handoff"}},
+    {"cli_handoff_fair", 1000, 3, {"cli_handoff_fair", "cli_handoff_fair_out_of_turn"}},
+    {"cli_handoff", 500, 3, {"cli_handoff_500"}},
+    {"cli_handoff", 5000, 3, {"cli_handoff_5000"}},
+    {"idle_waiters", 1000, 1, {"idle_waiters_1000", "idle_waiters_wakeups"}},
 };
 const size_t job_count = sizeof jobs / sizeof *jobs;
 
@@ -90,6 +96,9 @@ const struct row rows[] = {
     {LOCKS, "mutex_longest_wait_16", "ms", "the longest single wait of these 16 in a second", false},
     {LOCKS, "mutex_mixed", "M/s", "8 threads that block and a loop with 1,000 requests outstanding", true},
     {LOCKS, "mutex_mixed_share", "x", "of these, the loop's over a ninth of all", true},
+    {LOCKS, "release_wakes_loops_128", "count", "wake-ups per grant of 128 loops, each on a thread, at one mutex",
+     false},
+    {LOCKS, "release_wakes_loops_128_fair", "count", "the same with a fair mutex", false},
     {LOCKS, "cond_broadcast_64", "us", "broadcast to 64 waiters, until all have had the mutex", false},
     {LOCKS, "rwlock_read_2", "ns", "lock and unlock for reading, two threads at once", false},
     {LOCKS, "sem_uncontended", "ns", "acquire and release", false},
@@ -104,7 +113,13 @@ const struct row rows[] = {
     {PROCESSES, "owner_death_worst", "ms", "the longest of these", false},
     {COMMANDS, "cli_lock_overhead", "us", "vigil lock x true, from start to end", false},
     {COMMANDS, "cli_handoff", "us", "1,000 commands sh -c 'echo n >>file' that queue for a lock, for each", false},
-    {COMMANDS, "cli_handoff_out_of_turn", "count", "of these, not run in the order in which they came", false},
+    {COMMANDS, "cli_handoff_fair", "us", "the same, first come, first served", false},
+    {COMMANDS, "cli_handoff_fair_out_of_turn", "count", "of these, not run in the order in which they were started",
+     false},
+    {COMMANDS, "cli_handoff_500", "us", "as cli_handoff, with 500 commands", false},
+    {COMMANDS, "cli_handoff_5000", "us", "as cli_handoff, with 5,000 commands", false},
+    {COMMANDS, "idle_waiters_1000", "%", "of a core, for 1,000 processes that wait for a lock", false},
+    {COMMANDS, "idle_waiters_wakeups", "count", "of these in 10 s, for the one that wakes up most", false},
 };
 const size_t row_count = sizeof rows / sizeof *rows;
 
@@ -139,6 +154,8 @@ const struct target targets[] = {
     {"mutex_share_16", true, 1, BEST_PEER, NULL, "above every peer"},
     {"mutex_longest_wait_16", false, 1, BEST_PEER, NULL, "below every peer"},
     {"mutex_mixed_share", true, 0.5, NULL, NULL, "at least half of a fair share"},
+    {"release_wakes_loops_128", false, 1.5, NULL, NULL, "at most 1.5 for each grant"},
+    {"release_wakes_loops_128_fair", false, 1.5, NULL, NULL, "at most 1.5 for each grant"},
     {"cond_broadcast_64", false, 1.0 / 2, "glibc", NULL, "at most half of glibc"},
     {"rwlock_read_2", false, 1.0 / 2, "glibc", NULL, "at most half of glibc"},
     {"sem_uncontended", false, 1, "glibc", NULL, "ahead of glibc"},
@@ -148,12 +165,16 @@ const struct target targets[] = {
     {"shared_mutex_uncontended", false, 1 / 1.4, "glibc robust", NULL, "robust glibc at least 1.4x slower"},
     {"shared_mutex_contended_2", true, 1, BEST_PEER, NULL, "at least the best peer's"},
     {"shared_pingpong_block", false, 1.0 / 2, "futex", NULL, "at most half of raw shared futex"},
-    {"shared_pingpong_async", false, 1.3, "eventfd+epoll", NULL, "at most 1.3x eventfd+epoll"},
-    {"owner_death_recovery", false, 50, NULL, NULL, "at most 50 ms"},
-    {"owner_death_worst", false, 250, NULL, NULL, "at most 250 ms"},
+    {"shared_pingpong_async", false, 1, "eventfd+epoll", NULL, "at most eventfd+epoll's"},
+    {"owner_death_recovery", false, 1, NULL, NULL, "at most 1 ms"},
+    {"owner_death_worst", false, 5, NULL, NULL, "at most 5 ms"},
     {"cli_lock_overhead", false, 1.3, "flock", NULL, "at most 1.3x flock"},
-    {"cli_handoff", false, 1, "flock", NULL, "ahead of flock"},
-    {"cli_handoff_out_of_turn", false, 0, NULL, NULL, "none"},
+    {"cli_handoff", false, 1, "flock", NULL, "at most flock's"},
+    {"cli_handoff_fair", false, 1, "flock", NULL, "at most flock's"},
+    {"cli_handoff_fair_out_of_turn", false, 0, NULL, NULL, "none"},
+    {"cli_handoff_5000", false, 1.3, "vigil", "cli_handoff_500", "at most 1.3x that at 500"},
+    {"idle_waiters_1000", false, 0.2, NULL, NULL, "at most 0.2 % of a core"},
+    {"idle_waiters_wakeups", false, 10, NULL, NULL, "at most 10 in 10 s"},
 };
 const size_t target_count = sizeof targets / sizeof *targets;
 

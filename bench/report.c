@@ -30,13 +30,13 @@ static int column_width(const struct contestant *contestant) {
 }
 
 static void table_of(enum part part, FILE *out) {
-    fprintf(out, "\n%-27s %-5s", "row", "unit");
+    fprintf(out, "\n%-29s %-5s", "row", "unit");
     for (size_t i = 0; i < contestant_count; i++)
         if (has_part(part, contestants[i])) fprintf(out, "%*s", column_width(contestants[i]), contestants[i]->name);
     fprintf(out, "\n");
     for (size_t r = 0; r < row_count; r++) {
         if (rows[r].part != part || !has_figures(&rows[r], contestants[0])) continue;
-        fprintf(out, "%-27s %-5s", rows[r].name, rows[r].unit);
+        fprintf(out, "%-29s %-5s", rows[r].name, rows[r].unit);
         for (size_t i = 0; i < contestant_count; i++)
             if (has_part(part, contestants[i]))
                 print_cell(out, result_of_row(rows[r].name, contestants[i]->name), column_width(contestants[i]));
@@ -52,14 +52,14 @@ void report_table(FILE *out) {
 
 void report_targets(FILE *out) {
     unsigned met = 0, judged = 0;
-    fprintf(out, "%-27s %-33s %9s  %9s\n", "target", "", "allowed", "vigil");
+    fprintf(out, "%-29s %-33s %9s  %9s\n", "target", "", "allowed", "vigil");
     for (size_t i = 0; i < target_count; i++) {
         double ours = result_of_row(targets[i].row, "vigil"), allowed = target_allows(&targets[i]);
         if (isnan(ours) || isnan(allowed)) continue;
         bool is_met = target_met(&targets[i], allowed);
         judged++;
         met += is_met;
-        fprintf(out, "%-27s %-33s ", targets[i].row, targets[i].text);
+        fprintf(out, "%-29s %-33s ", targets[i].row, targets[i].text);
         print_cell(out, allowed, 9);
         print_cell(out, ours, 11);
         fprintf(out, "  %s\n", is_met ? "met" : "MISSED");
