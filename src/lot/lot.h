@@ -132,6 +132,7 @@ struct lot {
     uint64_t base; /* a key is an address less this */
     uint32_t bucket_bits;
     uint32_t number;         /* our process's in a segment's lot; zero: the process's own lot */
+    uint32_t claim;          /* what our slots there are claimed by */
     struct lot_share *share; /* of a segment's lot: see shared.h */
     struct lot *home;        /* the process's own one, where the seats are */
 

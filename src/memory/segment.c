@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "base/word_lock.h"
-#include "lot/shared.h"
 #include "prim_file.h"
+#include "recovery/keeper.h"
+#include "recovery/recovery.h"
 #include "shm/member.h"
 #include "shm/table.h"
 #include "vigil/observe.h"
@@ -44,6 +45,7 @@ static void in_child(void) {
     }
     table_clear();
     vigil_holder = 1;
+    keeper_in_child();
     word_unlock(&gate, false);
 }
 
@@ -124,7 +126,7 @@ static int make(struct segment **made, int fd, const vigil_segment_options *opti
     int status = good ? map(made, fd, &file, &header) : trouble();
     if (status != VIGIL_OK) return status;
     memcpy((*made)->base, &header, sizeof header);
-    status = member_join(*made, lot_empty);
+    status = member_join(*made, recovery_empty);
     if (status != VIGIL_OK) unmap(*made);
     return status;
 }
@@ -157,7 +159,7 @@ static int adopt(struct segment **made, int fd, const struct prim_file_look *fil
 static int adopt_and_join(struct segment **made, int fd, const struct prim_file_look *file) {
     int status = adopt(made, fd, file);
     if (status != VIGIL_OK) return status;
-    status = member_join(*made, lot_empty);
+    status = member_join(*made, recovery_empty);
     if (status != VIGIL_OK) unmap(*made);
     return status;
 }
@@ -313,7 +315,9 @@ static bool enter(void) {
 }
 
 static int finish(vigil_buffer **buffer, struct segment *segment, int status) {
-    if (status == VIGIL_OK && !lot_in(segment)) {
+    struct lot *lot = status == VIGIL_OK ? lot_in(segment) : NULL;
+    if (lot) keeper_attend(lot); /* if that fails, others ask the kernel about us, and it is tried again when we wait */
+    if (status == VIGIL_OK && !lot) {
         let_go(segment, false);
         status = VIGIL_ENOMEM;
     }
@@ -479,7 +483,7 @@ bool segment_is_sound(const struct segment *segment) {
 int64_t vigil_segment_mend(vigil_buffer *buffer) {
     if (!buffer) return VIGIL_ENULL;
     if (!buffer->segment) return VIGIL_EINVAL;
-    return buffer->data ? lot_mend(lot_in(buffer->segment)) : VIGIL_EFORKED;
+    return buffer->data ? recovery_mend(lot_in(buffer->segment)) : VIGIL_EFORKED;
 }
 
 int segment_extend(struct segment *segment, uint64_t new_length) {

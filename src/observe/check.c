@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/word_lock.h"
-#include "lot/hold.h"
-#include "lot/sound.h"
+#include "recovery/hold.h"
+#include "recovery/sound.h"
 #include "observer.h"
 
 #define LOOKS         6

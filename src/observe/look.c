@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lot/hold.h"
+#include "recovery/hold.h"
 #include "observer.h"
 
 #define READ_AGAIN 8
@@ -85,11 +85,12 @@ bool observer_read(const vigil_observer *observer, uint32_t index, struct seen_s
     struct slot *slot = &observer->slots[index];
     uint32_t *claim = &observer->claims[index];
     for (int again = 0; again < READ_AGAIN; again++) {
-        *seen = (struct seen_slot){.index = index, .number = prim_load_acquire(claim)};
-        if (!seen->number) return false;
+        uint32_t claimed = prim_load_acquire(claim);
+        *seen = (struct seen_slot){.index = index, .number = claim_number(claimed)};
+        if (!claimed) return false;
         seen->slot = copy_of(slot);
         prim_fence_seq_cst();
-        bool still = prim_load_relaxed(claim) == seen->number && prim_load_relaxed(&slot->key) == seen->slot.key &&
+        bool still = prim_load_relaxed(claim) == claimed && prim_load_relaxed(&slot->key) == seen->slot.key &&
                      undecided(prim_load_relaxed(&slot->state)) == undecided(seen->slot.state);
         if (still) return true;
     }

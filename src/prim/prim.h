@@ -52,6 +52,38 @@ void prim_wake(uint32_t *word);
 void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns);
 void prim_wake_shared(uint32_t *word);
 
+/*
+ * Sleep while each of these words, in memory that processes share, is as expected, until one of them is woken or the
+ * deadline. May return at any time for no reason; where the system can sleep on one word only, it does so at least every
+ * PRIM_SLICE_NS. A word that does not exist any more is such a reason.
+ */
+struct prim_word {
+    uint32_t *word;
+    uint32_t expected;
+};
+#define PRIM_WORDS    128u /* at most */
+#define PRIM_SLICE_NS UINT64_C(20000000)
+void prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns);
+
+/*
+ * A pulse, in memory that processes share: a word that is not zero as long as the thread that has begun it lives. When
+ * the thread ends without having released it, which is when its process ends, however it ends, the system sets
+ * PRIM_PULSE_ENDED in the word and wakes one sleeper. At that moment other threads of the process may still be running,
+ * and its locks on files not be dropped yet.
+ */
+struct prim_pulse {
+    uint64_t link;
+    uint32_t word; /* zero: there is none */
+    uint32_t reserved;
+};
+#define PRIM_PULSE_ENDED 0x40000000u
+/* False: the system cannot do that, and the word is zero. Of one thread, begun and released one at a time. */
+bool prim_pulse_begin(struct prim_pulse *pulse);
+/* The word is zero from now on; nobody is woken. By any thread, while that one does nothing of the kind. */
+void prim_pulse_release(struct prim_pulse *pulse);
+/* In the child of a fork: that thread is not here, nor has it any. */
+void prim_pulse_forget(void);
+
 /* A number that no other process is likely to get. */
 uint32_t prim_random(void);
 
@@ -124,7 +156,8 @@ void prim_keep_self(void);
 /* Run the one initialisation there is once, whatever threads call this at the same time; the others wait for it. */
 void prim_once(void (*initialise)(void));
 
-/* A thread of our own. `quiet`: no signal of the program's is to be handled on it. False: errno says why. */
+/* A thread of our own. `quiet`: no signal of the program's is to be handled on it. False: errno says why. Nobody joins it
+ * if `handle` is null. */
 struct prim_handle;
 bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet);
 void prim_thread_join(struct prim_handle *handle);

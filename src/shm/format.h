@@ -8,9 +8,9 @@
 
 #define SEGMENT_MAGIC        "VigilSeg" /* its 8 letters */
 #define SEGMENT_BYTE_ORDER   0x01020304u
-#define SEGMENT_VERSION      3u
+#define SEGMENT_VERSION      4u
 #define SEGMENT_PAGE         (UINT64_C(1) << 16) /* the largest page of the machines that we run on */
-#define SEGMENT_MEMBERS_MOST 4096u
+#define SEGMENT_MEMBERS_MOST (1u << 16)
 #define SEGMENT_WAITERS_MOST (1u << 20)
 #define SEGMENT_LENGTH_MOST  (UINT64_C(1) << 61) /* so that no sum of sizes overflows */
 #define SEGMENT_LOCKS_AT     (UINT64_C(1) << 62) /* record n's lock is on the byte n behind this */
@@ -47,10 +47,8 @@ struct segment_header {
     _Alignas(64) uint64_t length; /* atomic; only rises */
     uint32_t records;             /* atomic: members' records from this one on have not been used; rises by CAS */
 
-    /* The watchers' (lot/watch.c). */
-    _Alignas(64) uint64_t look_due_ns; /* atomic: when somebody is to look who lives */
-    uint32_t departures, deaths;       /* atomic: how many there had been when somebody looked last, modulo 2^32 */
-    uint32_t watchers;                 /* atomic: about how many watch */
+    /* Of recovery (recovery/recovery.h). */
+    _Alignas(64) uint32_t recovered; /* atomic: the deaths, modulo 2^32, after which everything has been put right */
 
     /* Of who records, and of what is recorded: see events.h. */
     _Alignas(64) uint64_t record_until_ns; /* atomic */
@@ -64,11 +62,23 @@ struct segment_member {
     uint32_t pid;      /* in its own namespace, for people to read */
     char name[16];     /* the program's, likewise; zero at the end unless it is longer */
     uint32_t deaths;   /* atomic: how many of those who had the record have died, or left something behind */
-    uint32_t watching; /* atomic: its process has a watcher that is not idle */
-    uint32_t reserved[5];
+    uint32_t incarnation; /* how often its process had joined a segment before, modulo 16: see claims */
+    uint32_t keeping;     /* atomic: its process has a keeper, which watches the members behind this one */
+    struct prim_pulse pulse; /* of the keeper: by it others notice, asleep, that the process has ended */
 };
 #define SEGMENT_JOINED      1u
+#define SEGMENT_RESTING     1u /* in `mail`: the keeper sleeps on it */
 #define SEGMENT_NUMBER_BITS 28
+
+/* A claim of a slot: the process's number and, above it, its incarnation. A process that leaves and comes back with the
+ * same number is not taken for its predecessor. */
+static inline uint32_t claim_of(uint32_t number, uint32_t incarnation) {
+    return incarnation << SEGMENT_NUMBER_BITS | number;
+}
+
+static inline uint32_t claim_number(uint32_t claim) {
+    return claim & ((1u << SEGMENT_NUMBER_BITS) - 1);
+}
 #define SEGMENT_HOLDER      16u /* a process's number stands above this in the words of locks: see vigil_holder */
 
 /* Whether a segment can have that label, and whether it can have those limits. */

@@ -9,11 +9,17 @@
 #define MEMBER_DOOR_NS UINT64_C(1000000)
 
 int (*segment_leaving)(struct segment *) PRIM_PROCESS;
+static uint32_t joins PRIM_PROCESS;
+
+/* The truth. */
+static bool member_lock_is_held(const struct segment *segment, uint32_t record) {
+    return record == segment->self || prim_file_test(segment->fd, SEGMENT_LOCKS_AT + record, 1) != PRIM_LOCK_FREE;
+}
 
 bool segment_member_alive(const struct segment *segment, uint32_t record) {
     if (record == segment->self) return true; /* the kernel tells us of others' locks only */
     if (!(prim_load_acquire(&segment_member(segment, record)->life) & SEGMENT_JOINED)) return false;
-    return prim_file_test(segment->fd, SEGMENT_LOCKS_AT + record, 1) != PRIM_LOCK_FREE;
+    return segment_pulse_beats(segment_pulse(segment_member(segment, record))) || member_lock_is_held(segment, record);
 }
 
 uint32_t segment_records(const struct segment *segment) {
@@ -21,14 +27,28 @@ uint32_t segment_records(const struct segment *segment) {
     return used < segment->members ? used : segment->members;
 }
 
+static bool member_goes_by(const struct segment_member *record, uint32_t number) {
+    bool joined = prim_load_acquire(&record->life) & SEGMENT_JOINED;
+    return joined && prim_load_acquire(&record->number) == number;
+}
+
+/* Where the member was found last time is where it is, mostly: else all records are looked at. */
 struct segment_member *segment_find_member(const struct segment *segment, uint32_t number) {
+    uint32_t *found = (uint32_t *)&segment->found[number % SEGMENT_FOUND], used = segment_records(segment);
     prim_fence_seq_cst(); /* pairs with that in member_sign_in */
-    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
-        struct segment_member *record = segment_member(segment, i);
-        bool joined = prim_load_acquire(&record->life) & SEGMENT_JOINED;
-        if (joined && prim_load_acquire(&record->number) == number) return record;
+    uint32_t hint = prim_load_relaxed(found);
+    if (hint < used && member_goes_by(segment_member(segment, hint), number)) return segment_member(segment, hint);
+    for (uint32_t i = 0; i < used; i++) {
+        if (!member_goes_by(segment_member(segment, i), number)) continue;
+        prim_store_relaxed(found, i);
+        return segment_member(segment, i);
     }
     return NULL;
+}
+
+bool segment_has_claimant(const struct segment *segment, uint32_t claim) {
+    const struct segment_member *record = segment_find_member(segment, claim_number(claim));
+    return record && claim_of(claim_number(claim), prim_load_relaxed(&record->incarnation)) == claim;
 }
 
 static void member_tell(const struct segment *segment, vigil_event_type type, uint32_t number) {
@@ -49,44 +69,59 @@ static void member_count_death(struct segment_member *record) {
     }
 }
 
-/* If it is dead: D1 and D2. */
-static void member_strike_off(struct segment *segment, uint32_t i) {
-    struct segment_member *record = segment_member(segment, i);
-    uint32_t life = prim_load_acquire(&record->life), number = prim_load_relaxed(&record->number);
-    if (BUG(stopped_is_dead) && i != segment->self) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
-    if (!(life & SEGMENT_JOINED) || segment_member_alive(segment, i)) return;
-    if (!segment_is_file(segment, segment->fd)) return; /* the user has closed it: it was another one's lock */
-    member_count_death(record);                         /* D1 */
+/* D1 and D2, of a record that was JOINED in that life and whose lock is free. */
+static void member_bury(struct segment *segment, struct segment_member *record, uint32_t life) {
+    uint32_t number = prim_load_relaxed(&record->number);
+    member_count_death(record); /* D1 */
     if (BUG(struck_off_anyway)) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
     else if (!prim_cas_seq_cst(&record->life, &life, life & ~SEGMENT_JOINED)) return; /* D2 */
     member_count_death(record);
     member_tell(segment, VIGIL_EVENT_DIED, number);
 }
 
+bool segment_ask(struct segment *segment, uint32_t i) {
+    struct segment_member *record = segment_member(segment, i);
+    uint32_t life = prim_load_acquire(&record->life);
+    if (BUG(stopped_is_dead) && i != segment->self) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
+    if (!(life & SEGMENT_JOINED)) return true;
+    if (member_lock_is_held(segment, i)) return false;
+    if (!segment_is_file(segment, segment->fd)) return false; /* the user has closed it: it was another one's lock */
+    member_bury(segment, record, life);
+    return true;
+}
+
+bool segment_strike_off(struct segment *segment, uint32_t i) {
+    bool beats = segment_pulse_beats(segment_pulse(segment_member(segment, i)));
+    return beats && !BUG(stopped_is_dead) ? false : segment_ask(segment, i);
+}
+
 bool segment_lives(struct segment *segment, uint32_t number) {
     struct segment_member *record = segment_find_member(segment, number);
     if (!record) return false;
-    member_strike_off(segment, (uint32_t)(record - segment_member(segment, 0)));
+    segment_strike_off(segment, (uint32_t)(record - segment_member(segment, 0)));
     return segment_find_member(segment, number);
 }
 
-/* How many have had the record and have it no longer. */
-static uint32_t member_gone_before(uint32_t life) {
-    return life / 2 - (life & SEGMENT_JOINED);
+void segment_strike_off_all(struct segment *segment) {
+    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) segment_strike_off(segment, i);
 }
 
-struct segment_census segment_census(struct segment *segment) {
-    struct segment_census census = {0};
+uint32_t segment_deaths(const struct segment *segment) {
+    uint32_t deaths = 0;
     for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
-        struct segment_member *record = segment_member(segment, i);
-        member_strike_off(segment, i);
-        uint32_t life = prim_load_acquire(&record->life); /* and so the deaths before it */
-        census.departures += member_gone_before(life);
-        census.deaths += prim_load_relaxed(&record->deaths);
-        census.members += life & SEGMENT_JOINED;
-        census.watchers += (life & SEGMENT_JOINED) && prim_load_relaxed(&record->watching);
+        prim_load_acquire(&segment_member(segment, i)->life); /* and so the deaths before it */
+        deaths += prim_load_relaxed(&segment_member(segment, i)->deaths);
     }
-    return census;
+    return deaths;
+}
+
+void segment_poke(struct segment_member *record) {
+    uint64_t *mail = &record->mail, seen = prim_load_seq_cst(mail);
+    while (seen & SEGMENT_RESTING) {
+        if (!prim_cas_acq_rel(mail, &seen, seen & ~(uint64_t)SEGMENT_RESTING)) continue;
+        prim_wake_shared((uint32_t *)(void *)mail);
+        return;
+    }
 }
 
 /* Joining. */
@@ -144,10 +179,14 @@ static void member_sign_in(struct segment *segment) {
     struct segment_member *record = segment_member(segment, segment->self);
     /* Before J3: whoever looks for us, having seen our number, looks at our record too. */
     if (!BUG(record_overlooked)) segment_use_record(segment, segment->self);
-    uint32_t number = vigil_holder / SEGMENT_HOLDER, life = prim_load_relaxed(&record->life);
-    if (life & SEGMENT_JOINED) member_count_death(record); /* J2; who had it has not been struck off */
-    record->pid = prim_process_id();
-    prim_store_relaxed(&record->watching, 0);
+    uint32_t number = vigil_holder / SEGMENT_HOLDER;
+    uint32_t life = prim_load_acquire(&record->life);
+    if (life & SEGMENT_JOINED) member_bury(segment, record, life); /* since we have its lock */
+    life = prim_load_relaxed(&record->life);
+    record->pid = prim_process_id(); /* J2 */
+    prim_store_relaxed(&record->incarnation, joins++ % 16);
+    prim_store_relaxed(&record->keeping, 0);
+    prim_store_relaxed(&record->pulse.word, 0);
     prim_process_name(record->name, sizeof record->name);
     prim_store_release(&record->number, number); /* who sees it has heard of whoever had the record before */
     prim_store_relaxed(&record->mail, (uint64_t)number << 32);
@@ -162,16 +201,25 @@ static void member_begin_anew(struct segment *segment, void (*empty)(struct segm
     for (uint32_t i = 0, used = segment_records(segment); i < used; i++) { /* strike off who has died */
         uint32_t *life = &segment_member(segment, i)->life, seen = prim_load_relaxed(life);
         if (i != segment->self && (seen & SEGMENT_JOINED)) prim_store_seq_cst(life, seen & ~SEGMENT_JOINED);
+        prim_store_relaxed(&segment_member(segment, i)->deaths, 0);
     }
     prim_store_relaxed(&header->records, 0);
-    prim_store_relaxed(&header->departures, UINT32_MAX); /* whatever they are, somebody will look */
-    prim_store_relaxed(&header->deaths, UINT32_MAX);
-    prim_store_relaxed(&header->look_due_ns, 0);
-    prim_store_relaxed(&header->watchers, 0);
+    prim_store_relaxed(&header->recovered, 0); /* of the records that are used from now on */
     if (prim_load_relaxed(&header->record_until_ns) > prim_now_ns() + EVENTS_RECORDED_NS) {
         prim_store_relaxed(&header->record_until_ns, 0);
     }
     empty(segment);
+}
+
+/* The nearest member before us that has a keeper: we are the first that it has to watch now. */
+static void member_poke_watcher(const struct segment *segment) {
+    uint32_t used = segment_records(segment);
+    for (uint32_t back = 1; back < used; back++) {
+        struct segment_member *record = segment_member(segment, (segment->self + used - back) % used);
+        if (!(prim_load_acquire(&record->life) & SEGMENT_JOINED) || !prim_load_seq_cst(&record->keeping)) continue;
+        segment_poke(record);
+        return;
+    }
 }
 
 int member_join(struct segment *segment, void (*empty)(struct segment *)) {
@@ -186,6 +234,7 @@ int member_join(struct segment *segment, void (*empty)(struct segment *)) {
         member_sign_in(segment);
     }
     prim_file_unlock(segment->fd, SEGMENT_DOOR_AT); /* J4 */
+    if (status == VIGIL_OK) member_poke_watcher(segment);
     return status;
 }
 
@@ -195,5 +244,8 @@ void member_leave(struct segment *segment, bool leaves_something) {
     if (leaves_something) member_count_death(record);
     prim_store_seq_cst(&record->life, prim_load_relaxed(&record->life) & ~SEGMENT_JOINED); /* L1 */
     if (leaves_something) member_count_death(record);                                      /* as after D2 */
+    bool watched = prim_load_relaxed(&record->keeping);
+    prim_store_relaxed(&record->keeping, 0);
+    if (watched) prim_wake_shared(&record->pulse.word); /* the keeper on whose ring we were: it sleeps on the pulse */
     prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + segment->self);                       /* L2 */
 }

@@ -20,12 +20,32 @@ struct segment_member *segment_find_member(const struct segment *segment, uint32
 /* Whether the process with that number lives. Asks the kernel, and strikes it off if it is dead. */
 bool segment_lives(struct segment *segment, uint32_t number);
 
-/* Look at all members, and strike the dead ones off. */
-struct segment_census {
-    uint32_t departures, deaths; /* so far, modulo 2^32; too many of the latter may be counted, but never too few */
-    uint32_t members, watchers;
-};
-struct segment_census segment_census(struct segment *segment);
+/* The same for a claim. Does not ask the kernel. */
+bool segment_has_claimant(const struct segment *segment, uint32_t claim);
+
+/* Strike off the record's member if it is dead: true if that has happened, now or before. */
+bool segment_strike_off(struct segment *segment, uint32_t record);
+
+/* The same, but the kernel is asked even if the pulse beats. */
+bool segment_ask(struct segment *segment, uint32_t record);
+
+/* Strike off all members that are dead. One whose pulse beats is not asked for. */
+void segment_strike_off_all(struct segment *segment);
+
+/* How many members have died so far, modulo 2^32: too many may be counted, but never too few. */
+uint32_t segment_deaths(const struct segment *segment);
+
+/* Wake the record's keeper, if that sleeps. What was stored before, with seq_cst or before a fence, it will see. */
+void segment_poke(struct segment_member *record);
+
+/* What the pulse of a member says. */
+static inline uint32_t segment_pulse(const struct segment_member *record) {
+    return prim_load_seq_cst(&record->pulse.word);
+}
+
+static inline bool segment_pulse_beats(uint32_t pulse) {
+    return pulse && !(pulse & PRIM_PULSE_ENDED);
+}
 
 /* J0, and U1: lock the door, waiting; false: errno. The caller unlocks it: the byte is SEGMENT_DOOR_AT. */
 bool member_lock_door(struct segment *segment);

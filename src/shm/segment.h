@@ -39,8 +39,10 @@
  *
  * NUMBERS. A process is known by the same number in all its segments: 28 random bits, never zero, drawn when it opens one
  * and has no other. Whatever belongs to somebody in a segment, a lock say, says so by that number, which stands in the
- * member's record as well. A number that is in no member's record is that of one who has died or left: so a number
- * needs no generation, and nothing waits for a record to be used again. Who finds its own number taken in a segment,
+ * member's record as well. A number that is in no member's record is that of one who has died or left: so nothing waits
+ * for a record to be used again. A process that leaves one of its segments and comes back has the same number there; its
+ * slots are told from those of before by its incarnation (format.h), so that a process which is clearing up after it
+ * cannot mistake one for the other. Who finds its own number taken in a segment,
  * which happens once in 2^28 times, draws another one if it has no segment yet, and otherwise cannot open it.
  *
  * LIFE OF A MEMBER'S RECORD. The truth is a lock of the kernel's, on a byte of the file for each record (far beyond
@@ -57,7 +59,8 @@
  *     J1  lock the byte, without waiting           killed: as it was before
  *     J2  store pid, name, number and mail         killed: as it was before, or a number that nobody goes by
  *     J3  store the next generation, JOINED        killed: dead, to be seen by everyone
- *     J4  unlock the door                          killed: dead, and the door open
+ *     J4  unlock the door, and poke the keeper     killed: dead, and the door open
+ *         that is to watch this member
  *     L1  store the same generation, without       killed: left
  *     L2  unlock the byte                          killed: left
  *     D1  count the death of one that is dead, and still JOINED     killed: it is counted again, which does no harm
@@ -73,7 +76,7 @@
  * unless that one is stopped just then.
  *
  * What the dead one did is known to who finds its lock free, through the kernel; and, since each reads `life` with acquire
- * and J3, L1 and D2 store it with release or more, to all who find it gone. So is the count of D1: see segment_census.
+ * and J3, L1 and D2 store it with release or more, to all who find it gone. So is the count of D1: see segment_deaths.
  *
  * Who joins, the door being locked, and finds no other member alive, empties the lot: so whatever the members before
  * have left there is gone, and nothing in the lot is believed that no living process has written.
@@ -102,6 +105,8 @@
 #include "base/buffer.h"
 #include "format.h"
 
+#define SEGMENT_FOUND 256u
+
 /* One that this process has open. */
 struct segment {
     struct vigil_buffer buffer; /* what the user has */
@@ -113,6 +118,7 @@ struct segment {
     uint32_t self;          /* the number of ours */
     uint32_t opens;         /* under the gate: how many times the user has it */
     char label[SEGMENT_LABEL_BYTES];
+    uint32_t found[SEGMENT_FOUND]; /* atomic: where members have been found, by their numbers */
     struct lot *lot; /* null until somebody needs it: see lot/shared.h */
 };
 

@@ -50,7 +50,7 @@
 
 #include "check.h"
 #include "lock.h"
-#include "revivals.h"
+#include "calls.h"
 
 #define MOST_PARTIES 65535u
 #define ONE_ROUND    65536u
@@ -129,7 +129,7 @@ static bool take_back(uint32_t *word, uint32_t round) {
 
 /* Whether its process does. `known` is the number of one that does, so that it is not asked for again and again. */
 static bool lives(const struct lot *lot, uint32_t index, uint32_t *known) {
-    uint32_t number = prim_load_relaxed(&lot->share->claims[index]);
+    uint32_t number = claim_number(prim_load_relaxed(&lot->share->claims[index]));
     if (number != *known && number != lot->number) {
         if (!segment_lives(lot->share->segment, number)) return false;
         *known = number;
@@ -192,7 +192,7 @@ struct barrier_revival {
     uint32_t *word;
     bool looked, over; /* they are of a round that is over */
 };
-_Static_assert(sizeof(struct barrier_revival) <= LOT_REVIVAL_BYTES, "it must fit");
+_Static_assert(sizeof(struct barrier_revival) <= RECOVERY_CALL_BYTES, "it must fit");
 
 bool barrier_must_call(uint32_t *word, void *context) {
     *(struct barrier_revival *)context = (struct barrier_revival){.lot = lot_for(word), .word = word};

@@ -2,7 +2,7 @@
 /* Threads that wait for a lock: see lock.h. */
 #include "lock.h"
 
-#include "lot/hold.h"
+#include "recovery/hold.h"
 
 static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
     return a_ns < b_ns ? a_ns : b_ns;

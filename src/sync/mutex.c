@@ -46,7 +46,7 @@
 
 #include "check.h"
 #include "lot/gift.h"
-#include "lot/hold.h"
+#include "recovery/hold.h"
 #include "mutex.h"
 #include "shm/events.h"
 
@@ -194,7 +194,7 @@ static uint32_t reservation(const struct mutex_release *release) {
 }
 
 static uint32_t owner_of(const struct lot *lot, const struct slot *slot) {
-    return is_shared(lot) ? prim_load_relaxed(&lot->share->claims[slot - lot->slots]) : 0;
+    return is_shared(lot) ? claim_number(prim_load_relaxed(&lot->share->claims[slot - lot->slots])) : 0;
 }
 
 static void begin_release(struct mutex_release *release, const struct slot *head) {

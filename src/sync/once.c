@@ -37,7 +37,7 @@
 
 #include "check.h"
 #include "lock.h"
-#include "revivals.h"
+#include "calls.h"
 #include "vigil/mutex.h" /* vigil_holder */
 
 #define NEW     0u

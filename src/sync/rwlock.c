@@ -19,7 +19,7 @@
  * All of these are read-modify-writes, so what was done before a release is seen by whoever takes the lock later.
  *
  * In a segment nobody is counted in error, and all of it happens under the lock of the bucket, together with the record
- * of what the process holds (lot/hold.h). When that is dead its share is given back; if it was writing the word says
+ * of what the process holds (recovery/hold.h). When that is dead its share is given back; if it was writing the word says
  * DIED from then on, until somebody who writes says that all is well.
  *
  * NOBODY WAITS IN VAIN
@@ -51,7 +51,7 @@
 
 #include "check.h"
 #include "lock.h"
-#include "revivals.h"
+#include "calls.h"
 
 #define WRITER   1u
 #define WAITERS  2u
@@ -95,7 +95,7 @@ struct look {
     /* Of those that have been called: */
     bool any, writer, thread, writing_thread;
 };
-_Static_assert(sizeof(struct look) <= LOT_REVIVAL_BYTES, "it must fit");
+_Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
 
 static bool holds(uint32_t seen, uint32_t share) {
     return share == TO_READ ? seen & READERS : (seen & share) == share;

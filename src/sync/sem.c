@@ -15,7 +15,7 @@
  * All of these are compare-and-exchange, so what was done before a release is seen by whoever takes anything later.
  *
  * If the permits are leased, in a segment, all of it happens under the lock of the bucket, together with the record of
- * what the process has (lot/hold.h).
+ * what the process has (recovery/hold.h).
  *
  * NOBODY WAITS IN VAIN
  *
@@ -43,7 +43,7 @@
 
 #include "check.h"
 #include "lock.h"
-#include "revivals.h"
+#include "calls.h"
 
 #define WAITERS  1u
 #define RESERVED 2u
@@ -81,7 +81,7 @@ struct look {
     uint64_t wanted_by_all; /* by all that have been called, */
     uint32_t for_threads;   /* and by the threads among them */
 };
-_Static_assert(sizeof(struct look) <= LOT_REVIVAL_BYTES, "it must fit");
+_Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
 
 static uint32_t wanted(const struct slot *slot) {
     return (uint32_t)slot->wants;

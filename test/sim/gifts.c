@@ -37,7 +37,7 @@
  * (Scenarios that are not in this file are in shared.c.)
  */
 #include "lot/gift.h"
-#include "lot/shared.h"
+#include "recovery/recovery.h"
 #include "scenario.h"
 #include "vigil/cond.h"
 #include "vigil/mutex.h"
@@ -70,7 +70,7 @@ static uint64_t key(const void *word) {
 }
 
 static bool is_of(uint32_t index, unsigned process) {
-    return numbers[process] && claims()[index] == numbers[process];
+    return numbers[process] && claim_number(claims()[index]) == numbers[process];
 }
 
 /* Those that stand in that line, of all processes or, if it is not zero, of that one. */
@@ -328,8 +328,8 @@ static void notified_pool_killed(void) {
 /* ---- The first receiver is killed for certain; its heir, or who clears up after it, at any time ---- */
 
 static void recover(vigil_buffer *buffer) {
-    segment_census(buffer->segment);
-    lot_sweep(lot_in(buffer->segment), PRIM_NEVER);
+    segment_strike_off_all(buffer->segment);
+    recovery_run(lot_in(buffer->segment), PRIM_NEVER);
 }
 
 FIBER(waits_last) {

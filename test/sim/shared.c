@@ -7,7 +7,7 @@
  * ever, and the simulator says so.
  */
 #include "base/word_lock.h"
-#include "lot/shared.h"
+#include "recovery/recovery.h"
 #include "scenario.h"
 #include "shm/events.h"
 #include "vigil/barrier.h"
@@ -43,8 +43,8 @@ static void go_joined(unsigned process, const char *name, void (*fiber)(void *))
 /* Nothing of the dead is left, once somebody has swept. */
 static void balance_shared(void) {
     struct lot *lot = lot_in(observed->segment);
-    segment_census(observed->segment);
-    lot_sweep(lot, PRIM_NEVER);
+    segment_strike_off_all(observed->segment);
+    recovery_run(lot, PRIM_NEVER);
     for (uint32_t i = 1; i < lot->share->slots; i++) {
         sim_check(!lot->share->claims[i], "slot %u is not given back", (unsigned)i);
     }
@@ -62,7 +62,7 @@ static int64_t count_slots_of(const void *word, bool in_line_only, uint32_t numb
     uint64_t key = (uint64_t)((const unsigned char *)word - observed->segment->base);
     int64_t count = 0;
     for (uint32_t i = 1; i < at->slots; i++) {
-        bool counts = in_line_only ? undecided(slots[i].state) : claims[i] == number;
+        bool counts = in_line_only ? undecided(slots[i].state) : claim_number(claims[i]) == number;
         count += claims[i] && slots[i].key == key && counts;
     }
     return count;
@@ -867,8 +867,8 @@ FIBER(kills_and_sweeps) {
     vigil_buffer *buffer = join_segment();
     sim_until(cond_waiter_sleeps, NULL);
     sim_kill(VICTIM);
-    segment_census(buffer->segment);
-    lot_sweep(lot_in(buffer->segment), PRIM_NEVER);
+    segment_strike_off_all(buffer->segment);
+    recovery_run(lot_in(buffer->segment), PRIM_NEVER);
     leave_segment(buffer);
 }
 
@@ -1103,8 +1103,8 @@ FIBER(victim_sharer) {
 
 /* Who only tries has all of it. */
 static void all_given_back(void) {
-    segment_census(observed->segment); /* here nobody can wait for a bucket's lock */
-    lot_sweep(lot_in(observed->segment), PRIM_NEVER);
+    segment_strike_off_all(observed->segment); /* here nobody can wait for a bucket's lock */
+    recovery_run(lot_in(observed->segment), PRIM_NEVER);
     int status = vigil_rwlock_write_trylock(RWLOCK);
     sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "in the end the word is %#x", RWLOCK->word);
     expect(vigil_rwlock_write_unlock(RWLOCK), VIGIL_OK, "unlock");

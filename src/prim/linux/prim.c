@@ -79,6 +79,68 @@ void prim_wake_shared(uint32_t *word) {
     wake(word, 0);
 }
 
+/* Linux 5.16; the headers may be older. */
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+struct waitv {
+    uint64_t value, address;
+    uint32_t flags, reserved;
+};
+#define WAITV_32 2u
+_Static_assert(PRIM_WORDS <= 128, "as many as the system takes");
+
+static bool park_on_all(const struct prim_word *words, unsigned count, const struct timespec *until) {
+    struct waitv waits[PRIM_WORDS];
+    for (unsigned i = 0; i < count; i++)
+        waits[i] = (struct waitv){words[i].expected, (uint64_t)(uintptr_t)words[i].word, WAITV_32, 0};
+    return syscall(SYS_futex_waitv, waits, count, 0, until, CLOCK_MONOTONIC) >= 0 || errno != ENOSYS;
+}
+
+void prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
+    int errno_before = errno;
+    struct timespec deadline = timespec_of(deadline_ns);
+    if (count == 1 || !park_on_all(words, count, deadline_ns == PRIM_NEVER ? NULL : &deadline)) {
+        uint64_t slice_ns = count == 1 ? PRIM_NEVER : prim_now_ns() + PRIM_SLICE_NS;
+        park(words[0].word, words[0].expected, slice_ns < deadline_ns ? slice_ns : deadline_ns, 0);
+    }
+    errno = errno_before;
+}
+
+/*
+ * The kernel goes through a thread's robust list when that ends: what is in it and holds the thread's id it marks, and,
+ * because FUTEX_WAITERS is set, wakes one sleeper. libc has a list of its own for each thread; for a thread of ours, which
+ * never locks a robust mutex, this one takes its place. It can be read at any instruction: each change is one store.
+ */
+static struct robust_list_head pulses; /* of the one thread that has any */
+
+bool prim_pulse_begin(struct prim_pulse *pulse) {
+    int errno_before = errno;
+    if (!pulses.list.next) {
+        pulses.futex_offset = (long)offsetof(struct prim_pulse, word) - (long)offsetof(struct prim_pulse, link);
+        pulses.list.next = &pulses.list;
+    }
+    bool good = syscall(SYS_set_robust_list, &pulses, sizeof pulses) == 0;
+    errno = errno_before;
+    if (!good) return false;
+    pulse->link = (uint64_t)(uintptr_t)pulses.list.next;
+    prim_store_release(&pulse->word, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS);
+    prim_store_release(&pulses.list.next, (struct robust_list *)(void *)&pulse->link);
+    return true;
+}
+
+void prim_pulse_release(struct prim_pulse *pulse) {
+    struct robust_list *ours = (struct robust_list *)(void *)&pulse->link, *at = &pulses.list;
+    prim_store_seq_cst(&pulse->word, 0);
+    if (!at->next) return;
+    while (at->next != ours && at->next != &pulses.list) at = at->next;
+    if (at->next == ours) prim_store_release(&at->next, ours->next);
+}
+
+void prim_pulse_forget(void) {
+    pulses.list.next = NULL;
+}
+
 uint32_t prim_random(void) {
     int errno_before = errno;
     uint32_t number;
@@ -268,20 +330,26 @@ struct prim_handle {
     pthread_t thread;
     void (*main)(void *);
     void *argument;
+    bool detached;
 };
 
 static void *thread_main(void *start) {
     struct prim_handle *handle = start;
     handle->main(handle->argument);
+    if (handle->detached) free(handle);
     return NULL;
 }
 
 static int create_thread(struct prim_handle *handle, bool quiet) {
     sigset_t all, before;
     sigfillset(&all);
+    pthread_t thread;
+    bool detached = handle->detached;
     if (quiet) pthread_sigmask(SIG_SETMASK, &all, &before); /* a new thread inherits the mask */
-    int failed = pthread_create(&handle->thread, NULL, thread_main, handle);
+    int failed = pthread_create(&thread, NULL, thread_main, handle);
     if (quiet) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed && detached) pthread_detach(thread);
+    else if (!failed) handle->thread = thread; /* one that is detached may be gone, and the handle with it */
     return failed;
 }
 
@@ -290,13 +358,14 @@ bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *
     if (!new) return false;
     new->main = main;
     new->argument = argument;
+    new->detached = !handle;
     int failed = create_thread(new, quiet);
     if (failed) {
         free(new);
         errno = failed;
         return false;
     }
-    *handle = new;
+    if (handle) *handle = new;
     return true;
 }
 

@@ -21,8 +21,8 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* How often newcomers may take a mutex while one who has been called has yet to come: at most 65534. */
 #define PRIM_PASSES 8000u
 
-/* So often a watcher looks for the dead, while nobody of its process waits, before it rests: see lot/watch.c. */
-#define PRIM_LINGER 50u
+/* So often a keeper looks although nobody of its process waits, before it stops that: see recovery/keeper.c. */
+#define PRIM_LINGER 2u
 
 /* What happens in a segment is kept for an observer until so much more has happened: vigil/observe.h. */
 #define PRIM_EVENTS 1024u

@@ -98,7 +98,7 @@
     X(shared, nobody_sweeps, "who has seen that somebody is gone does not clear away what he left")                    \
     X(shared, record_overlooked, "others do not look at a new member's record")                                        \
     X(shared, event_early, "what has happened is said to be written down before it is")                                \
-    X(shared, watcher_stopped_late, "a watcher goes to sleep though it is to end")                                     \
+    X(shared, pulse_not_watched, "a keeper does not sleep on the pulse of the member behind it")                       \
     X(shared, dead_holder_kept, "nobody looks whether the holder of a mutex is dead")
 
 extern unsigned sim_bug; /* the one that is switched on */

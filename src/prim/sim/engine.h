@@ -7,6 +7,7 @@
 #include "sim.h"
 
 #define SIM_FIBERS     16u
+#define SIM_WORDS      8u /* that one fiber sleeps on */
 #define SIM_LOCATIONS  256u
 #define SIM_STEP_LIMIT 4000u /* more than any scenario needs: beyond it somebody runs in circles */
 #define SIM_STEPS_MORE 4u    /* times, with several processes: their watchers look around again and again */
@@ -31,6 +32,8 @@ void sim_view_join(struct sim_view *view, const struct sim_view *other);
 void sim_view_passed_on(void);
 /* The newest value, read by the kernel on behalf of the current fiber. */
 uint32_t sim_memory_peek32(const uint32_t *word);
+/* The kernel writes on behalf of one that knew this. */
+void sim_memory_write32(uint32_t *word, uint32_t value, const struct sim_view *known);
 
 /* ---- process.c: what a process has of its own ---- */
 
@@ -77,6 +80,7 @@ struct sim_fiber {
     enum sim_state state;
     uint64_t deadline_ns;          /* of the sleep */
     const volatile void *sleep_on; /* word, bell or fiber */
+    const volatile void *sleep_on_more[SIM_WORDS]; /* words besides, null from the end on */
     bool (*ready)(void *);         /* SIM_UNTIL */
     void *ready_argument;
     const struct sim_site *site; /* of its last access to memory */
@@ -128,6 +132,7 @@ bool sim_bell_readable(const volatile void *bell);
 uint64_t sim_bell_alarm(const volatile void *bell);
 void sim_thread_exit(struct sim_fiber *fiber);
 void sim_prim_reset(void);
+void sim_prim_process_died(unsigned process, const struct sim_view *known);
 /* Why the execution did not leave a clean house; null if it did. */
 const char *sim_prim_leak(void);
 

@@ -485,6 +485,7 @@ void sim_kill(unsigned process) {
     }
     sim_process_died(process);
     sim_file_process_died(process, &known);
+    sim_prim_process_died(process, &known);
     wake_sleepers();
     if (sim_current && sim_process == process) {
         switch_to(choose_anybody());
@@ -591,6 +592,7 @@ void sim_sleep(enum sim_state state, const volatile void *on, uint64_t deadline_
     self->deadline_ns = deadline_ns;
     switch_to(choose_anybody());
     self->state = SIM_READY;
+    self->sleep_on_more[0] = NULL;
 }
 
 void sim_until(bool (*ready)(void *), void *argument) {
@@ -599,11 +601,19 @@ void sim_until(bool (*ready)(void *), void *argument) {
     sim_sleep(SIM_UNTIL, NULL, PRIM_NEVER);
 }
 
+static bool sleeps_on(const struct sim_fiber *fiber, const volatile void *word) {
+    bool found = fiber->sleep_on == word;
+    for (unsigned i = 0; i < SIM_WORDS && fiber->sleep_on_more[i] && !found; i++) {
+        found = fiber->sleep_on_more[i] == word;
+    }
+    return found;
+}
+
 void sim_wake_parked(enum sim_state how, const volatile void *word) {
     for (unsigned i = 0; i < fiber_count; i++) {
         struct sim_fiber *fiber = &fibers[i];
         bool ours = how == SIM_PARKED_SHARED || fiber->process == sim_process;
-        if (fiber->state == how && ours && fiber->sleep_on == word && fiber->deadline_ns > sim_now_ns &&
+        if (fiber->state == how && ours && sleeps_on(fiber, word) && fiber->deadline_ns > sim_now_ns &&
             !fiber->stopped) {
             fiber->state = SIM_READY;
             sim_was_seen(fiber->process);

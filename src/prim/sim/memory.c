@@ -335,3 +335,17 @@ uint32_t sim_memory_peek32(const uint32_t *word) {
     observe(location, location->newest, SIM_RELAXED);
     return *word;
 }
+
+void sim_memory_write32(uint32_t *word, uint32_t value, const struct sim_view *known) {
+    if (!sim_current) {
+        *word = value;
+        return;
+    }
+    struct location *location = find(word, sizeof *word, true);
+    unsigned index = (unsigned)(location - locations);
+    struct message *message = append(location, value);
+    message->view = *known;
+    raise(&message->view, index, location->newest);
+    raise(&global, index, location->newest); /* who asks in earnest sees it: by seq_cst */
+    real_write(location->place, location->size, value);
+}

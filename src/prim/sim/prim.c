@@ -71,6 +71,72 @@ void prim_wake_shared(uint32_t *word) {
     wake(SIM_PARKED_SHARED, word);
 }
 
+/* One point for each word: what is found there may have changed when the last one has been looked at, as in the kernel. */
+void prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
+    static const struct sim_site site = {"park on any", "", __FILE__, __LINE__};
+    sim_check(sim_current && count && count - 1 < SIM_WORDS, "park on %u words", count);
+    for (unsigned i = 0; i < count; i++) {
+        sim_point((struct sim_footprint){.place = words[i].word, .writes = true}, &site);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (sim_memory_peek32(words[i].word) != words[i].expected) {
+            return;
+        }
+        if (i) {
+            sim_current->sleep_on_more[i - 1] = sim_place(words[i].word);
+        }
+    }
+    sim_current->sleep_on_more[count - 1] = NULL;
+    fall_asleep(SIM_PARKED_SHARED, sim_place(words[0].word), deadline_ns, &site);
+    sim_current->sleep_on_more[0] = NULL;
+}
+
+/* ---- Pulses ---- */
+
+static struct {
+    struct prim_pulse *pulse;
+    unsigned process;
+} pulses[8];
+
+bool prim_pulse_begin(struct prim_pulse *pulse) {
+    unsigned i = 0;
+    while (pulses[i].pulse) {
+        sim_check(++i < sizeof pulses / sizeof *pulses, "too many pulses");
+    }
+    pulses[i].pulse = pulse;
+    pulses[i].process = sim_process;
+    prim_store_release(&pulse->word, 1 + sim_process);
+    return true;
+}
+
+static void forget_pulse(const struct prim_pulse *pulse) {
+    for (unsigned i = 0; i < sizeof pulses / sizeof *pulses; i++) {
+        if (pulses[i].pulse == pulse) {
+            pulses[i].pulse = NULL;
+        }
+    }
+}
+
+void prim_pulse_release(struct prim_pulse *pulse) {
+    prim_store_seq_cst(&pulse->word, 0);
+    forget_pulse(pulse);
+}
+
+void prim_pulse_forget(void) {
+}
+
+void sim_prim_process_died(unsigned process, const struct sim_view *known) {
+    for (unsigned i = 0; i < sizeof pulses / sizeof *pulses; i++) {
+        struct prim_pulse *pulse = pulses[i].pulse;
+        if (!pulse || pulses[i].process != process) {
+            continue;
+        }
+        pulses[i].pulse = NULL;
+        sim_memory_write32(&pulse->word, PRIM_PULSE_ENDED, known);
+        sim_wake_parked(SIM_PARKED_SHARED, &pulse->word);
+    }
+}
+
 /* ---- Memory ---- */
 
 static _Alignas(4096) char mappings[SIM_PROCESSES][256 << 10];
@@ -283,8 +349,13 @@ void prim_once(void (*initialise)(void)) {
 /* A prim_handle is the thread's fiber. */
 bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet) {
     (void)quiet;
-    sim_check(sim_current, "a thread is started outside of fibers");
-    *handle = (struct prim_handle *)(void *)sim_fiber_new(sim_process, "worker", main, argument);
+    if (!sim_current) { /* what comes before the story has no threads */
+        return false;
+    }
+    struct sim_fiber *fiber = sim_fiber_new(sim_process, handle ? "worker" : "keeper", main, argument);
+    if (handle) {
+        *handle = (struct prim_handle *)(void *)fiber;
+    }
     return true;
 }
 
@@ -299,6 +370,7 @@ void prim_thread_join(struct prim_handle *handle) {
 /* ---- Between executions ---- */
 
 void sim_prim_reset(void) {
+    memset(pulses, 0, sizeof pulses);
     for (int i = 0; i < BELLS; i++) {
         bells[i].open = false;
     }

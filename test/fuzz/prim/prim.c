@@ -243,3 +243,20 @@ void prim_wake_shared(uint32_t *word) {
 uint32_t prim_random(void) {
     return UINT32_MAX; /* one process */
 }
+
+void prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
+    (void)count;
+    prim_park(words[0].word, words[0].expected, deadline_ns);
+}
+
+bool prim_pulse_begin(struct prim_pulse *pulse) {
+    (void)pulse;
+    return false;
+}
+
+void prim_pulse_release(struct prim_pulse *pulse) {
+    (void)pulse;
+}
+
+void prim_pulse_forget(void) {
+}

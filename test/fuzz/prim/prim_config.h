@@ -17,7 +17,7 @@
 #define PRIM_SPIN_LOCK  1u
 #define PRIM_PASSES     2u
 
-/* So often a watcher looks for the dead, while nobody of its process waits, before it rests: see lot/watch.c. */
+/* So often a keeper looks although nobody of its process waits, before it stops that: see recovery/keeper.c. */
 #define PRIM_LINGER 2u
 
 #define PRIM_EVENTS 4u

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* For each kind of lock, what is to be done for those in its line when somebody has died: see lot/shared.h. */
-#include "revivals.h"
+#include "calls.h"
 
 #include "mutex.h"
 
-_Static_assert(sizeof(struct mutex_release) <= LOT_REVIVAL_BYTES, "it must fit");
+_Static_assert(sizeof(struct mutex_release) <= RECOVERY_CALL_BYTES, "it must fit");
 
 static bool mutex_must(uint32_t *word, void *release) {
     return mutex_must_call(word, release);
 }
 
-const struct lot_revival lot_revivals[SLOT_KINDS] = {
+const struct recovery_call recovery_calls[SLOT_KINDS] = {
     [SLOT_MUTEX] = {mutex_must, mutex_call, NULL},
     [SLOT_SEM] = {sem_must_call, sem_call, sem_give_back},
     [SLOT_RWLOCK] = {rwlock_must_call, rwlock_call, rwlock_give_back},

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "line.h"
+#include "lot/line.h"
 
 bool slot_is_in(const struct lot_parts *parts, uint32_t index, uint32_t bucket) {
     struct slot *slot = &parts->slots[index];

@@ -2,7 +2,8 @@
 /* See hold.h. */
 #include "hold.h"
 
-#include "line.h"
+#include "lot/line.h"
+#include "recovery.h"
 #include "vigil/status.h"
 
 #define APPLYING (UINT64_C(1) << 31)
@@ -36,7 +37,7 @@ static void redo(uint32_t *word, struct slot *record) {
 }
 
 static uint32_t record_of_ours(const struct lot *lot, uint32_t line) {
-    while (line && prim_load_relaxed(&lot->share->claims[line]) != lot->number) line = lot->slots[line].next;
+    while (line && prim_load_relaxed(&lot->share->claims[line]) != lot->claim) line = lot->slots[line].next;
     return line;
 }
 
@@ -136,25 +137,16 @@ void hold_redo(struct lot *lot, struct slot *record) {
 static void give_back(uint32_t *word, struct slot *record) {
     uint32_t held = held_by(record);
     if (held && !BUG(hold_kept))
-        apply(word, record, lot_revivals[record->outcome].give_back(prim_load_relaxed(word), held), 0);
+        apply(word, record, recovery_calls[record->outcome].give_back(prim_load_relaxed(word), held), 0);
 }
 
 void hold_give_back(struct lot *lot, struct slot *record) {
     give_back(word_of_record(lot, record), record);
 }
 
-/* Even the living may take that long in a bucket, if others have the processor. */
-#define PATIENCE_OF_TRIES_NS UINT64_C(50000000)
-
 bool hold_recovered(const volatile void *word) {
-    struct segment *segment = segment_of(word);
-    struct lot *lot = segment ? lot_for(word) : NULL;
-    if (!lot) return false;
-    uint32_t now = segment_census(segment).departures;
-    if (prim_exchange_acq_rel(&lot->share->departures, now) == now) return false;
-    bool all = lot_sweep(lot, prim_now_ns() + PATIENCE_OF_TRIES_NS);
-    if (!all) prim_store_relaxed(&lot->share->departures, now - 1); /* so that it is done again */
-    return true;
+    struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
+    return lot && recovery_now(lot);
 }
 
 bool hold_forsaken(const volatile void *word) {
@@ -170,7 +162,7 @@ bool hold_forsaken(const volatile void *word) {
 static uint32_t *word_to_settle(const struct segment *segment, const struct slot *slot) {
     uint64_t at = lock_key_of(slot), begin = segment->layout.user_at;
     bool record = slot->kind == SLOT_HOLDS && undecided(prim_load_relaxed(&slot->state)) && slot->outcome < SLOT_KINDS;
-    if (!record || !lot_revivals[slot->outcome].give_back) return NULL;
+    if (!record || !recovery_calls[slot->outcome].give_back) return NULL;
     uint64_t length = prim_load_relaxed(segment->buffer.length);
     bool inside = at >= begin && at - begin < length && length - (at - begin) >= sizeof(uint32_t);
     return inside && at % sizeof(uint32_t) == 0 ? (uint32_t *)(void *)(segment->base + at) : NULL;

@@ -3,7 +3,7 @@
 #ifndef VIGIL_SOUND_H
 #define VIGIL_SOUND_H
 
-#include "lot.h"
+#include "lot/lot.h"
 
 /* The parts of a lot that are in the segment, which may hold anything. */
 struct lot_parts {

@@ -21,15 +21,15 @@
  *     H4  if that is nothing: leave the line, and give the slot back
  *
  * Whoever is killed in between holds the bucket's lock. Who takes that over does H2 and H3 of what is APPLYING; the
- * rest is as for every dead process: what its record says is given back, by the same steps (lot_revival's give_back),
- * and those in the lock's line are called, each by its own process (lot_tend).
+ * rest is as for every dead process: what its record says is given back, by the same steps (recovery_call's give_back),
+ * and those in the lock's line are called (recovery.h).
  *
  * A process that only holds is not woken for the dead: it is who wants the lock that looks.
  */
 #ifndef VIGIL_HOLD_H
 #define VIGIL_HOLD_H
 
-#include "shared.h"
+#include "lot/shared.h"
 
 /* Of a read-write lock: what a reader holds. A writer holds 1. */
 #define HOLD_READER 16u

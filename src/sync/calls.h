@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* revivals.h - what the locks have for lot/shared.h and lot/hold.h: see lot_revival. */
-#ifndef VIGIL_REVIVALS_H
-#define VIGIL_REVIVALS_H
+/* calls.h - what the locks have for src/recovery: see recovery_call in recovery/recovery.h. */
+#ifndef VIGIL_CALLS_H
+#define VIGIL_CALLS_H
 
-#include "lot/hold.h"
+#include "recovery/hold.h"
+#include "recovery/recovery.h"
 
 bool rwlock_must_call(uint32_t *word, void *context);
 uint32_t rwlock_call(const struct slot *slot, void *context);

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keeper: the one thread of the library's that a process with segments has.
+ *
+ * It hands on the mail for the process's event loops, notices when another member dies, and looks from time to time at
+ * the locks for which the process waits. It polls nothing: it sleeps on all of that at once, and when nothing happens it
+ * makes no system call but one for each look.
+ *
+ * WHO WATCHES WHOM
+ *
+ * The members are a ring, in the order of their records. Each keeper watches the members behind its own, up to and
+ * including the first one that has a keeper too. Mostly that is one. It sleeps on that member's pulse (prim.h): the system
+ * ends the pulse, and so wakes the keeper, when the member dies. Then the keeper strikes it off, and watches the next one.
+ *
+ *     A member without a pulse      has just joined, or could not start a keeper, or the system has no pulses. The kernel
+ *                                   is asked about it every 20 ms
+ *     A pulse that has ended        is a hint. The truth is the member's lock on the file, which the kernel drops a moment
+ *                                   later: it is asked for until then, more and more rarely
+ *     A keeper that is stopped      does not notice. Others do when they look, a second or more later
+ *
+ * Both sides of the ring's changes:
+ *
+ *     keeper                                        who joins
+ *     R1  CAS mail: RESTING         (seq_cst)       J3  store life: JOINED, fence   (seq_cst)
+ *     R2  look who is behind us                     B1  load mail of the keeper before us; if it is RESTING
+ *     R3  sleep while it is RESTING                     clear that, and wake it     (seq_cst)
+ *
+ * If R2 does not see J3, then B1 sees R1. A member that leaves, or dies, ends its pulse, on which the keeper sleeps. What
+ * its own process wants of it is told in the same way, with `asleep` for the mail: R1 is a store, R2 looks at the list of
+ * segments and whether anybody waits.
+ *
+ * WHO MAY TOUCH WHAT
+ *
+ * `gate` guards the list of segments, and what the keeper has in each (struct keeping). The keeper has it except while it
+ * sleeps. So who takes a segment away, having the gate, knows that the keeper does not use it; if it sleeps on words of
+ * that segment, they are words that do not exist any more, and it wakes up or sleeps on.
+ *
+ * THE LOOK
+ *
+ * A process may be stopped that has been called for a lock, or that watches one that dies: nobody is told of that. So
+ * while its process waits a keeper looks, after a second or so; when there are many members more rarely, since all that
+ * wait for the same lock look, and the first one to do so is enough.
+ */
+#include "keeper.h"
+
+#include "base/word_lock.h"
+#include "recovery.h"
+
+#define KEEPER_POLL_NS       UINT64_C(20000000)
+#define KEEPER_ENDED_NS      UINT64_C(50000) /* at first, after a pulse has ended */
+#define KEEPER_ENDED_MOST_NS UINT64_C(5000000)
+#define KEEPER_LOOK_NS       UINT64_C(1000000000) /* at least, */
+#define KEEPER_LOOK_MOST_NS  UINT64_C(10000000000)
+#define KEEPER_LOOK_EACH_NS  UINT64_C(10000000) /* and so much for each member */
+
+/* In which a running process mostly has done what it has to do in a bucket; longer than that no mail is kept waiting. */
+#define KEEPER_PATIENCE_NS UINT64_C(2000000)
+static uint64_t keeper_patience(void) {
+    return BUG(stopped_waited_for) ? PRIM_NEVER : prim_now_ns() + KEEPER_PATIENCE_NS;
+}
+
+static struct {
+    uint32_t gate;
+    uint32_t asleep; /* atomic; a word to sleep on */
+    bool running;
+    unsigned count;
+    struct lot *lots[SEGMENTS_MOST];
+} keeper PRIM_PROCESS;
+
+/* What a turn of the keeper's finds to sleep on. */
+struct rest {
+    uint64_t now_ns, deadline_ns;
+    bool woken; /* from a sleep */
+    bool busy;  /* something has been done: look again before sleeping */
+    unsigned count;
+    struct prim_word words[PRIM_WORDS];
+};
+
+static void rest_until(struct rest *rest, uint64_t time_ns) {
+    if (time_ns < rest->deadline_ns) rest->deadline_ns = time_ns;
+}
+
+/* What there is no room for is looked at from time to time. */
+static void rest_on(struct rest *rest, uint32_t *word, uint32_t expected) {
+    if (rest->count < PRIM_WORDS) rest->words[rest->count++] = (struct prim_word){word, expected};
+    else rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
+}
+
+/* Members. */
+
+/* The members behind our own record, up to and including the first that has a keeper. */
+struct ring {
+    struct segment *segment;
+    uint32_t used, step; /* records from our own */
+    bool over;
+};
+
+static struct segment_member *ring_next(struct ring *ring) {
+    while (!ring->over && ++ring->step < ring->used) {
+        uint32_t at = (segment_self(ring->segment) + ring->step) % ring->used;
+        struct segment_member *record = segment_member(ring->segment, at);
+        if (!(prim_load_acquire(&record->life) & SEGMENT_JOINED)) continue;
+        ring->over = prim_load_seq_cst(&record->keeping) && !(segment_pulse(record) & PRIM_PULSE_ENDED);
+        return record;
+    }
+    return NULL;
+}
+
+static struct ring ring_of(struct lot *lot) {
+    return (struct ring){.segment = lot->share->segment, .used = segment_records(lot->share->segment)};
+}
+
+/* Strike off those behind us that have no pulse and are dead; with `all`, those too whose pulse beats. */
+static bool keeper_ask(struct lot *lot, bool all) {
+    struct ring ring = ring_of(lot);
+    bool struck = false;
+    for (struct segment_member *record; (record = ring_next(&ring));) {
+        uint32_t number = (uint32_t)(record - segment_member(ring.segment, 0));
+        if (all && segment_ask(ring.segment, number)) struck = true;
+        else if (!segment_pulse_beats(segment_pulse(record))) struck |= segment_strike_off(ring.segment, number);
+    }
+    return struck;
+}
+
+/* How long to wait before the kernel is asked again; zero: it is to be asked now, for the first time. */
+static bool keeper_must_ask(struct keeping *keeping, const struct rest *rest, bool ended) {
+    uint64_t first_ns = ended ? KEEPER_ENDED_NS : KEEPER_POLL_NS;
+    uint64_t most_ns = ended ? KEEPER_ENDED_MOST_NS : KEEPER_POLL_NS;
+    bool begins = !keeping->pause_ns || keeping->pause_ns > most_ns;
+    if (!begins && rest->now_ns < keeping->poll_ns) return false;
+    keeping->pause_ns = begins ? first_ns : keeping->pause_ns * 2 < most_ns ? keeping->pause_ns * 2 : most_ns;
+    keeping->poll_ns = rest->now_ns + keeping->pause_ns;
+    return true;
+}
+
+static void keeper_watch(struct lot *lot, struct rest *rest) {
+    struct keeping *keeping = &lot->share->keeping;
+    struct ring ring = ring_of(lot);
+    bool silent = false, ended = false;
+    for (struct segment_member *record; (record = ring_next(&ring));) {
+        uint32_t pulse = segment_pulse(record);
+        if (segment_pulse_beats(pulse) && !BUG(pulse_not_watched)) rest_on(rest, &record->pulse.word, pulse);
+        silent |= !segment_pulse_beats(pulse);
+        ended |= (pulse & PRIM_PULSE_ENDED) != 0;
+    }
+    if (!silent) {
+        keeping->pause_ns = 0;
+    } else if (keeper_must_ask(keeping, rest, ended) && keeper_ask(lot, false)) {
+        keeping->unfinished = rest->busy = true;
+    }
+    if (silent) rest_until(rest, keeping->poll_ns);
+}
+
+/* Deaths. */
+
+static void keeper_recover(struct lot *lot, struct rest *rest) {
+    struct keeping *keeping = &lot->share->keeping;
+    uint32_t recovered = prim_load_seq_cst(&segment_header(lot->share->segment)->recovered);
+    if (keeping->unfinished) {
+        keeping->unfinished = !recovery_run(lot, keeper_patience());
+        if (keeping->unfinished) rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
+        else rest->busy = true;
+    } else if (recovered != keeping->recovered) {
+        keeping->recovered = recovered;
+        if (!recovery_own(lot, keeper_patience())) keeping->recovered = recovered - 1; /* so that it is done again */
+        rest->busy = true;
+    }
+}
+
+/* Looking. */
+
+/* Keepers that have begun together are not to wake up together. */
+static uint64_t keeper_period_ns(const struct lot *lot, uint32_t looks) {
+    uint64_t period_ns = segment_records(lot->share->segment) * KEEPER_LOOK_EACH_NS;
+    if (period_ns < KEEPER_LOOK_NS) return KEEPER_LOOK_NS;
+    if (period_ns > KEEPER_LOOK_MOST_NS) period_ns = KEEPER_LOOK_MOST_NS;
+    uint32_t scattered = (lot->number + looks) * UINT32_C(0x9E3779B1);
+    return period_ns / 2 + period_ns * (scattered >> 16) / 65536;
+}
+
+static void keeper_strike_off_ended(struct segment *segment) {
+    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
+        if (segment_pulse(segment_member(segment, i)) & PRIM_PULSE_ENDED) segment_strike_off(segment, i);
+    }
+}
+
+static void keeper_look(struct lot *lot) {
+    struct keeping *keeping = &lot->share->keeping;
+    keeper_strike_off_ended(lot->share->segment);
+    keeper_ask(lot, true);
+    keeping->unfinished |= !recovery_run(lot, keeper_patience());
+    recovery_look(lot, keeper_patience());
+}
+
+/* When nobody has waited for some looks there are no more, until somebody does. */
+static void keeper_look_if_due(struct lot *lot, struct rest *rest) {
+    struct keeping *keeping = &lot->share->keeping;
+    bool waits = prim_load_relaxed(&lot->share->claimed);
+    if (!keeping->look_ns) keeping->look_ns = rest->now_ns + keeper_period_ns(lot, 0);
+    if (rest->now_ns >= keeping->look_ns) {
+        keeping->looks = waits ? 0 : keeping->looks + 1;
+        keeping->look_ns = rest->now_ns + keeper_period_ns(lot, keeping->looks);
+        if (waits) keeper_look(lot);
+    }
+    bool idle = keeping->looks >= PRIM_LINGER;
+    prim_store_seq_cst(&keeping->idle, idle);                     /* R1 */
+    if (idle && prim_load_seq_cst(&lot->share->claimed)) {        /* R2 */
+        keeping->looks = idle = 0;
+        keeping->look_ns = rest->now_ns + keeper_period_ns(lot, 0);
+        prim_store_relaxed(&keeping->idle, 0);
+    }
+    if (!idle) rest_until(rest, keeping->look_ns);
+}
+
+/* Turns. */
+
+static void keeper_begin(struct lot *lot) {
+    struct segment_member *self = lot->share->self;
+    if (prim_load_relaxed(&self->keeping)) return;
+    prim_pulse_begin(&self->pulse);
+    prim_store_seq_cst(&self->keeping, 1);
+}
+
+static void keeper_serve(struct lot *lot, struct rest *rest) {
+    struct keeping *keeping = &lot->share->keeping;
+    keeper_begin(lot);
+    bool mail = lot_deliver(lot);
+    if (mail) keeping->letters++;
+    else if (rest->woken) keeping->letters = 0;
+    rest->busy |= mail;
+    keeper_watch(lot, rest);
+    keeper_recover(lot, rest);
+    keeper_look_if_due(lot, rest);
+    rest_on(rest, (uint32_t *)(void *)&lot->share->self->mail, SEGMENT_RESTING);
+}
+
+/* One letter alone is no reason to expect another. */
+static void keeper_spin(const struct lot *lot) {
+    const struct lot_share *share = lot->share;
+    if (share->keeping.letters < 2) return;
+    for (unsigned turns = spin_budget(); turns; turns--) {
+        if ((uint32_t)prim_load_relaxed(&share->self->mail) / 2) {
+            spin_learn(true);
+            return;
+        }
+        prim_pause();
+    }
+    spin_learn(false);
+}
+
+/* R1 */
+static void keeper_lie_down(void) {
+    prim_store_seq_cst(&keeper.asleep, 1);
+    for (unsigned i = 0; i < keeper.count; i++) {
+        uint64_t none = (uint64_t)keeper.lots[i]->number << 32;
+        prim_cas_seq_cst(&keeper.lots[i]->share->self->mail, &none, none | SEGMENT_RESTING); /* if not, there is mail */
+    }
+}
+
+static void keeper_get_up(void) {
+    prim_store_relaxed(&keeper.asleep, 0);
+    for (unsigned i = 0; i < keeper.count; i++) {
+        uint64_t none = (uint64_t)keeper.lots[i]->number << 32, resting = none | SEGMENT_RESTING;
+        prim_cas_acq_rel(&keeper.lots[i]->share->self->mail, &resting, none); /* if not, whoever woke us has done so */
+    }
+}
+
+/* R2 and R3: true if it has slept. */
+static bool keeper_turn(bool woken) {
+    struct rest rest = {.now_ns = prim_now_ns(), .deadline_ns = PRIM_NEVER, .woken = woken};
+    for (unsigned i = 0; i < keeper.count; i++) keeper_spin(keeper.lots[i]);
+    keeper_lie_down();
+    rest_on(&rest, &keeper.asleep, 1);
+    for (unsigned i = 0; i < keeper.count; i++) keeper_serve(keeper.lots[i], &rest);
+    word_unlock(&keeper.gate, false);
+    if (!rest.busy) prim_park_any(rest.words, rest.count, rest.deadline_ns);
+    word_lock(&keeper.gate);
+    keeper_get_up();
+    return !rest.busy;
+}
+
+static void keeper_main(void *unused) {
+    (void)unused;
+    word_lock(&keeper.gate);
+    for (bool woken = true; keeper.count;) woken = keeper_turn(woken);
+    keeper.running = false;
+    word_unlock(&keeper.gate, false);
+}
+
+/* The others. */
+
+static void keeper_poke(void) {
+    if (prim_exchange_acq_rel(&keeper.asleep, 0)) prim_wake_shared(&keeper.asleep);
+}
+
+static bool keeper_add(struct lot *lot) {
+    word_lock(&keeper.gate);
+    bool new = !prim_load_relaxed(&lot->share->keeping.attended);
+    if (!keeper.running) keeper.running = prim_thread_start(NULL, keeper_main, NULL, true);
+    bool added = new && keeper.running;
+    if (added) keeper.lots[keeper.count++] = lot;
+    if (added) prim_store_release(&lot->share->keeping.attended, 1);
+    word_unlock(&keeper.gate, false);
+    if (added) keeper_poke();
+    return added || !new;
+}
+
+bool keeper_attend(struct lot *lot) {
+    struct keeping *keeping = &lot->share->keeping;
+    if (!prim_load_acquire(&keeping->attended) && !keeper_add(lot)) return false;
+    if (prim_load_seq_cst(&keeping->idle)) keeper_poke();
+    return true;
+}
+
+void keeper_leave(struct lot *lot) {
+    if (!prim_load_acquire(&lot->share->keeping.attended)) return;
+    word_lock(&keeper.gate);
+    unsigned at = 0;
+    while (keeper.lots[at] != lot) at++;
+    keeper.lots[at] = keeper.lots[--keeper.count];
+    prim_pulse_release(&lot->share->self->pulse);
+    bool last = !keeper.count;
+    word_unlock(&keeper.gate, false);
+    if (last) keeper_poke(); /* it ends */
+}
+
+void keeper_in_child(void) {
+    keeper.gate = keeper.asleep = keeper.count = 0;
+    keeper.running = false;
+    prim_pulse_forget();
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* sweep.c - what dead processes have left behind: see recovery.h. */
+#include "hold.h"
+#include "lot/line.h"
+#include "recovery.h"
+
+/* Gifts. */
+
+/* P1 to P4. */
+static void gift_pass(struct lot *lot, struct slot *slot, uint64_t key, struct bucket *bucket, struct wakes *wakes) {
+    uint32_t *line = line_of(lot, bucket, key);
+    slot->began_ns = *line ? lot->slots[*line].began_ns : GIFT_NOBODY; /* P1 */
+    prim_store_release(&slot->gift, gift_of(GIFT_PASSING, key));       /* P2 */
+    repair_give_to_heir(lot, line, slot->began_ns, wakes);                    /* P3 */
+    prim_store_release(&slot->gift, UINT64_C(0));                      /* P4 */
+}
+
+/* `claim`: zero for a slot of our own, else that of the dead process whose slot it was when we looked. */
+static bool gift_pass_on_of(struct lot *lot, uint32_t index, uint32_t claim, uint64_t deadline_ns) {
+    struct slot *slot = &lot->slots[index];
+    uint64_t key = gift_line(slot);
+    struct bucket *bucket = bucket_of(lot, key);
+    struct wakes wakes;
+    wakes_begin(&wakes);
+    if (!is_shared(lot)) lock_bucket(lot, bucket);
+    else if (!shared_trylock(lot, bucket, BUG(stopped_signal) ? PRIM_NEVER : deadline_ns)) return false;
+    bool same = !claim || (prim_load_relaxed(&lot->share->claims[index]) == claim && is_claimant_gone(lot, claim));
+    bool given = (gift_is_given(slot) && gift_line(slot) == key) || BUG(passed_on_unchecked);
+    if (same && given) gift_pass(lot, slot, key, bucket, &wakes);
+    unlock_and_wake(lot, bucket, &wakes);
+    return true;
+}
+
+bool gift_pass_on(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
+    return gift_pass_on_of(lot, index, 0, deadline_ns);
+}
+
+/* Out of whatever line it is in, or was told something in. It may be moved from one to another meanwhile. */
+static bool sweep_take_out(struct lot *lot, uint32_t index, uint32_t claim, uint64_t key, uint64_t deadline_ns) {
+    struct slot *slot = &lot->slots[index];
+    struct bucket *bucket = bucket_of(lot, key);
+    if (!shared_trylock(lot, bucket, deadline_ns)) return false;
+    bool still = prim_load_relaxed(&lot->share->claims[index]) == claim && is_claimant_gone(lot, claim) &&
+                 prim_load_relaxed(&slot->key) == key;
+    if (still) {
+        if (slot->kind == SLOT_HOLDS) hold_give_back(lot, slot);
+        if (in_line(slot, key) && !BUG(dead_stays_linked)) line_unlink(lot, line_of(lot, bucket, key), index);
+        prim_store_release(&slot->key, 0);
+    }
+    bucket_unlock(lot, bucket);
+    return true;
+}
+
+/* First out of all lines, so that nothing more is given to it; then what it has been given is passed on. */
+static bool sweep_slot(struct lot *lot, uint32_t index, uint32_t claim, uint64_t deadline_ns) {
+    uint32_t *claims = &lot->share->claims[index];
+    struct slot *slot = &lot->slots[index];
+    uint64_t key;
+    /* Acquire: a key that another sweeper has cleared comes with what the slot had been given before that. */
+    while (prim_load_relaxed(claims) == claim && (key = prim_load_acquire(&slot->key))) {
+        if (!sweep_take_out(lot, index, claim, key, deadline_ns)) return false;
+        if (!is_claimant_gone(lot, claim)) return true;
+    }
+    bool passes = prim_load_relaxed(claims) == claim && gift_is_given(slot) && !BUG(pass_on_forgotten);
+    if (passes && !gift_pass_on_of(lot, index, claim, deadline_ns)) return false;
+    if (is_claimant_gone(lot, claim)) prim_cas_acq_rel(claims, &claim, 0);
+    return true;
+}
+
+/* Buckets first, since the lines must be in order; then slots. */
+bool sweep_all(struct lot *lot, uint64_t deadline_ns) {
+    bool all = true;
+    for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
+        struct bucket *bucket = &lot->buckets[number];
+        uint32_t seen = prim_load_relaxed(&bucket->word);
+        if (!(seen & WORD_LOCKED) || !is_gone(lot, seen / WORD_HOLDER)) continue;
+        if (shared_trylock(lot, bucket, deadline_ns)) bucket_unlock(lot, bucket);
+    }
+    for (uint32_t index = 1; index < lot->share->slots; index++) {
+        uint32_t claim = prim_load_relaxed(&lot->share->claims[index]);
+        if (claim && is_claimant_gone(lot, claim)) all &= sweep_slot(lot, index, claim, deadline_ns);
+    }
+    return all;
+}
+
+/* Calls. */
+
+/* The fence: a waiter that is in line after this has seen which members are gone, see sync/mutex.c. */
+static bool sweep_call_all(struct lot *lot, uint64_t deadline_ns) {
+    bool all = true;
+    prim_fence_seq_cst();
+    for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
+        struct bucket *bucket = &lot->buckets[number];
+        struct wakes wakes;
+        if (!prim_load_relaxed(&bucket->word) || BUG(no_revival)) continue;
+        if (!shared_trylock(lot, bucket, deadline_ns)) {
+            all = false;
+            continue;
+        }
+        wakes_begin(&wakes);
+        repair_call_lines(lot, bucket, &wakes);
+        unlock_and_wake(lot, bucket, &wakes);
+    }
+    return all;
+}
+
+/* A thread that has been told by a dead process, and may not have been woken. */
+static void sweep_wake_threads(struct lot *lot) {
+    for (uint32_t index = 1; index < lot->share->slots && !BUG(wake_not_missed); index++) {
+        struct slot *slot = &lot->slots[index];
+        if (!prim_load_acquire(&lot->share->claims[index]) || !prim_load_relaxed(&slot->key)) continue;
+        bool told = !prim_load_relaxed(&slot->seat) && !undecided(prim_load_acquire(&slot->state));
+        if (told) prim_wake_shared(&slot->state);
+    }
+}
+
+/* The slot of a loop that has been told and not been handed on: it may be in the mail, and the keeper asleep. */
+static bool sweep_awaits_keeper(const struct lot *lot, uint32_t index) {
+    const struct slot *slot = &lot->slots[index];
+    if (!prim_load_acquire(&lot->share->claims[index]) || !prim_load_relaxed(&slot->key)) return false;
+    return prim_load_relaxed(&slot->seat) && prim_load_relaxed(&slot->outcome) &&
+           !undecided(prim_load_relaxed(&slot->state));
+}
+
+static void sweep_wake_keepers(struct lot *lot) {
+    const struct segment *segment = lot->share->segment;
+    for (uint32_t index = 1; index < lot->share->slots; index++) {
+        if (!sweep_awaits_keeper(lot, index)) continue;
+        uint32_t number = claim_number(prim_load_relaxed(&lot->share->claims[index]));
+        struct segment_member *record = segment_find_member(segment, number);
+        if (!record) continue;
+        segment_poke(record);
+        prim_wake_shared((uint32_t *)(void *)&record->mail); /* RESTING may have been cleared by the dead */
+    }
+}
+
+bool recovery_run(struct lot *lot, uint64_t deadline_ns) {
+    uint32_t *recovered = &segment_header(lot->share->segment)->recovered;
+    uint32_t deaths = segment_deaths(lot->share->segment);
+    if (deaths == prim_load_acquire(recovered)) return true;
+    bool all = BUG(nobody_sweeps) || sweep_all(lot, deadline_ns);
+    all &= sweep_call_all(lot, deadline_ns);
+    sweep_wake_threads(lot);
+    if (all || BUG(left_out_for_good)) prim_store_seq_cst(recovered, deaths);
+    sweep_wake_keepers(lot);
+    return all;
+}
+
+/* A living process may take that long in a bucket, if others have the processor. */
+#define RECOVERY_TRY_NS UINT64_C(50000000)
+
+bool recovery_now(struct lot *lot) {
+    segment_strike_off_all(lot->share->segment);
+    uint32_t now = segment_deaths(lot->share->segment);
+    if (prim_exchange_acq_rel(&lot->share->deaths_seen, now) == now) return false;
+    bool all = recovery_run(lot, prim_now_ns() + RECOVERY_TRY_NS);
+    if (!all) prim_store_relaxed(&lot->share->deaths_seen, now - 1); /* so that it is done again */
+    return true;
+}
+
+/* What is ours. */
+
+static bool sweep_look_at(struct lot *lot, uint64_t key, uint64_t deadline_ns) {
+    struct bucket *bucket = bucket_of(lot, key);
+    struct wakes wakes;
+    wakes_begin(&wakes);
+    if (!shared_trylock(lot, bucket, deadline_ns)) return false;
+    repair_call_line(lot, line_of(lot, bucket, key), &wakes);
+    unlock_and_wake(lot, bucket, &wakes);
+    return true;
+}
+
+void recovery_call_line(struct lot *lot, uint64_t key) {
+    struct bucket *bucket = bucket_lock(lot, key);
+    struct wakes wakes;
+    wakes_begin(&wakes);
+    repair_call_line(lot, line_of(lot, bucket, key), &wakes);
+    unlock_and_wake(lot, bucket, &wakes);
+}
+
+bool recovery_look(struct lot *lot, uint64_t deadline_ns) {
+    bool all = true;
+    for (uint32_t index = 1; index < lot->share->slots; index++) {
+        if (prim_load_relaxed(&lot->share->claims[index]) != lot->claim) continue;
+        uint64_t key = prim_load_relaxed(&lot->slots[index].key);
+        bool waits = key && undecided(prim_load_relaxed(&lot->slots[index].state));
+        if (waits && prim_load_relaxed(&lot->slots[index].kind) != SLOT_HOLDS) all &= sweep_look_at(lot, key, deadline_ns);
+    }
+    return all;
+}
+
+static bool sweep_told_in_vain(const struct slot *slot, uint64_t key) {
+    bool agents = prim_load_relaxed(&slot->key) == key && prim_load_relaxed(&slot->seat);
+    return agents && prim_load_relaxed(&slot->outcome) && !undecided(prim_load_relaxed(&slot->state));
+}
+
+/* Under the lock of the slot's bucket, under which a loop is told and its slot is put into the mail. */
+static bool sweep_hand_on(struct lot *lot, uint32_t index, uint64_t key, uint64_t deadline_ns) {
+    struct slot *slot = &lot->slots[index];
+    struct bucket *bucket = bucket_of(lot, key);
+    if (!shared_trylock(lot, bucket, deadline_ns)) return false;
+    if (sweep_told_in_vain(slot, key)) lot_deliver(lot); /* it may be there */
+    if (sweep_told_in_vain(slot, key)) lot_hand_on(lot, index);
+    bucket_unlock(lot, bucket);
+    return true;
+}
+
+bool recovery_own(struct lot *lot, uint64_t deadline_ns) {
+    bool all = true;
+    for (uint32_t index = 1; index < lot->share->slots && !BUG(mail_not_missed); index++) {
+        if (prim_load_relaxed(&lot->share->claims[index]) != lot->claim) continue;
+        uint64_t key = prim_load_relaxed(&lot->slots[index].key);
+        if (key && prim_load_relaxed(&lot->slots[index].seat)) all &= sweep_hand_on(lot, index, key, deadline_ns);
+    }
+    return all;
+}
