@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* act.c - the steps at which something can be found out: tokens that change hands, and being inside a mutex. */
+/* act.c - the steps at which something can be found out: tokens that change hands, being inside a mutex, signals. */
 #include "ledger.h"
 
 #include <sched.h>
@@ -53,14 +53,29 @@ static void judge_ok(const struct guarded *guarded, unsigned mutex, uint64_t fou
     DEMAND(!guarded->broken, "mutex %u: the one before had not said that it is consistent", mutex);
 }
 
-/* Makes good what the dead one has left behind, and says so; or leaves it to the next. */
+/*
+ * Whether the queue is full is what counts. A producer stores the item's number, `full` and `last_put`, in this order;
+ * a consumer `full` and `last_got`. The producer or consumer was killed before it stored `full`, and then nothing has
+ * happened, or after that, and then the rest is done here in its place.
+ */
+static void repair_queue(void) {
+    if (arena->queue.full) {
+        PUT(arena->queue.last_put, arena->queue.item);
+        PUT(arena->queue.last_got, arena->queue.item - 1);
+    } else {
+        PUT(arena->queue.last_got, arena->queue.last_put);
+    }
+}
+
+/* Makes good what the dead one has left behind, and says so; or leaves it to the next, but not in the queue's storm. */
 static void repair(struct actor *actor, struct guarded *guarded, unsigned mutex, uint64_t found, uint64_t *seed) {
     DEMAND(found == 0 || has_been_killed(found), "mutex %u: taken from %" PRIx64 ", who lives", mutex, found);
     count(actor, DIED_GRANTS, 1);
     if (!found) count(actor, NOBODY_INSIDE, 1);
     if (!guarded->broken) PUT(actor->fresh_deaths[mutex], actor->fresh_deaths[mutex] + 1);
     guarded->second = guarded->first;
-    guarded->broken = one_in(seed, 8);
+    if (mutex == WITH_COND) repair_queue();
+    guarded->broken = !ledger->is_queue && one_in(seed, 8);
     if (guarded->broken) {
         count(actor, LEFT_BROKEN, 1);
         return;
@@ -69,7 +84,7 @@ static void repair(struct actor *actor, struct guarded *guarded, unsigned mutex,
     DEMAND(status == VIGIL_OK, "mutex %u: consistent answered %s", mutex, vigil_status_name(status));
 }
 
-static void dawdle(uint64_t *seed) {
+void dawdle(uint64_t *seed) {
     if (one_in(seed, 200)) usleep((useconds_t)random_below(seed, 2000));
     else if (one_in(seed, 10)) sched_yield();
     for (volatile uint64_t spins = random_below(seed, 500); spins; spins--) continue;
@@ -106,4 +121,30 @@ void go_outside(struct actor *actor, unsigned mutex) {
     DEMAND(guarded->inside == name_of(actor), "mutex %u: %" PRIx64 " came inside as well", mutex, guarded->inside);
     PUT(guarded->inside, 0);
     now_does(actor, UNLOCKING, mutex);
+}
+
+void release(struct actor *actor, unsigned mutex) {
+    go_outside(actor, mutex);
+    int status = vigil_mutex_unlock(&arena->locks[mutex].mutex);
+    DEMAND(status == VIGIL_OK, "unlock returned %s", vigil_status_name(status));
+    done(actor);
+}
+
+/* With that mutex held, or with NO_MUTEX. How many waits it ended: a signal one at most, a broadcast any number. */
+
+int64_t give_signal(struct actor *actor, unsigned mutex, unsigned cond) {
+    now_does(actor, SIGNALLING, at(mutex, cond));
+    int64_t taken = vigil_cond_signal(&arena->conds[cond].cond);
+    DEMAND(taken == 0 || taken == 1, "signal returned %" PRId64, taken);
+    count(actor, (enum tally)(SIGNALLED + cond), (uint64_t)taken);
+    if (mutex == NO_MUTEX) done(actor);
+    return taken;
+}
+
+void give_to_all(struct actor *actor, unsigned mutex, unsigned cond) {
+    now_does(actor, BROADCASTING, at(mutex, cond));
+    int64_t taken = vigil_cond_broadcast(&arena->conds[cond].cond);
+    DEMAND(taken >= 0, "broadcast returned %" PRId64, taken);
+    count(actor, (enum tally)(SIGNALLED + cond), (uint64_t)taken);
+    if (mutex == NO_MUTEX) done(actor);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ledger.h - the books of the storm: shared memory that Vigil knows nothing of, and that outlives the killed.
+ * ledger.h - the books of both storms: shared memory that Vigil knows nothing of, and that outlives the killed.
  *
  * Everybody who does something is an actor: each thread of a member, its event loop, and each asynchronous operation of
  * that. An actor's page has one writer, the actor (its loop, for an operation), so whatever is killed at whatever moment,
@@ -22,6 +22,10 @@
  * GRANTS. Who is granted a mutex enters his name where it says who is inside, and crosses it out before he unlocks. What
  * the mutex guards is two numbers that are the same but for a moment. After VIGIL_OK there must be no name, and the
  * numbers must be the same. After VIGIL_OWNER_DIED a name must be that of somebody who has been killed.
+ *
+ * SIGNALS. Each signal to a condition ends one wait. An actor enters a signal after the call has returned, and the end
+ * of a wait after that has returned. So, for each condition, there are no more waits ended than signals, except for
+ * those actors that were killed while they signalled: each may have given one signal that is not in the books.
  */
 #ifndef VIGIL_STORM_LEDGER_H
 #define VIGIL_STORM_LEDGER_H
@@ -33,13 +37,16 @@
 #define MUTEXES      3  /* a plain one, a fair one, and that of the condition */
 #define FAIR_ONE     1u
 #define WITH_COND    2u
+#define NO_MUTEX     3u
+#define CONDS        2 /* the queue's; the storm of tokens uses the first of them */
 #define THREADS      3 /* of each member */
 #define WAITS        6 /* of its event loop */
 #define REQUESTS     3
 #define THE_LOOP     THREADS /* as an actor; the operations follow it */
 #define FIRST_WAIT   (THE_LOOP + 1)
 #define FIRST_ASKER  (FIRST_WAIT + WAITS)
-#define ACTORS       (FIRST_ASKER + REQUESTS)
+#define THE_MAIN     (FIRST_ASKER + REQUESTS) /* the main thread */
+#define ACTORS       (THE_MAIN + 1)
 #define MEMBERS_MOST 16 /* the last page is the judge's */
 
 /* In the segment. */
@@ -50,7 +57,15 @@ struct arena {
     struct {
         _Alignas(64) vigil_mutex mutex;
     } locks[MUTEXES];
-    _Alignas(64) vigil_cond cond;
+    struct {
+        _Alignas(64) vigil_cond cond;
+    } conds[CONDS];
+    /* The queue (queue.c), guarded by the mutex WITH_COND. */
+    struct {
+        _Alignas(64) uint64_t item; /* the number of the item that is in it, if it is full */
+        uint64_t full;              /* 0 or 1: this is what counts, the following two are made from it by a repair */
+        uint64_t last_put, last_got;
+    } queue;
 };
 
 #define ACTIVITIES(X)                                                                                                  \
@@ -65,6 +80,8 @@ struct arena {
     X(UNLOCKING, "unlocking")                                                                                          \
     X(IN_COND, "in a condition")                                                                                       \
     X(SIGNALLING, "signalling")                                                                                        \
+    X(BROADCASTING, "broadcasting")                                                                                    \
+    X(CHANGING, "changing the queue")                                                                                  \
     X(LEAVING, "leaving")
 
 enum activity {
@@ -89,7 +106,13 @@ enum activity {
     X(NOBODY_INSIDE, "owner_died_outside", "of these, the dead had not come in yet or had gone out")                   \
     X(LEFT_BROKEN, "left_inconsistent", "of these, not repaired but left to the next")                                 \
     X(COND_WAITS, "condition_waits", "waits for a condition that ended")                                               \
-    X(SIGNALLED, "signalled", "of them by a signal, as it answered")
+    X(SIGNALLED, "signalled", "signals that ended a wait, as signal returned (first condition: not empty)")            \
+    X(SIGNALLED_SECOND, "signalled_second", "the same (second condition: not full)")                                   \
+    X(WOKEN, "woken", "waits that a signal ended, as the wait returned (first condition)")                             \
+    X(WOKEN_SECOND, "woken_second", "the same (second condition)")                                                     \
+    X(ON_BEHALF, "signalled_for_the_dead", "signals given after owner-died, whether or not they ended a wait")         \
+    X(PRODUCED, "produced", "items put into the queue")                                                                \
+    X(CONSUMED, "consumed", "items taken out of the queue")
 
 enum tally {
 #define TALLY_ENUMERATOR(name, key, text) name,
@@ -99,7 +122,7 @@ enum tally {
 };
 
 struct actor {
-    _Alignas(64) uint32_t activity; /* and, above its 8 bits, of which line or mutex */
+    _Alignas(64) uint32_t activity; /* and, above its 8 bits, of which line, mutex or mutex with condition: at */
     uint32_t progress;              /* calls that have ended */
     uint64_t hand;                  /* tokens that it has * 2^32 + tokens that it is just offering */
     uint64_t fresh_deaths[MUTEXES]; /* owner-died grants that do not merely repeat what the one before left behind */
@@ -126,6 +149,7 @@ enum phase { STORM, REST, END };
 struct ledger {
     uint32_t moment; /* how often there has been rest * 4 + phase */
     uint32_t failures;
+    uint32_t is_queue; /* which storm it is */
     struct guarded guarded[MUTEXES];
     struct member members[MEMBERS_MOST + 1];
 };
@@ -150,6 +174,13 @@ static inline enum phase phase_of(uint32_t moment) {
         }                                                                                                              \
     } while (0)
 
+/* A mutex, or NO_MUTEX, together with a condition. */
+static inline unsigned at(unsigned mutex, unsigned cond) {
+    return mutex | cond << 2;
+}
+
+#define PLACES_AT (4 * CONDS)
+
 static inline void now_does(struct actor *actor, enum activity activity, unsigned which) {
     PUT(actor->activity, (uint32_t)activity | which << 8);
 }
@@ -161,6 +192,10 @@ static inline void now_rests(struct actor *actor, uint32_t moment) {
 
 static inline bool at_rest(const struct actor *actor, uint32_t moment) {
     return NOW(actor->activity) == (RESTING | moment << 8);
+}
+
+static inline enum activity activity_of(uint32_t activity) {
+    return (enum activity)(activity & 0xff);
 }
 
 static inline void done(struct actor *actor) {
@@ -192,8 +227,28 @@ void offer_tokens(struct actor *actor, unsigned line, uint32_t tokens);
 void shout(struct actor *actor);
 void go_inside(struct actor *actor, unsigned mutex, int status, uint64_t *seed);
 void go_outside(struct actor *actor, unsigned mutex);
+void release(struct actor *actor, unsigned mutex);
+void dawdle(uint64_t *seed);
+int64_t give_signal(struct actor *actor, unsigned mutex, unsigned cond);
+void give_to_all(struct actor *actor, unsigned mutex, unsigned cond);
 
-/* member.c: the main function of a member. */
-int member_main(unsigned number, int segment_fd, uint64_t seed);
+/* What all members do: crew.c. */
+
+struct crew {
+    void *(*thread_main)(void *actor);
+    void *(*loop_main)(void *actor);
+    void (*look_after_them)(struct actor *main_thread, uint64_t *seed); /* every millisecond, until all have left */
+};
+
+extern struct member *self;
+
+bool leaving(void);
+bool raging(void);
+uint64_t seed_for(unsigned actor);
+bool readable(vigil_agent *agent, uint64_t *seed);
+int crew_main(const struct crew *crew, unsigned number, int segment_fd, uint64_t seed);
+
+/* The two storms' crews: member.c, queue.c. */
+extern const struct crew token_crew, queue_crew;
 
 #endif

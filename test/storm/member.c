@@ -1,27 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* member.c - a member: threads that block, an event loop, and a main thread that looks after them. */
+/* member.c - a member of the storm of tokens: what its threads and its event loop do. */
 #include "ledger.h"
-
-#include <poll.h>
-#include <sched.h>
-#include <sys/prctl.h>
-
-static struct member *self;
-static uint64_t member_seed;
-
-static bool leaving(void) {
-    return phase_of(NOW(ledger->moment)) == END || NOW(self->leave);
-}
-
-static bool raging(void) {
-    return phase_of(NOW(ledger->moment)) == STORM && !NOW(self->leave);
-}
-
-static uint64_t seed_for(unsigned actor) {
-    uint64_t seed = (member_seed + actor + 1) * UINT64_C(0x9E3779B97F4A7C15) | 1;
-    for (int i = 0; i < 8; i++) random_next(&seed);
-    return seed;
-}
 
 /* What is to be done, by chance. */
 
@@ -74,13 +53,6 @@ static void wait_blocking(struct actor *me, uint64_t *seed) {
     wait_ended(me, me, status);
 }
 
-static void release(struct actor *me, unsigned mutex) {
-    go_outside(me, mutex);
-    int status = vigil_mutex_unlock(&arena->locks[mutex].mutex);
-    DEMAND(status == VIGIL_OK, "unlock answered %s", vigil_status_name(status));
-    done(me);
-}
-
 /* Whether it was granted: then the actor is inside. */
 static bool granted(struct actor *me, unsigned mutex, int status, uint64_t *seed) {
     if (status == VIGIL_OK || status == VIGIL_OWNER_DIED) {
@@ -107,16 +79,21 @@ static void produce(struct actor *me, uint64_t *seed) {
     if (!lock_blocking(me, WITH_COND, seed)) return;
     bool inside = one_in(seed, 2);
     ledger->guarded[WITH_COND].items++;
-    if (inside) count(me, SIGNALLED, (uint64_t)vigil_cond_signal(&arena->cond));
+    if (inside) give_signal(me, WITH_COND, 0);
     release(me, WITH_COND);
-    now_does(me, SIGNALLING, 0);
-    if (!inside) count(me, SIGNALLED, (uint64_t)vigil_cond_signal(&arena->cond));
-    done(me);
+    if (!inside) give_signal(me, NO_MUTEX, 0);
 }
 
 /* All outcomes of a condition's wait come with the mutex held. */
 static int mutex_outcome(int status) {
     return status == VIGIL_TIMED_OUT ? VIGIL_OK : status;
+}
+
+/* Whether it was a signal that ended the wait is not known if the mutex's owner died and there was a deadline, too. */
+static void cond_wait_ended(struct actor *me, int status, int64_t timeout_ns) {
+    bool woken = status == VIGIL_OK || (status == VIGIL_OWNER_DIED && timeout_ns == VIGIL_FOREVER);
+    if (woken) count(me, WOKEN, 1);
+    count(me, COND_WAITS, 1);
 }
 
 /* Who has waited in vain goes away: if all were to consume, somebody must produce. */
@@ -128,8 +105,8 @@ static void consume(struct actor *me, uint64_t *seed) {
         int64_t timeout_ns = patience_ns(me, seed);
         go_outside(me, WITH_COND);
         now_does(me, IN_COND, WITH_COND);
-        int status = vigil_cond_wait_for(&arena->cond, &arena->locks[WITH_COND].mutex, timeout_ns);
-        count(me, COND_WAITS, 1);
+        int status = vigil_cond_wait_for(&arena->conds[0].cond, &arena->locks[WITH_COND].mutex, timeout_ns);
+        cond_wait_ended(me, status, timeout_ns);
         PUT(me->progress, me->progress + 1);
         go_inside(me, WITH_COND, mutex_outcome(status), seed);
         in_vain = status == VIGIL_TIMED_OUT;
@@ -179,6 +156,7 @@ struct asker {
     unsigned mutex;
     bool pending, holding;
     bool executed; /* the callback has been called */
+    int64_t timeout_ns;
 };
 
 static struct {
@@ -228,7 +206,7 @@ static void on_granted(vigil_op *op, int status) {
     struct asker *asker = (struct asker *)op;
     asker->pending = false;
     if (asker->asks == WAITS_FOR_COND && status != VIGIL_CANCELLED) {
-        count(loop.me, COND_WAITS, 1);
+        cond_wait_ended(loop.me, status, asker->timeout_ns);
         status = mutex_outcome(status);
     }
     if (!granted(asker->page, asker->mutex, status, &loop.seed)) return;
@@ -257,8 +235,9 @@ static void start_cond(struct asker *asker) {
     if (!granted(asker->page, asker->mutex, vigil_mutex_trylock(mutex), &loop.seed)) return;
     go_outside(asker->page, asker->mutex);
     now_does(asker->page, IN_COND, asker->mutex);
-    int64_t timeout_ns = one_in(&loop.seed, 2) ? 1 + some_time_ns(&loop.seed) : VIGIL_FOREVER;
-    int status = vigil_cond_wait_async(loop.agent, &asker->request, &arena->cond, mutex, timeout_ns, on_granted);
+    asker->timeout_ns = one_in(&loop.seed, 2) ? 1 + some_time_ns(&loop.seed) : VIGIL_FOREVER;
+    int status =
+        vigil_cond_wait_async(loop.agent, &asker->request, &arena->conds[0].cond, mutex, asker->timeout_ns, on_granted);
     asker->pending = true;
     DEMAND(status == VIGIL_PENDING, "a condition answered %s", vigil_status_name(status));
 }
@@ -312,13 +291,10 @@ static unsigned pending_now(void) {
     return pending;
 }
 
-/* Now and then it is busy with something else, while it is told one thing and another. */
 static void dispatch(void) {
-    if (one_in(&loop.seed, 4)) usleep((useconds_t)random_below(&loop.seed, 5000));
-    struct pollfd seat = {.fd = vigil_agent_fd(loop.agent), .events = POLLIN};
-    poll(&seat, 1, 1);
+    if (!readable(loop.agent, &loop.seed)) return;
     int64_t served = vigil_agent_dispatch(loop.agent);
-    DEMAND(served >= 0, "dispatch answered %s", vigil_status_name((int)served));
+    DEMAND(served >= 0, "dispatch returned %s", vigil_status_name((int)served));
 }
 
 static void loop_begins(struct actor *me) {
@@ -351,37 +327,12 @@ static void *loop_main(void *argument) {
     return NULL;
 }
 
-/* The main thread sees to it that nobody sleeps in the condition when all are to rest. */
-static void look_after_them(void) {
-    while (!leaving()) {
-        if (!raging()) vigil_cond_broadcast(&arena->cond);
-        usleep(1000);
-    }
+/* Nobody sleeps in the condition when all are to rest: they are woken all at once, or one by one. */
+static void end_cond_waits(struct actor *main_thread, uint64_t *seed) {
+    if (raging()) return;
+    if (one_in(seed, 2)) give_to_all(main_thread, NO_MUTEX, 0);
+    else
+        for (unsigned i = 0; i < THREADS; i++) give_signal(main_thread, NO_MUTEX, 0);
 }
 
-static bool thread_over(pthread_t thread) {
-    vigil_cond_broadcast(&arena->cond);
-    usleep(500);
-    return pthread_tryjoin_np(thread, NULL) == 0;
-}
-
-int member_main(unsigned number, int segment_fd, uint64_t seed) {
-    pthread_t threads[THREADS + 1];
-    vigil_buffer *buffer = NULL;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    self = &ledger->members[number];
-    member_seed = seed;
-    int status = vigil_segment_open_fd(&buffer, segment_fd);
-    DEMAND(status == VIGIL_OK, "to open the segment: %s", vigil_status_name(status));
-    if (status != VIGIL_OK) return 1;
-    arena = vigil_buffer_data(buffer);
-    for (unsigned i = 0; i <= THREADS; i++)
-        threads[i] = start_thread(i == THE_LOOP ? loop_main : thread_main, &self->actors[i]);
-    look_after_them();
-    for (unsigned i = 0; i <= THREADS; i++) {
-        while (!thread_over(threads[i])) continue;
-    }
-    int64_t left = vigil_buffer_destroy(buffer);
-    DEMAND(left == 0, "leaving answered %s", vigil_status_name((int)left));
-    return left != 0;
-}
+const struct crew token_crew = {thread_main, loop_main, end_cond_waits};

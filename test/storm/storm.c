@@ -1,144 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * storm - processes that lock, wait, notify and time out, and are killed meanwhile; every grant and every notification is
- * accounted for.
+ * The storm of tokens - processes that lock, wait, notify and time out, and are killed meanwhile; every grant and every
+ * notification is accounted for.
  *
- *     storm [--kills N] [--members N] [--seed S] [--json FILE]
- *
- * The judge, which is this process, starts the members (member.c) and then kills one after the other by SIGKILL, at
- * random moments, with a new one in its place each time; some it only stops, some it stops and then kills, some it asks
- * to leave. Every now and then it calls for rest, nobody is killed, and it looks at the books (ledger.h):
+ * The judge (judge.c), which is the process that was called, starts the members (member.c) and then kills one after the
+ * other by SIGKILL, at random moments, with a new one in its place each time; some it only stops, some it stops and
+ * then kills, some it asks to leave. Every now and then it calls for rest, nobody is killed, and it looks at the books
+ * (ledger.h):
  *
  *     notifications   What is missing, of the tokens that have been given out, must be what the killed had in their hands,
  *                     or were offering. There is no more than there should be.
  *     grants          As many as somebody was inside, but for those killed right there; no more of them with
  *                     owner-died than somebody was killed at the lock. Everyone who was granted a mutex has looked as well.
+ *     signals         No more waits for the condition have ended than there were signals.
  *     waiting         Nobody waits for ever; nobody is left in line.
  *
  * In the end all leave, every place to wait is there again, and a new member finds everything in order.
- * The last line says whether it passed. What is killed when depends on the scheduler: a seed makes the same choices, not
- * the same storm.
  */
-#include "ledger.h"
+#include "judge.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 
-#define TOKENS        12  /* so many are on their way */
-#define RESIDENTS     16  /* of the judge's, in each line with tokens: more, so that there is always a next in line */
-#define PLACES        512 /* for waiters */
-#define KILLS_TO_REST 25
-#define PATIENCE_NS   (30 * SECOND) /* for what must come */
-#define LINE_MOST     (MEMBERS_MOST * (THREADS + WAITS))
-
-extern char **environ;
-
-static struct {
-    uint64_t kills, members, seed;
-    const char *json;
-} options = {.kills = 150, .members = 4};
-
-struct process {
-    pid_t pid;
-    uint32_t seen[ACTORS];   /* progress */
-    int64_t seen_ns[ACTORS]; /* when it was last different */
-};
-
-static struct process processes[MEMBERS_MOST];
-static struct member *judges; /* the judge's own page */
-static uint64_t seed;
-static uint64_t lives;   /* how many members there have been */
-static unsigned members; /* how many there are */
-static int segment_fd, ledger_fd;
-static vigil_buffer *buffer;
-
-/* What is known of those who are not there any more, and of the tokens. */
-static struct {
-    uint64_t kills, stopped_kills, stops, leaves, rests;
-    uint64_t activities[ACTIVITY_COUNT]; /* of the killed */
-    uint64_t tallies[TALLY_COUNT];
-    uint64_t grants[MUTEXES], fresh_deaths[MUTEXES];
-    uint64_t killed_at[MUTEXES]; /* holding it, or about to lock or unlock it */
-    uint64_t killed_holding[MUTEXES];
-    uint64_t dealt;     /* tokens given out by the judge */
-    uint64_t died_with; /* tokens in the hands of the killed and of those who have left */
-    uint64_t offered;   /* by the killed, who did not live to hear whether they were taken */
-    uint64_t killed_waiting, killed_listening, killed_shouting; /* the latter two where there are no tokens */
-} books;
-
-/* Saying what is the matter. */
-
-static const char *const activity_names[] = {
-#define ACTIVITY_TEXT(name, text) text,
-    ACTIVITIES(ACTIVITY_TEXT)
-#undef ACTIVITY_TEXT
-};
-
-static void tell_state(void) {
-    fprintf(stderr, "moment %u; who was doing what:\n", ledger->moment);
-    for (unsigned i = 0; i < members; i++) {
-        const struct member *member = &ledger->members[i];
-        fprintf(stderr, "  member %u, process %ld, life %" PRIu64 "%s\n", i, (long)processes[i].pid, member->life / 2,
-                member->life % 2 ? ", killed" : "");
-        for (unsigned j = 0; j < ACTORS; j++) {
-            const struct actor *actor = &member->actors[j];
-            fprintf(stderr, "    %-9s %-14s %u  progress %u, hand %u + %u\n",
-                    j < THE_LOOP      ? "thread"
-                    : j == THE_LOOP   ? "loop"
-                    : j < FIRST_ASKER ? "wait"
-                                      : "request",
-                    activity_names[actor->activity & 0xff], actor->activity >> 8, actor->progress,
-                    tokens_of(actor->hand), offered_of(actor->hand));
-        }
-    }
-    for (unsigned i = 0; i < MUTEXES; i++) {
-        const struct guarded *guarded = &ledger->guarded[i];
-        fprintf(stderr, "  mutex %u: word %08x, inside %" PRIx64 ", %" PRIu64 " and %" PRIu64 "\n", i,
-                arena->locks[i].mutex.word, guarded->inside, guarded->first, guarded->second);
-    }
-    fprintf(stderr,
-            "storm --kills %" PRIu64 " --members %" PRIu64 " --seed %" PRIu64 ": failed after %" PRIu64 " kills\n",
-            options.kills, options.members, options.seed, books.kills);
-}
-
-static void kill_all(void) {
-    for (unsigned i = 0; i < members; i++) {
-        if (processes[i].pid > 0) kill(processes[i].pid, SIGKILL);
-    }
-}
-
-/* The judge itself is stuck: in the library, then. */
-static void on_stuck(int signal_number) {
-    (void)signal_number;
-    fprintf(stderr, "\nthe judge itself does not get on\n");
-    tell_state();
-    kill_all();
-    _exit(1);
-}
-
-/* Ends the storm if something has failed, with all that may help to find out why. */
-static void judge_failures(void) {
-    alarm(120);
-    if (!NOW(ledger->failures)) return;
-    tell_state();
-    for (unsigned i = 0; i < members; i++) {
-        if (processes[i].pid > 0) kill(processes[i].pid, SIGSTOP);
-    }
-    fflush(NULL);
-    alarm(5);
-    vigil_debug_dump(STDERR_FILENO);
-    kill_all();
-    exit(1);
-}
-
-static void nap_ns(int64_t duration_ns) {
-    struct timespec time = {duration_ns / SECOND, duration_ns % SECOND};
-    nanosleep(&time, NULL);
-}
+#define TOKENS    12 /* so many are on their way */
+#define RESIDENTS 16 /* of the judge's, in each line with tokens: more, so that there is always a next in line */
 
 /* Members. */
 
@@ -147,99 +31,9 @@ static void deal(struct actor *actor, uint32_t tokens) {
     books.dealt += tokens;
 }
 
-static void member_start(unsigned number, uint32_t tokens_of_its_own) {
-    char number_text[16], seed_text[24], segment_text[16], ledger_text[16];
-    struct member *member = &ledger->members[number];
-    struct process *process = &processes[number];
-    PUT(member->leave, 0);
-    PUT(member->life, ++lives * 2);
-    deal(&member->actors[0], tokens_of_its_own);
-    snprintf(number_text, sizeof number_text, "%u", number);
-    snprintf(seed_text, sizeof seed_text, "%" PRIu64, random_next(&seed));
-    snprintf(segment_text, sizeof segment_text, "%d", segment_fd);
-    snprintf(ledger_text, sizeof ledger_text, "%d", ledger_fd);
-    char *arguments[] = {"storm-member", "--member", number_text, seed_text, segment_text, ledger_text, NULL};
-    for (unsigned i = 0; i < ACTORS; i++) process->seen_ns[i] = vigil_now_ns();
-    memset(process->seen, 0, sizeof process->seen);
-    if (posix_spawn(&process->pid, "/proc/self/exe", NULL, NULL, arguments, environ) != 0) {
-        fprintf(stderr, "a member cannot be started\n");
-        kill_all();
-        exit(2);
-    }
-}
-
-/* Its page is closed: it writes there no more. */
-static void take_over_page(struct actor *actor) {
-    for (unsigned i = 0; i < TALLY_COUNT; i++) books.tallies[i] += actor->tallies[i];
-    for (unsigned i = 0; i < MUTEXES; i++) {
-        books.grants[i] += actor->grants[i];
-        books.fresh_deaths[i] += actor->fresh_deaths[i];
-    }
-    books.died_with += tokens_of(actor->hand);
-    memset(actor, 0, sizeof *actor);
-}
-
-/* And says what it was doing at the very moment. */
-static void take_over_killed(struct actor *actor) {
-    enum activity activity = (enum activity)(actor->activity & 0xff);
-    unsigned which = actor->activity >> 8;
-    books.activities[activity]++;
-    if (activity == WAITING && which != SHOUTS) books.killed_waiting++;
-    if (activity == WAITING && which == SHOUTS) books.killed_listening++;
-    if (activity == NOTIFYING && which == SHOUTS) books.killed_shouting++;
-    if (activity == HOLDING) books.killed_holding[which]++;
-    if (activity == LOCKING || activity == HOLDING || activity == UNLOCKING || activity == IN_COND)
-        books.killed_at[which]++;
-    books.offered += offered_of(actor->hand);
-    take_over_page(actor);
-}
-
-/* Both answer how many tokens it had: whoever comes in its place gets as many. */
-
-static uint32_t member_left(unsigned number) {
-    uint64_t before = books.died_with;
-    for (unsigned i = 0; i < ACTORS; i++) take_over_page(&ledger->members[number].actors[i]);
-    processes[number].pid = 0;
-    return (uint32_t)(books.died_with - before);
-}
-
-static uint32_t member_killed(unsigned number) {
-    struct process *process = &processes[number];
-    uint64_t before = books.died_with;
-    int status = 0;
-    PUT(ledger->members[number].life, ledger->members[number].life | 1);
-    kill(process->pid, SIGKILL);
-    waitpid(process->pid, &status, 0);
-    DEMAND(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "member %u had ended before, with status %x", number,
-           (unsigned)status);
-    for (unsigned i = 0; i < ACTORS; i++) take_over_killed(&ledger->members[number].actors[i]);
-    process->pid = 0;
-    books.kills++;
-    return (uint32_t)(books.died_with - before);
-}
-
-static void signal_member(unsigned number, int signal_number) {
-    kill(processes[number].pid, signal_number);
-}
-
-/* Waits until it is, so that nobody can say later that it had ended before. */
-static void member_stop(unsigned number) {
-    int status = 0;
-    signal_member(number, SIGSTOP);
-    waitpid(processes[number].pid, &status, WUNTRACED);
-    DEMAND(WIFSTOPPED(status), "member %u ended with status %x", number, (unsigned)status);
-    books.stops++;
-}
-
-static bool everybody_lives(void) {
-    for (unsigned i = 0; i < members; i++) {
-        int status = 0;
-        if (!processes[i].pid || waitpid(processes[i].pid, &status, WNOHANG) == 0) continue;
-        processes[i].pid = 0;
-        DEMAND(false, "member %u ended with status %x", i, (unsigned)status);
-        return false;
-    }
-    return true;
+static void start_with(unsigned number, uint32_t tokens_of_its_own) {
+    deal(&ledger->members[number].actors[0], tokens_of_its_own);
+    member_start(number);
 }
 
 static bool may_take_its_time(uint32_t activity) {
@@ -278,7 +72,6 @@ static struct resident {
     unsigned line;
     bool pending;
 } residents[SHOUTS][RESIDENTS];
-static vigil_agent *agent;
 static bool receiving; /* residents go back into line */
 
 static void resident_joins(struct resident *resident);
@@ -309,11 +102,6 @@ static void residents_join(void) {
     }
 }
 
-static void receive(void) {
-    int64_t served = vigil_agent_dispatch(agent);
-    DEMAND(served >= 0, "dispatch answered %s", vigil_status_name((int)served));
-}
-
 static int64_t residents_in(unsigned line) {
     int64_t pending = 0;
     for (unsigned i = 0; i < RESIDENTS; i++) pending += residents[line][i].pending;
@@ -332,14 +120,14 @@ static void residents_leave(void) {
     }
 }
 
-static void take_part(void) {
+static void receive_and_offer(void) {
     struct actor *me = &judges->actors[0];
     receive();
-    if (tokens_of(me->hand)) offer_tokens(me, (unsigned)random_below(&seed, SHOUTS), tokens_of(me->hand));
+    if (tokens_of(me->hand)) offer_tokens(me, (unsigned)random_below(&judge_seed, SHOUTS), tokens_of(me->hand));
 }
 
 /* It leaves as one should, while the others go on. */
-static uint32_t member_leaves(unsigned number) {
+static void member_leaves(unsigned number) {
     int status = 0;
     int64_t until_ns = vigil_now_ns() + PATIENCE_NS;
     pid_t pid = processes[number].pid;
@@ -352,7 +140,7 @@ static uint32_t member_leaves(unsigned number) {
     }
     DEMAND(WIFEXITED(status) && WEXITSTATUS(status) == 0, "member %u left with status %x", number, (unsigned)status);
     books.leaves++;
-    return member_left(number);
+    member_left(number);
 }
 
 /* Rest. */
@@ -395,14 +183,6 @@ static void call_for_rest(void) {
 
 /* The books, when everybody rests. */
 
-static uint64_t tally_now(enum tally tally) {
-    uint64_t sum = books.tallies[tally];
-    for (unsigned i = 0; i <= MEMBERS_MOST; i++) {
-        for (unsigned j = 0; j < ACTORS; j++) sum += ledger->members[i].actors[j].tallies[tally];
-    }
-    return sum;
-}
-
 static uint64_t tokens_now(void) {
     uint64_t sum = 0;
     for (unsigned i = 0; i <= MEMBERS_MOST; i++) {
@@ -427,6 +207,10 @@ static struct {
     int64_t on_few_instructions;       /* in all */
 } tokens;
 
+static uint64_t killed_waiting(void) {
+    return killed_while(WAITING) - books.killed[WAITING][SHOUTS];
+}
+
 static void judge_tokens(void) {
     int64_t until_ns = vigil_now_ns() + PATIENCE_NS / 3;
     int64_t offered = (int64_t)books.offered - tokens.offered;
@@ -437,9 +221,9 @@ static void judge_tokens(void) {
     }
     DEMAND(more >= -tokens.excused, "%" PRId64 " notifications too many, %" PRId64 " explained", -more, tokens.excused);
     if (more > offered) tokens.on_few_instructions += more - offered;
-    DEMAND(tokens.on_few_instructions <= 1 + (int64_t)books.killed_waiting / 2000,
+    DEMAND(tokens.on_few_instructions <= 1 + (int64_t)killed_waiting() / 2000,
            "%" PRId64 " notifications lost; %" PRIu64 " were killed waiting", tokens.on_few_instructions,
-           books.killed_waiting);
+           killed_waiting());
     tokens.excused = more < 0 ? 0 : more < offered ? more : offered;
     tokens.missing += more;
     tokens.offered += offered;
@@ -447,57 +231,20 @@ static void judge_tokens(void) {
 
 static void judge_shouts(void) {
     int64_t unheard = (int64_t)(tally_now(SHOUTED) - tally_now(HEARD));
-    DEMAND(unheard <= (int64_t)books.killed_listening,
+    DEMAND(unheard <= (int64_t)books.killed[WAITING][SHOUTS],
            "%" PRId64 " of the notifications to all lost, %" PRIu64 " were killed waiting for them", unheard,
-           books.killed_listening);
-    DEMAND(-unheard <= (int64_t)books.killed_shouting * LINE_MOST, "%" PRId64 " notifications to all too many",
-           -unheard);
-}
-
-/* The judge takes each mutex himself, and looks what has been going on inside. */
-static void judge_grants(void) {
-    struct actor *me = &judges->actors[0];
-    for (unsigned i = 0; i < MUTEXES; i++) {
-        now_does(me, LOCKING, i);
-        int status = vigil_mutex_lock_for(&arena->locks[i].mutex, PATIENCE_NS);
-        DEMAND(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "mutex %u is not to be had: %s", i,
-               vigil_status_name(status));
-        judge_failures();
-        go_inside(me, i, status, &seed);
-        uint64_t grants = books.grants[i], deaths = books.fresh_deaths[i], inside = ledger->guarded[i].first;
-        for (unsigned j = 0; j <= MEMBERS_MOST; j++) {
-            for (unsigned k = 0; k < ACTORS; k++) {
-                grants += ledger->members[j].actors[k].grants[i];
-                deaths += ledger->members[j].actors[k].fresh_deaths[i];
-            }
-        }
-        DEMAND(grants <= inside && inside <= grants + books.killed_holding[i],
-               "mutex %u: %" PRIu64 " grants, %" PRIu64 " times inside, %" PRIu64 " killed there", i, grants, inside,
-               books.killed_holding[i]);
-        DEMAND(deaths <= books.killed_at[i], "mutex %u: %" PRIu64 " times owner-died, %" PRIu64 " killed at it", i,
-               deaths, books.killed_at[i]);
-        go_outside(me, i);
-        DEMAND(vigil_mutex_unlock(&arena->locks[i].mutex) == VIGIL_OK, "unlock");
-        done(me);
-    }
-}
-
-/* The dead disappear from a line as soon as somebody finds out. */
-static void judge_line(const volatile void *place, int64_t expected, const char *what) {
-    int64_t until_ns = vigil_now_ns() + PATIENCE_NS / 3, waiters;
-    while ((waiters = vigil_waiters(place)) != expected && vigil_now_ns() < until_ns) {
-        nap_ns(MILLISECOND);
-        receive();
-    }
-    DEMAND(waiters == expected, "%" PRId64 " in line for a %s, while all rest", waiters, what);
+           books.killed[WAITING][SHOUTS]);
+    DEMAND(-unheard <= (int64_t)books.killed[NOTIFYING][SHOUTS] * LINE_MOST,
+           "%" PRId64 " notifications to all too many", -unheard);
 }
 
 static void judge(void) {
     judge_tokens();
     judge_shouts();
     judge_grants();
+    judge_signals();
     for (unsigned i = 0; i < MUTEXES; i++) judge_line(&arena->locks[i].mutex, 0, "mutex");
-    judge_line(&arena->cond, 0, "condition");
+    judge_line(&arena->conds[0].cond, 0, "condition");
     for (unsigned i = 0; i < LINES; i++) judge_line(&arena->lines[i].word, i == SHOUTS ? 0 : RESIDENTS, "word");
     judge_failures();
 }
@@ -514,19 +261,21 @@ static void call_for_storm(void) {
 
 /* The storm. */
 
-static void some_stop(unsigned number) {
-    member_stop(number);
-    nap_ns((int64_t)random_below(&seed, one_in(&seed, 8) ? 80 : 10) * MILLISECOND);
+/* Whoever comes in its place gets as many tokens as it had. */
+static void replace(unsigned number, void (*goes)(unsigned number)) {
+    uint64_t before = books.died_with;
+    goes(number);
+    start_with(number, (uint32_t)(books.died_with - before));
 }
 
 static void kill_and_replace(unsigned number) {
-    member_start(number, member_killed(number));
+    replace(number, member_killed);
 }
 
 static void strike(void) {
-    unsigned number = (unsigned)random_below(&seed, members);
+    unsigned number = (unsigned)random_below(&judge_seed, members);
     unsigned other = (number + 1) % members;
-    uint64_t dice = random_below(&seed, 100);
+    uint64_t dice = random_below(&judge_seed, 100);
     if (dice < 70) {
         kill_and_replace(number);
     } else if (dice < 85) { /* notified while it is stopped, and killed before it knows */
@@ -535,47 +284,22 @@ static void strike(void) {
         kill_and_replace(number);
     } else if (dice < 95) {
         some_stop(number);
-        if (other != number && one_in(&seed, 2)) kill_and_replace(other);
-        nap_ns((int64_t)random_below(&seed, 5) * MILLISECOND);
+        if (other != number && one_in(&judge_seed, 2)) kill_and_replace(other);
+        nap_ns((int64_t)random_below(&judge_seed, 5) * MILLISECOND);
         signal_member(number, SIGCONT);
     } else {
-        member_start(number, member_leaves(number));
+        replace(number, member_leaves);
     }
 }
 
-static void tell_progress(int64_t begin_ns) {
-    static int64_t told_ns;
-    int64_t now_ns = vigil_now_ns();
-    if (!isatty(STDOUT_FILENO) || now_ns - told_ns < SECOND / 5) return;
-    told_ns = now_ns;
-    printf("\r%" PRIu64 " of %" PRIu64 " kills, %" PRIu64 " grants, %" PRIu64 " notifications, %" PRId64 " s ",
-           books.kills, options.kills, tally_now(GRANTS), tally_now(NOTIFIED), (now_ns - begin_ns) / SECOND);
-    fflush(stdout);
-}
-
-/* Mostly nobody is struck before all are at work; now and then somebody is who is still joining. */
-static void let_them_begin(void) {
-    int64_t until_ns = vigil_now_ns() + PATIENCE_NS;
-    for (unsigned i = 0; i < members && !one_in(&seed, 20); i++) {
-        while (!NOW(ledger->members[i].actors[0].progress)) {
-            nap_ns(MILLISECOND / 5);
-            take_part();
-            everybody_lives();
-            DEMAND(vigil_now_ns() < until_ns, "member %u does not begin", i);
-            judge_failures();
-        }
-    }
-    nap_ns((int64_t)random_below(&seed, 3000) * MICROSECOND);
-}
-
-static void rage(int64_t begin_ns) {
+static void rage(void) {
     uint64_t next_rest = KILLS_TO_REST;
     while (books.kills < options.kills) {
         let_them_begin();
         strike();
         take_part();
         look_around();
-        tell_progress(begin_ns);
+        tell_progress();
         if (books.kills < next_rest) continue;
         next_rest += KILLS_TO_REST;
         call_for_rest();
@@ -586,54 +310,11 @@ static void rage(int64_t begin_ns) {
     judge();
 }
 
-/* The end: all leave, and everything is there again. */
-
-static void all_leave(void) {
-    int64_t until_ns = vigil_now_ns() + PATIENCE_NS;
-    PUT(ledger->moment, ledger->moment / 4 * 4 + END);
-    for (unsigned i = 0; i < members; i++) {
-        int status = 0;
-        while (waitpid(processes[i].pid, &status, WNOHANG) == 0) {
-            nap_ns(MILLISECOND);
-            DEMAND(vigil_now_ns() < until_ns, "member %u does not leave", i);
-            judge_failures();
-        }
-        DEMAND(WIFEXITED(status) && WEXITSTATUS(status) == 0, "member %u left with status %x", i, (unsigned)status);
-        member_left(i);
-    }
-    judge_failures();
-}
-
-static void on_place(vigil_op *op, int status) {
-    (void)op;
-    DEMAND(false, "a place ended with %s", vigil_status_name(status));
-}
-
-/* The dead ones' places come back as soon as somebody finds out. */
-static void judge_places(void) {
-    static vigil_op ops[PLACES];
-    residents_leave();
-    for (unsigned i = 0; i < LINES; i++) judge_line(&arena->lines[i].word, 0, "word");
-    int64_t until_ns = vigil_now_ns() + PATIENCE_NS / 3;
-    int status = VIGIL_PENDING;
-    unsigned taken = 0;
-    while (taken < PLACES && vigil_now_ns() < until_ns) {
-        uint64_t *word = &arena->lines[taken % LINES].word;
-        status = vigil_wait64_async(agent, &ops[taken], word, NOW(*word), VIGIL_FOREVER, on_place);
-        if (status == VIGIL_PENDING) taken++;
-        else nap_ns(MILLISECOND);
-    }
-    DEMAND(taken == PLACES, "%u places of %u: %s", taken, PLACES, vigil_status_name(status));
-    while (taken) DEMAND(vigil_cancel(&ops[--taken]) == VIGIL_OK, "place %u", taken);
-    residents_join();
-    judge_failures();
-}
-
 /* As good as new. */
 static void judge_newcomer(void) {
     int64_t until_ns = vigil_now_ns() + PATIENCE_NS;
     PUT(ledger->moment, ledger->moment / 4 * 4 + STORM);
-    member_start(0, TOKENS);
+    start_with(0, TOKENS);
     while (!NOW(ledger->members[0].actors[0].progress)) {
         nap_ns(MILLISECOND);
         DEMAND(vigil_now_ns() < until_ns, "the newcomer does nothing");
@@ -646,122 +327,28 @@ static void judge_newcomer(void) {
     residents_leave();
 }
 
-/* The report. */
+/* In the end all leave, and everything is there again. */
+void token_storm(void) {
+    take_part = receive_and_offer;
+    residents_join();
+    for (unsigned i = 0; i < members; i++) start_with(i, TOKENS / members);
+    rage();
+    all_leave();
+    residents_leave();
+    judge_places();
+    residents_join();
+    judge_newcomer();
+}
 
-static const struct {
-    const char *key, *text;
-} tally_names[] = {
-#define TALLY_TEXT(name, key, text) {key, text},
-    TALLIES(TALLY_TEXT)
-#undef TALLY_TEXT
-};
-
-static void report(double seconds) {
-    printf("%s%" PRIu64 " kills in %.1f s, %" PRIu64 " of them while stopped; %" PRIu64 " stops, %" PRIu64
-           " left, %" PRIu64 " times at rest; seed %" PRIu64 "\n",
-           isatty(STDOUT_FILENO) ? "\r\033[K" : "", books.kills, seconds, books.stopped_kills, books.stops,
-           books.leaves, books.rests, options.seed);
-    printf("What the threads and operations of the killed were doing:\n");
-    for (unsigned i = 0; i < ACTIVITY_COUNT; i++) printf("%12" PRIu64 "  %s\n", books.activities[i], activity_names[i]);
-    printf("What has come of it all:\n");
-    for (unsigned i = 0; i < TALLY_COUNT; i++)
-        printf("%12" PRIu64 "  %s\n", tally_now((enum tally)i), tally_names[i].text);
+void report_tokens(FILE *json) {
+    if (json) {
+        fprintf(json,
+                " \"died_with_tokens\": %" PRIu64 ", \"offered_by_the_killed\": %" PRIu64 ", \"lost\": %" PRId64 "}\n",
+                books.died_with, books.offered, tokens.on_few_instructions);
+        return;
+    }
     printf("Tokens: %" PRIu64 " given out, %" PRIu64 " died with their owners, %" PRIu64
            " were being offered by the killed, of which %" PRId64 " are missing; %" PRId64 " lost\n",
            books.dealt, books.died_with, books.offered, tokens.missing - tokens.on_few_instructions,
            tokens.on_few_instructions);
-}
-
-static void report_json(double seconds) {
-    FILE *file = options.json ? fopen(options.json, "w") : NULL;
-    if (!file) return;
-    fprintf(file, "{\"seed\": %" PRIu64 ", \"members\": %" PRIu64 ", \"seconds\": %.1f, \"failures\": %u,\n",
-            options.seed, options.members, seconds, ledger->failures);
-    fprintf(file,
-            " \"kills\": %" PRIu64 ", \"kills_while_stopped\": %" PRIu64 ", \"stops\": %" PRIu64 ", \"left\": %" PRIu64
-            ", \"rests\": %" PRIu64 ",\n \"killed_while\": {",
-            books.kills, books.stopped_kills, books.stops, books.leaves, books.rests);
-    for (unsigned i = 0; i < ACTIVITY_COUNT; i++)
-        fprintf(file, "%s\"%s\": %" PRIu64, i ? ", " : "", activity_names[i], books.activities[i]);
-    fprintf(file, "},\n");
-    for (unsigned i = 0; i < TALLY_COUNT; i++)
-        fprintf(file, " \"%s\": %" PRIu64 ",\n", tally_names[i].key, tally_now((enum tally)i));
-    fprintf(file,
-            " \"died_with_tokens\": %" PRIu64 ", \"offered_by_the_killed\": %" PRIu64 ", \"lost\": %" PRId64 "}\n",
-            books.died_with, books.offered, tokens.on_few_instructions);
-    fclose(file);
-}
-
-/* Beginning. */
-
-static void map_ledger(int fd) {
-    ledger = mmap(NULL, sizeof *ledger, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (ledger != MAP_FAILED) return;
-    fprintf(stderr, "no memory for the books\n");
-    exit(2);
-}
-
-static void prepare(void) {
-    ledger_fd = memfd_create("storm-ledger", 0);
-    if (ledger_fd < 0 || ftruncate(ledger_fd, sizeof *ledger) != 0) exit(2);
-    map_ledger(ledger_fd);
-    judges = &ledger->members[MEMBERS_MOST];
-    PUT(judges->life, ++lives * 2);
-    const vigil_segment_options wanted = {
-        .length = sizeof *arena, .waiters = PLACES, .members = (uint32_t)options.members + 1};
-    int status = vigil_segment_create_anonymous(&buffer, &wanted);
-    if (status == VIGIL_OK) status = vigil_agent_create(&agent, 0);
-    segment_fd = status == VIGIL_OK ? vigil_segment_fd(buffer) : -1;
-    if (segment_fd < 0 || fcntl(segment_fd, F_SETFD, 0) != 0) {
-        fprintf(stderr, "no segment: %s\n", vigil_status_name(status));
-        exit(2);
-    }
-    arena = vigil_buffer_data(buffer);
-    arena->locks[FAIR_ONE].mutex = (vigil_mutex)VIGIL_MUTEX_FAIR;
-    signal(SIGALRM, on_stuck);
-}
-
-static bool read_arguments(int argc, char **argv) {
-    for (int i = 1; i < argc; i += 2) {
-        if (read_option(argv + i, "--kills", &options.kills) || read_option(argv + i, "--members", &options.members) ||
-            read_option(argv + i, "--seed", &options.seed)) {
-            continue;
-        }
-        if (strcmp(argv[i], "--json") == 0 && argv[i + 1]) {
-            options.json = argv[i + 1];
-            continue;
-        }
-        fprintf(stderr, "usage: storm [--kills N] [--members N] [--seed S] [--json FILE]\n");
-        return false;
-    }
-    return options.members >= 1 && options.members <= MEMBERS_MOST;
-}
-
-int main(int argc, char **argv) {
-    if (argc == 6 && strcmp(argv[1], "--member") == 0) {
-        map_ledger(atoi(argv[5]));
-        return member_main((unsigned)atoi(argv[2]), atoi(argv[4]), strtoull(argv[3], NULL, 10));
-    }
-    options.seed = (uint64_t)vigil_now_ns() / 1000 % 1000000;
-    if (!read_arguments(argc, argv)) return 2;
-    seed = options.seed * UINT64_C(0x9E3779B97F4A7C15) | 1;
-    prepare();
-    members = (unsigned)options.members;
-    printf("storm: %" PRIu64 " kills, %" PRIu64 " members, seed %" PRIu64 "\n", options.kills, options.members,
-           options.seed);
-    fflush(stdout);
-    int64_t begin_ns = vigil_now_ns();
-    residents_join();
-    for (unsigned i = 0; i < members; i++) member_start(i, TOKENS / members);
-    rage(begin_ns);
-    all_leave();
-    judge_places();
-    judge_newcomer();
-    double seconds = (double)(vigil_now_ns() - begin_ns) / 1e9;
-    report(seconds);
-    DEMAND(vigil_agent_destroy(agent) == VIGIL_OK, "the judge's agent");
-    DEMAND(vigil_buffer_destroy(buffer) == 0, "the judge does not leave");
-    report_json(seconds);
-    printf("%s\n", ledger->failures ? "failed" : "passed");
-    return ledger->failures != 0;
 }
