@@ -42,7 +42,7 @@ uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address) {
         slot->began_ns = (uint64_t)(uintptr_t)lot;
         slot->state = SLOT_WAITING;
         lot->slots[in_line].owner = segment_self(lot->share->segment);
-        prim_store_relaxed(&lot->slots[in_line].outcome, index);
+        prim_store_release(&lot->slots[in_line].outcome, index); /* see recovery_own */
         return index;
     }
     slot_release(agent->lot, index);
@@ -76,7 +76,7 @@ bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct w
     prim_store_relaxed(&slot->gift, 0);
     if (slot != own) {
         prim_store_relaxed(&slot->seat, agent->seat.number);
-        prim_store_relaxed(&slot->outcome, index);
+        prim_store_release(&slot->outcome, index);
     }
     return lot_join(place.lot, place.slot, word);
 }

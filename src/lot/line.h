@@ -267,12 +267,19 @@ static inline void unlock_and_wake(struct lot *lot, struct bucket *bucket, struc
     wake_all(lot, wakes);
 }
 
+/* One of this process's. Those of another are guarded there. */
+static inline bool is_call_to_loop(const struct lot *lot, uint32_t index, uint32_t outcome) {
+    bool ours = !is_shared(lot) || prim_load_relaxed(&lot->share->claims[index]) == lot->claim;
+    return (outcome == SLOT_CALLED || outcome == SLOT_BESIDE) && lot->slots[index].seat && ours;
+}
+
 /* Ask what is to become of each, from the head on: see lot_call. */
 static inline void line_call(struct lot *lot, uint32_t *line, lot_caller *caller, void *context, struct wakes *wakes) {
     for (uint32_t index = *line, next;; index = next) {
         uint32_t outcome = caller(index ? &lot->slots[index] : NULL, context);
         if (!index || outcome == LOT_STAY) return;
         next = lot->slots[index].next;
+        if (next && is_call_to_loop(lot, index, outcome)) guard_note(lot, lot->slots[index].key, (enum slot_kind)lot->slots[index].kind);
         line_unlink(lot, line, index);
         tell(lot, wakes, index, outcome);
     }

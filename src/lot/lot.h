@@ -310,6 +310,14 @@ uint32_t slot_bound(struct lot *lot);
 uint32_t seat_register(struct lot *lot, struct seat *seat);
 void seat_unregister(struct lot *lot, uint32_t number);
 
+/*
+ * What src/recovery does for every lot: a loop in that line has been called, and others are behind it. If it does not come
+ * the keeper calls the next one (recovery/guard.h). Under the lock of the line's bucket.
+ */
+void guard_note(struct lot *lot, uint64_t key, enum slot_kind kind);
+/* There will be calls to event loops: have a keeper, if there can be one. */
+void keeper_ready(void);
+
 /* Spinning before a sleep, as long as it has paid for this thread lately. */
 unsigned spin_budget(void);
 void spin_learn(bool paid);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper: the one thread of the library's that a process with segments has.
+ * The keeper: the one thread of the library's that a process has, if it has segments or event loops that wait for locks.
  *
- * It hands on the mail for the process's event loops, notices when another member dies, and looks from time to time at
- * the locks for which the process waits. It polls nothing: it sleeps on all of that at once, and when nothing happens it
+ * It hands on the mail for the process's event loops, notices when another member dies, guards calls to event loops that
+ * may not come (guard.h), and looks from time to time at the locks for which the process waits. It polls nothing: it sleeps on all of that at once, and when nothing happens it
  * makes no system call but one for each look.
  *
  * WHO WATCHES WHOM
@@ -44,6 +44,7 @@
 #include "keeper.h"
 
 #include "base/word_lock.h"
+#include "guard.h"
 #include "recovery.h"
 
 #define KEEPER_POLL_NS       UINT64_C(20000000)
@@ -61,8 +62,9 @@ static uint64_t keeper_patience(void) {
 
 static struct {
     uint32_t gate;
-    uint32_t asleep; /* atomic; a word to sleep on */
-    bool running;
+    uint32_t asleep;   /* atomic; a word to sleep on */
+    uint64_t until_ns; /* atomic: how long it sleeps, if it does */
+    uint32_t running;  /* atomic: there is one. It does not end any more */
     unsigned count;
     struct lot *lots[SEGMENTS_MOST];
 } keeper PRIM_PROCESS;
@@ -219,6 +221,7 @@ static void keeper_begin(struct lot *lot) {
     if (prim_load_relaxed(&self->keeping)) return;
     prim_pulse_begin(&self->pulse);
     prim_store_seq_cst(&self->keeping, 1);
+    lot->share->keeping.unfinished = true; /* we may have taken a dead member's record, and struck it off */
 }
 
 static void keeper_serve(struct lot *lot, struct rest *rest) {
@@ -250,6 +253,7 @@ static void keeper_spin(const struct lot *lot) {
 
 /* R1 */
 static void keeper_lie_down(void) {
+    prim_store_relaxed(&keeper.until_ns, PRIM_NEVER);
     prim_store_seq_cst(&keeper.asleep, 1);
     for (unsigned i = 0; i < keeper.count; i++) {
         uint64_t none = (uint64_t)keeper.lots[i]->number << 32;
@@ -265,6 +269,15 @@ static void keeper_get_up(void) {
     }
 }
 
+/* Loops that have been called: guard.h. */
+static void keeper_guard(struct rest *rest) {
+    if (guard_pass(rest->now_ns)) {
+        recovery_pass_all(lot_private());
+        for (unsigned i = 0; i < keeper.count; i++) recovery_pass_all(keeper.lots[i]);
+    }
+    rest_until(rest, guard_due_ns());
+}
+
 /* R2 and R3: true if it has slept. */
 static bool keeper_turn(bool woken) {
     struct rest rest = {.now_ns = prim_now_ns(), .deadline_ns = PRIM_NEVER, .woken = woken};
@@ -272,6 +285,8 @@ static bool keeper_turn(bool woken) {
     keeper_lie_down();
     rest_on(&rest, &keeper.asleep, 1);
     for (unsigned i = 0; i < keeper.count; i++) keeper_serve(keeper.lots[i], &rest);
+    keeper_guard(&rest);
+    prim_store_seq_cst(&keeper.until_ns, rest.deadline_ns);
     word_unlock(&keeper.gate, false);
     if (!rest.busy) prim_park_any(rest.words, rest.count, rest.deadline_ns);
     word_lock(&keeper.gate);
@@ -282,9 +297,7 @@ static bool keeper_turn(bool woken) {
 static void keeper_main(void *unused) {
     (void)unused;
     word_lock(&keeper.gate);
-    for (bool woken = true; keeper.count;) woken = keeper_turn(woken);
-    keeper.running = false;
-    word_unlock(&keeper.gate, false);
+    for (bool woken = true;;) woken = keeper_turn(woken);
 }
 
 /* The others. */
@@ -293,11 +306,28 @@ static void keeper_poke(void) {
     if (prim_exchange_acq_rel(&keeper.asleep, 0)) prim_wake_shared(&keeper.asleep);
 }
 
+void keeper_wake_by(uint64_t time_ns) {
+    if (prim_load_seq_cst(&keeper.asleep) && prim_load_seq_cst(&keeper.until_ns) > time_ns) keeper_poke();
+}
+
+/* Under the gate. */
+static bool keeper_start(void) {
+    bool running = prim_load_relaxed(&keeper.running) || prim_thread_start(NULL, keeper_main, NULL, true);
+    prim_store_release(&keeper.running, running);
+    return running;
+}
+
+void keeper_ready(void) {
+    if (prim_load_acquire(&keeper.running)) return;
+    word_lock(&keeper.gate);
+    keeper_start();
+    word_unlock(&keeper.gate, false);
+}
+
 static bool keeper_add(struct lot *lot) {
     word_lock(&keeper.gate);
     bool new = !prim_load_relaxed(&lot->share->keeping.attended);
-    if (!keeper.running) keeper.running = prim_thread_start(NULL, keeper_main, NULL, true);
-    bool added = new && keeper.running;
+    bool added = new && keeper_start();
     if (added) keeper.lots[keeper.count++] = lot;
     if (added) prim_store_release(&lot->share->keeping.attended, 1);
     word_unlock(&keeper.gate, false);
@@ -319,13 +349,13 @@ void keeper_leave(struct lot *lot) {
     while (keeper.lots[at] != lot) at++;
     keeper.lots[at] = keeper.lots[--keeper.count];
     prim_pulse_release(&lot->share->self->pulse);
-    bool last = !keeper.count;
+    guard_forget(lot);
     word_unlock(&keeper.gate, false);
-    if (last) keeper_poke(); /* it ends */
 }
 
 void keeper_in_child(void) {
     keeper.gate = keeper.asleep = keeper.count = 0;
-    keeper.running = false;
+    keeper.running = 0;
+    guard_in_child();
     prim_pulse_forget();
 }

@@ -6,23 +6,36 @@
 
 /* Locks in whose lines somebody waits. */
 
-static bool for_lock(uint32_t kind) {
+static bool repair_for_lock(uint32_t kind) {
     return kind < SLOT_KINDS && recovery_calls[kind].caller;
 }
 
-static uint32_t repair_first_for_lock(const struct lot *lot, uint32_t head) {
-    while (head && !for_lock(lot->slots[head].kind)) head = lot->slots[head].next;
-    return head;
+enum slot_kind repair_kind_of(const struct lot *lot, uint32_t head) {
+    while (head && !repair_for_lock(lot->slots[head].kind)) head = lot->slots[head].next;
+    return head ? (enum slot_kind)lot->slots[head].kind : SLOT_PLAIN;
 }
 
 /* Under the bucket's lock. */
 void repair_call_line(struct lot *lot, uint32_t *line, struct wakes *wakes) {
     _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES];
-    uint32_t index = repair_first_for_lock(lot, *line);
-    if (!index || BUG(no_revival)) return;
-    const struct recovery_call *call = &recovery_calls[lot->slots[index].kind];
-    if (call->must_call(word_of(lot, lot->slots[index].key), context))
+    enum slot_kind kind = repair_kind_of(lot, *line);
+    if (kind == SLOT_PLAIN || BUG(no_revival)) return;
+    const struct recovery_call *call = &recovery_calls[kind];
+    if (call->must_call(word_of(lot, lot->slots[*line].key), context))
         line_call(lot, line, call->caller, context, wakes);
+}
+
+/* The same when one that has been called has not come. True: it is not to be passed by yet. */
+bool repair_pass_line(struct lot *lot, uint32_t *line, enum slot_kind kind, struct wakes *wakes) {
+    _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES];
+    if (!*line || !repair_for_lock(kind)) return false;
+    const struct recovery_call *call = &recovery_calls[kind];
+    uint32_t *word = word_of(lot, lot->slots[*line].key);
+    enum recovery_pass pass = call->may_pass                     ? call->may_pass(word, context)
+                              : call->must_call(word, context) ? PASS_NOW
+                                                               : PASS_NOT;
+    if (pass == PASS_NOW) line_call(lot, line, call->caller, context, wakes);
+    return pass == PASS_LATER;
 }
 
 /* Lines. */

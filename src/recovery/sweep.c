@@ -160,38 +160,57 @@ bool recovery_now(struct lot *lot) {
 
 /* What is ours. */
 
-static bool sweep_look_at(struct lot *lot, uint64_t key, uint64_t deadline_ns) {
-    struct bucket *bucket = bucket_of(lot, key);
-    struct wakes wakes;
-    wakes_begin(&wakes);
-    if (!shared_trylock(lot, bucket, deadline_ns)) return false;
-    repair_call_line(lot, line_of(lot, bucket, key), &wakes);
-    unlock_and_wake(lot, bucket, &wakes);
+/* So long a bucket may be locked by one that is stopped. */
+#define RECOVERY_LOCK_NS UINT64_C(2000000)
+
+static bool sweep_lock(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
+    if (is_shared(lot)) return shared_trylock(lot, bucket, deadline_ns);
+    lock_bucket(lot, bucket);
     return true;
 }
 
-void recovery_call_line(struct lot *lot, uint64_t key) {
-    struct bucket *bucket = bucket_lock(lot, key);
+bool recovery_pass_line(struct lot *lot, uint64_t key, enum slot_kind kind) {
+    struct bucket *bucket = bucket_of(lot, key);
     struct wakes wakes;
     wakes_begin(&wakes);
-    repair_call_line(lot, line_of(lot, bucket, key), &wakes);
+    if (!sweep_lock(lot, bucket, prim_now_ns() + RECOVERY_LOCK_NS)) return true;
+    bool later = repair_pass_line(lot, line_of(lot, bucket, key), kind, &wakes);
     unlock_and_wake(lot, bucket, &wakes);
+    return later;
+}
+
+void recovery_pass_all(struct lot *lot) {
+    for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
+        struct bucket *bucket = &lot->buckets[number];
+        struct wakes wakes;
+        wakes_begin(&wakes);
+        if (!prim_load_relaxed(&bucket->word)) continue;
+        if (!sweep_lock(lot, bucket, prim_now_ns() + RECOVERY_LOCK_NS)) continue;
+        for (uint32_t *line = &bucket->line; *line;) {
+            uint64_t key = lot->slots[*line].key;
+            enum slot_kind kind = repair_kind_of(lot, *line);
+            if (repair_pass_line(lot, line, kind, &wakes)) guard_note(lot, key, kind);
+            if (*line && lot->slots[*line].key == key) line = &lot->slots[*line].next_line;
+        }
+        unlock_and_wake(lot, bucket, &wakes);
+    }
 }
 
 bool recovery_look(struct lot *lot, uint64_t deadline_ns) {
     bool all = true;
-    for (uint32_t index = 1; index < lot->share->slots; index++) {
+    for (uint32_t index = 1; index < lot->share->slots && prim_now_ns() < deadline_ns; index++) {
         if (prim_load_relaxed(&lot->share->claims[index]) != lot->claim) continue;
         uint64_t key = prim_load_relaxed(&lot->slots[index].key);
         bool waits = key && undecided(prim_load_relaxed(&lot->slots[index].state));
-        if (waits && prim_load_relaxed(&lot->slots[index].kind) != SLOT_HOLDS) all &= sweep_look_at(lot, key, deadline_ns);
+        if (waits) all &= !recovery_pass_line(lot, key, (enum slot_kind)prim_load_relaxed(&lot->slots[index].kind));
     }
     return all;
 }
 
+/* Acquire: with what says that it has not been handed on comes that it is in no line yet, or later. */
 static bool sweep_told_in_vain(const struct slot *slot, uint64_t key) {
-    bool agents = prim_load_relaxed(&slot->key) == key && prim_load_relaxed(&slot->seat);
-    return agents && prim_load_relaxed(&slot->outcome) && !undecided(prim_load_relaxed(&slot->state));
+    bool kept = prim_load_acquire(&slot->outcome) && prim_load_relaxed(&slot->seat);
+    return kept && prim_load_relaxed(&slot->key) == key && !undecided(prim_load_relaxed(&slot->state));
 }
 
 /* Under the lock of the slot's bucket, under which a loop is told and its slot is put into the mail. */

@@ -109,8 +109,8 @@ void segment_strike_off_all(struct segment *segment) {
 uint32_t segment_deaths(const struct segment *segment) {
     uint32_t deaths = 0;
     for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
-        prim_load_acquire(&segment_member(segment, i)->life); /* and so the deaths before it */
-        deaths += prim_load_relaxed(&segment_member(segment, i)->deaths);
+        /* Acquire: what the dead member did is known to who counted its death, and so to us. */
+        deaths += prim_load_acquire(&segment_member(segment, i)->deaths);
     }
     return deaths;
 }

@@ -11,9 +11,9 @@ static bool mutex_must(uint32_t *word, void *release) {
 }
 
 const struct recovery_call recovery_calls[SLOT_KINDS] = {
-    [SLOT_MUTEX] = {mutex_must, mutex_call, NULL},
-    [SLOT_SEM] = {sem_must_call, sem_call, sem_give_back},
-    [SLOT_RWLOCK] = {rwlock_must_call, rwlock_call, rwlock_give_back},
-    [SLOT_BARRIER] = {barrier_must_call, barrier_call, NULL},
-    [SLOT_ONCE] = {once_must_call, once_call, NULL},
+    [SLOT_MUTEX] = {mutex_must, mutex_call, mutex_may_pass, NULL},
+    [SLOT_SEM] = {sem_must_call, sem_call, NULL, sem_give_back},
+    [SLOT_RWLOCK] = {rwlock_must_call, rwlock_call, NULL, rwlock_give_back},
+    [SLOT_BARRIER] = {barrier_must_call, barrier_call, NULL, NULL},
+    [SLOT_ONCE] = {once_must_call, once_call, NULL, NULL},
 };

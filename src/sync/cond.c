@@ -47,27 +47,16 @@ static struct word in_line_of(const vigil_cond *cond) {
 
 static const struct lock_kind retaking = {MUTEX_KIND};
 
-static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
-    return a_ns < b_ns ? a_ns : b_ns;
-}
-
 /*
  * In the condition's line: until signalled (VIGIL_OK), and how one stands in the mutex's line then; or until the
  * deadline.
  */
 static int wait_for_signal(struct lot *lot, uint32_t index, const vigil_cond *cond, vigil_mutex *mutex,
                            uint64_t deadline_ns, enum standing *standing) {
-    uint64_t cond_key = key_of(lot, &cond->word);
-    int status = SLOT_WAITING;
-    while (status == SLOT_WAITING) {
-        /* Who waits for a fair mutex looks after itself from time to time: so must we, if that is where we are. */
-        uint32_t seen = prim_load_relaxed(&mutex->word);
-        uint64_t look_ns = mutex_is_fair(seen) ? prim_now_ns() + mutex_patience_ns(seen) : PRIM_NEVER;
-        if (lot_sleep(lot, index, earlier(deadline_ns, look_ns))) status = (int)lot->slots[index].state;
-        else if (deadline_ns <= look_ns && lot_leave(lot, index, &cond->word)) return VIGIL_TIMED_OUT;
-        else if (prim_load_relaxed(&lot->slots[index].key) != cond_key)
-            status = lock_wait(&retaking, lot, index, &mutex->word, seen, PRIM_NEVER);
-    }
+    int status;
+    if (lot_sleep(lot, index, deadline_ns)) status = (int)lot->slots[index].state;
+    else if (lot_leave(lot, index, &cond->word)) return VIGIL_TIMED_OUT;
+    else status = lock_wait(&retaking, lot, index, &mutex->word, prim_load_relaxed(&mutex->word), PRIM_NEVER);
     if (status == VIGIL_OK && lot->slots[index].kind == SLOT_COND) return VIGIL_OK; /* without having been moved */
     return standing_after(status, standing) ? VIGIL_OK : status;
 }

@@ -177,8 +177,8 @@ bool mutex_reserved(uint32_t seen) {
 }
 
 uint64_t mutex_patience_ns(uint32_t seen) {
-    if (mutex_is_fair(seen)) return FAIR_PATIENCE_NS;
-    return mutex_reserved(seen) ? PATIENCE_NS : PRIM_NEVER;
+    if (!mutex_reserved(seen)) return PRIM_NEVER;
+    return mutex_is_fair(seen) ? FAIR_PATIENCE_NS : PATIENCE_NS;
 }
 
 /* Releasing. */
@@ -244,7 +244,7 @@ static uint32_t told(const struct slot *slot, struct mutex_release *release) {
 }
 
 /*
- * See lock.h: everybody up to and including the first thread that knows the rules; if it is fair, the first. Of those
+ * See lock.h: the first one that knows the rules; if it is fair, the first. Of those
  * that a condition has moved here, which want the mutex for a moment each, more than one: while one has it the next are
  * waking up.
  */
@@ -260,10 +260,11 @@ uint32_t mutex_call(const struct slot *slot, void *context) {
         set_free(release);
         return LOT_STAY;
     }
-    bool sure_to_come = !slot->seat && slot->kind != SLOT_PLAIN, one_of_many = gift_is_given(slot) && !release->reserve;
-    release->threads += sure_to_come;
-    release->enough_called = sure_to_come && (!one_of_many || release->threads == BROADCAST_AT_ONCE);
-    if (mutex_is_fair(release->flags) || BUG(loop_relied_upon)) release->enough_called = true;
+    bool knows_rules = slot->kind != SLOT_PLAIN, thread = knows_rules && !slot->seat;
+    bool one_of_many = thread && gift_is_given(slot) && !release->reserve;
+    release->threads += thread;
+    release->enough_called = knows_rules && (!one_of_many || release->threads == BROADCAST_AT_ONCE);
+    if (mutex_is_fair(release->flags)) release->enough_called = true;
     return told(slot, release);
 }
 
@@ -308,9 +309,23 @@ static bool must_call(uint32_t *word, struct mutex_release *release, uint32_t ex
             uint32_t contended = (seen & ~STATE) | CONTENDED;
             if (seen == contended || prim_cas_acquire(word, &seen, contended)) return false;
         } else {
-            return !mutex_is_fair(seen); /* reserved: others may be called beside */
+            if (mutex_is_fair(seen)) guard_note(lot, key_of(lot, word), SLOT_MUTEX); /* there may have been nobody in line until now */
+            return !mutex_is_fair(seen);                                 /* reserved: others may be called beside */
         }
     }
+}
+
+/* How long it has been reserved is in the word, if that has room for it; if not, it is asked for after PATIENCE_NS. */
+static bool is_long_reserved(const struct lot *lot, uint32_t seen) {
+    uint32_t ms_since = ((uint32_t)prim_now_coarse_ms() - (seen >> RESERVED_AT)) & (UINT32_MAX >> RESERVED_AT);
+    if (mutex_is_fair(seen)) return ms_since >= FAIR_PATIENCE_NS / 1000000;
+    return !is_shared(lot) || ms_since >= 1;
+}
+
+enum recovery_pass mutex_may_pass(uint32_t *word, void *release) {
+    uint32_t seen = prim_load_relaxed(word);
+    if (mutex_reserved(seen) && !is_long_reserved(lot_for(word), seen)) return PASS_LATER;
+    return must_call(word, release, mutex_reserved(seen) ? seen : 0) ? PASS_NOW : PASS_NOT;
 }
 
 bool mutex_must_call(uint32_t *word, struct mutex_release *release) {

@@ -4,6 +4,7 @@
 #define VIGIL_MUTEX_INSIDE_H
 
 #include "lock.h"
+#include "recovery/recovery.h"
 
 /* Taking it, releasing it and what is between: see mutex.c. What happens when it is granted is up to the user. */
 int mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
@@ -36,5 +37,8 @@ uint32_t mutex_call(const struct slot *slot, void *release);
  * to be done now, by mutex_call with that release.
  */
 bool mutex_must_call(uint32_t *word, struct mutex_release *release);
+
+/* As recovery_call's may_pass. */
+enum recovery_pass mutex_may_pass(uint32_t *word, void *release);
 
 #endif

@@ -113,6 +113,7 @@ static void queue_remove(vigil_agent *agent, vigil_request *request) {
 
 static bool get_slot(vigil_agent *agent, vigil_request *first) {
     vigil_op *place = &first->place;
+    keeper_ready();
     if (!place->slot) place->slot = agent_slot_acquire(agent, first->object);
     return place->slot != 0;
 }
@@ -138,7 +139,7 @@ static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t see
     prim_store_relaxed(&slot->wants, (uint64_t)first->argument);
     if (slot != own) {
         prim_store_relaxed(&slot->seat, agent->seat.number);
-        prim_store_relaxed(&slot->outcome, place->slot);
+        prim_store_release(&slot->outcome, place->slot);
     }
     if (!lot_join_in_order(at.lot, at.slot, &(struct word){first->object, seen, false}, again)) return false;
     place->callback = on_call;

@@ -92,8 +92,7 @@ struct look {
     bool only_saved;     /* if nothing is saved any more, somebody else has looked */
     bool begun, over;
     uint32_t now; /* without flags: who holds it now */
-    /* Of those that have been called: */
-    bool any, writer, thread, writing_thread;
+    bool any, writer; /* have been called */
 };
 _Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
 
@@ -133,24 +132,20 @@ static void begin(const struct slot *head, void *context) {
     if (look->held && (flags & RESERVED)) PROBE(lock_reserved, look->word);
 }
 
-/* Whether he could have it if event loops that have been called do not come. */
+/* Beside those that hold it and those that have been called. */
 static bool can_have(const struct look *look, const struct slot *slot) {
     if (look->now & WRITER) return false;
-    return writes(slot) ? !look->now && !look->thread : !look->writing_thread;
+    return writes(slot) ? !look->now && !look->any : !look->writer;
 }
 
 uint32_t rwlock_call(const struct slot *slot, void *context) {
     struct look *look = context;
     if (!look->begun) begin(slot, look);
     if (!slot || look->over || !can_have(look, slot)) return LOT_STAY;
-    bool beside = look->any && (look->writer || writes(slot));
-    bool relied_upon = !slot->seat || BUG(rwlock_counts_on_loops);
+    if (slot->kind == SLOT_PLAIN) return VIGIL_OK;
     look->any = true;
     look->writer |= writes(slot);
-    look->thread |= relied_upon;
-    look->writing_thread |= relied_upon && writes(slot);
-    if (slot->kind == SLOT_PLAIN) return VIGIL_OK;
-    return beside ? SLOT_BESIDE : SLOT_CALLED;
+    return SLOT_CALLED;
 }
 
 static void look_at_line(struct look look) {

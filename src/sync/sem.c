@@ -77,9 +77,8 @@ struct look {
     bool only_saved;   /* if nothing is saved any more, somebody else has looked */
     bool begun, reserves;
     int over;               /* VIGIL_OK: it goes on; else why not */
-    uint32_t permits;       /* when we looked, */
-    uint64_t wanted_by_all; /* by all that have been called, */
-    uint32_t for_threads;   /* and by the threads among them */
+    uint32_t permits; /* when we looked, */
+    uint32_t called;  /* and how many of them are wanted by those that have been called */
 };
 _Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
 
@@ -117,12 +116,11 @@ static void begin(const struct slot *head, void *context) {
 uint32_t sem_call(const struct slot *slot, void *context) {
     struct look *look = context;
     if (!look->begun) begin(slot, look);
-    if (!slot || look->over || wanted(slot) > look->permits - look->for_threads) return LOT_STAY;
-    if (look->reserves && look->for_threads) return LOT_STAY;
-    look->wanted_by_all += wanted(slot);
-    if (!slot->seat || BUG(sem_counts_on_loops)) look->for_threads += wanted(slot);
+    if (!slot || look->over || wanted(slot) > look->permits - look->called) return LOT_STAY;
+    if (look->reserves && look->called) return LOT_STAY;
     if (slot->kind == SLOT_PLAIN) return VIGIL_OK;
-    return look->wanted_by_all <= look->permits ? SLOT_CALLED : SLOT_BESIDE;
+    look->called += wanted(slot);
+    return SLOT_CALLED;
 }
 
 static void look_at_line(struct look look) {

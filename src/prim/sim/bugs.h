@@ -31,10 +31,8 @@
     X(sem, sem_released_outside, "permits are released without a look at the line, though somebody may wait")          \
     X(sem, sem_not_further, "who takes reserved permits leaves those in line who waited because of that")              \
     X(sem, sem_left_silently, "who wanted many permits leaves the line without calling those behind him")              \
-    X(sem, sem_counts_on_loops, "permits are counted out to event loops, as if they were sure to come")                \
     X(sem, sem_saved_in_vain, "newcomers take permits that are saved for the head of the line")                        \
     X(rwlock, rwlock_left_silently, "a writer leaves the line without calling the readers behind it")                  \
-    X(rwlock, rwlock_counts_on_loops, "nobody is called behind an event loop, as if it were sure to come")             \
     X(rwlock, rwlock_not_further, "a reader that was called does not look whether others have to be")                  \
     X(rwlock, rwlock_readers_pass, "new readers do not mind that a writer waits")                                      \
     X(rwlock, rwlock_downgrade_in_two, "downgrade unlocks and locks again")                                            \
@@ -47,7 +45,7 @@
     X(mutex, taken_as_alone, "who has waited for a mutex takes it as if nobody were behind him")                       \
     X(mutex, taken_without_asking, "a reserved mutex is taken by a store, not by compare and exchange")                \
     X(mutex, not_contended, "who was called and found the mutex locked waits again without saying so in the word")     \
-    X(mutex, loop_relied_upon, "unlock calls an event loop alone, as if it were sure to come")                         \
+    X(mutex, loop_relied_upon, "nobody guards an event loop that has been called, as if it were sure to come")         \
     X(mutex, freed_outside, "unlock changes the word before it takes the lock of the line")                            \
     X(mutex, guard_leaves, "who guards a reservation gives up at his deadline without using it")                       \
     X(mutex, nobody_looks, "who guards a reservation sleeps on when nobody comes for it")                              \

@@ -91,6 +91,7 @@ struct sim_fiber {
     struct sim_knowledge knows;
     struct prim_thread self;
     bool keeps_self;
+    bool endless; /* the execution does not wait for its end */
 };
 
 extern struct sim_fiber *sim_current; /* null outside of an execution: then operations are plain */

@@ -364,7 +364,7 @@ static _Noreturn void fail_deadlock(void) {
 
 static bool all_ended(void) {
     for (unsigned i = 0; i < fiber_count; i++) {
-        if (fibers[i].state != SIM_ENDED) {
+        if (fibers[i].state != SIM_ENDED && !fibers[i].endless) {
             return false;
         }
     }
@@ -374,14 +374,14 @@ static bool all_ended(void) {
 /* The next fiber when this one need not go on (but may, if it can): whose turn it is. */
 static struct sim_fiber *choose_anybody(void) {
     for (;;) {
+        if (all_ended()) {
+            leave_execution(SIM_PASSED);
+        }
         struct candidates candidates = {.count = 0};
         add_candidate(&candidates, sim_current);
         add_others(&candidates);
         if (candidates.count > 0) {
             return choose_fiber(&candidates, SIM_TURN);
-        }
-        if (all_ended()) {
-            leave_execution(SIM_PASSED);
         }
         uint64_t deadline_ns = next_deadline();
         if (deadline_ns == PRIM_NEVER || ++idle_times > IDLE_LIMIT) {

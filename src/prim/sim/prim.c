@@ -353,6 +353,7 @@ bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *
         return false;
     }
     struct sim_fiber *fiber = sim_fiber_new(sim_process, handle ? "worker" : "keeper", main, argument);
+    fiber->endless = !handle;
     if (handle) {
         *handle = (struct prim_handle *)(void *)fiber;
     }

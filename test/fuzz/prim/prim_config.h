@@ -20,6 +20,9 @@
 /* So often a keeper looks although nobody of its process waits, before it stops that: see recovery/keeper.c. */
 #define PRIM_LINGER 2u
 
+/* So many calls to event loops are guarded one by one: see recovery/guard.h. */
+#define PRIM_GUARDS 4u
+
 #define PRIM_EVENTS 4u
 
 #define BUG(name) (sim_bug == BUG_##name)

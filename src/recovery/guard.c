@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard.h"
+
+#include "base/word_lock.h"
+#include "keeper.h"
+#include "lot/line.h"
+#include "recovery.h"
+
+#define GUARD_ENTRIES PRIM_GUARDS
+#define GUARD_NS      UINT64_C(500000)    /* so long a loop may take to come */
+#define GUARD_MOST_NS UINT64_C(100000000) /* while nobody may pass it by yet, the keeper looks again: at least so often */
+
+struct guard {
+    struct lot *lot; /* null: none */
+    uint64_t key, due_ns, pause_ns;
+    enum slot_kind kind;
+};
+
+/* Under the gate. Any thread notes; the keeper takes out. */
+static struct {
+    uint32_t gate;
+    bool overflow;
+    uint64_t due_ns; /* atomic: the earliest, or earlier; zero: none */
+    struct guard table[GUARD_ENTRIES];
+} guards PRIM_PROCESS;
+
+static struct guard *guard_at(const struct lot *lot, uint64_t key) {
+    struct guard *free = NULL;
+    for (unsigned i = 0, at = (unsigned)(key / 4); i < GUARD_ENTRIES; i++) {
+        struct guard *guard = &guards.table[(at + i) % GUARD_ENTRIES];
+        if (guard->lot == lot && guard->key == key) return guard;
+        if (!guard->lot && !free) free = guard;
+    }
+    return free;
+}
+
+static void guard_put(struct lot *lot, uint64_t key, enum slot_kind kind, uint64_t now_ns, uint64_t pause_ns) {
+    uint64_t due_ns = now_ns + pause_ns;
+    word_lock(&guards.gate);
+    struct guard *guard = guard_at(lot, key);
+    if (guard) *guard = (struct guard){lot, key, due_ns, pause_ns, kind};
+    else guards.overflow = true;
+    uint64_t first_ns = prim_load_relaxed(&guards.due_ns);
+    if (!first_ns || due_ns < first_ns) prim_store_seq_cst(&guards.due_ns, due_ns);
+    word_unlock(&guards.gate, false);
+}
+
+void guard_note(struct lot *lot, uint64_t key, enum slot_kind kind) {
+    uint64_t now_ns = prim_now_ns();
+    if (BUG(loop_relied_upon)) return;
+    guard_put(lot, key, kind, now_ns, GUARD_NS); /* N1 */
+    keeper_wake_by(now_ns + GUARD_NS);           /* N2 */
+}
+
+uint64_t guard_due_ns(void) {
+    uint64_t due_ns = prim_load_seq_cst(&guards.due_ns);
+    return due_ns ? due_ns : PRIM_NEVER;
+}
+
+/* One that is due, out of the table. When there is none, what is due next is known. */
+static bool guard_take(uint64_t now_ns, struct guard *taken) {
+    uint64_t next_ns = 0;
+    bool found = false;
+    word_lock(&guards.gate);
+    for (unsigned i = 0; i < GUARD_ENTRIES && !found; i++) {
+        struct guard *guard = &guards.table[i];
+        if (!guard->lot) continue;
+        found = guard->due_ns <= now_ns;
+        if (found) *taken = *guard, guard->lot = NULL;
+        else if (!next_ns || guard->due_ns < next_ns) next_ns = guard->due_ns;
+    }
+    if (!found) prim_store_seq_cst(&guards.due_ns, next_ns);
+    word_unlock(&guards.gate, false);
+    return found;
+}
+
+static bool guard_take_overflow(void) {
+    word_lock(&guards.gate);
+    bool overflow = guards.overflow;
+    guards.overflow = false;
+    word_unlock(&guards.gate, false);
+    return overflow;
+}
+
+bool guard_pass(uint64_t now_ns) {
+    struct guard guard;
+    if (guard_due_ns() > now_ns) return false;
+    while (guard_take(now_ns, &guard)) {
+        uint64_t pause_ns = guard.pause_ns * 2 < GUARD_MOST_NS ? guard.pause_ns * 2 : GUARD_MOST_NS;
+        if (recovery_pass_line(guard.lot, guard.key, guard.kind))
+            guard_put(guard.lot, guard.key, guard.kind, now_ns, pause_ns);
+    }
+    return guard_take_overflow();
+}
+
+void guard_forget(const struct lot *lot) {
+    word_lock(&guards.gate);
+    for (unsigned i = 0; i < GUARD_ENTRIES; i++) {
+        if (guards.table[i].lot == lot) guards.table[i].lot = NULL;
+    }
+    word_unlock(&guards.gate, false);
+}
+
+void guard_in_child(void) {
+    guards.gate = 0;
+    guards.overflow = false;
+    guards.due_ns = 0;
+    for (unsigned i = 0; i < GUARD_ENTRIES; i++) guards.table[i].lot = NULL;
+}
