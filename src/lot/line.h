@@ -279,7 +279,8 @@ static inline void line_call(struct lot *lot, uint32_t *line, lot_caller *caller
         uint32_t outcome = caller(index ? &lot->slots[index] : NULL, context);
         if (!index || outcome == LOT_STAY) return;
         next = lot->slots[index].next;
-        if (next && is_call_to_loop(lot, index, outcome)) guard_note(lot, lot->slots[index].key, (enum slot_kind)lot->slots[index].kind);
+        if (next && is_call_to_loop(lot, index, outcome))
+            guard_note(lot, lot->slots[index].key, (enum slot_kind)lot->slots[index].kind);
         line_unlink(lot, line, index);
         tell(lot, wakes, index, outcome);
     }

@@ -52,15 +52,15 @@
 
 /* What the keeper has to do for a segment: see recovery/keeper.c. */
 struct keeping {
-    uint32_t attended;    /* atomic: the keeper knows of it */
-    uint32_t idle;        /* atomic: it does not look from time to time, because nobody waits */
-    uint64_t look_ns;     /* when it looks next */
-    uint64_t poll_ns;     /* when it asks the kernel next about members without a pulse */
-    uint64_t pause_ns;    /* and how long it waits then */
-    uint32_t looks;       /* while nobody waits */
-    uint32_t recovered;   /* up to which death its own have been looked after */
-    uint32_t letters;     /* turns with mail, in a row */
-    bool unfinished;      /* something could not be recovered */
+    uint32_t attended;  /* atomic: the keeper knows of it */
+    uint32_t idle;      /* atomic: it does not look from time to time, because nobody waits */
+    uint64_t look_ns;   /* when it looks next */
+    uint64_t poll_ns;   /* when it asks the kernel next about members without a pulse */
+    uint64_t pause_ns;  /* and how long it waits then */
+    uint32_t looks;     /* while nobody waits */
+    uint32_t recovered; /* up to which death its own have been looked after */
+    uint32_t letters;   /* turns with mail, in a row */
+    bool unfinished;    /* something could not be recovered */
 };
 
 struct lot_share {

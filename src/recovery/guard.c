@@ -7,8 +7,9 @@
 #include "recovery.h"
 
 #define GUARD_ENTRIES PRIM_GUARDS
-#define GUARD_NS      UINT64_C(500000)    /* so long a loop may take to come */
-#define GUARD_MOST_NS UINT64_C(100000000) /* while nobody may pass it by yet, the keeper looks again: at least so often */
+#define GUARD_NS      UINT64_C(500000) /* so long a loop may take to come */
+#define GUARD_MOST_NS                                                                                                  \
+    UINT64_C(100000000) /* while nobody may pass it by yet, the keeper looks again: at least so often */
 
 struct guard {
     struct lot *lot; /* null: none */

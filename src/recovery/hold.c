@@ -25,15 +25,15 @@ static uint32_t held_by(const struct slot *record) {
 /* From one store to the next nothing may be done before what comes before it, not even by the compiler. */
 static void apply(uint32_t *word, struct slot *record, uint32_t to, uint32_t held) {
     prim_store_release(&record->held, (uint64_t)to << 32 | APPLYING | held); /* H1 */
-    prim_store_release(word, to);                                                /* H2 */
+    prim_store_release(word, to);                                            /* H2 */
     prim_store_release(&record->held, (uint64_t)held);                       /* H3 */
 }
 
 static void redo(uint32_t *word, struct slot *record) {
     uint64_t held = prim_load_relaxed(&record->held);
     if (!(held & APPLYING) || BUG(hold_not_redone)) return;
-    prim_store_release(word, (uint32_t)(held >> 32));   /* H2 */
-    prim_store_release(&record->held, held & HELD); /* H3 */
+    prim_store_release(word, (uint32_t)(held >> 32)); /* H2 */
+    prim_store_release(&record->held, held & HELD);   /* H3 */
 }
 
 static uint32_t record_of_ours(const struct lot *lot, uint32_t line) {

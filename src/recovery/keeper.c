@@ -205,8 +205,8 @@ static void keeper_look_if_due(struct lot *lot, struct rest *rest) {
         if (waits) keeper_look(lot);
     }
     bool idle = keeping->looks >= PRIM_LINGER;
-    prim_store_seq_cst(&keeping->idle, idle);                     /* R1 */
-    if (idle && prim_load_seq_cst(&lot->share->claimed)) {        /* R2 */
+    prim_store_seq_cst(&keeping->idle, idle);              /* R1 */
+    if (idle && prim_load_seq_cst(&lot->share->claimed)) { /* R2 */
         keeping->looks = idle = 0;
         keeping->look_ns = rest->now_ns + keeper_period_ns(lot, 0);
         prim_store_relaxed(&keeping->idle, 0);
@@ -327,7 +327,7 @@ void keeper_ready(void) {
 static bool keeper_add(struct lot *lot) {
     word_lock(&keeper.gate);
     bool new = !prim_load_relaxed(&lot->share->keeping.attended);
-    bool added = new && keeper_start();
+    bool added = new &&keeper_start();
     if (added) keeper.lots[keeper.count++] = lot;
     if (added) prim_store_release(&lot->share->keeping.attended, 1);
     word_unlock(&keeper.gate, false);

@@ -46,8 +46,7 @@ static bool has_way_home(const struct lot *lot, uint32_t index) {
     uint32_t claim = prim_load_relaxed(&lot->share->claims[index]), own = prim_load_relaxed(&slot->outcome);
     if (claim != lot->claim) {
         return slot->owner < segment->members &&
-               prim_load_relaxed(&segment_member(segment, (uint32_t)slot->owner)->number) ==
-                   claim_number(claim);
+               prim_load_relaxed(&segment_member(segment, (uint32_t)slot->owner)->number) == claim_number(claim);
     }
     return own && own < slot_bound(lot->home) && prim_load_relaxed(&slots[own].kind) == SLOT_AWAY &&
            prim_load_relaxed(&slots[own].seat) == prim_load_relaxed(&slot->seat) && slots[own].away == index;

@@ -28,10 +28,10 @@ void repair_call_line(struct lot *lot, uint32_t *line, struct wakes *wakes) {
 /* The same when one that has been called has not come. True: it is not to be passed by yet. */
 bool repair_pass_line(struct lot *lot, uint32_t *line, enum slot_kind kind, struct wakes *wakes) {
     _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES];
-    if (!*line || !repair_for_lock(kind)) return false;
+    if (!*line || lot->slots[*line].kind == SLOT_HOLDS || !repair_for_lock(kind)) return false;
     const struct recovery_call *call = &recovery_calls[kind];
     uint32_t *word = word_of(lot, lot->slots[*line].key);
-    enum recovery_pass pass = call->may_pass                     ? call->may_pass(word, context)
+    enum recovery_pass pass = call->may_pass                   ? call->may_pass(word, context)
                               : call->must_call(word, context) ? PASS_NOW
                                                                : PASS_NOT;
     if (pass == PASS_NOW) line_call(lot, line, call->caller, context, wakes);
@@ -133,7 +133,7 @@ static void repair_passing(struct lot *lot, struct bucket *bucket, struct wakes 
         uint64_t key = gift_line(slot);
         if (bucket_of(lot, key) != bucket) continue;
         repair_give_to_heir(lot, line_of(lot, bucket, key), slot->began_ns, wakes); /* P3 */
-        prim_store_release(&slot->gift, UINT64_C(0));                        /* P4 */
+        prim_store_release(&slot->gift, UINT64_C(0));                               /* P4 */
     }
 }
 

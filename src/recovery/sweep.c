@@ -11,7 +11,7 @@ static void gift_pass(struct lot *lot, struct slot *slot, uint64_t key, struct b
     uint32_t *line = line_of(lot, bucket, key);
     slot->began_ns = *line ? lot->slots[*line].began_ns : GIFT_NOBODY; /* P1 */
     prim_store_release(&slot->gift, gift_of(GIFT_PASSING, key));       /* P2 */
-    repair_give_to_heir(lot, line, slot->began_ns, wakes);                    /* P3 */
+    repair_give_to_heir(lot, line, slot->began_ns, wakes);             /* P3 */
     prim_store_release(&slot->gift, UINT64_C(0));                      /* P4 */
 }
 

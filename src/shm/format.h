@@ -56,14 +56,14 @@ struct segment_header {
 };
 
 struct segment_member {
-    uint32_t life;     /* atomic: generation * 2 + SEGMENT_JOINED */
-    uint32_t number;   /* atomic: the process's */
-    uint64_t mail;     /* atomic: see lot/shared.h */
-    uint32_t pid;      /* in its own namespace, for people to read */
-    char name[16];     /* the program's, likewise; zero at the end unless it is longer */
-    uint32_t deaths;   /* atomic: how many of those who had the record have died, or left something behind */
-    uint32_t incarnation; /* how often its process had joined a segment before, modulo 16: see claims */
-    uint32_t keeping;     /* atomic: its process has a keeper, which watches the members behind this one */
+    uint32_t life;           /* atomic: generation * 2 + SEGMENT_JOINED */
+    uint32_t number;         /* atomic: the process's */
+    uint64_t mail;           /* atomic: see lot/shared.h */
+    uint32_t pid;            /* in its own namespace, for people to read */
+    char name[16];           /* the program's, likewise; zero at the end unless it is longer */
+    uint32_t deaths;         /* atomic: how many of those who had the record have died, or left something behind */
+    uint32_t incarnation;    /* how often its process had joined a segment before, modulo 16: see claims */
+    uint32_t keeping;        /* atomic: its process has a keeper, which watches the members behind this one */
     struct prim_pulse pulse; /* of the keeper: by it others notice, asleep, that the process has ended */
 };
 #define SEGMENT_JOINED      1u
@@ -79,7 +79,7 @@ static inline uint32_t claim_of(uint32_t number, uint32_t incarnation) {
 static inline uint32_t claim_number(uint32_t claim) {
     return claim & ((1u << SEGMENT_NUMBER_BITS) - 1);
 }
-#define SEGMENT_HOLDER      16u /* a process's number stands above this in the words of locks: see vigil_holder */
+#define SEGMENT_HOLDER 16u /* a process's number stands above this in the words of locks: see vigil_holder */
 
 /* Whether a segment can have that label, and whether it can have those limits. */
 bool format_label_good(const char *label);

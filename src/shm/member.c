@@ -247,5 +247,5 @@ void member_leave(struct segment *segment, bool leaves_something) {
     bool watched = prim_load_relaxed(&record->keeping);
     prim_store_relaxed(&record->keeping, 0);
     if (watched) prim_wake_shared(&record->pulse.word); /* the keeper on whose ring we were: it sleeps on the pulse */
-    prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + segment->self);                       /* L2 */
+    prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + segment->self); /* L2 */
 }

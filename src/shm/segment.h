@@ -119,7 +119,7 @@ struct segment {
     uint32_t opens;         /* under the gate: how many times the user has it */
     char label[SEGMENT_LABEL_BYTES];
     uint32_t found[SEGMENT_FOUND]; /* atomic: where members have been found, by their numbers */
-    struct lot *lot; /* null until somebody needs it: see lot/shared.h */
+    struct lot *lot;               /* null until somebody needs it: see lot/shared.h */
 };
 
 static inline struct segment_header *segment_header(const struct segment *segment) {

@@ -70,11 +70,7 @@ int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argumen
             return status;
         }
         status = wait_in_line(kind, lot, index, word, seen, deadline_ns, again);
-        if (!standing_after(status, &standing)) {
-            /* We may have been relied upon, as the guard of what is reserved for somebody who does not come. */
-            if (status == VIGIL_TIMED_OUT && again && !BUG(guard_leaves)) kind->decline(word);
-            return status;
-        }
+        if (!standing_after(status, &standing)) return status;
         if (status != VIGIL_NOT_EQUAL) again = true;
     }
 }

@@ -309,8 +309,9 @@ static bool must_call(uint32_t *word, struct mutex_release *release, uint32_t ex
             uint32_t contended = (seen & ~STATE) | CONTENDED;
             if (seen == contended || prim_cas_acquire(word, &seen, contended)) return false;
         } else {
-            if (mutex_is_fair(seen)) guard_note(lot, key_of(lot, word), SLOT_MUTEX); /* there may have been nobody in line until now */
-            return !mutex_is_fair(seen);                                 /* reserved: others may be called beside */
+            if (mutex_is_fair(seen))
+                guard_note(lot, key_of(lot, word), SLOT_MUTEX); /* there may have been nobody in line until now */
+            return !mutex_is_fair(seen);                        /* reserved: others may be called beside */
         }
     }
 }

@@ -91,7 +91,7 @@ struct look {
     bool afresh;         /* what is reserved is so no longer */
     bool only_saved;     /* if nothing is saved any more, somebody else has looked */
     bool begun, over;
-    uint32_t now; /* without flags: who holds it now */
+    uint32_t now;     /* without flags: who holds it now */
     bool any, writer; /* have been called */
 };
 _Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");

@@ -76,7 +76,7 @@ struct look {
     bool afresh;       /* what is reserved is so no longer */
     bool only_saved;   /* if nothing is saved any more, somebody else has looked */
     bool begun, reserves;
-    int over;               /* VIGIL_OK: it goes on; else why not */
+    int over;         /* VIGIL_OK: it goes on; else why not */
     uint32_t permits; /* when we looked, */
     uint32_t called;  /* and how many of them are wanted by those that have been called */
 };

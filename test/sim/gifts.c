@@ -31,7 +31,7 @@
  *     to a loop     loop_killed_before_locker [no_revival], two_lockers_killed
  *   share           reader_killed, writer_killed, loop_killed_that_writes [hold_kept, hold_not_redone]; two_writers_killed
  *   leased permit   leaser_killed, leasers_of_three [hold_kept]; two_leasers_killed
- *   arrival         arrival_killed [barrier_half_told]; two_arrivals_killed
+ *   arrival         arrival_killed [barrier_half_told]
  *   turn of a once  runner_killed [once_runner_kept]; two_runners_killed
  *
  * (Scenarios that are not in this file are in shared.c.)
@@ -452,7 +452,7 @@ static bool nobody_is_half_told(void *unused) {
 static void kill_receiver(vigil_buffer *buffer, bool in_effect) {
     if (!returned[SURVIVOR] && slots_of(SURVIVOR, false)) {
         sim_kill(SURVIVOR);
-            given = in_effect;
+        given = in_effect;
         expected[SURVIVOR] = claims_at_death[SURVIVOR];
     } else {
         given = 1; /* used, and its process leaves */
@@ -493,6 +493,61 @@ static void notifier_and_receiver(void) {
     giver_and_receiver_killed(true);
 }
 
+/* ---- A death is noticed by its pulse, and not when somebody looks ---- */
+
+static unsigned keepers; /* that sleep, and will not look, since nobody waits */
+
+static bool keeper_is_idle(void *lot) {
+    return ((struct lot *)lot)->share->keeping.idle;
+}
+
+/* Its keeper begins when it waits for the first time, and stops to look when nobody has waited for long. */
+static void wait_and_go_on(void) {
+    vigil_buffer *buffer = join_segment();
+    struct lot *lot = lot_in(buffer->segment);
+    note_number();
+    expect(vigil_wait32(WORD, 0, 1000), VIGIL_TIMED_OUT, "wait");
+    sim_until(keeper_is_idle, lot);
+    keepers++;
+}
+
+static bool is_struck_off(void *unused) {
+    (void)unused;
+    const struct segment *segment = observed->segment;
+    for (uint32_t i = 0; i < segment->members; i++) {
+        const struct segment_member *record = segment_member(segment, i);
+        if (record->number == numbers[VICTIM] && (record->life & SEGMENT_JOINED)) return false;
+    }
+    return true;
+}
+
+FIBER(is_to_die) {
+    (void)argument;
+    wait_and_go_on();
+    sim_until(first_is_dead, NULL);
+}
+
+static bool both_sleep(void *unused) {
+    (void)unused;
+    return keepers == 2;
+}
+
+FIBER(watches) {
+    (void)argument;
+    wait_and_go_on();
+    sim_until(both_sleep, NULL);
+    sim_kill(VICTIM);
+    sim_until(is_struck_off, NULL);
+    sim_kill(SURVIVOR); /* without leaving, which would take more steps */
+}
+
+static void noticed_by_pulse(void) {
+    begin_gifts(true);
+    keepers = 0;
+    start_in(SURVIVOR, "watches", watches, 0);
+    start_in(VICTIM, "is to die", is_to_die, 0);
+}
+
 /* ---- In the end ---- */
 
 static void all_has_arrived(void) {
@@ -518,5 +573,6 @@ const struct sim_scenario gift_scenarios[] = {
     {"signal_sweeper_killed", "one of them is killed", signal_sweeper_killed, all_has_arrived},
     {"signaller_and_receiver", "killed while it signals; then the receiver", signaller_and_receiver, all_has_arrived},
     {"notifier_and_receiver", "the same for a notification", notifier_and_receiver, all_has_arrived},
+    {"noticed_by_pulse", "a death is noticed at once", noticed_by_pulse, all_has_arrived},
     {NULL, NULL, NULL, NULL},
 };

@@ -787,7 +787,46 @@ static void forgotten_are_cancelled(void) {
     all_over();
 }
 
+/* ---- A reader for whom the lock was reserved lets those in who came meanwhile ---- */
+
+static bool both_are_in(void *unused) {
+    (void)unused;
+    return had_readers == 2;
+}
+
+FIBER(reader_that_stays) {
+    (void)argument;
+    lock(false);
+    sim_until(both_are_in, NULL); /* for ever, if it does not let the other one in */
+    leave(false);
+}
+
+static bool is_released(void *unused) {
+    (void)unused;
+    return !(rwlock.word & WRITER);
+}
+
+FIBER(reader_after_release) {
+    sim_until(is_released, NULL);
+    reader(argument);
+}
+
+FIBER(holder_until_reserved) {
+    (void)argument;
+    await_in_line(1);
+    let_pass(2 * PATIENCE_NS);
+    leave(true);
+}
+
+static void reader_lets_in(void) {
+    begin_with(WRITER);
+    go("holder", holder_until_reserved);
+    go("reader", reader_that_stays);
+    go("newcomer", reader_after_release);
+}
+
 const struct sim_scenario rwlock_scenarios[] = {
+    {"rwlock_reader_lets_in", "a reader lets those in who waited for its reservation", reader_lets_in, all_over},
     {"rwlock_readers_and_writer", "two read, one writes", rwlock_readers_and_writer, all_over},
     {"rwlock_writers_and_reader", "two write, one reads", rwlock_writers_and_reader, all_over},
     {"rwlock_line", "a reader, a writer and a reader in line", rwlock_line, all_over},

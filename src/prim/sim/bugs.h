@@ -47,7 +47,6 @@
     X(mutex, not_contended, "who was called and found the mutex locked waits again without saying so in the word")     \
     X(mutex, loop_relied_upon, "nobody guards an event loop that has been called, as if it were sure to come")         \
     X(mutex, freed_outside, "unlock changes the word before it takes the lock of the line")                            \
-    X(mutex, guard_leaves, "who guards a reservation gives up at his deadline without using it")                       \
     X(mutex, nobody_looks, "who guards a reservation sleeps on when nobody comes for it")                              \
     X(mutex, orphan_dropped, "a call for a request that is gone by then is not passed on")                             \
     X(cond, released_before_joining, "waiting on a condition releases the mutex before it is in line")                 \
@@ -96,7 +95,7 @@
     X(shared, nobody_sweeps, "who has seen that somebody is gone does not clear away what he left")                    \
     X(shared, record_overlooked, "others do not look at a new member's record")                                        \
     X(shared, event_early, "what has happened is said to be written down before it is")                                \
-    X(shared, pulse_not_watched, "a keeper does not sleep on the pulse of the member behind it")                       \
+    X(gifts, pulse_not_watched, "a keeper does not sleep on the pulse of the member behind it")                       \
     X(shared, dead_holder_kept, "nobody looks whether the holder of a mutex is dead")
 
 extern unsigned sim_bug; /* the one that is switched on */
