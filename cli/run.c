@@ -25,7 +25,7 @@ bool run_arguments(int count, char **arguments, const struct cli_option *options
 }
 
 int run_open(vigil_buffer **buffer, const char *name, const char *label) {
-    vigil_segment_options options = {.length = 64, .members = 2048, .waiters = 2048, .label = label};
+    vigil_segment_options options = {.length = 64, .members = 8192, .waiters = 8192, .label = label};
     int status = label ? vigil_segment_open_or_create(buffer, name, &options) : vigil_segment_open(buffer, name);
     /* A lock is always made. */
     if (status == VIGIL_ENOTFOUND) cli_fail_missing("there is no semaphore %s yet: say --slots N to make it", name);

@@ -89,7 +89,7 @@ typedef struct vigil_segment_options {
     uint64_t length;     /* in bytes, all zero at first; default 4096 */
     uint64_t max_length; /* that it may grow to; default: length */
     uint32_t waiters;    /* how many may wait in it at once; default 1024, at most 2^20 */
-    uint32_t members;    /* how many processes may have it open at once; default 64, at most 4096 */
+    uint32_t members;    /* how many processes may have it open at once; default 64, at most 65536 */
     unsigned mode;       /* who may open it, as for chmod(2), to read and write in any case; default 0600 */
     const char *label;   /* what it is for, up to 31 printable ASCII characters; default: none */
 } vigil_segment_options;

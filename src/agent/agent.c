@@ -70,16 +70,16 @@ static void complete(vigil_agent *agent, vigil_op *op, int status) {
 static void deliver(vigil_agent *agent, uint32_t index) {
     struct slot *slot = &agent->lot->slots[index];
     if (slot->state == SLOT_POSTED) {
-        vigil_function *function = (vigil_function *)(uintptr_t)slot->owner;
+        vigil_function *function = (vigil_function *)(uintptr_t)slot->function;
         void *argument = (void *)(uintptr_t)slot->posted;
         slot_release(agent->lot, index);
         tsan_acquire(agent);
         function(agent, argument);
-    } else if (slot->owner == SLOT_ORPHAN) {
+    } else if (slot->op == SLOT_ORPHAN) {
         agent_slot_release(agent, index);
         agent->pending--;
     } else {
-        complete(agent, (vigil_op *)(uintptr_t)slot->owner, (int)slot->state);
+        complete(agent, (vigil_op *)(uintptr_t)slot->op, (int)slot->state);
     }
 }
 
@@ -242,7 +242,7 @@ int vigil_agent_post(vigil_agent *agent, vigil_function *function, void *argumen
     uint32_t index = slot_acquire(lot);
     if (!index) return VIGIL_ELIMIT;
     struct slot *slot = &lot->slots[index];
-    slot->owner = (uint64_t)(uintptr_t)function;
+    slot->function = (uint64_t)(uintptr_t)function;
     slot->posted = (uint64_t)(uintptr_t)argument;
     slot->state = SLOT_POSTED;
     tsan_release(agent);
@@ -284,8 +284,8 @@ static void cancel_pending(vigil_agent *agent) {
     struct lot *lot = agent->lot;
     for (uint32_t index = 1; agent->pending && !agent_forked(agent) && index < slot_bound(lot); index++) {
         struct slot *slot = &lot->slots[index];
-        if (prim_load_relaxed(&slot->seat) != agent->seat.number || slot->owner == SLOT_ORPHAN) continue;
-        vigil_op *op = (vigil_op *)(uintptr_t)slot->owner;
+        if (prim_load_relaxed(&slot->seat) != agent->seat.number || slot->op == SLOT_ORPHAN) continue;
+        vigil_op *op = (vigil_op *)(uintptr_t)slot->op;
         if (agent_leave(agent, op)) complete(agent, op, VIGIL_CANCELLED);
     }
 }

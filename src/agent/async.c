@@ -39,10 +39,10 @@ uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address) {
         struct slot *slot = &agent->lot->slots[index];
         slot->kind = SLOT_AWAY;
         slot->away = in_line;
-        slot->began_ns = (uint64_t)(uintptr_t)lot;
+        slot->away_lot = (uint64_t)(uintptr_t)lot;
         slot->state = SLOT_WAITING;
-        lot->slots[in_line].owner = segment_self(lot->share->segment);
-        prim_store_release(&lot->slots[in_line].outcome, index); /* see recovery_own */
+        lot->slots[in_line].record = segment_self(lot->share->segment);
+        prim_store_release(&lot->slots[in_line].home, index); /* see recovery_own */
         return index;
     }
     slot_release(agent->lot, index);
@@ -52,7 +52,7 @@ uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address) {
 struct agent_place agent_place(const vigil_agent *agent, uint32_t index) {
     const struct slot *slot = &agent->lot->slots[index];
     if (slot->kind != SLOT_AWAY) return (struct agent_place){agent->lot, index};
-    return (struct agent_place){(struct lot *)(uintptr_t)slot->began_ns, (uint32_t)slot->away};
+    return (struct agent_place){(struct lot *)(uintptr_t)slot->away_lot, (uint32_t)slot->away};
 }
 
 void agent_slot_release(vigil_agent *agent, uint32_t index) {
@@ -70,13 +70,13 @@ bool agent_leave(vigil_agent *agent, const vigil_op *op) {
 bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct word *word, enum slot_kind kind) {
     struct agent_place place = agent_place(agent, index);
     struct slot *slot = &place.lot->slots[place.slot], *own = &agent->lot->slots[index];
-    own->owner = (uint64_t)(uintptr_t)op;
+    own->op = (uint64_t)(uintptr_t)op;
     prim_store_relaxed(&own->seat, agent->seat.number);
     slot_begin(slot, kind);
     prim_store_relaxed(&slot->gift, 0);
     if (slot != own) {
         prim_store_relaxed(&slot->seat, agent->seat.number);
-        prim_store_release(&slot->outcome, index);
+        prim_store_release(&slot->home, index);
     }
     return lot_join(place.lot, place.slot, word);
 }

@@ -34,7 +34,7 @@
  * WHAT ELSE CAN BE GIVEN, and why it needs no such field:
  *
  *     a call for a lock        is a hint to try; nothing is lost if another waiter is called as well. After a death all
- *                              lines of locks are looked at as if the lock had just been released (revival in shared.h)
+ *                              lines of locks are looked at as if the lock had just been released (recovery.h)
  *     a lock, a share, a       are never handed over: the acquirer takes them, and its number or its record (hold.h) says
  *     leased permit            so from that step on until they are given back
  *     an arrival at a barrier  is the slot in line; the end of a round is one store of the word, and whoever is left in

@@ -12,7 +12,7 @@ bool lot_occupied(const struct lot *lot, const volatile void *address) {
 
 /* For people who want to know who waits, and since when. */
 static void sign(struct slot *slot, uint64_t since_ms) {
-    if (!slot->seat) slot->owner = since_ms << 32 | prim_thread_id();
+    if (!slot->seat) slot->person = since_ms << 32 | prim_thread_id();
 }
 
 /* The end of the line. */
@@ -236,7 +236,7 @@ int64_t lot_count(struct lot *lot, const volatile void *address) {
 
 static struct lot_glance glance_at(const struct lot *lot, const struct slot *slot) {
     if (!slot->seat) {
-        return (struct lot_glance){.thread_id = (uint32_t)slot->owner, .since_ms = (uint32_t)(slot->owner >> 32)};
+        return (struct lot_glance){.thread_id = (uint32_t)slot->person, .since_ms = (uint32_t)(slot->person >> 32)};
     }
     /* As long as one of its slots is in line the agent cannot end. */
     const struct seat *seat = lot->seats[slot->seat];

@@ -61,26 +61,37 @@ struct bucket {
 };
 
 struct slot {
-    uint64_t key;      /* under the lock; zero outside of a line */
-    uint64_t owner;    /* an agent's: the vigil_op, the function that was posted, or, in a segment, its member's record.
-                        * A thread's: its id, and since when it waits */
-    union {            /* atomic where processes share it */
-        uint64_t gift; /* a waiter's, except those below: what it has been given, see gift.h */
+    uint64_t key; /* under the lock; zero outside of a line */
+    union {
+        uint64_t person;   /* a thread's, or a record's, for people to read: since when it waits, and above that its id */
+        uint64_t op;       /* an agent's in its own lot: the vigil_op, or SLOT_ORPHAN */
+        uint64_t function; /* SLOT_POSTED: what is to be called */
+        uint64_t record;   /* an agent's in a segment: the number of its member's record */
+    };
+    union {              /* atomic where processes share it */
+        uint64_t gift;   /* a waiter's, except those below: what it has been given, see gift.h */
         uint64_t wants;  /* SLOT_SEM, SLOT_RWLOCK: how much of the lock */
         uint64_t round;  /* SLOT_BARRIER: the word that it has seen */
-        uint64_t held;   /* SLOT_HOLDS: see hold.h */
+        uint64_t held;   /* SLOT_HOLDS: see recovery/hold.h */
         uint64_t away;   /* SLOT_AWAY: the slot in the segment */
         uint64_t posted; /* SLOT_POSTED: the function's argument */
     };
-    uint64_t began_ns; /* its place in line */
-    uint32_t state;    /* enum slot_state or the outcome; a sleeping thread's futex */
-    uint32_t seat;     /* whose mail it goes to; 0: a thread sleeps on `state` */
+    union {
+        uint64_t began_ns; /* its place in line */
+        uint64_t away_lot; /* SLOT_AWAY: the segment's lot */
+    };
+    uint32_t state; /* enum slot_state or the outcome; a sleeping thread's futex */
+    uint32_t seat;  /* whose mail it goes to; 0: a thread sleeps on `state` */
     uint32_t next, prev;
     uint32_t tail, next_line; /* in a line's head only */
     uint32_t kind;            /* enum slot_kind */
-    uint32_t outcome; /* of a thread that has been taken out and is about to be woken; in a segment: see shared.h
-                               * (an agent's) and hold.h */
+    union {
+        uint32_t outcome; /* a thread's that has been taken out and is about to be woken, outside of segments */
+        uint32_t home;    /* an agent's in a segment: its slot in its own lot, until that has been told; see shared.h */
+        uint32_t of;      /* SLOT_HOLDS: of which kind of lock */
+    };
 };
+_Static_assert(sizeof(struct slot) == 64, "a cache line");
 
 /* What it waits for. */
 enum slot_kind {
@@ -102,7 +113,7 @@ enum slot_call {
     SLOT_BESIDE,        /* somebody before you has been called, but may not come: look after yourself */
 };
 
-/* As the owner of an agent's slot: nobody waits for what it brings any more. */
+/* As the op of an agent's slot: nobody waits for what it brings any more. */
 #define SLOT_ORPHAN 1u
 
 /* Until its fate is known: */

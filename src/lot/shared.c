@@ -135,7 +135,7 @@ void shared_release(struct lot *lot, uint32_t index) {
 /* Telling, under the bucket's lock. */
 
 static void push_to_member(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t number) {
-    struct segment_member *member = segment_member(lot->share->segment, (uint32_t)lot->slots[index].owner);
+    struct segment_member *member = segment_member(lot->share->segment, (uint32_t)lot->slots[index].record);
     uint64_t seen = prim_load_relaxed(&member->mail);
     do {
         if (seen >> 32 != number) return; /* it is dead, and what it has been told will be passed on */
@@ -153,9 +153,9 @@ void shared_tell(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t 
     if (!slot->seat) {
         if (prim_exchange_acq_rel(&slot->state, outcome) == SLOT_ASLEEP) add_word(wakes, &slot->state);
     } else if (claim == lot->claim) {
-        uint32_t own = prim_load_relaxed(&slot->outcome);
+        uint32_t own = prim_load_relaxed(&slot->home);
         prim_store_relaxed(&slot->state, outcome);
-        prim_store_relaxed(&slot->outcome, 0);
+        prim_store_relaxed(&slot->home, 0);
         add_mail(lot, wakes, own, outcome);
     } else {
         prim_store_release(&slot->state, outcome);
@@ -173,7 +173,7 @@ void lot_tell(const struct lot *lot, int type, uint32_t index, uint64_t key, uin
                                          .key = key,
                                          .number = claim_number(prim_load_relaxed(&lot->share->claims[index])),
                                          .by = type == VIGIL_EVENT_CALLED ? lot->number : 0,
-                                         .thread_id = slot->seat ? 0 : (uint32_t)slot->owner,
+                                         .thread_id = slot->seat ? 0 : (uint32_t)slot->person,
                                          .place = index,
                                          .status = status,
                                      });
@@ -197,9 +197,9 @@ void lot_tell_of_lock(const struct lot *lot, int type, enum slot_kind kind, cons
 void lot_hand_on(struct lot *lot, uint32_t index) {
     struct slot *slot = &lot->slots[index];
     struct seat *seat = lot->home->seats[prim_load_relaxed(&slot->seat)];
-    uint32_t own = prim_load_relaxed(&slot->outcome), outcome = prim_load_acquire(&slot->state);
+    uint32_t own = prim_load_relaxed(&slot->home), outcome = prim_load_acquire(&slot->state);
     prim_store_relaxed(&lot->home->slots[own].state, outcome);
-    prim_store_relaxed(&slot->outcome, 0);
+    prim_store_relaxed(&slot->home, 0);
     if (outcome == SLOT_CALLED || outcome == SLOT_BESIDE)
         guard_note(lot, prim_load_relaxed(&slot->key), (enum slot_kind)prim_load_relaxed(&slot->kind));
     if (BUG(handed_on_as_used)) prim_store_relaxed(&slot->key, 0);

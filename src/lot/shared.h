@@ -36,7 +36,7 @@
  *     bit 0        SEGMENT_RESTING: the keeper sleeps on the word; a process that pushes clears it and wakes the keeper
  *
  * An agent that waits in a segment has a slot there, which is in line, and one in the process's own lot (SLOT_AWAY), by
- * which it is told: that one names the other in `away`, and its lot in began_ns; the other one names it in `outcome`
+ * which it is told: that one names the other in `away`, and its lot in began_ns; the other one names it in `home`
  * until it has been handed on. Its key stays longer, as a thread's does: until the agent is about to call back.
  */
 #ifndef VIGIL_SHARED_H
@@ -89,7 +89,7 @@ void shared_tell(struct lot *lot, struct wakes *wakes, uint32_t slot, uint32_t o
 
 uint32_t shared_acquire(struct lot *lot);
 void shared_release(struct lot *lot, uint32_t slot);
-/* The same for a slot with which nobody will wait: it neither needs the watcher nor keeps us from leaving. */
+/* The same for a slot with which nobody will wait: it neither needs the keeper nor keeps us from leaving. */
 uint32_t shared_claim(struct lot *lot);
 void shared_disclaim(struct lot *lot, uint32_t slot);
 

@@ -102,7 +102,7 @@ bool lot_call_or_join(struct lot *lot, uint32_t index, const struct word *word, 
     bool joins = index && !word_differs(word);
     if (joins) {
         slot->began_ns = now_ns;
-        if (!slot->seat) slot->owner = now_ns / 1000000 << 32 | prim_thread_id(); /* for people to read */
+        if (!slot->seat) slot->person = now_ns / 1000000 << 32 | prim_thread_id();
         line_insert(lot, line_of(lot, bucket, key), index, key, false);
         if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, key, 0);
     }

@@ -20,7 +20,7 @@
 #include "observer.h"
 
 #define LOOKS         6
-#define APART_NS      UINT64_C(20000000) /* the watchers clear away after the dead in about as much */
+#define APART_NS      UINT64_C(20000000) /* keepers clear away after the dead in less */
 #define AGAIN         10                 /* each time, at what is in doubt */
 #define FINDINGS_MOST 256u
 #define SENTENCE_MOST 160u

@@ -67,7 +67,7 @@ int vigil_observer_close(vigil_observer *observer) {
 static struct slot copy_of(struct slot *slot) {
     return (struct slot){
         .key = prim_load_acquire(&slot->key),
-        .owner = prim_load_relaxed(&slot->owner),
+        .person = prim_load_relaxed(&slot->person),
         .gift = prim_load_relaxed(&slot->gift),
         .began_ns = prim_load_relaxed(&slot->began_ns),
         .state = prim_load_relaxed(&slot->state),
@@ -77,7 +77,7 @@ static struct slot copy_of(struct slot *slot) {
         .tail = prim_load_relaxed(&slot->tail),
         .next_line = prim_load_relaxed(&slot->next_line),
         .kind = prim_load_relaxed(&slot->kind),
-        .outcome = prim_load_relaxed(&slot->outcome),
+        .of = prim_load_relaxed(&slot->of),
     };
 }
 
@@ -174,12 +174,12 @@ static vigil_seen_waiter waiter_of(const struct seen_slot *seen, uint64_t now_ns
     const struct slot *slot = &seen->slot;
     return (vigil_seen_waiter){
         .number = seen->number,
-        .thread_id = slot->seat ? 0 : (uint32_t)slot->owner,
+        .thread_id = slot->seat ? 0 : (uint32_t)slot->person,
         .kind = (vigil_seen_kind)slot->kind,
         .called = !undecided(slot->state),
         .shared = slot->kind == SLOT_RWLOCK && slot->wants == HOLD_READER,
         .permits = slot->kind == SLOT_SEM ? (uint32_t)slot->wants : 0,
-        .since_ns = slot->seat ? observer_past(slot->began_ns, now_ns) : since((uint32_t)(slot->owner >> 32), now_ns),
+        .since_ns = slot->seat ? observer_past(slot->began_ns, now_ns) : since((uint32_t)(slot->person >> 32), now_ns),
     };
 }
 
@@ -187,12 +187,12 @@ static vigil_seen_waiter waiter_of(const struct seen_slot *seen, uint64_t now_ns
 
 static vigil_seen_holder holder_of(const struct seen_slot *seen, uint64_t now_ns) {
     uint32_t held = (uint32_t)(seen->slot.held & HELD);
-    bool shared = seen->slot.outcome == SLOT_RWLOCK && held >= HOLD_READER;
+    bool shared = seen->slot.of == SLOT_RWLOCK && held >= HOLD_READER;
     return (vigil_seen_holder){
         .number = seen->number,
         .shared = shared,
         .count = shared ? held / HOLD_READER : held,
-        .since_ns = since((uint32_t)(seen->slot.owner >> 32), now_ns),
+        .since_ns = since((uint32_t)(seen->slot.person >> 32), now_ns),
     };
 }
 
@@ -239,7 +239,7 @@ static uint32_t add_line(const vigil_observer *observer, uint32_t first, vigil_s
     for (; at < observer->seen_count && lock_key(&observer->seen[at]) == key; at++) {
         const struct seen_slot *seen = &observer->seen[at];
         bool plain = line->kind == VIGIL_SEEN_WORD; /* who waits for a lock knows better what it is */
-        if (plain) line->kind = (vigil_seen_kind)(seen_holds(seen) ? seen->slot.outcome : seen->slot.kind);
+        if (plain) line->kind = (vigil_seen_kind)(seen_holds(seen) ? seen->slot.of : seen->slot.kind);
         if (!seen_holds(seen)) observer->waiters[(*waiters)++] = waiter_of(seen, now_ns);
         else if (seen->slot.held & HELD) observer->holders[(*holders)++] = holder_of(seen, now_ns);
     }

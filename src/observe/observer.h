@@ -64,7 +64,7 @@ static inline bool seen_waits(const struct seen_slot *seen) {
 }
 
 static inline bool seen_holds(const struct seen_slot *seen) {
-    bool recorded = seen->slot.outcome == SLOT_SEM || seen->slot.outcome == SLOT_RWLOCK;
+    bool recorded = seen->slot.of == SLOT_SEM || seen->slot.of == SLOT_RWLOCK;
     return seen->slot.kind == SLOT_HOLDS && recorded && seen->slot.key % sizeof(uint32_t) == 1;
 }
 

@@ -47,8 +47,8 @@ static uint32_t new_record(struct lot *lot, uint32_t *line, uint64_t key, enum s
     if (!index) return 0;
     struct slot *record = &lot->slots[index];
     slot_begin(record, SLOT_HOLDS);
-    record->outcome = kind;
-    record->owner = prim_now_coarse_ms() << 32; /* since when, for people */
+    record->of = kind;
+    record->person = prim_now_coarse_ms() << 32; /* since when, for people */
     record->began_ns = 0;
     prim_store_relaxed(&record->held, 0);
     line_append(lot, line, index, key);
@@ -137,7 +137,7 @@ void hold_redo(struct lot *lot, struct slot *record) {
 static void give_back(uint32_t *word, struct slot *record) {
     uint32_t held = held_by(record);
     if (held && !BUG(hold_kept))
-        apply(word, record, recovery_calls[record->outcome].give_back(prim_load_relaxed(word), held), 0);
+        apply(word, record, recovery_calls[record->of].give_back(prim_load_relaxed(word), held), 0);
 }
 
 void hold_give_back(struct lot *lot, struct slot *record) {
@@ -161,8 +161,8 @@ bool hold_forsaken(const volatile void *word) {
 /* Of one that nobody may believe: the word that it is of; null if it is not the record of a lock at all. */
 static uint32_t *word_to_settle(const struct segment *segment, const struct slot *slot) {
     uint64_t at = lock_key_of(slot), begin = segment->layout.user_at;
-    bool record = slot->kind == SLOT_HOLDS && undecided(prim_load_relaxed(&slot->state)) && slot->outcome < SLOT_KINDS;
-    if (!record || !recovery_calls[slot->outcome].give_back) return NULL;
+    bool record = slot->kind == SLOT_HOLDS && undecided(prim_load_relaxed(&slot->state)) && slot->of < SLOT_KINDS;
+    if (!record || !recovery_calls[slot->of].give_back) return NULL;
     uint64_t length = prim_load_relaxed(segment->buffer.length);
     bool inside = at >= begin && at - begin < length && length - (at - begin) >= sizeof(uint32_t);
     return inside && at % sizeof(uint32_t) == 0 ? (uint32_t *)(void *)(segment->base + at) : NULL;

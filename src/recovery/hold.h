@@ -7,7 +7,7 @@
  * in the same bucket. So it is rebuilt like any other line, and a dead process's record is found like any other slot.
  *
  *     claim       whose it is
- *     outcome     what kind of lock: which enum slot_kind stands in its line
+ *     of          what kind of lock: which enum slot_kind stands in its line
  *     held        bits 0-30 how much the process holds, in units of the lock's own; bit 31 APPLYING; bits 32-63 what
  *                 the word is to be
  *

@@ -43,10 +43,10 @@ struct mending {
 static bool has_way_home(const struct lot *lot, uint32_t index) {
     const struct slot *slot = &lot->slots[index], *slots = lot->home->slots;
     const struct segment *segment = lot->share->segment;
-    uint32_t claim = prim_load_relaxed(&lot->share->claims[index]), own = prim_load_relaxed(&slot->outcome);
+    uint32_t claim = prim_load_relaxed(&lot->share->claims[index]), own = prim_load_relaxed(&slot->home);
     if (claim != lot->claim) {
-        return slot->owner < segment->members &&
-               prim_load_relaxed(&segment_member(segment, (uint32_t)slot->owner)->number) == claim_number(claim);
+        return slot->record < segment->members &&
+               prim_load_relaxed(&segment_member(segment, (uint32_t)slot->record)->number) == claim_number(claim);
     }
     return own && own < slot_bound(lot->home) && prim_load_relaxed(&slots[own].kind) == SLOT_AWAY &&
            prim_load_relaxed(&slots[own].seat) == prim_load_relaxed(&slot->seat) && slots[own].away == index;
@@ -57,7 +57,7 @@ static uint64_t nonsense_at(const struct mending *mending, uint32_t index) {
     const struct lot *lot = mending->lot;
     const struct slot *slot = &lot->slots[index];
     uint64_t key = prim_load_relaxed(&lot->share->claims[index]) ? prim_load_acquire(&slot->key) : 0;
-    uint32_t kind = prim_load_relaxed(&slot->kind), of = prim_load_relaxed(&slot->outcome);
+    uint32_t kind = prim_load_relaxed(&slot->kind), of = prim_load_relaxed(&slot->of);
     bool holds = kind == SLOT_HOLDS, recorded = of < SLOT_KINDS && recovery_calls[of].give_back;
     bool waits_as_agent = !holds && prim_load_relaxed(&slot->seat) && undecided(prim_load_relaxed(&slot->state));
     bool possible = kind < SLOT_KINDS && (!holds || recorded) && key % sizeof(uint32_t) == holds &&

@@ -118,7 +118,7 @@ static void sweep_wake_threads(struct lot *lot) {
 static bool sweep_awaits_keeper(const struct lot *lot, uint32_t index) {
     const struct slot *slot = &lot->slots[index];
     if (!prim_load_acquire(&lot->share->claims[index]) || !prim_load_relaxed(&slot->key)) return false;
-    return prim_load_relaxed(&slot->seat) && prim_load_relaxed(&slot->outcome) &&
+    return prim_load_relaxed(&slot->seat) && prim_load_relaxed(&slot->home) &&
            !undecided(prim_load_relaxed(&slot->state));
 }
 
@@ -209,7 +209,7 @@ bool recovery_look(struct lot *lot, uint64_t deadline_ns) {
 
 /* Acquire: with what says that it has not been handed on comes that it is in no line yet, or later. */
 static bool sweep_told_in_vain(const struct slot *slot, uint64_t key) {
-    bool kept = prim_load_acquire(&slot->outcome) && prim_load_relaxed(&slot->seat);
+    bool kept = prim_load_acquire(&slot->home) && prim_load_relaxed(&slot->seat);
     return kept && prim_load_relaxed(&slot->key) == key && !undecided(prim_load_relaxed(&slot->state));
 }
 

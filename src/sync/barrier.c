@@ -314,7 +314,7 @@ static void fill_in(vigil_agent *agent, vigil_op *op, uint32_t index) {
     struct slot *own = &agent->lot->slots[index];
     struct agent_place at = agent_place(agent, index);
     struct slot *slot = &at.lot->slots[at.slot];
-    own->owner = (uint64_t)(uintptr_t)op;
+    own->op = (uint64_t)(uintptr_t)op;
     prim_store_relaxed(&own->seat, agent->seat.number);
     slot_begin(slot, SLOT_BARRIER);
     prim_store_relaxed(&slot->seat, agent->seat.number);

@@ -141,7 +141,7 @@ static void ask_for_mutex(vigil_request *request, int status) {
 /* Signalled: the slot stays, as the carrier, and nothing else finds the request by it. */
 static void keep_carrier(vigil_request *request) {
     vigil_op *op = &request->op;
-    op->agent->lot->slots[op->slot].owner = SLOT_ORPHAN;
+    op->agent->lot->slots[op->slot].op = SLOT_ORPHAN;
     request->carrier = op->slot;
     op->slot = 0;
 }

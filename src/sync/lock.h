@@ -9,39 +9,40 @@
  *
  * WHO STANDS IN LINE
  *
- * Threads, and event loops. A thread that is called comes: it runs sooner or later, and has nothing else to do. An
- * event loop may not: it may be busy for a long time, or its thread may block, perhaps behind its own request. So an
- * event loop is called, but never relied upon. That is the rule on which all else rests:
+ * Threads and event loops, in one line. A release calls the head of the line and nobody else: one waiter is woken,
+ * however many wait. (Of a read-write lock or a semaphore, as many as can have it together.)
  *
- *     Who releases a lock calls everybody in line up to and including the first thread.
+ * A thread that is called comes: it runs sooner or later, and has nothing else to do. An event loop may not: it may be
+ * busy for a long time, or its thread may block, perhaps behind its own request. So a call to a loop is guarded by the
+ * keeper, the library's own thread in that loop's process (recovery/guard.h): if others are in line, and the lock is still
+ * not taken after half a millisecond, the keeper calls the next one in the loop's place.
  *
- * To keep that short, an event loop has one place in the line of a lock, that of its oldest request; the others queue
+ * To keep lines short, an event loop has one place in the line of a lock, that of its oldest request; the others queue
  * up behind it on the agent's own side (request.c).
  *
  * NOBODY WAITS IN VAIN
  *
- * If a thread is in line and nobody holds the lock, then some thread is responsible: one that has been called and not
- * yet come back. It either takes the lock, and then says in the word that others wait (so that its release will call
- * them); or finds it taken, says so in the word, and waits again; or finds it reserved and guards that: see below. If
- * only event loops are in line they have all been called.
+ * If a waiter is in line and nobody holds the lock, then somebody is responsible: a thread that has been called and not
+ * yet come back, or the keeper that guards a loop. The thread either takes the lock, and then says in the word that others
+ * wait (so that its release will call them); or finds it taken, says so in the word, and waits again; or finds it reserved
+ * and guards that: see below. The keeper calls the next one, for which the same is true. In a segment a process may be
+ * killed, and then recovery looks at the lines of all locks; or stopped, with everybody in it that is responsible: then the
+ * keepers of those who wait notice when they look (recovery/keeper.c).
  *
  * RESERVED
  *
- * So that nobody starves, a lock can be reserved when it is released: newcomers may not take it, nor those who have
- * been called beside somebody else (SLOT_BESIDE), but only who has been called himself (SLOT_CALLED). That may be an
- * event loop that does not run. So the others, who go back to the line, and whoever joins it meanwhile, guard the
- * reservation: they look at the word after a while (`patience_ns`), without leaving the line, and if it still is
- * reserved as it was they decline in place of the one who does not come: the lock is released once more, and whoever is
- * the head of the line now is called. A guard who has been called, and so is relied upon, does the same when he leaves
- * at his deadline.
+ * So that no waiter starves, a lock can be reserved when it is released: newcomers may not take it, nor those that have
+ * been called beside another (SLOT_BESIDE), but only a waiter that has been called itself (SLOT_CALLED). That may be an
+ * event loop that does not run. So whoever joins the line meanwhile guards the reservation: it looks at the word after a
+ * while (`patience_ns`), without leaving the line, and if it still is reserved as it was it declines in place of the one
+ * that does not come: the lock is released once more, and the head of the line is called.
  *
- * It is all the same who takes a reserved lock: someone called earlier, who comes late, may take what was reserved for
+ * It is all the same who takes a reserved lock: a waiter called earlier, which comes late, may take what was reserved for
  * another. That one goes back to the head of the line.
  *
  * FIRST COME, FIRST SERVED
  *
- * A lock that is fair must not call anybody but the head of the line: the others would be out of it for a moment, and
- * might miss their turn. So everybody who waits for it is a guard.
+ * A lock that is fair is always reserved for the head of the line. A loop that does not come loses its turn after a second.
  */
 #ifndef VIGIL_LOCK_H
 #define VIGIL_LOCK_H

@@ -28,16 +28,14 @@
  * WHOSE IT IS
  *
  * Who takes it puts its process's number into the word, so that it is known in a segment when the holder is dead. That
- * is noticed by who joins the line, if it has been noticed already that the process is gone, and else by the watchers
- * of those who are in line (lot/shared.h). Both cannot miss it:
+ * is noticed by the waiter that joins the line, if the process has been struck off already, and else by whoever recovers
+ * (recovery/recovery.h). Both cannot miss it:
  *
- *     who joins                                    the watcher
+ *     who joins                                    who recovers
  *     M1  join the line   (under its lock)         C1  strike the dead member off   (seq_cst)
  *     M2  fence           (seq_cst)                C2  fence                        (seq_cst)
- *     M3  load the word, and whether its           C3  look at every slot that is in line
+ *     M3  load the word, and whether its           C3  look at every line
  *         holder is gone
- *
- * (The watchers look at the lines of locks now and then anyway, so this is a matter of a tenth of a second.)
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -346,7 +344,7 @@ static uint32_t call_if_must(const struct slot *slot, void *context) {
     return look->must_call ? mutex_call(slot, &look->release) : LOT_STAY;
 }
 
-/* As the watchers do for those in line, here and now. */
+/* As recovery does for those in line, here and now. */
 static void revive(struct lot *lot, uint32_t *word, uint32_t expired) {
     struct mutex_look look = {.expired = expired, .release = {.word = word}};
     lot_call(lot, word, call_if_must, &look);

@@ -25,7 +25,7 @@
  *
  * With 1 and 2 stands the number of the process that calls the function. If that is gone, then whoever looks puts its own
  * there, leaving the 1 or 2 as it is, and calls the function; who waits does so while the word is the very one that it
- * saw. That somebody looks is up to who joins the line and to the watchers, who cannot both miss it, as with the
+ * saw. That somebody looks is up to who joins the line and to recovery, which cannot both miss it, as with the
  * mutex (M1 to M3 in mutex.c): everybody in line is told to look again. So they are, too, if somebody was killed between
  * the change to 3 or 0 and the notification, even if the next one is at it already: unless the word is a 2 of somebody
  * who lives and so will notify them, they are told (once_must_call).

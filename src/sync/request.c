@@ -70,7 +70,7 @@ static void inherit_place(vigil_agent *agent, vigil_request *from, vigil_request
     *place = from->place;
     to->seen = from->seen;
     if (place->timer_link) timers_move(&from->place, place);
-    if (place->slot) agent->lot->slots[place->slot].owner = (uint64_t)(uintptr_t)place;
+    if (place->slot) agent->lot->slots[place->slot].op = (uint64_t)(uintptr_t)place;
     if (!(place->flags & OP_PENDING)) return;
     struct agent_place at = agent_place(agent, place->slot);
     if (lot_change_place(at.lot, at.slot, to->object, to->began_ns, to->argument)) left_line(to);
@@ -83,7 +83,7 @@ static void give_up_place(vigil_agent *agent, vigil_request *first) {
     if (pending && !in_line) {
         struct agent_place at = agent_place(agent, place->slot); /* told: in the mail, or about to be */
         bool called = prim_load_relaxed(&at.lot->slots[at.slot].state) != VIGIL_CANCELLED; /* if not, it is forgotten */
-        agent->lot->slots[place->slot].owner = SLOT_ORPHAN;
+        agent->lot->slots[place->slot].op = SLOT_ORPHAN;
         agent->pending++;
         if (called && !BUG(orphan_dropped)) kind_of(first)->decline(first->object);
     } else if (place->slot) {
@@ -132,14 +132,14 @@ static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t see
     vigil_op *place = &first->place;
     struct agent_place at = agent_place(agent, place->slot);
     struct slot *slot = &at.lot->slots[at.slot], *own = &agent->lot->slots[place->slot];
-    own->owner = (uint64_t)(uintptr_t)place;
+    own->op = (uint64_t)(uintptr_t)place;
     prim_store_relaxed(&own->seat, agent->seat.number);
     slot_begin(slot, kind_of(first)->slot);
     slot->began_ns = first->began_ns;
     prim_store_relaxed(&slot->wants, (uint64_t)first->argument);
     if (slot != own) {
         prim_store_relaxed(&slot->seat, agent->seat.number);
-        prim_store_release(&slot->outcome, place->slot);
+        prim_store_release(&slot->home, place->slot);
     }
     if (!lot_join_in_order(at.lot, at.slot, &(struct word){first->object, seen, false}, again)) return false;
     place->callback = on_call;

@@ -25,9 +25,9 @@
  * NOBODY WAITS IN VAIN
  *
  * Somebody is in line only while WAITERS is set: it is cleared under the lock of the bucket, and only if nobody is. So
- * the writer, or the last of the readers, looks at the line when he leaves. He calls everybody up to and including the
- * first thread; if that is a reader, then also the readers that stand together behind it. Of the others each waits for
- * somebody who holds the lock, or has been called and will, with these exceptions:
+ * the writer, or the last of the readers, looks at the line when it leaves. It calls the head; if that is a reader, then
+ * also the readers that stand together behind it. Of the others each waits for one that holds the lock, or has been called
+ * and will (lock.h), with these exceptions:
  *
  *     RESERVED    is no reason to wait for long: who joins the line meanwhile is a guard (lock.h).
  *     called      a reader that has been called and has taken the lock looks at the line: readers may have come back to

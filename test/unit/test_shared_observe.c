@@ -547,13 +547,13 @@ static void garbage(void **state) {
             case 7: slot->next = small % 70; break;
             case 8: slot->prev = (uint32_t)random; break;
             case 9: slot->next_line = small % 3 ? small % 70 : (uint32_t)random; break;
-            case 10: slot->outcome = small % 12; break;
+            case 10: slot->of = small % 12; break;
             case 11: lot->buckets[random % 256].line = small % 3 ? small % 70 : (uint32_t)random; break;
             case 12: lot->buckets[random % 256].word = (small % 4) | small << 4; break;
             case 13: slot->tail = small % 70; break;
             case 14:
                 slot->seat = small % 3;
-                slot->owner = small % 5 ? small % 80 : random;
+                slot->record = small % 5 ? small % 80 : random;
                 break;
             case 15: slot->gift = random; break;
             }
@@ -638,14 +638,14 @@ static void damaged_times(void **state) {
     (void)state;
     const uint64_t times[] = {0, 1, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX};
     struct slot *waiter = forge_waiter(1, WORD), *holder = forge_waiter(2, RWLOCK);
-    *holder = (struct slot){.key = holder->key + 1, .kind = SLOT_HOLDS, .outcome = SLOT_RWLOCK, .held = 1};
+    *holder = (struct slot){.key = holder->key + 1, .kind = SLOT_HOLDS, .of = SLOT_RWLOCK, .held = 1};
     for (size_t i = 0; i < COUNT_OF(times); i++) {
         waiter->began_ns = times[i];
         waiter->seat = 1; /* an event loop's */
         assert_in_the_past(line_at(WORD)->waiters[0].since_ns);
     }
     for (uint64_t ms = 0; ms < UINT32_MAX; ms += UINT32_MAX / 100) { /* the clock has run for less than most of these */
-        waiter->owner = holder->owner = ms << 32 | 1;
+        waiter->person = holder->person = ms << 32 | 1;
         waiter->seat = 0; /* a thread's */
         assert_in_the_past(line_at(WORD)->waiters[0].since_ns);
         assert_in_the_past(line_at(RWLOCK)->holders[0].since_ns);
