@@ -131,7 +131,7 @@ function gather(path,    i, j, line, place, inside, name) {
             undone[path, last_word(line)] = 1
             delete header_macro[last_word(line)]
         }
-        if (line ~ /^enum/ && line ~ /\{/) inside = "enum"
+        if (line ~ /^enum( [A-Za-z_0-9]+)? \{/) inside = "enum"
         if (line ~ /^(static )?(struct|union)( [A-Za-z_0-9]+)? \{ *$/) inside = "struct"
         if (match(line, /^(struct|union|enum) [A-Za-z_0-9]+ \{/)) own(path, "tag", first_word(after(line, " ")))
         if (inside == "enum") enumerators(path, line)

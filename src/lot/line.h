@@ -74,6 +74,12 @@ static inline uint32_t *line_of(struct lot *lot, struct bucket *bucket, uint64_t
     return line;
 }
 
+/* Where the line behind that one hangs, if that one still is there; if it has ended, another one hangs in its place. */
+static inline uint32_t *line_behind(struct lot *lot, struct bucket *bucket, uint32_t *line, uint64_t key) {
+    (void)bucket;
+    return *line && lot->slots[*line].key == key ? &lot->slots[*line].next_line : line;
+}
+
 static inline void line_append(struct lot *lot, uint32_t *line, uint32_t index, uint64_t key) {
     struct slot *slots = lot->slots, *slot = &slots[index];
     slot->next = 0;
@@ -273,17 +279,22 @@ static inline bool is_call_to_loop(const struct lot *lot, uint32_t index, uint32
     return (outcome == SLOT_CALLED || outcome == SLOT_BESIDE) && lot->slots[index].seat && ours;
 }
 
-/* Ask what is to become of each, from the head on: see lot_call. */
-static inline void line_call(struct lot *lot, uint32_t *line, lot_caller *caller, void *context, struct wakes *wakes) {
-    for (uint32_t index = *line, next;; index = next) {
-        uint32_t outcome = caller(index ? &lot->slots[index] : NULL, context);
-        if (!index || outcome == LOT_STAY) return;
+/* See struct lot_release. What begins may end the line of a record (recovery/hold.h), on which the key's own hangs. */
+static inline void line_call(struct lot *lot, struct bucket *bucket, uint64_t key, const struct lot_release *release,
+                             void *context, struct wakes *wakes) {
+    uint32_t head = *line_of(lot, bucket, key);
+    if (!release->begin(word_of(lot, key), head ? &lot->slots[head] : NULL, context)) return;
+    uint32_t *line = line_of(lot, bucket, key);
+    for (uint32_t index = *line, next; index; index = next) {
+        uint32_t outcome = release->each(&lot->slots[index], context);
+        if (outcome == LOT_STAY) break;
         next = lot->slots[index].next;
         if (next && is_call_to_loop(lot, index, outcome))
-            guard_note(lot, lot->slots[index].key, (enum slot_kind)lot->slots[index].kind);
+            guard_note(lot, lot->slots[index].key);
         line_unlink(lot, line, index);
         tell(lot, wakes, index, outcome);
     }
+    if (release->end) release->end(context);
 }
 
 #endif

@@ -115,12 +115,12 @@ int64_t lot_take(struct lot *lot, const volatile void *address, int64_t most, ui
     return lot_take_locked(lot, bucket_lock(lot, key), key, most, outcome);
 }
 
-void lot_call(struct lot *lot, const volatile void *address, lot_caller *caller, void *context) {
+void lot_call(struct lot *lot, const volatile void *address, const struct lot_release *release, void *context) {
     uint64_t key = key_of(lot, address);
     struct wakes wakes;
     wakes_begin(&wakes);
     struct bucket *bucket = bucket_lock(lot, key);
-    line_call(lot, line_of(lot, bucket, key), caller, context, &wakes);
+    line_call(lot, bucket, key, release, context, &wakes);
     unlock_and_wake(lot, bucket, &wakes);
 }
 
@@ -167,16 +167,15 @@ static void line_move(struct lot *lot, struct bucket *from, uint64_t key, struct
 }
 
 /* One turn: until the line ends, or one comes who is to be moved elsewhere. How many; zero: try again, or nobody. */
-static int64_t move_some(struct lot *lot, uint64_t key, uint64_t to_key, int64_t most, lot_must_call *must_call,
-                         lot_caller *caller, void *context) {
+static int64_t move_some(struct lot *lot, uint64_t key, uint64_t to_key, int64_t most,
+                         const struct lot_release *release, void *context) {
     struct wakes wakes;
     struct bucket *from = bucket_of(lot, key), *to = bucket_of(lot, to_key);
     int64_t moved = 0, told = 0;
     wakes_begin(&wakes);
     lock_two(lot, from, to);
     line_move(lot, from, key, to, to_key, most, &moved, &told, &wakes);
-    if (moved && must_call(word_of(lot, to_key), context))
-        line_call(lot, line_of(lot, to, to_key), caller, context, &wakes);
+    if (moved && !BUG(moved_and_left)) line_call(lot, to, to_key, release, context, &wakes);
     push_mail(lot, &wakes);
     bucket_unlock(lot, from);
     if (from != to) bucket_unlock(lot, to);
@@ -184,8 +183,8 @@ static int64_t move_some(struct lot *lot, uint64_t key, uint64_t to_key, int64_t
     return moved + told;
 }
 
-int64_t lot_move(struct lot *lot, const volatile void *address, int64_t most, lot_must_call *must_call,
-                 lot_caller *caller, void *context) {
+int64_t lot_move(struct lot *lot, const volatile void *address, int64_t most, const struct lot_release *release,
+                 void *context) {
     uint64_t key = key_of(lot, address);
     int64_t done = 0;
     while (done < most) {
@@ -194,7 +193,7 @@ int64_t lot_move(struct lot *lot, const volatile void *address, int64_t most, lo
         uint64_t to_key = head ? destination(&lot->slots[head]) : 0;
         bucket_unlock(lot, bucket);
         if (!head) break;
-        done += move_some(lot, key, to_key ? to_key : key, most - done, must_call, caller, context);
+        done += move_some(lot, key, to_key ? to_key : key, most - done, release, context);
     }
     return done;
 }

@@ -63,8 +63,8 @@ struct bucket {
 struct slot {
     uint64_t key; /* under the lock; zero outside of a line */
     union {
-        uint64_t person;   /* a thread's, or a record's, for people to read: since when it waits, and above that its id */
-        uint64_t op;       /* an agent's in its own lot: the vigil_op, or SLOT_ORPHAN */
+        uint64_t person; /* a thread's, or a record's, for people to read: since when it waits, and above that its id */
+        uint64_t op;     /* an agent's in its own lot: the vigil_op, or SLOT_ORPHAN */
         uint64_t function; /* SLOT_POSTED: what is to be called */
         uint64_t record;   /* an agent's in a segment: the number of its member's record */
     };
@@ -254,28 +254,34 @@ int64_t lot_take(struct lot *lot, const volatile void *address, int64_t most, ui
 int64_t lot_take_locked(struct lot *lot, struct bucket *bucket, uint64_t key, int64_t most, uint32_t outcome);
 
 /*
- * A lock is released: ask, under the bucket's lock, what is to become of each in line, from the head on, and in the end
- * with null. The answer is what to tell him, or LOT_STAY, and then he and all behind him stay in line.
+ * How a lock is released, or those in its line are called: three questions, asked under the lock of the line's bucket.
+ *
+ *     begin   with the lock's word and the head of the line (null: nobody): change the word. False: nobody is called
+ *     each    of each in line, from the head on: what to tell it, or LOT_STAY, and then it and all behind it stay in line
+ *     end     when those have been told: change the word. May be null
  */
 #define LOT_STAY UINT32_MAX
-typedef uint32_t lot_caller(const struct slot *slot, void *context);
-void lot_call(struct lot *lot, const volatile void *address, lot_caller *caller, void *context);
+struct lot_release {
+    bool (*begin)(uint32_t *word, const struct slot *head, void *context);
+    uint32_t (*each)(const struct slot *slot, void *context);
+    void (*end)(void *context);
+};
+void lot_call(struct lot *lot, const volatile void *address, const struct lot_release *release, void *context);
 
 /*
  * The same, and in one step with it: if the word is the expected one even then, join the line. False if it is not, or
  * if the slot is zero: nobody's. The slot must be filled in, except for began_ns.
  */
-bool lot_call_or_join(struct lot *lot, uint32_t slot, const struct word *word, lot_caller *caller, void *context);
+bool lot_call_or_join(struct lot *lot, uint32_t slot, const struct word *word, const struct lot_release *release,
+                      void *context);
 
 /*
  * A condition is signalled: take the first `most` out of the line. Agents are told VIGIL_OK. A thread is moved, asleep,
- * to the end of its mutex's line (gift.h). When some have been,
- * `must_call` is asked, under that line's lock too, whether somebody in it is to be called now; then lot_call's
- * questions are asked there. How many.
+ * to the end of its mutex's line (gift.h); when some have been, those in that line are called, both lines being locked.
+ * How many.
  */
-typedef bool lot_must_call(uint32_t *word, void *context);
-int64_t lot_move(struct lot *lot, const volatile void *address, int64_t most, lot_must_call *must_call,
-                 lot_caller *caller, void *context);
+int64_t lot_move(struct lot *lot, const volatile void *address, int64_t most, const struct lot_release *release,
+                 void *context);
 
 /* Take everybody out of all the lines from the first key to the last one: how many. Looks at every bucket. */
 int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t outcome);
@@ -325,7 +331,7 @@ void seat_unregister(struct lot *lot, uint32_t number);
  * What src/recovery does for every lot: a loop in that line has been called, and others are behind it. If it does not come
  * the keeper calls the next one (recovery/guard.h). Under the lock of the line's bucket.
  */
-void guard_note(struct lot *lot, uint64_t key, enum slot_kind kind);
+void guard_note(struct lot *lot, uint64_t key);
 /* There will be calls to event loops: have a keeper, if there can be one. */
 void keeper_ready(void);
 

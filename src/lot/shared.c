@@ -200,8 +200,7 @@ void lot_hand_on(struct lot *lot, uint32_t index) {
     uint32_t own = prim_load_relaxed(&slot->home), outcome = prim_load_acquire(&slot->state);
     prim_store_relaxed(&lot->home->slots[own].state, outcome);
     prim_store_relaxed(&slot->home, 0);
-    if (outcome == SLOT_CALLED || outcome == SLOT_BESIDE)
-        guard_note(lot, prim_load_relaxed(&slot->key), (enum slot_kind)prim_load_relaxed(&slot->kind));
+    if (outcome == SLOT_CALLED || outcome == SLOT_BESIDE) guard_note(lot, prim_load_relaxed(&slot->key));
     if (BUG(handed_on_as_used)) prim_store_relaxed(&slot->key, 0);
     if (seat_push(lot->home, seat, own, own)) prim_bell_ring(&seat->bell);
 }

@@ -92,13 +92,14 @@ int lot_wait(const struct word *word, int64_t timeout_ns, enum slot_kind kind, l
     return wait_if_equal(word, timeout_ns, kind, joined);
 }
 
-bool lot_call_or_join(struct lot *lot, uint32_t index, const struct word *word, lot_caller *caller, void *context) {
+bool lot_call_or_join(struct lot *lot, uint32_t index, const struct word *word, const struct lot_release *release,
+                      void *context) {
     struct slot *slot = &lot->slots[index];
     uint64_t key = key_of(lot, word->address), now_ns = prim_now_ns();
     struct wakes wakes;
     wakes_begin(&wakes);
     struct bucket *bucket = bucket_lock(lot, key);
-    line_call(lot, line_of(lot, bucket, key), caller, context, &wakes);
+    line_call(lot, bucket, key, release, context, &wakes);
     bool joins = index && !word_differs(word);
     if (joins) {
         slot->began_ns = now_ns;

@@ -14,7 +14,6 @@
 struct guard {
     struct lot *lot; /* null: none */
     uint64_t key, due_ns, pause_ns;
-    enum slot_kind kind;
 };
 
 /* Under the gate. Any thread notes; the keeper takes out. */
@@ -35,22 +34,22 @@ static struct guard *guard_at(const struct lot *lot, uint64_t key) {
     return free;
 }
 
-static void guard_put(struct lot *lot, uint64_t key, enum slot_kind kind, uint64_t now_ns, uint64_t pause_ns) {
+static void guard_put(struct lot *lot, uint64_t key, uint64_t now_ns, uint64_t pause_ns) {
     uint64_t due_ns = now_ns + pause_ns;
     word_lock(&guards.gate);
     struct guard *guard = guard_at(lot, key);
-    if (guard) *guard = (struct guard){lot, key, due_ns, pause_ns, kind};
+    if (guard) *guard = (struct guard){lot, key, due_ns, pause_ns};
     else guards.overflow = true;
     uint64_t first_ns = prim_load_relaxed(&guards.due_ns);
     if (!first_ns || due_ns < first_ns) prim_store_seq_cst(&guards.due_ns, due_ns);
     word_unlock(&guards.gate, false);
 }
 
-void guard_note(struct lot *lot, uint64_t key, enum slot_kind kind) {
+void guard_note(struct lot *lot, uint64_t key) {
     uint64_t now_ns = prim_now_ns();
     if (BUG(loop_relied_upon)) return;
-    guard_put(lot, key, kind, now_ns, GUARD_NS); /* N1 */
-    keeper_wake_by(now_ns + GUARD_NS);           /* N2 */
+    guard_put(lot, key, now_ns, GUARD_NS); /* N1 */
+    keeper_wake_by(now_ns + GUARD_NS);     /* N2 */
 }
 
 uint64_t guard_due_ns(void) {
@@ -88,8 +87,7 @@ bool guard_pass(uint64_t now_ns) {
     if (guard_due_ns() > now_ns) return false;
     while (guard_take(now_ns, &guard)) {
         uint64_t pause_ns = guard.pause_ns * 2 < GUARD_MOST_NS ? guard.pause_ns * 2 : GUARD_MOST_NS;
-        if (recovery_pass_line(guard.lot, guard.key, guard.kind))
-            guard_put(guard.lot, guard.key, guard.kind, now_ns, pause_ns);
+        if (recovery_pass_line(guard.lot, guard.key)) guard_put(guard.lot, guard.key, now_ns, pause_ns);
     }
     return guard_take_overflow();
 }

@@ -113,17 +113,6 @@ int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t t
     return changed ? VIGIL_OK : VIGIL_NOT_EQUAL;
 }
 
-void hold_call(struct lot *lot, uint32_t *word, hold_begin *begin, lot_caller *caller, void *context) {
-    uint64_t key = key_of(lot, word);
-    struct wakes wakes;
-    wakes_begin(&wakes);
-    struct bucket *bucket = bucket_lock(lot, key);
-    uint32_t head = *line_of(lot, bucket, key);
-    begin(head ? &lot->slots[head] : NULL, context);
-    line_call(lot, line_of(lot, bucket, key), caller, context, &wakes);
-    unlock_and_wake(lot, bucket, &wakes);
-}
-
 /* In the place of the dead. */
 
 static uint32_t *word_of_record(const struct lot *lot, const struct slot *record) {

@@ -51,13 +51,6 @@ int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t t
 /* The same for who has the lock of the bucket, and has seen the word under it. */
 int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold hold);
 
-/*
- * As lot_call, for a caller that changes the word so: that is to be done by `begin`, which is told who is at the head
- * of the line, before the others are asked for. It may end a record, and with it a line on which the lock's own hangs.
- */
-typedef void hold_begin(const struct slot *head, void *context);
-void hold_call(struct lot *lot, uint32_t *word, hold_begin *begin, lot_caller *caller, void *context);
-
 /* Under the lock of its bucket: H2 and H3 of what a dead one was about to do, if it was. */
 void hold_redo(struct lot *lot, struct slot *record);
 

@@ -42,17 +42,15 @@
 
 /* What is to be done in a line some of whose waiters have been called, and may not come. */
 enum recovery_pass {
-    PASS_NOT,   /* nothing: the lock is held, and its release will call */
     PASS_NOW,   /* call the next one */
     PASS_LATER, /* it is reserved, and not for so long */
 };
 
-/* What is to be done for a kind of lock in whose line somebody stands: as lot_move does. Of none: null. */
+/* What is to be done for a kind of lock in whose line somebody stands. Of what is no lock: null. */
 struct recovery_call {
-    lot_must_call *must_call;
-    lot_caller *caller;
-    /* Whether one that has been called may be passed by now. Null: yes, as if somebody had died. */
-    enum recovery_pass (*may_pass)(uint32_t *word, void *context);
+    const struct lot_release *call; /* with a context that is all zero */
+    /* Whether one that has been called may be passed by now. Null: yes. */
+    enum recovery_pass (*may_pass)(uint32_t *word, void *context); /* the same context */
     /* Of locks with records (hold.h): what the word is to be without what somebody dead holds. */
     uint32_t (*give_back)(uint32_t seen, uint32_t held);
 };
@@ -65,8 +63,8 @@ bool recovery_run(struct lot *lot, uint64_t deadline_ns);
 /* The locks for which this process waits, as if each had just been released: one that was called may be stopped. */
 bool recovery_look(struct lot *lot, uint64_t deadline_ns);
 
-/* The same for the line of such a lock, if anybody waits in it. True: it is to be done again in a while. */
-bool recovery_pass_line(struct lot *lot, uint64_t key, enum slot_kind kind);
+/* The same for one line, if it is a lock's. True: it is to be done again in a while. */
+bool recovery_pass_line(struct lot *lot, uint64_t key);
 /* And for all lines. */
 void recovery_pass_all(struct lot *lot);
 
@@ -82,10 +80,8 @@ void recovery_empty(struct segment *segment);
 /* For each other, in src/recovery: a bucket's lines from what its slots say, and calls for the locks among them. */
 void repair_rebuild(struct lot *lot, struct bucket *bucket, struct wakes *wakes);
 void repair_give_to_heir(struct lot *lot, uint32_t *line, uint64_t place, struct wakes *wakes);
-/* Of the lock whose line it is; SLOT_PLAIN: none. */
-enum slot_kind repair_kind_of(const struct lot *lot, uint32_t head);
-void repair_call_line(struct lot *lot, uint32_t *line, struct wakes *wakes);
-bool repair_pass_line(struct lot *lot, uint32_t *line, enum slot_kind kind, struct wakes *wakes);
+void repair_call_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes);
+bool repair_pass_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes);
 void repair_call_lines(struct lot *lot, struct bucket *bucket, struct wakes *wakes);
 bool sweep_all(struct lot *lot, uint64_t deadline_ns);
 

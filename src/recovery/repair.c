@@ -6,36 +6,29 @@
 
 /* Locks in whose lines somebody waits. */
 
-static bool repair_for_lock(uint32_t kind) {
-    return kind < SLOT_KINDS && recovery_calls[kind].caller;
+/* What is to be done for the lock whose line it is; null: it is none's. Those in line know, under its lock. */
+static const struct recovery_call *repair_call_of(const struct lot *lot, uint32_t head) {
+    for (; head; head = lot->slots[head].next) {
+        uint32_t kind = lot->slots[head].kind;
+        if (kind < SLOT_KINDS && recovery_calls[kind].call) return &recovery_calls[kind];
+    }
+    return NULL;
 }
 
-enum slot_kind repair_kind_of(const struct lot *lot, uint32_t head) {
-    while (head && !repair_for_lock(lot->slots[head].kind)) head = lot->slots[head].next;
-    return head ? (enum slot_kind)lot->slots[head].kind : SLOT_PLAIN;
-}
-
-/* Under the bucket's lock. */
-void repair_call_line(struct lot *lot, uint32_t *line, struct wakes *wakes) {
-    _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES];
-    enum slot_kind kind = repair_kind_of(lot, *line);
-    if (kind == SLOT_PLAIN || BUG(no_revival)) return;
-    const struct recovery_call *call = &recovery_calls[kind];
-    if (call->must_call(word_of(lot, lot->slots[*line].key), context))
-        line_call(lot, line, call->caller, context, wakes);
+void repair_call_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes) {
+    _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES] = {0};
+    const struct recovery_call *call = repair_call_of(lot, *line_of(lot, bucket, key));
+    if (call && !BUG(no_revival)) line_call(lot, bucket, key, call->call, context, wakes);
 }
 
 /* The same when one that has been called has not come. True: it is not to be passed by yet. */
-bool repair_pass_line(struct lot *lot, uint32_t *line, enum slot_kind kind, struct wakes *wakes) {
-    _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES];
-    if (!*line || lot->slots[*line].kind == SLOT_HOLDS || !repair_for_lock(kind)) return false;
-    const struct recovery_call *call = &recovery_calls[kind];
-    uint32_t *word = word_of(lot, lot->slots[*line].key);
-    enum recovery_pass pass = call->may_pass                   ? call->may_pass(word, context)
-                              : call->must_call(word, context) ? PASS_NOW
-                                                               : PASS_NOT;
-    if (pass == PASS_NOW) line_call(lot, line, call->caller, context, wakes);
-    return pass == PASS_LATER;
+bool repair_pass_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes) {
+    _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES] = {0};
+    const struct recovery_call *call = repair_call_of(lot, *line_of(lot, bucket, key));
+    if (!call) return false;
+    if (call->may_pass && call->may_pass(word_of(lot, key), context) == PASS_LATER) return true;
+    line_call(lot, bucket, key, call->call, context, wakes);
+    return false;
 }
 
 /* Lines. */
@@ -140,8 +133,8 @@ static void repair_passing(struct lot *lot, struct bucket *bucket, struct wakes 
 void repair_call_lines(struct lot *lot, struct bucket *bucket, struct wakes *wakes) {
     for (uint32_t *line = &bucket->line; *line;) {
         uint64_t key = lot->slots[*line].key;
-        repair_call_line(lot, line, wakes);
-        if (*line && lot->slots[*line].key == key) line = &lot->slots[*line].next_line;
+        repair_call_line(lot, bucket, key, wakes);
+        line = line_behind(lot, bucket, line, key);
     }
 }
 

@@ -169,12 +169,12 @@ static bool sweep_lock(struct lot *lot, struct bucket *bucket, uint64_t deadline
     return true;
 }
 
-bool recovery_pass_line(struct lot *lot, uint64_t key, enum slot_kind kind) {
+bool recovery_pass_line(struct lot *lot, uint64_t key) {
     struct bucket *bucket = bucket_of(lot, key);
     struct wakes wakes;
     wakes_begin(&wakes);
     if (!sweep_lock(lot, bucket, prim_now_ns() + RECOVERY_LOCK_NS)) return true;
-    bool later = repair_pass_line(lot, line_of(lot, bucket, key), kind, &wakes);
+    bool later = repair_pass_line(lot, bucket, key, &wakes);
     unlock_and_wake(lot, bucket, &wakes);
     return later;
 }
@@ -188,9 +188,8 @@ void recovery_pass_all(struct lot *lot) {
         if (!sweep_lock(lot, bucket, prim_now_ns() + RECOVERY_LOCK_NS)) continue;
         for (uint32_t *line = &bucket->line; *line;) {
             uint64_t key = lot->slots[*line].key;
-            enum slot_kind kind = repair_kind_of(lot, *line);
-            if (repair_pass_line(lot, line, kind, &wakes)) guard_note(lot, key, kind);
-            if (*line && lot->slots[*line].key == key) line = &lot->slots[*line].next_line;
+            if (repair_pass_line(lot, bucket, key, &wakes)) guard_note(lot, key);
+            line = line_behind(lot, bucket, line, key);
         }
         unlock_and_wake(lot, bucket, &wakes);
     }
@@ -202,7 +201,7 @@ bool recovery_look(struct lot *lot, uint64_t deadline_ns) {
         if (prim_load_relaxed(&lot->share->claims[index]) != lot->claim) continue;
         uint64_t key = prim_load_relaxed(&lot->slots[index].key);
         bool waits = key && undecided(prim_load_relaxed(&lot->slots[index].state));
-        if (waits) all &= !recovery_pass_line(lot, key, (enum slot_kind)prim_load_relaxed(&lot->slots[index].kind));
+        if (waits) all &= !recovery_pass_line(lot, key);
     }
     return all;
 }

@@ -44,7 +44,7 @@
  *
  * Each has with it, in `round`, the word that it has seen. Whoever is killed between S1 and S2, or while at S2, leaves
  * some in line who have seen another word than there is now. Nobody can have joined them: before the lock of the bucket
- * is had again it is repaired, and they are told then (barrier_call).
+ * is had again it is repaired, and they are told then (barrier_recovery).
  */
 #include "vigil/barrier.h"
 
@@ -73,24 +73,30 @@ static int check_parties(const vigil_barrier *barrier) {
 
 /* Arriving. */
 
-struct completion {
-    uint32_t *word, seen;
-    bool tried, done;
-};
-
-static uint32_t call(const struct slot *slot, void *context) {
-    struct completion *completion = context;
-    if (!completion->tried) {
-        completion->tried = true;
-        completion->done = prim_cas_acq_rel(completion->word, &completion->seen, next_round(completion->seen));
-    }
-    return slot && completion->done ? VIGIL_OK : LOT_STAY;
+/* The round is over for everybody in line. */
+static uint32_t tell_all(const struct slot *slot, void *context) {
+    (void)slot, (void)context;
+    return VIGIL_OK;
 }
 
+struct completion {
+    uint32_t seen;
+    bool done;
+};
+
+static bool end_round(uint32_t *word, const struct slot *head, void *context) {
+    struct completion *completion = context;
+    (void)head;
+    if (!completion->done) completion->done = prim_cas_acq_rel(word, &completion->seen, next_round(completion->seen));
+    return completion->done;
+}
+
+static const struct lot_release completing = {end_round, tell_all, NULL};
+
 static bool complete(struct lot *lot, uint32_t *word, uint32_t *seen) {
-    struct completion completion = {.word = word, .seen = *seen};
-    if (BUG(round_ends_outside)) call(NULL, &completion);
-    lot_call(lot, word, call, &completion);
+    struct completion completion = {.seen = *seen};
+    if (BUG(round_ends_outside)) end_round(word, NULL, &completion);
+    lot_call(lot, word, &completing, &completion);
     *seen = completion.seen;
     return completion.done;
 }
@@ -148,25 +154,23 @@ static uint32_t count(const struct lot *lot, const struct slot *head, bool livin
 
 struct arrival {
     const struct lot *lot;
-    uint32_t *word, seen, parties;
-    bool tried, last;
+    uint32_t seen, parties;
+    bool last;
 };
 
 static bool completes(const struct arrival *arrival, const struct slot *head) {
-    if (prim_load_relaxed(arrival->word) != arrival->seen) return false;
     return count(arrival->lot, head, false) + 1 >= arrival->parties &&
            count(arrival->lot, head, true) + 1 >= arrival->parties;
 }
 
-static uint32_t call_if_last(const struct slot *slot, void *context) {
+static bool end_round_if_last(uint32_t *word, const struct slot *head, void *context) {
     struct arrival *arrival = context;
-    if (!arrival->tried) {
-        arrival->tried = true;
-        arrival->last = completes(arrival, slot);
-        if (arrival->last) prim_store_release(arrival->word, next_round(arrival->seen)); /* S1 */
-    }
-    return slot && arrival->last ? VIGIL_OK : LOT_STAY; /* S2 */
+    arrival->last = prim_load_relaxed(word) == arrival->seen && completes(arrival, head);
+    if (arrival->last) prim_store_release(word, next_round(arrival->seen)); /* S1 */
+    return arrival->last;                                                   /* S2 */
 }
+
+static const struct lot_release arriving = {end_round_if_last, tell_all, NULL};
 
 /* VIGIL_LAST; or VIGIL_PENDING: the slot is in line or, if it is zero, one would have to wait and has not arrived. */
 static int arrive_in_line(struct lot *lot, vigil_barrier *barrier, uint32_t index) {
@@ -174,10 +178,9 @@ static int arrive_in_line(struct lot *lot, vigil_barrier *barrier, uint32_t inde
     tsan_release(word);
     for (;;) {
         uint32_t seen = prim_load_relaxed(word);
-        struct arrival arrival = {.lot = lot, .word = word, .seen = seen, .parties = barrier->parties};
+        struct arrival arrival = {.lot = lot, .seen = seen, .parties = barrier->parties};
         if (index) prim_store_relaxed(&lot->slots[index].round, (uint64_t)seen);
-        if (lot_call_or_join(lot, index, &(struct word){word, seen, false}, call_if_last, &arrival))
-            return VIGIL_PENDING;
+        if (lot_call_or_join(lot, index, &(struct word){word, seen, false}, &arriving, &arrival)) return VIGIL_PENDING;
         if (arrival.last) {
             tsan_acquire(word);
             return VIGIL_LAST;
@@ -186,31 +189,15 @@ static int arrive_in_line(struct lot *lot, vigil_barrier *barrier, uint32_t inde
     }
 }
 
-/* Somebody has been killed. */
-struct barrier_revival {
-    const struct lot *lot;
-    uint32_t *word;
-    bool looked, over; /* they are of a round that is over */
-};
-_Static_assert(sizeof(struct barrier_revival) <= RECOVERY_CALL_BYTES, "it must fit");
-
-bool barrier_must_call(uint32_t *word, void *context) {
-    *(struct barrier_revival *)context = (struct barrier_revival){.lot = lot_for(word), .word = word};
-    return true;
+/* A process has been killed: whether those in line are of a round that is over. */
+static bool round_is_over(uint32_t *word, const struct slot *head, void *context) {
+    const struct slot *slots = lot_for(word)->slots;
+    (void)context;
+    while (head && head->kind != SLOT_BARRIER) head = head->next ? &slots[head->next] : NULL;
+    return head && head->round != prim_load_relaxed(word) && !BUG(barrier_half_told);
 }
 
-static bool is_over(const struct barrier_revival *revival, const struct slot *slot) {
-    const struct slot *slots = revival->lot->slots;
-    while (slot->kind != SLOT_BARRIER) slot = &slots[slot->next]; /* there is one */
-    return slot->round != prim_load_relaxed(revival->word);
-}
-
-uint32_t barrier_call(const struct slot *slot, void *context) {
-    struct barrier_revival *revival = context;
-    if (!revival->looked && slot) revival->over = is_over(revival, slot);
-    revival->looked = true;
-    return slot && revival->over && !BUG(barrier_half_told) ? VIGIL_OK : LOT_STAY;
-}
+const struct lot_release barrier_recovery = {round_is_over, tell_all, NULL};
 
 /* Blocking. */
 

@@ -6,18 +6,12 @@
 #include "recovery/hold.h"
 #include "recovery/recovery.h"
 
-bool rwlock_must_call(uint32_t *word, void *context);
-uint32_t rwlock_call(const struct slot *slot, void *context);
+extern const struct lot_release rwlock_recovery;
+extern const struct lot_release sem_recovery;
+extern const struct lot_release barrier_recovery;
+extern const struct lot_release once_recovery;
+
 uint32_t rwlock_give_back(uint32_t seen, uint32_t held);
-
-bool barrier_must_call(uint32_t *word, void *context);
-uint32_t barrier_call(const struct slot *slot, void *context);
-
-bool once_must_call(uint32_t *word, void *context);
-uint32_t once_call(const struct slot *slot, void *context);
-
-bool sem_must_call(uint32_t *word, void *context);
-uint32_t sem_call(const struct slot *slot, void *context);
 uint32_t sem_give_back(uint32_t seen, uint32_t held);
 
 #endif

@@ -177,18 +177,14 @@ int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond
 
 /* Signals. */
 
-static bool must_call(uint32_t *mutex, void *release) {
-    return !BUG(moved_and_left) && mutex_must_call(mutex, release);
-}
-
 static int64_t signal(vigil_cond *cond, int64_t most) {
     int error = check_address(cond, sizeof cond->word);
     if (error) return error;
     prim_fence_seq_cst(); /* as N2 in lot.h */
     struct lot *lot = lot_for_if_used(cond);
     if (!lot || !lot_occupied(lot, cond)) return 0;
-    struct mutex_release release;
-    return lot_move(lot, cond, most, must_call, mutex_call, &release);
+    struct mutex_release release = {0};
+    return lot_move(lot, cond, most, &mutex_recovery, &release);
 }
 
 int64_t vigil_cond_signal(vigil_cond *cond) {

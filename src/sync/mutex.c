@@ -195,16 +195,18 @@ static uint32_t owner_of(const struct lot *lot, const struct slot *slot) {
     return is_shared(lot) ? claim_number(prim_load_relaxed(&lot->share->claims[slot - lot->slots])) : 0;
 }
 
-static void begin_release(struct mutex_release *release, const struct slot *head) {
-    uint32_t seen = prim_load_relaxed(release->word);
-    release->begun = true;
+static bool begin_release(uint32_t *word, const struct slot *head, void *context) {
+    struct mutex_release *release = context;
+    uint32_t seen = prim_load_relaxed(word);
     release->held = (seen & STATE) == CONTENDED; /* if not, somebody else has unlocked it, too */
     release->reserve = head && (mutex_is_fair(seen) || lock_may_reserve(head));
     release->flags = kept(seen, is_shared(release->lot));
+    return release->held;
 }
 
-static void set_free(const struct mutex_release *release) {
-    if (!release->held || release->free_already) return;
+static void set_free(void *context) {
+    const struct mutex_release *release = context;
+    if (release->free_already) return;
     PROBE(lock_released, release->word);
     if (release->reserve) PROBE(lock_reserved, release->word);
     bool tell_who_comes = release->threads && !is_shared(release->lot) && !mutex_is_fair(release->flags);
@@ -214,6 +216,8 @@ static void set_free(const struct mutex_release *release) {
     if (BUG(unlock_unordered)) prim_store_relaxed(release->word, release->flags | state);
     else prim_store_release(release->word, release->flags | state);
 }
+
+static bool must_call(uint32_t *word, struct mutex_release *release);
 
 /*
  * For must_call, which found that nobody has it: reserve it for the head of the line, or, if there is none, make it free.
@@ -225,7 +229,7 @@ static bool settle(struct mutex_release *release, const struct slot *head) {
         release->for_whom = for_whom;
         uint32_t settled = release->flags | (head ? reservation(release) : UNLOCKED);
         if (prim_cas_acq_rel(release->word, &seen, settled)) break;
-        if (!mutex_must_call(release->word, release)) return false;
+        if (!must_call(release->word, release)) return false;
         if (!release->to_be_settled) return true; /* somebody else has done so */
         seen = release->seen;
     }
@@ -246,25 +250,23 @@ static uint32_t told(const struct slot *slot, struct mutex_release *release) {
  * that a condition has moved here, which want the mutex for a moment each, more than one: while one has it the next are
  * waking up.
  */
-uint32_t mutex_call(const struct slot *slot, void *context) {
+static uint32_t call(const struct slot *slot, void *context) {
     struct mutex_release *release = context;
-    if (!release->begun) begin_release(release, slot);
-    if (release->to_be_settled && !settle(release, slot)) return LOT_STAY;
-    if (!release->called && slot) {
+    if (release->enough_called) return release->loop_called && slot->kind == SLOT_PLAIN ? VIGIL_OK : LOT_STAY;
+    if (!release->called) {
         release->loop_first = slot->seat || slot->kind == SLOT_PLAIN;
         release->for_whom = owner_of(release->lot, slot);
-    }
-    if (!slot || !release->held || release->enough_called) {
-        set_free(release);
-        return LOT_STAY;
     }
     bool knows_rules = slot->kind != SLOT_PLAIN, thread = knows_rules && !slot->seat;
     bool one_of_many = thread && gift_is_given(slot) && !release->reserve;
     release->threads += thread;
+    release->loop_called |= knows_rules && !thread;
     release->enough_called = knows_rules && (!one_of_many || release->threads == BROADCAST_AT_ONCE);
     if (mutex_is_fair(release->flags)) release->enough_called = true;
     return told(slot, release);
 }
+
+static const struct lot_release releasing = {begin_release, call, set_free};
 
 /* It is reserved for somebody who is dead. */
 static bool is_for_nobody(const struct lot *lot, uint32_t seen) {
@@ -289,13 +291,14 @@ static bool holder_is_gone(const struct lot *lot, uint32_t seen) {
  * had held it. One that is not fair is free then, for whoever comes first; a fair one is reserved for the head of the
  * line, in one step, so that nobody comes in between.
  */
-static bool must_call(uint32_t *word, struct mutex_release *release, uint32_t expired) {
+static bool must_call(uint32_t *word, struct mutex_release *release) {
     struct lot *lot = lot_for(word);
-    uint32_t seen = prim_load_relaxed(word);
+    uint32_t seen = prim_load_relaxed(word), expired = release->expired;
     for (;;) {
         bool died = holder_is_gone(lot, seen), for_nobody = mutex_reserved(seen) && seen == expired;
         bool free = died || (seen & STATE) == UNLOCKED || for_nobody || is_for_nobody(lot, seen);
-        *release = (struct mutex_release){.word = word, .lot = lot, .begun = true, .held = true, .free_already = true};
+        *release =
+            (struct mutex_release){.word = word, .lot = lot, .expired = expired, .held = true, .free_already = true};
         release->flags = kept(seen, is_shared(lot)) | (died ? DIED : 0);
         release->seen = seen;
         if (free && mutex_is_fair(seen)) {
@@ -308,11 +311,19 @@ static bool must_call(uint32_t *word, struct mutex_release *release, uint32_t ex
             if (seen == contended || prim_cas_acquire(word, &seen, contended)) return false;
         } else {
             if (mutex_is_fair(seen))
-                guard_note(lot, key_of(lot, word), SLOT_MUTEX); /* there may have been nobody in line until now */
-            return !mutex_is_fair(seen);                        /* reserved: others may be called beside */
+                guard_note(lot, key_of(lot, word)); /* there may have been nobody in line until now */
+            return !mutex_is_fair(seen);            /* reserved: others may be called beside */
         }
     }
 }
+
+static bool begin_call(uint32_t *word, const struct slot *head, void *context) {
+    struct mutex_release *release = context;
+    if (!must_call(word, release)) return false;
+    return !release->to_be_settled || settle(release, head);
+}
+
+const struct lot_release mutex_recovery = {begin_call, call, set_free};
 
 /* How long it has been reserved is in the word, if that has room for it; if not, it is asked for after PATIENCE_NS. */
 static bool is_long_reserved(const struct lot *lot, uint32_t seen) {
@@ -323,31 +334,16 @@ static bool is_long_reserved(const struct lot *lot, uint32_t seen) {
 
 enum recovery_pass mutex_may_pass(uint32_t *word, void *release) {
     uint32_t seen = prim_load_relaxed(word);
-    if (mutex_reserved(seen) && !is_long_reserved(lot_for(word), seen)) return PASS_LATER;
-    return must_call(word, release, mutex_reserved(seen) ? seen : 0) ? PASS_NOW : PASS_NOT;
-}
-
-bool mutex_must_call(uint32_t *word, struct mutex_release *release) {
-    return must_call(word, release, 0);
-}
-
-struct mutex_look {
-    bool begun, must_call;
-    uint32_t expired; /* a reservation, for whom nobody is to wait any longer */
-    struct mutex_release release;
-};
-
-static uint32_t call_if_must(const struct slot *slot, void *context) {
-    struct mutex_look *look = context;
-    if (!look->begun) look->must_call = must_call(look->release.word, &look->release, look->expired);
-    look->begun = true;
-    return look->must_call ? mutex_call(slot, &look->release) : LOT_STAY;
+    if (!mutex_reserved(seen)) return PASS_NOW;
+    if (!is_long_reserved(lot_for(word), seen)) return PASS_LATER;
+    ((struct mutex_release *)release)->expired = seen;
+    return PASS_NOW;
 }
 
 /* As recovery does for those in line, here and now. */
 static void revive(struct lot *lot, uint32_t *word, uint32_t expired) {
-    struct mutex_look look = {.expired = expired, .release = {.word = word}};
-    lot_call(lot, word, call_if_must, &look);
+    struct mutex_release release = {.expired = expired};
+    lot_call(lot, word, &mutex_recovery, &release);
 }
 
 /* In a segment it is not taken for that, either. */
@@ -448,7 +444,7 @@ int vigil_mutex_unlock_slowly(vigil_mutex *mutex) {
     }
     if (BUG(freed_outside)) prim_store_release(word, kept(seen, shared));
     struct mutex_release release = {.word = word, .lot = lot};
-    lot_call(lot, word, mutex_call, &release);
+    lot_call(lot, word, &releasing, &release);
     return release.held || BUG(freed_outside) ? VIGIL_OK : VIGIL_ENOTHELD;
 }
 

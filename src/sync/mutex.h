@@ -24,19 +24,17 @@ struct mutex_release {
     uint32_t flags;
     uint32_t for_whom; /* whose process's number the first one who is called has, in a segment */
     uint32_t seen;     /* while it is to be settled */
+    uint32_t expired;  /* a reservation, for whom nobody is to wait any longer; zero: none */
     unsigned called, threads;
-    bool begun, held, reserve, to_be_settled, loop_first, enough_called;
+    bool held, reserve, to_be_settled, loop_first, loop_called, enough_called;
     bool free_already; /* or reserved: nobody is SLOT_CALLED unless it was reserved just now */
 };
 
-/* A lot_caller: release it, if that has not begun yet, and call those in line. */
-uint32_t mutex_call(const struct slot *slot, void *release);
-
 /*
- * Under the bucket's lock: some have just been put into its line. True if nobody may be about to call them: then it is
- * to be done now, by mutex_call with that release.
+ * Some have just been put into its line, or somebody has died, or does not come: call those in line, unless somebody holds
+ * it, and so will. The context is a struct mutex_release, zero but for `expired`.
  */
-bool mutex_must_call(uint32_t *word, struct mutex_release *release);
+extern const struct lot_release mutex_recovery;
 
 /* As recovery_call's may_pass. */
 enum recovery_pass mutex_may_pass(uint32_t *word, void *release);

@@ -98,28 +98,26 @@ static int call(uint32_t *word, vigil_once_function *function, void *argument) {
     return status;
 }
 
-/* Those in line, when somebody is gone. */
+/* Those in line, when a process is gone. */
 
-bool once_must_call(uint32_t *word, void *context) {
-    (void)context;
+static bool must_call(uint32_t *word, const struct slot *head, void *context) {
+    (void)head, (void)context;
     uint32_t seen = prim_load_relaxed(word);
     return (seen & STATE) != AWAITED || runner_is_gone(word, seen);
 }
 
-uint32_t once_call(const struct slot *slot, void *context) {
-    (void)context;
-    return slot ? VIGIL_OK : LOT_STAY;
+static uint32_t tell_all(const struct slot *slot, void *context) {
+    (void)slot, (void)context;
+    return VIGIL_OK;
 }
 
-static uint32_t call_if_must(const struct slot *slot, void *word) {
-    return slot && once_must_call(word, NULL) ? VIGIL_OK : LOT_STAY;
-}
+const struct lot_release once_recovery = {must_call, tell_all, NULL};
 
 static void joined(const struct word *word) { /* M1 */
     uint32_t *once = (uint32_t *)(uintptr_t)word->address;
     if (!segment_of(once)) return;
-    prim_fence_seq_cst();                                                              /* M2 */
-    if (once_must_call(once, NULL)) lot_call(lot_for(once), once, call_if_must, once); /* M3, of what it says now */
+    prim_fence_seq_cst();                                                                 /* M2 */
+    if (must_call(once, NULL, NULL)) lot_call(lot_for(once), once, &once_recovery, NULL); /* M3, of what it says now */
 }
 
 /* Before it is said that there is no waiting for it: true if that may not be necessary. Asks the kernel. */

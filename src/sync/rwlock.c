@@ -90,9 +90,9 @@ struct look {
     uint32_t held, kept; /* by us until now, and from now on */
     bool afresh;         /* what is reserved is so no longer */
     bool only_saved;     /* if nothing is saved any more, somebody else has looked */
-    bool begun, over;
-    uint32_t now;     /* without flags: who holds it now */
-    bool any, writer; /* have been called */
+    bool over;
+    uint32_t now;           /* without flags: who holds it now */
+    bool any, writer, loop; /* have been called */
 };
 _Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
 
@@ -112,24 +112,25 @@ static uint32_t flags_for(const struct look *look, uint32_t seen, const struct s
     return WAITERS | (reserved || entitled ? RESERVED : 0);
 }
 
-static void begin(const struct slot *head, void *context) {
+static bool begin(uint32_t *word, const struct slot *head, void *context) {
     struct look *look = context;
-    look->begun = true;
+    (void)word;
     bool entitled = head && head->kind != SLOT_PLAIN && prim_now_ns() >= head->began_ns + PATIENCE_NS;
     uint32_t seen = prim_load_relaxed(look->word), flags;
     int status;
     do {
         look->over = !holds(seen, look->held) || (look->only_saved && !(seen & SAVED));
-        if (look->over) return;
+        if (look->over) return false;
         look->now = (seen & (WRITER | READERS)) - look->held + look->kept;
         flags = flags_for(look, seen, head, entitled);
         uint32_t to = look->now | flags | (seen & DIED);
         status = change_when_locked(look->lot, look->word, &seen, to, change_of(look->held, look->kept));
     } while (status == VIGIL_NOT_EQUAL);
     look->over = status != VIGIL_OK;
-    if (look->over) return;
+    if (look->over) return false;
     if (look->held) PROBE(lock_released, look->word);
     if (look->held && (flags & RESERVED)) PROBE(lock_reserved, look->word);
+    return true;
 }
 
 /* Beside those that hold it and those that have been called. */
@@ -138,28 +139,33 @@ static bool can_have(const struct look *look, const struct slot *slot) {
     return writes(slot) ? !look->now && !look->any : !look->writer;
 }
 
-uint32_t rwlock_call(const struct slot *slot, void *context) {
+static uint32_t call(const struct slot *slot, void *context) {
     struct look *look = context;
-    if (!look->begun) begin(slot, look);
-    if (!slot || look->over || !can_have(look, slot)) return LOT_STAY;
-    if (slot->kind == SLOT_PLAIN) return VIGIL_OK;
+    bool plain = slot->kind == SLOT_PLAIN; /* of one that waits in its own way: nobody guards a loop for it */
+    if (!can_have(look, slot)) return plain && look->loop ? VIGIL_OK : LOT_STAY;
+    if (plain) return VIGIL_OK;
     look->any = true;
     look->writer |= writes(slot);
+    look->loop |= slot->seat != 0;
     return SLOT_CALLED;
 }
+
+static const struct lot_release release = {begin, call, NULL};
 
 static void look_at_line(struct look look) {
     if (!(prim_load_relaxed(look.word) & (WAITERS | RESERVED))) return;
     look.lot = lot_for(look.word);
-    hold_call(look.lot, look.word, begin, rwlock_call, &look);
+    lot_call(look.lot, look.word, &release, &look);
 }
 
 /* Somebody has died. */
 
-bool rwlock_must_call(uint32_t *word, void *context) {
+static bool begin_afresh(uint32_t *word, const struct slot *head, void *context) {
     *(struct look *)context = (struct look){.lot = lot_for(word), .word = word, .afresh = true};
-    return true;
+    return begin(word, head, context);
 }
+
+const struct lot_release rwlock_recovery = {begin_afresh, call, NULL};
 
 uint32_t rwlock_give_back(uint32_t seen, uint32_t held) {
     return (seen - held) | (held & WRITER ? DIED : 0);
@@ -248,7 +254,7 @@ static int unlock(uint32_t *word, uint32_t held, uint32_t kept) {
     struct lot *lot = lot_for(word);
     if (!lot) return VIGIL_ENOMEM;
     struct look look = {.lot = lot, .word = word, .held = held, .kept = kept};
-    hold_call(lot, word, begin, rwlock_call, &look);
+    lot_call(lot, word, &release, &look);
     return look.over ? VIGIL_ENOTHELD : VIGIL_OK;
 }
 

@@ -74,10 +74,11 @@ struct look {
     uint32_t released; /* permits to be added */
     bool afresh;       /* what is reserved is so no longer */
     bool only_saved;   /* if nothing is saved any more, somebody else has looked */
-    bool begun, reserves;
+    bool reserves;
     int over;         /* VIGIL_OK: it goes on; else why not */
     uint32_t permits; /* when we looked, */
-    uint32_t called;  /* and how many of them are wanted by those that have been called */
+    uint32_t called;  /* and how many of them are wanted by those that have been called, */
+    bool loop;        /* among them a loop */
 };
 _Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
 
@@ -92,48 +93,54 @@ static uint32_t flags_for(const struct look *look, uint32_t seen, const struct s
     return WAITERS | (wanted(head) <= look->permits ? RESERVED : SAVED);
 }
 
-static void begin(const struct slot *head, void *context) {
+static bool begin(uint32_t *word, const struct slot *head, void *context) {
     struct look *look = context;
-    look->begun = true;
+    (void)word;
     bool entitled = head && head->kind != SLOT_PLAIN && prim_now_ns() >= head->began_ns + PATIENCE_NS;
     uint32_t seen = prim_load_relaxed(look->word), flags;
     do {
         bool too_many = look->released > VIGIL_SEM_MAX - seen / PERMIT;
         look->over = too_many ? VIGIL_ERANGE : look->only_saved && !(seen & SAVED) ? VIGIL_CANCELLED : VIGIL_OK;
-        if (look->over) return;
+        if (look->over) return false;
         look->permits = seen / PERMIT + look->released;
         flags = flags_for(look, seen, head, entitled);
         uint32_t to = look->permits * PERMIT | flags | (seen & LEASED);
         look->over = change_when_locked(look->lot, look->word, &seen, to, change_of(look->released, 0));
     } while (look->over == VIGIL_NOT_EQUAL);
-    if (look->over) return;
+    if (look->over) return false;
     look->reserves = flags & RESERVED;
     if (look->released) PROBE(lock_released, look->word);
     if (look->released && (flags & RESERVED)) PROBE(lock_reserved, look->word);
+    return true;
 }
 
-uint32_t sem_call(const struct slot *slot, void *context) {
+static uint32_t call(const struct slot *slot, void *context) {
     struct look *look = context;
-    if (!look->begun) begin(slot, look);
-    if (!slot || look->over || wanted(slot) > look->permits - look->called) return LOT_STAY;
-    if (look->reserves && look->called) return LOT_STAY;
-    if (slot->kind == SLOT_PLAIN) return VIGIL_OK;
+    bool plain = slot->kind == SLOT_PLAIN; /* of one that waits in its own way */
+    bool enough = wanted(slot) <= look->permits - look->called && !(look->reserves && look->called);
+    if (!enough) return plain && look->loop ? VIGIL_OK : LOT_STAY;
+    if (plain) return VIGIL_OK;
     look->called += wanted(slot);
+    look->loop |= slot->seat != 0;
     return SLOT_CALLED;
 }
+
+static const struct lot_release release = {begin, call, NULL};
 
 static void look_at_line(struct look look) {
     if (!(prim_load_relaxed(look.word) & (WAITERS | RESERVED))) return;
     look.lot = lot_for(look.word);
-    hold_call(look.lot, look.word, begin, sem_call, &look);
+    lot_call(look.lot, look.word, &release, &look);
 }
 
 /* Somebody has died. */
 
-bool sem_must_call(uint32_t *word, void *context) {
+static bool begin_afresh(uint32_t *word, const struct slot *head, void *context) {
     *(struct look *)context = (struct look){.lot = lot_for(word), .word = word, .afresh = true};
-    return true;
+    return begin(word, head, context);
 }
+
+const struct lot_release sem_recovery = {begin_afresh, call, NULL};
 
 uint32_t sem_give_back(uint32_t seen, uint32_t held) {
     return seen + held * PERMIT;
@@ -256,7 +263,7 @@ int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits) {
     struct lot *lot = lot_for(&sem->word);
     if (!lot) return VIGIL_ENOMEM;
     struct look look = {.lot = lot, .word = &sem->word, .released = permits};
-    hold_call(lot, &sem->word, begin, sem_call, &look);
+    lot_call(lot, &sem->word, &release, &look);
     return look.over;
 }
 
