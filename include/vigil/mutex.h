@@ -21,7 +21,7 @@
  * meanwhile.)
  *
  * A mutex that begins as VIGIL_MUTEX_FAIR is first come, first served: each unlock reserves it for the head of the
- * line. Who does not come for it (an event loop that does not run) loses his turn to the next after a second or two.
+ * line. An event loop that does not run, and so does not come for it, loses its turn to the next after a second.
  * It costs a change of threads for each unlock while somebody waits.
  *
  * "First come" is by the clock: the moment at which somebody found the mutex locked. An event loop has one place in

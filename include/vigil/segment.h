@@ -30,19 +30,22 @@
  * been called, until its agent has been dispatched.)
  *
  * DEATH. A member may be killed at any moment, in the middle of any function of this library too. Then, within some
- * 50 ms, without anybody having to call anything:
+ * milliseconds, without anybody having to call anything:
  *
  *     its places in the lines are gone, and the order of the others is as it was;
- *     a notification that it had been given, and had not returned with, goes to the first in line;
+ *     a notification, or a condition's signal, that it had been given, and had not returned with, goes to the first in line;
  *     a mutex that it held goes to the next with VIGIL_OWNER_DIED (mutex.h);
  *     what it held of a read-write lock is given back, and if it was writing the next one is told (rwlock.h);
  *     permits that it had of a semaphore whose permits are leased come back (sem.h);
  *     its arrival at a barrier is taken back; a once whose function it was running has failed.
  *
- * With hundreds of members it may take some times as long. The same goes for a member that leaves with locks held. If it
- * comes back while it has had another segment open all the time it has them again. A process that has waited in a
- * segment has a thread of the library's, which handles no signals, sleeps until it is needed, and ends when the segment
- * is closed.
+ * How long that takes does not depend on the number of members. The same goes for a member that leaves with locks held. If
+ * it comes back while it has had another segment open all the time it has them again.
+ *
+ * A process that opens a segment has one thread of the library's, its keeper, for all its segments. It handles no signals
+ * and sleeps until there is something to do; while the process waits it wakes up about once in a second, or in ten
+ * seconds among a thousand members. That is for processes that are stopped: a lock whose turn has come to a process that is
+ * stopped (SIGSTOP, a debugger) goes to the next waiter about a second later.
  *
  * What is not offered: to notice the end of a thread, as opposed to its process; anything across a restart of
  * the machine; priority inheritance. A process that is stopped (SIGSTOP, a debugger) in the few instructions in which it

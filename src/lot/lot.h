@@ -334,6 +334,8 @@ void seat_unregister(struct lot *lot, uint32_t number);
 void guard_note(struct lot *lot, uint64_t key);
 /* There will be calls to event loops: have a keeper, if there can be one. */
 void keeper_ready(void);
+/* In the child of a fork: it has none. */
+void keeper_in_child(void);
 
 /* Spinning before a sleep, as long as it has paid for this thread lately. */
 unsigned spin_budget(void);

@@ -47,6 +47,7 @@ static void in_child(void) {
     struct prim_thread *self = prim_self();
     self->chunk_free = 0;
     self->spare_slot = self->may_not_block = self->id = 0;
+    keeper_in_child();
     void (*also)(void) = prim_load_relaxed(&lot_in_child);
     if (also) also();
 }

@@ -7,7 +7,6 @@
 
 #include "base/word_lock.h"
 #include "prim_file.h"
-#include "recovery/keeper.h"
 #include "recovery/recovery.h"
 #include "shm/member.h"
 #include "shm/table.h"
@@ -45,7 +44,6 @@ static void in_child(void) {
     }
     table_clear();
     vigil_holder = 1;
-    keeper_in_child();
     word_unlock(&gate, false);
 }
 

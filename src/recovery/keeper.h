@@ -8,7 +8,4 @@
 /* If it sleeps longer than until then, wake it. What was stored before, with seq_cst, it will see. */
 void keeper_wake_by(uint64_t time_ns);
 
-/* In the child of a fork: it has none. */
-void keeper_in_child(void);
-
 #endif

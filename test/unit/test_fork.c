@@ -2,6 +2,8 @@
 /* Across fork: the child starts clean, the parent notices nothing. */
 #include "support.h"
 
+#include "vigil/mutex.h"
+
 #include "agent_fixture.h"
 #include "child.h"
 
@@ -411,8 +413,47 @@ static void anothers_agent_may_be_destroyed_in_the_child(void **state) {
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
+/* A call to an event loop that does not run is guarded by a thread of the library's: the child has one of its own. */
+
+static void *lock_and_unlock(void *mutex) {
+    CHECK(vigil_mutex_lock(mutex) == VIGIL_OK);
+    CHECK(vigil_mutex_unlock(mutex) == VIGIL_OK);
+    return NULL;
+}
+
+static void granted(vigil_op *op, int status) {
+    CHECK(status == VIGIL_OK);
+    CHECK(vigil_mutex_unlock(op->data) == VIGIL_OK);
+}
+
+/* The thread waits behind the loop, which is called, and does not run until the thread has had the mutex. */
+static void pass_a_loop_by(void) {
+    static vigil_mutex mutex;
+    vigil_agent *loop;
+    vigil_request request = {.op.data = &mutex};
+    pthread_t thread;
+    mutex = (vigil_mutex)VIGIL_MUTEX_INIT;
+    CHECK(vigil_agent_create(&loop, 0) == VIGIL_OK);
+    CHECK(vigil_mutex_lock(&mutex) == VIGIL_OK);
+    CHECK(vigil_mutex_lock_async(loop, &request, &mutex, VIGIL_FOREVER, granted) == VIGIL_PENDING);
+    CHECK(pthread_create(&thread, NULL, lock_and_unlock, &mutex) == 0);
+    while (vigil_waiters(&mutex) < 2) sched_yield();
+    CHECK(vigil_mutex_unlock(&mutex) == VIGIL_OK);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(vigil_agent_run(loop) == VIGIL_OK);
+    CHECK(vigil_agent_destroy(loop) == VIGIL_OK);
+}
+
+static void a_loop_is_passed_by_in_the_child_too(void **state) {
+    (void)state;
+    pass_a_loop_by();
+    if (children_have_threads) run_in_child(pass_a_loop_by);
+    pass_a_loop_by();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(a_loop_is_passed_by_in_the_child_too),
         TEST(a_child_of_an_idle_process),
         TEST(a_child_while_threads_and_agents_wait),
         TEST(children_while_threads_are_busy),
