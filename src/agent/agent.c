@@ -317,6 +317,7 @@ void agent_free(vigil_agent *agent) {
         seat_await_ring(&agent->seat);
         discard_mail(agent);
         seat_unregister(agent->lot, agent->seat.number);
+        if (agent->kept) keeper_unready();
     }
     prim_bell_close(&agent->seat.bell);
     free(agent);

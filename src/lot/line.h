@@ -220,7 +220,7 @@ static inline void add_mail(struct lot *lot, struct wakes *wakes, uint32_t index
 
 static inline void add_word(struct wakes *wakes, uint32_t *word) {
     if (wakes->word_count == WAKES_WORDS) { /* too many to remember */
-        while (wakes->word_count) prim_wake_shared(wakes->words[WAKES_WORDS - wakes->word_count--]);
+        while (wakes->word_count) prim_wake_shared_all(wakes->words[WAKES_WORDS - wakes->word_count--]);
     }
     wakes->words[wakes->word_count++] = word;
 }
@@ -264,7 +264,7 @@ static inline void wake_all(struct lot *lot, struct wakes *wakes) {
         wake_thread(&lot->slots[index]);
         seats = ring(seats, ++woken);
     }
-    for (uint32_t i = 0; i < wakes->word_count; i++) prim_wake_shared(wakes->words[i]);
+    for (uint32_t i = 0; i < wakes->word_count; i++) prim_wake_shared_all(wakes->words[i]);
 }
 
 static inline void unlock_and_wake(struct lot *lot, struct bucket *bucket, struct wakes *wakes) {
@@ -289,8 +289,7 @@ static inline void line_call(struct lot *lot, struct bucket *bucket, uint64_t ke
         uint32_t outcome = release->each(&lot->slots[index], context);
         if (outcome == LOT_STAY) break;
         next = lot->slots[index].next;
-        if (next && is_call_to_loop(lot, index, outcome))
-            guard_note(lot, lot->slots[index].key);
+        if (next && is_call_to_loop(lot, index, outcome)) guard_note(lot, lot->slots[index].key);
         line_unlink(lot, line, index);
         tell(lot, wakes, index, outcome);
     }

@@ -332,8 +332,10 @@ void seat_unregister(struct lot *lot, uint32_t number);
  * the keeper calls the next one (recovery/guard.h). Under the lock of the line's bucket.
  */
 void guard_note(struct lot *lot, uint64_t key);
-/* There will be calls to event loops: have a keeper, if there can be one. */
-void keeper_ready(void);
+/* There may be calls to event loops of one more agent: have a keeper. False: there is none to be had. */
+bool keeper_ready(void);
+/* There will be none any more. */
+void keeper_unready(void);
 /* In the child of a fork: it has none. */
 void keeper_in_child(void);
 

@@ -201,7 +201,7 @@ void lot_hand_on(struct lot *lot, uint32_t index) {
     prim_store_relaxed(&lot->home->slots[own].state, outcome);
     prim_store_relaxed(&slot->home, 0);
     if (outcome == SLOT_CALLED || outcome == SLOT_BESIDE) guard_note(lot, prim_load_relaxed(&slot->key));
-    if (BUG(handed_on_as_used)) prim_store_relaxed(&slot->key, 0);
+    if (BUG(handed_on_as_used)) gift_use(slot);
     if (seat_push(lot->home, seat, own, own)) prim_bell_ring(&seat->bell);
 }
 

@@ -79,7 +79,9 @@ static int trouble_opening(const struct prim_file_look *file) {
 
 /* The segment keeps the descriptor, but does not close it. */
 static int map(struct segment **made, int fd, const struct prim_file_look *file, const struct segment_header *header) {
-    struct segment *segment = malloc(sizeof *segment);
+    uint32_t room = 64;
+    while (room < 2 * header->members) room *= 2;
+    struct segment *segment = calloc(1, sizeof *segment + room * sizeof *segment->found);
     unsigned char *base = segment ? prim_file_map(fd, header->layout.end) : NULL;
     if (!base) {
         int status = trouble();
@@ -94,6 +96,7 @@ static int map(struct segment **made, int fd, const struct prim_file_look *file,
         .fd = fd,
         .members = header->members,
         .opens = 1,
+        .found_mask = room - 1,
     };
     memcpy(segment->label, header->label, sizeof segment->label);
     segment->buffer = (vigil_buffer){

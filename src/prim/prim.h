@@ -51,11 +51,13 @@ void prim_wake(uint32_t *word);
 /* The same two for a word in memory that processes share. */
 void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns);
 void prim_wake_shared(uint32_t *word);
+/* Wake all who sleep on the word: some may sleep on what it was before. */
+void prim_wake_shared_all(uint32_t *word);
 
 /*
  * Sleep while each of these words, in memory that processes share, is as expected, until one of them is woken or the
  * deadline. May return at any time for no reason; where the system can sleep on one word only, it does so at least every
- * PRIM_SLICE_NS. A word that does not exist any more is such a reason.
+ * PRIM_SLICE_NS. A word that does not exist any more is such a reason. Returns which word was woken; -1: it is not known.
  */
 struct prim_word {
     uint32_t *word;
@@ -63,7 +65,7 @@ struct prim_word {
 };
 #define PRIM_WORDS    128u /* at most */
 #define PRIM_SLICE_NS UINT64_C(20000000)
-void prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns);
+int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns);
 
 /*
  * A pulse, in memory that processes share: a word that is not zero as long as the thread that has begun it lives. When

@@ -7,6 +7,7 @@
 #include "recovery.h"
 
 #define GUARD_ENTRIES PRIM_GUARDS
+#define GUARD_PROBES  8u
 #define GUARD_NS      UINT64_C(500000) /* so long a loop may take to come */
 #define GUARD_MOST_NS                                                                                                  \
     UINT64_C(100000000) /* while nobody may pass it by yet, the keeper looks again: at least so often */
@@ -19,14 +20,15 @@ struct guard {
 /* Under the gate. Any thread notes; the keeper takes out. */
 static struct {
     uint32_t gate;
-    bool overflow;
-    uint64_t due_ns; /* atomic: the earliest, or earlier; zero: none */
+    uint64_t overflow_ns; /* when all lines are to be looked at; zero: they need not be */
+    uint64_t due_ns;      /* atomic: the earliest, or earlier; zero: none */
     struct guard table[GUARD_ENTRIES];
 } guards PRIM_PROCESS;
 
 static struct guard *guard_at(const struct lot *lot, uint64_t key) {
     struct guard *free = NULL;
-    for (unsigned i = 0, at = (unsigned)(key / 4); i < GUARD_ENTRIES; i++) {
+    unsigned at = (unsigned)(key / 4 * UINT64_C(0x9E3779B97F4A7C15) >> 40);
+    for (unsigned i = 0; i < GUARD_PROBES && i < GUARD_ENTRIES; i++) {
         struct guard *guard = &guards.table[(at + i) % GUARD_ENTRIES];
         if (guard->lot == lot && guard->key == key) return guard;
         if (!guard->lot && !free) free = guard;
@@ -34,12 +36,18 @@ static struct guard *guard_at(const struct lot *lot, uint64_t key) {
     return free;
 }
 
+/* Looking at all lines takes long: so it is not done often. */
+static uint64_t guard_overflow(uint64_t now_ns) {
+    if (!guards.overflow_ns) guards.overflow_ns = now_ns + GUARD_MOST_NS;
+    return guards.overflow_ns;
+}
+
 static void guard_put(struct lot *lot, uint64_t key, uint64_t now_ns, uint64_t pause_ns) {
     uint64_t due_ns = now_ns + pause_ns;
     word_lock(&guards.gate);
     struct guard *guard = guard_at(lot, key);
-    if (guard) *guard = (struct guard){lot, key, due_ns, pause_ns};
-    else guards.overflow = true;
+    if (!guard) due_ns = guard_overflow(now_ns);
+    else *guard = (struct guard){lot, key, due_ns, pause_ns};
     uint64_t first_ns = prim_load_relaxed(&guards.due_ns);
     if (!first_ns || due_ns < first_ns) prim_store_seq_cst(&guards.due_ns, due_ns);
     word_unlock(&guards.gate, false);
@@ -59,9 +67,9 @@ uint64_t guard_due_ns(void) {
 
 /* One that is due, out of the table. When there is none, what is due next is known. */
 static bool guard_take(uint64_t now_ns, struct guard *taken) {
-    uint64_t next_ns = 0;
     bool found = false;
     word_lock(&guards.gate);
+    uint64_t next_ns = guards.overflow_ns;
     for (unsigned i = 0; i < GUARD_ENTRIES && !found; i++) {
         struct guard *guard = &guards.table[i];
         if (!guard->lot) continue;
@@ -74,22 +82,23 @@ static bool guard_take(uint64_t now_ns, struct guard *taken) {
     return found;
 }
 
-static bool guard_take_overflow(void) {
+static bool guard_take_overflow(uint64_t now_ns) {
     word_lock(&guards.gate);
-    bool overflow = guards.overflow;
-    guards.overflow = false;
+    bool due = guards.overflow_ns && guards.overflow_ns <= now_ns;
+    if (due) guards.overflow_ns = 0;
     word_unlock(&guards.gate, false);
-    return overflow;
+    return due;
 }
 
 bool guard_pass(uint64_t now_ns) {
     struct guard guard;
     if (guard_due_ns() > now_ns) return false;
+    bool overflow = guard_take_overflow(now_ns);
     while (guard_take(now_ns, &guard)) {
         uint64_t pause_ns = guard.pause_ns * 2 < GUARD_MOST_NS ? guard.pause_ns * 2 : GUARD_MOST_NS;
         if (recovery_pass_line(guard.lot, guard.key)) guard_put(guard.lot, guard.key, now_ns, pause_ns);
     }
-    return guard_take_overflow();
+    return overflow;
 }
 
 void guard_forget(const struct lot *lot) {
@@ -102,7 +111,7 @@ void guard_forget(const struct lot *lot) {
 
 void guard_in_child(void) {
     guards.gate = 0;
-    guards.overflow = false;
+    guards.overflow_ns = 0;
     guards.due_ns = 0;
     for (unsigned i = 0; i < GUARD_ENTRIES; i++) guards.table[i].lot = NULL;
 }

@@ -64,7 +64,8 @@ static struct {
     uint32_t gate;
     uint32_t asleep;   /* atomic; a word to sleep on */
     uint64_t until_ns; /* atomic: how long it sleeps, if it does */
-    uint32_t running;  /* atomic: there is one. It does not end any more */
+    uint32_t running;  /* atomic: there is one. It ends when there is nothing left for it to do */
+    unsigned users;    /* agents that wait for locks, or have */
     unsigned count;
     struct lot *lots[SEGMENTS_MOST];
 } keeper PRIM_PROCESS;
@@ -72,8 +73,9 @@ static struct {
 /* What a turn of the keeper's finds to sleep on. */
 struct rest {
     uint64_t now_ns, deadline_ns;
-    bool woken; /* from a sleep */
-    bool busy;  /* something has been done: look again before sleeping */
+    uint32_t pulses[PRIM_WORDS / 32]; /* a bit for each word that is a pulse */
+    bool woken;                       /* from a sleep */
+    bool busy;                        /* something has been done: look again before sleeping */
     unsigned count;
     struct prim_word words[PRIM_WORDS];
 };
@@ -86,6 +88,18 @@ static void rest_until(struct rest *rest, uint64_t time_ns) {
 static void rest_on(struct rest *rest, uint32_t *word, uint32_t expected) {
     if (rest->count < PRIM_WORDS) rest->words[rest->count++] = (struct prim_word){word, expected};
     else rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
+}
+
+static void rest_on_pulse(struct rest *rest, uint32_t *word, uint32_t pulse) {
+    if (rest->count < PRIM_WORDS) rest->pulses[rest->count / 32] |= 1u << rest->count % 32;
+    rest_on(rest, word, pulse);
+}
+
+/* The kernel wakes one sleeper on a pulse, and that may be the wrong one: for a moment two may watch the same member, or
+ * one sleep on a pulse of a segment that it has closed. So who is woken by a pulse wakes the others. */
+static void rest_sleep(const struct rest *rest) {
+    int woken = prim_park_any(rest->words, rest->count, rest->deadline_ns);
+    if (woken >= 0 && (rest->pulses[woken / 32] >> woken % 32 & 1)) prim_wake_shared_all(rest->words[woken].word);
 }
 
 /* Members. */
@@ -141,7 +155,7 @@ static void keeper_watch(struct lot *lot, struct rest *rest) {
     bool silent = false, ended = false;
     for (struct segment_member *record; (record = ring_next(&ring));) {
         uint32_t pulse = segment_pulse(record);
-        if (segment_pulse_beats(pulse) && !BUG(pulse_not_watched)) rest_on(rest, &record->pulse.word, pulse);
+        if (segment_pulse_beats(pulse) && !BUG(pulse_not_watched)) rest_on_pulse(rest, &record->pulse.word, pulse);
         silent |= !segment_pulse_beats(pulse);
         ended |= (pulse & PRIM_PULSE_ENDED) != 0;
     }
@@ -155,16 +169,26 @@ static void keeper_watch(struct lot *lot, struct rest *rest) {
 
 /* Deaths. */
 
+static bool keeper_recover_own(struct lot *lot, struct rest *rest) {
+    bool all = recovery_own(lot, keeper_patience());
+    if (!all) rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
+    return all;
+}
+
+/* Members may have been struck off by others, or have left something behind: that is counted in the header, too. */
 static void keeper_recover(struct lot *lot, struct rest *rest) {
     struct keeping *keeping = &lot->share->keeping;
-    uint32_t recovered = prim_load_seq_cst(&segment_header(lot->share->segment)->recovered);
+    const struct segment_header *header = segment_header(lot->share->segment);
+    uint32_t deaths = prim_load_acquire(&header->deaths), recovered = prim_load_seq_cst(&header->recovered);
+    keeping->unfinished |= deaths != keeping->deaths;
+    keeping->deaths = deaths;
     if (keeping->unfinished) {
         keeping->unfinished = !recovery_run(lot, keeper_patience());
+        if (keeping->unfinished) keeper_recover_own(lot, rest);
         if (keeping->unfinished) rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
         else rest->busy = true;
-    } else if (recovered != keeping->recovered) {
+    } else if (recovered != keeping->recovered && keeper_recover_own(lot, rest)) {
         keeping->recovered = recovered;
-        if (!recovery_own(lot, keeper_patience())) keeping->recovered = recovered - 1; /* so that it is done again */
         rest->busy = true;
     }
 }
@@ -190,8 +214,8 @@ static void keeper_look(struct lot *lot) {
     struct keeping *keeping = &lot->share->keeping;
     keeper_strike_off_ended(lot->share->segment);
     keeper_ask(lot, true);
-    keeping->unfinished |= !recovery_run(lot, keeper_patience());
-    recovery_look(lot, keeper_patience());
+    keeping->unfinished |= !recovery_run(lot, keeper_patience()) || !recovery_check(lot, keeper_patience());
+    keeping->looked_at = recovery_look(lot, keeping->looked_at, keeper_patience());
 }
 
 /* When nobody has waited for some looks there are no more, until somebody does. */
@@ -221,6 +245,7 @@ static void keeper_begin(struct lot *lot) {
     if (prim_load_relaxed(&self->keeping)) return;
     prim_pulse_begin(&self->pulse);
     prim_store_seq_cst(&self->keeping, 1);
+    prim_fence_seq_cst();
     lot->share->keeping.unfinished = true; /* we may have taken a dead member's record, and struck it off */
 }
 
@@ -259,6 +284,7 @@ static void keeper_lie_down(void) {
         uint64_t none = (uint64_t)keeper.lots[i]->number << 32;
         prim_cas_seq_cst(&keeper.lots[i]->share->self->mail, &none, none | SEGMENT_RESTING); /* if not, there is mail */
     }
+    prim_fence_seq_cst();
 }
 
 static void keeper_get_up(void) {
@@ -288,7 +314,7 @@ static bool keeper_turn(bool woken) {
     keeper_guard(&rest);
     prim_store_seq_cst(&keeper.until_ns, rest.deadline_ns);
     word_unlock(&keeper.gate, false);
-    if (!rest.busy) prim_park_any(rest.words, rest.count, rest.deadline_ns);
+    if (!rest.busy) rest_sleep(&rest);
     word_lock(&keeper.gate);
     keeper_get_up();
     return !rest.busy;
@@ -297,7 +323,9 @@ static bool keeper_turn(bool woken) {
 static void keeper_main(void *unused) {
     (void)unused;
     word_lock(&keeper.gate);
-    for (bool woken = true;;) woken = keeper_turn(woken);
+    for (bool woken = true; keeper.count || keeper.users || guard_due_ns() != PRIM_NEVER;) woken = keeper_turn(woken);
+    prim_store_relaxed(&keeper.running, 0);
+    word_unlock(&keeper.gate, false);
 }
 
 /* The others. */
@@ -317,11 +345,19 @@ static bool keeper_start(void) {
     return running;
 }
 
-void keeper_ready(void) {
-    if (prim_load_acquire(&keeper.running)) return;
+bool keeper_ready(void) {
     word_lock(&keeper.gate);
-    keeper_start();
+    bool ready = keeper_start();
+    keeper.users += ready;
     word_unlock(&keeper.gate, false);
+    return ready;
+}
+
+void keeper_unready(void) {
+    word_lock(&keeper.gate);
+    keeper.users--;
+    word_unlock(&keeper.gate, false);
+    keeper_poke(); /* it may end */
 }
 
 static bool keeper_add(struct lot *lot) {
@@ -351,10 +387,11 @@ void keeper_leave(struct lot *lot) {
     prim_pulse_release(&lot->share->self->pulse);
     guard_forget(lot);
     word_unlock(&keeper.gate, false);
+    keeper_poke(); /* it is not to sleep on words of this segment any more; and it may end */
 }
 
 void keeper_in_child(void) {
-    keeper.gate = keeper.asleep = keeper.count = 0;
+    keeper.gate = keeper.asleep = keeper.count = keeper.users = 0;
     keeper.running = 0;
     guard_in_child();
     prim_pulse_forget();

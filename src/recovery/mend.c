@@ -168,6 +168,6 @@ int64_t recovery_mend(struct lot *lot) {
     mend_members(&mending);
     if (!mend_slots(&mending) || !mend_buckets(&mending)) return VIGIL_ENOMEM;
     count_dead_slots(&mending);
-    if (!mending.stuck) sweep_all(lot, mending.end_ns);
+    if (!mending.stuck) sweep_everything(lot, mending.end_ns);
     return mending.mended;
 }

@@ -60,8 +60,12 @@ extern const struct recovery_call recovery_calls[SLOT_KINDS]; /* sync/calls.c */
 /* Everything that dead members have left: false if something was left out. Those that are to be struck off have been. */
 bool recovery_run(struct lot *lot, uint64_t deadline_ns);
 
-/* The locks for which this process waits, as if each had just been released: one that was called may be stopped. */
-bool recovery_look(struct lot *lot, uint64_t deadline_ns);
+/* The same if there is anything of a dead member's, whatever has been counted. */
+bool recovery_check(struct lot *lot, uint64_t deadline_ns);
+
+/* The locks for which this process waits, as if each had just been released: one that was called may be stopped. Begins
+ * with that slot, and returns the one to begin with next time. */
+uint32_t recovery_look(struct lot *lot, uint32_t from, uint64_t deadline_ns);
 
 /* The same for one line, if it is a lock's. True: it is to be done again in a while. */
 bool recovery_pass_line(struct lot *lot, uint64_t key);
@@ -83,6 +87,6 @@ void repair_give_to_heir(struct lot *lot, uint32_t *line, uint64_t place, struct
 void repair_call_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes);
 bool repair_pass_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes);
 void repair_call_lines(struct lot *lot, struct bucket *bucket, struct wakes *wakes);
-bool sweep_all(struct lot *lot, uint64_t deadline_ns);
+bool sweep_everything(struct lot *lot, uint64_t deadline_ns);
 
 #endif

@@ -25,7 +25,7 @@ void repair_call_line(struct lot *lot, struct bucket *bucket, uint64_t key, stru
 bool repair_pass_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes) {
     _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES] = {0};
     const struct recovery_call *call = repair_call_of(lot, *line_of(lot, bucket, key));
-    if (!call) return false;
+    if (!call || BUG(no_revival)) return false;
     if (call->may_pass && call->may_pass(word_of(lot, key), context) == PASS_LATER) return true;
     line_call(lot, bucket, key, call->call, context, wakes);
     return false;
@@ -118,13 +118,15 @@ void repair_rebuild(struct lot *lot, struct bucket *bucket, struct wakes *wakes)
     }
 }
 
-/* Killed between P2 and P4: what was being passed on in one of the bucket's lines arrives before anything else happens. */
+/* Killed between P2 and P4: what was being passed on in one of the bucket's lines arrives before anything else happens.
+ * What is PASSING stays so until then; whatever else is read there may change meanwhile. */
 static void repair_passing(struct lot *lot, struct bucket *bucket, struct wakes *wakes) {
     for (uint32_t index = 1; index < lot->share->slots && !BUG(heir_chosen_again); index++) {
         struct slot *slot = &lot->slots[index];
-        if (!prim_load_acquire(&lot->share->claims[index]) || gift_field(slot) < GIFT_PASSING) continue;
-        uint64_t key = gift_line(slot);
-        if (bucket_of(lot, key) != bucket) continue;
+        if (!prim_load_acquire(&lot->share->claims[index])) continue;
+        uint64_t gift = prim_load_acquire(&slot->gift), key = gift_key(gift);
+        bool passing = gift >= GIFT_PASSING && prim_load_relaxed(&slot->kind) != SLOT_HOLDS;
+        if (!passing || bucket_of(lot, key) != bucket || prim_load_relaxed(&slot->gift) != gift) continue;
         repair_give_to_heir(lot, line_of(lot, bucket, key), slot->began_ns, wakes); /* P3 */
         prim_store_release(&slot->gift, UINT64_C(0));                               /* P4 */
     }

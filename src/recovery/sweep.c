@@ -68,7 +68,7 @@ static bool sweep_slot(struct lot *lot, uint32_t index, uint32_t claim, uint64_t
 }
 
 /* Buckets first, since the lines must be in order; then slots. */
-bool sweep_all(struct lot *lot, uint64_t deadline_ns) {
+static bool sweep_all(struct lot *lot, uint64_t deadline_ns) {
     bool all = true;
     for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
         struct bucket *bucket = &lot->buckets[number];
@@ -134,16 +134,30 @@ static void sweep_wake_keepers(struct lot *lot) {
     }
 }
 
+bool sweep_everything(struct lot *lot, uint64_t deadline_ns) {
+    bool all = BUG(nobody_sweeps) || sweep_all(lot, deadline_ns);
+    all &= sweep_call_all(lot, deadline_ns);
+    sweep_wake_threads(lot);
+    return all;
+}
+
 bool recovery_run(struct lot *lot, uint64_t deadline_ns) {
     uint32_t *recovered = &segment_header(lot->share->segment)->recovered;
     uint32_t deaths = segment_deaths(lot->share->segment);
     if (deaths == prim_load_acquire(recovered)) return true;
-    bool all = BUG(nobody_sweeps) || sweep_all(lot, deadline_ns);
-    all &= sweep_call_all(lot, deadline_ns);
-    sweep_wake_threads(lot);
+    bool all = sweep_everything(lot, deadline_ns);
     if (all || BUG(left_out_for_good)) prim_store_seq_cst(recovered, deaths);
     sweep_wake_keepers(lot);
     return all;
+}
+
+/* Not by what has been counted, but by what there is: a process may be killed between striking off and counting. */
+bool recovery_check(struct lot *lot, uint64_t deadline_ns) {
+    for (uint32_t index = 1; index < lot->share->slots && !BUG(left_out_for_good); index++) {
+        uint32_t claim = prim_load_relaxed(&lot->share->claims[index]);
+        if (claim && is_claimant_gone(lot, claim)) return sweep_everything(lot, deadline_ns);
+    }
+    return true;
 }
 
 /* A living process may take that long in a bucket, if others have the processor. */
@@ -195,15 +209,30 @@ void recovery_pass_all(struct lot *lot) {
     }
 }
 
-bool recovery_look(struct lot *lot, uint64_t deadline_ns) {
-    bool all = true;
-    for (uint32_t index = 1; index < lot->share->slots && prim_now_ns() < deadline_ns; index++) {
-        if (prim_load_relaxed(&lot->share->claims[index]) != lot->claim) continue;
+/* Lines that have been looked at just now: those of one process mostly wait in few. */
+#define SWEEP_LINES 16u
+
+static bool sweep_is_new(uint64_t key, uint64_t lines[SWEEP_LINES], uint32_t *count) {
+    for (uint32_t i = 0; i < SWEEP_LINES && i < *count; i++) {
+        if (lines[i] == key) return false;
+    }
+    lines[(*count)++ % SWEEP_LINES] = key;
+    return true;
+}
+
+uint32_t recovery_look(struct lot *lot, uint32_t from, uint64_t deadline_ns) {
+    uint64_t lines[SWEEP_LINES];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lot->share->slots; i++) {
+        uint32_t index = (from + i) % lot->share->slots;
+        if (!index || prim_load_relaxed(&lot->share->claims[index]) != lot->claim) continue;
         uint64_t key = prim_load_relaxed(&lot->slots[index].key);
         bool waits = key && undecided(prim_load_relaxed(&lot->slots[index].state));
-        if (waits) all &= !recovery_pass_line(lot, key);
+        if (!waits || !sweep_is_new(key, lines, &count)) continue;
+        if (prim_now_ns() >= deadline_ns) return index;
+        recovery_pass_line(lot, key);
     }
-    return all;
+    return from;
 }
 
 /* Acquire: with what says that it has not been handed on comes that it is in no line yet, or later. */

@@ -49,6 +49,7 @@ struct segment_header {
 
     /* Of recovery (recovery/recovery.h). */
     _Alignas(64) uint32_t recovered; /* atomic: the deaths, modulo 2^32, after which everything has been put right */
+    uint32_t deaths;                 /* atomic: something else when a death has been counted in a member's record */
 
     /* Of who records, and of what is recorded: see events.h. */
     _Alignas(64) uint64_t record_until_ns; /* atomic */

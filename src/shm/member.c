@@ -34,7 +34,7 @@ static bool member_goes_by(const struct segment_member *record, uint32_t number)
 
 /* Where the member was found last time is where it is, mostly: else all records are looked at. */
 struct segment_member *segment_find_member(const struct segment *segment, uint32_t number) {
-    uint32_t *found = (uint32_t *)&segment->found[number % SEGMENT_FOUND], used = segment_records(segment);
+    uint32_t *found = (uint32_t *)&segment->found[number & segment->found_mask], used = segment_records(segment);
     prim_fence_seq_cst(); /* pairs with that in member_sign_in */
     uint32_t hint = prim_load_relaxed(found);
     if (hint < used && member_goes_by(segment_member(segment, hint), number)) return segment_member(segment, hint);
@@ -63,19 +63,25 @@ static void member_tell(const struct segment *segment, vigil_event_type type, ui
     }
 }
 
-static void member_count_death(struct segment_member *record) {
-    uint32_t seen = prim_load_relaxed(&record->deaths);
-    while (!prim_cas_release(&record->deaths, &seen, seen + 1)) {
+static void member_count(uint32_t *counter) {
+    uint32_t seen = prim_load_relaxed(counter);
+    while (!prim_cas_release(counter, &seen, seen + 1)) {
     }
+}
+
+/* In the record, which is the truth, and in the header, where keepers see at a glance that there is something to do. */
+static void member_count_death(struct segment *segment, struct segment_member *record) {
+    member_count(&record->deaths);
+    member_count(&segment_header(segment)->deaths);
 }
 
 /* D1 and D2, of a record that was JOINED in that life and whose lock is free. */
 static void member_bury(struct segment *segment, struct segment_member *record, uint32_t life) {
     uint32_t number = prim_load_relaxed(&record->number);
-    member_count_death(record); /* D1 */
+    member_count_death(segment, record); /* D1 */
     if (BUG(struck_off_anyway)) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
     else if (!prim_cas_seq_cst(&record->life, &life, life & ~SEGMENT_JOINED)) return; /* D2 */
-    member_count_death(record);
+    member_count_death(segment, record);
     member_tell(segment, VIGIL_EVENT_DIED, number);
 }
 
@@ -119,7 +125,7 @@ void segment_poke(struct segment_member *record) {
     uint64_t *mail = &record->mail, seen = prim_load_seq_cst(mail);
     while (seen & SEGMENT_RESTING) {
         if (!prim_cas_acq_rel(mail, &seen, seen & ~(uint64_t)SEGMENT_RESTING)) continue;
-        prim_wake_shared((uint32_t *)(void *)mail);
+        prim_wake_shared_all((uint32_t *)(void *)mail);
         return;
     }
 }
@@ -241,11 +247,12 @@ int member_join(struct segment *segment, void (*empty)(struct segment *)) {
 void member_leave(struct segment *segment, bool leaves_something) {
     struct segment_member *record = segment_member(segment, segment->self);
     member_tell(segment, VIGIL_EVENT_LEFT, prim_load_relaxed(&record->number));
-    if (leaves_something) member_count_death(record);
+    if (leaves_something) member_count_death(segment, record);
     prim_store_seq_cst(&record->life, prim_load_relaxed(&record->life) & ~SEGMENT_JOINED); /* L1 */
-    if (leaves_something) member_count_death(record);                                      /* as after D2 */
+    if (leaves_something) member_count_death(segment, record);                             /* as after D2 */
     bool watched = prim_load_relaxed(&record->keeping);
     prim_store_relaxed(&record->keeping, 0);
-    if (watched) prim_wake_shared(&record->pulse.word); /* the keeper on whose ring we were: it sleeps on the pulse */
+    if (watched)
+        prim_wake_shared_all(&record->pulse.word); /* the keeper on whose ring we were: it sleeps on the pulse */
     prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + segment->self); /* L2 */
 }

@@ -105,8 +105,6 @@
 #include "base/buffer.h"
 #include "format.h"
 
-#define SEGMENT_FOUND 256u
-
 /* One that this process has open. */
 struct segment {
     struct vigil_buffer buffer; /* what the user has */
@@ -118,8 +116,9 @@ struct segment {
     uint32_t self;          /* the number of ours */
     uint32_t opens;         /* under the gate: how many times the user has it */
     char label[SEGMENT_LABEL_BYTES];
-    uint32_t found[SEGMENT_FOUND]; /* atomic: where members have been found, by their numbers */
-    struct lot *lot;               /* null until somebody needs it: see lot/shared.h */
+    struct lot *lot; /* null until somebody needs it: see lot/shared.h */
+    uint32_t found_mask;
+    uint32_t found[]; /* atomic: where members have been found, by their numbers */
 };
 
 static inline struct segment_header *segment_header(const struct segment *segment) {

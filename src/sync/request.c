@@ -113,7 +113,8 @@ static void queue_remove(vigil_agent *agent, vigil_request *request) {
 
 static bool get_slot(vigil_agent *agent, vigil_request *first) {
     vigil_op *place = &first->place;
-    keeper_ready();
+    if (!agent->kept) agent->kept = keeper_ready();
+    if (!agent->kept) return false;
     if (!place->slot) place->slot = agent_slot_acquire(agent, first->object);
     return place->slot != 0;
 }

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -57,9 +58,9 @@ static void park(uint32_t *word, uint32_t expected, uint64_t deadline_ns, int pr
     errno = errno_before;
 }
 
-static void wake(uint32_t *word, int private) {
+static void wake(uint32_t *word, int count, int private) {
     int errno_before = errno;
-    syscall(SYS_futex, word, FUTEX_WAKE | private, 1, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAKE | private, count, NULL, NULL, 0);
     errno = errno_before;
 }
 
@@ -68,7 +69,7 @@ void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
 }
 
 void prim_wake(uint32_t *word) {
-    wake(word, FUTEX_PRIVATE_FLAG);
+    wake(word, 1, FUTEX_PRIVATE_FLAG);
 }
 
 void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
@@ -76,7 +77,11 @@ void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
 }
 
 void prim_wake_shared(uint32_t *word) {
-    wake(word, 0);
+    wake(word, 1, 0);
+}
+
+void prim_wake_shared_all(uint32_t *word) {
+    wake(word, INT_MAX, 0);
 }
 
 /* Linux 5.16; the headers may be older. */
@@ -90,21 +95,26 @@ struct waitv {
 #define WAITV_32 2u
 _Static_assert(PRIM_WORDS <= 128, "as many as the system takes");
 
-static bool park_on_all(const struct prim_word *words, unsigned count, const struct timespec *until) {
+/* Which was woken; -1: none, and -2: that is not to be had here. */
+static long park_on_all(const struct prim_word *words, unsigned count, const struct timespec *until) {
     struct waitv waits[PRIM_WORDS];
     for (unsigned i = 0; i < count; i++)
         waits[i] = (struct waitv){words[i].expected, (uint64_t)(uintptr_t)words[i].word, WAITV_32, 0};
-    return syscall(SYS_futex_waitv, waits, count, 0, until, CLOCK_MONOTONIC) >= 0 || errno != ENOSYS;
+    long woken = syscall(SYS_futex_waitv, waits, count, 0, until, CLOCK_MONOTONIC);
+    bool slept = woken >= 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT || errno == EFAULT;
+    return slept ? woken : -2;
 }
 
-void prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
+int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
     int errno_before = errno;
     struct timespec deadline = timespec_of(deadline_ns);
-    if (count == 1 || !park_on_all(words, count, deadline_ns == PRIM_NEVER ? NULL : &deadline)) {
+    long woken = count == 1 ? -2 : park_on_all(words, count, deadline_ns == PRIM_NEVER ? NULL : &deadline);
+    if (woken == -2) {
         uint64_t slice_ns = count == 1 ? PRIM_NEVER : prim_now_ns() + PRIM_SLICE_NS;
         park(words[0].word, words[0].expected, slice_ns < deadline_ns ? slice_ns : deadline_ns, 0);
     }
     errno = errno_before;
+    return woken >= 0 ? (int)woken : -1;
 }
 
 /*
@@ -124,8 +134,8 @@ bool prim_pulse_begin(struct prim_pulse *pulse) {
     errno = errno_before;
     if (!good) return false;
     pulse->link = (uint64_t)(uintptr_t)pulses.list.next;
-    prim_store_release(&pulse->word, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS);
     prim_store_release(&pulses.list.next, (struct robust_list *)(void *)&pulse->link);
+    prim_store_release(&pulse->word, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS); /* it beats once the kernel knows */
     return true;
 }
 

@@ -25,7 +25,7 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 #define PRIM_LINGER 2u
 
 /* So many calls to event loops are guarded one by one: see recovery/guard.h. */
-#define PRIM_GUARDS 256u
+#define PRIM_GUARDS 4096u
 
 /* What happens in a segment is kept for an observer until so much more has happened: vigil/observe.h. */
 #define PRIM_EVENTS 1024u

@@ -91,6 +91,7 @@ struct sim_fiber {
     struct sim_knowledge knows;
     struct prim_thread self;
     bool keeps_self;
+    const volatile void *woken_on; /* by sim_wake_parked */
     bool endless; /* the execution does not wait for its end */
 };
 
@@ -113,7 +114,7 @@ const char *sim_fiber_name(unsigned index);
 bool sim_on_own_stack(const volatile void *place);
 struct sim_fiber *sim_fiber_new(unsigned process, const char *name, void (*main)(void *), void *argument);
 /* Wakes one that sleeps in this state: SIM_PARKED, in this process, or SIM_PARKED_SHARED, in any. */
-void sim_wake_parked(enum sim_state how, const volatile void *word);
+bool sim_wake_parked(enum sim_state how, const volatile void *word);
 /* The victim may die here: before the current fiber's next step; or after a step to which it made a difference. */
 void sim_may_die(void);
 void sim_was_seen(unsigned process);

@@ -609,17 +609,19 @@ static bool sleeps_on(const struct sim_fiber *fiber, const volatile void *word) 
     return found;
 }
 
-void sim_wake_parked(enum sim_state how, const volatile void *word) {
+bool sim_wake_parked(enum sim_state how, const volatile void *word) {
     for (unsigned i = 0; i < fiber_count; i++) {
         struct sim_fiber *fiber = &fibers[i];
         bool ours = how == SIM_PARKED_SHARED || fiber->process == sim_process;
         if (fiber->state == how && ours && sleeps_on(fiber, word) && fiber->deadline_ns > sim_now_ns &&
             !fiber->stopped) {
             fiber->state = SIM_READY;
+            fiber->woken_on = word;
             sim_was_seen(fiber->process);
-            return;
+            return true;
         }
     }
+    return false;
 }
 
 unsigned sim_fiber_count(void) {

@@ -71,8 +71,16 @@ void prim_wake_shared(uint32_t *word) {
     wake(SIM_PARKED_SHARED, word);
 }
 
+void prim_wake_shared_all(uint32_t *word) {
+    static const struct sim_site site = {"wake all", "", __FILE__, __LINE__};
+    if (sim_point((struct sim_footprint){.place = word, .writes = true}, &site)) {
+        while (sim_wake_parked(SIM_PARKED_SHARED, sim_place(word))) {
+        }
+    }
+}
+
 /* One point for each word: what is found there may have changed when the last one has been looked at, as in the kernel. */
-void prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
+int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
     static const struct sim_site site = {"park on any", "", __FILE__, __LINE__};
     sim_check(sim_current && count && count - 1 < SIM_WORDS, "park on %u words", count);
     for (unsigned i = 0; i < count; i++) {
@@ -80,15 +88,22 @@ void prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadl
     }
     for (unsigned i = 0; i < count; i++) {
         if (sim_memory_peek32(words[i].word) != words[i].expected) {
-            return;
+            return -1;
         }
         if (i) {
             sim_current->sleep_on_more[i - 1] = sim_place(words[i].word);
         }
     }
     sim_current->sleep_on_more[count - 1] = NULL;
+    sim_current->woken_on = NULL;
     fall_asleep(SIM_PARKED_SHARED, sim_place(words[0].word), deadline_ns, &site);
     sim_current->sleep_on_more[0] = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        if (sim_place(words[i].word) == sim_current->woken_on) {
+            return (int)i;
+        }
+    }
+    return -1;
 }
 
 /* ---- Pulses ---- */

@@ -224,8 +224,8 @@ void prim_once(void (*initialise)(void)) {
 }
 
 bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet) {
-    (void)handle, (void)main, (void)argument, (void)quiet;
-    return false;
+    (void)main, (void)argument, (void)quiet;
+    return !handle; /* the keeper, which never gets to run: nobody waits behind a loop here */
 }
 
 void prim_thread_join(struct prim_handle *handle) {
@@ -244,9 +244,14 @@ uint32_t prim_random(void) {
     return UINT32_MAX; /* one process */
 }
 
-void prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
+int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
     (void)count;
     prim_park(words[0].word, words[0].expected, deadline_ns);
+    return -1;
+}
+
+void prim_wake_shared_all(uint32_t *word) {
+    prim_wake(word);
 }
 
 bool prim_pulse_begin(struct prim_pulse *pulse) {
