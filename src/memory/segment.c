@@ -7,6 +7,7 @@
 
 #include "base/word_lock.h"
 #include "prim_file.h"
+#include "recovery/keeper.h"
 #include "recovery/recovery.h"
 #include "shm/member.h"
 #include "shm/table.h"
@@ -26,6 +27,7 @@ static uint32_t gate PRIM_PROCESS;
 
 static void before_fork(void) {
     word_lock(&gate);
+    keeper_before_fork();
 }
 
 static void in_parent(void) {

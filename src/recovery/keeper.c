@@ -65,6 +65,7 @@ static struct {
     uint32_t asleep;   /* atomic; a word to sleep on */
     uint64_t until_ns; /* atomic: how long it sleeps, if it does */
     uint32_t running;  /* atomic: there is one. It ends when there is nothing left for it to do */
+    uint32_t begun;    /* atomic: and it has begun to run */
     unsigned users;    /* agents that wait for locks, or have */
     unsigned count;
     struct lot *lots[SEGMENTS_MOST];
@@ -322,8 +323,11 @@ static bool keeper_turn(bool woken) {
 
 static void keeper_main(void *unused) {
     (void)unused;
+    prim_store_release(&keeper.begun, 1);
+    prim_wake(&keeper.begun);
     word_lock(&keeper.gate);
     for (bool woken = true; keeper.count || keeper.users || guard_due_ns() != PRIM_NEVER;) woken = keeper_turn(woken);
+    prim_store_relaxed(&keeper.begun, 0);
     prim_store_relaxed(&keeper.running, 0);
     word_unlock(&keeper.gate, false);
 }
@@ -390,9 +394,15 @@ void keeper_leave(struct lot *lot) {
     keeper_poke(); /* it is not to sleep on words of this segment any more; and it may end */
 }
 
+/* What a thread that is just being started has locked, in the C library or a sanitizer, would stay so in the child. */
+void keeper_before_fork(void) {
+    while (prim_load_relaxed(&keeper.running) && !prim_load_acquire(&keeper.begun))
+        prim_park(&keeper.begun, 0, prim_now_ns() + KEEPER_POLL_NS);
+}
+
 void keeper_in_child(void) {
     keeper.gate = keeper.asleep = keeper.count = keeper.users = 0;
-    keeper.running = 0;
+    keeper.running = keeper.begun = 0;
     guard_in_child();
     prim_pulse_forget();
 }

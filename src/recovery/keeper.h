@@ -8,4 +8,7 @@
 /* If it sleeps longer than until then, wake it. What was stored before, with seq_cst, it will see. */
 void keeper_wake_by(uint64_t time_ns);
 
+/* Before a fork: it is not being started. */
+void keeper_before_fork(void);
+
 #endif
