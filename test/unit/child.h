@@ -3,6 +3,7 @@
 #ifndef VIGIL_TEST_CHILD_H
 #define VIGIL_TEST_CHILD_H
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +30,39 @@ static inline int exit_status_of(pid_t child) {
     if (WIFEXITED(ended)) return WEXITSTATUS(ended);
     fprintf(stderr, "a child was killed: %s\n", strsignal(WTERMSIG(ended)));
     return -1;
+}
+
+/*
+ * Whether the child of a process with threads can start threads of its own, as it does when it opens a segment. Linux says
+ * yes; the thread sanitizer and some emulators cannot follow, so that is tried out before, without any of ours.
+ */
+#define NO_THREADS_IN_CHILDREN 77 /* as the program's exit status: left out */
+
+static inline void *child_wait_for_end(void *pipe_end) {
+    char byte;
+    while (read(*(int *)pipe_end, &byte, 1) > 0) continue;
+    return NULL;
+}
+
+static inline void *child_do_nothing(void *unused) {
+    return unused;
+}
+
+static inline bool children_can_start_threads(void) {
+    int ends[2], ended = 1;
+    pthread_t thread, childs;
+    if (UNDER_TSAN || pipe(ends) != 0 || pthread_create(&thread, NULL, child_wait_for_end, &ends[0]) != 0) return false;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        close(STDERR_FILENO); /* an emulator that gives up here is loud about it */
+        _exit(pthread_create(&childs, NULL, child_do_nothing, NULL) == 0 && pthread_join(childs, NULL) == 0 ? 0 : 1);
+    }
+    waitpid(child, &ended, 0);
+    close(ends[1]);
+    pthread_join(thread, NULL);
+    close(ends[0]);
+    return ended == 0;
 }
 
 #endif

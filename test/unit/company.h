@@ -31,7 +31,6 @@ static int tear_down(void **state) {
     return vigil_buffer_destroy(segment) != 0;
 }
 
-#define LEFT_OUT       77 /* as the program's exit status */
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 /* Another process, which opens the segment for itself, plays its part and ends. */

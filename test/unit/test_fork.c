@@ -15,40 +15,13 @@ static void child_succeeds(pid_t child) {
     assert_int_equal(exit_status_of(child), 0);
 }
 
-/*
- * Whether the child of a process with threads can start threads of its own. Linux says yes; the thread sanitizer and
- * some emulators cannot follow, so that is tried out before, without any of ours.
- */
-
 static bool children_have_threads;
-
-static void *nothing(void *unused) {
-    return unused;
-}
-
-static void *stay_until_told(void *told) {
-    AWAIT(LOAD(*(uint32_t *)told));
-    return NULL;
-}
 
 static int try_threads(void **state) {
     (void)state;
-    if (UNDER_TSAN) return 0;
-    uint32_t told = 0;
-    pthread_t thread, childs;
-    if (pthread_create(&thread, NULL, stay_until_told, &told) != 0) return 1;
-    pid_t child = fork();
-    if (child == 0) {
-        alarm(60);
-        close(STDERR_FILENO); /* an emulator that gives up here is loud about it */
-        _exit(pthread_create(&childs, NULL, nothing, NULL) == 0 && pthread_join(childs, NULL) == 0 ? 0 : 1);
-    }
-    int ended = 1;
-    waitpid(child, &ended, 0);
-    children_have_threads = ended == 0;
+    children_have_threads = children_can_start_threads();
     if (!children_have_threads) fprintf(stderr, "no threads in children here: that is left out\n");
-    STORE(told, 1);
-    return pthread_join(thread, NULL);
+    return 0;
 }
 
 static void run_in_child(void (*checks)(void)) {

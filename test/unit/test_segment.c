@@ -1220,5 +1220,5 @@ int main(void) {
         TEST(denied_is_not_another_users),
         TEST(without_unnamed_files),
     };
-    return cmocka_run_group_tests_name("segment", tests, NULL, NULL);
+    return children_can_start_threads() ? cmocka_run_group_tests_name("segment", tests, NULL, NULL) : NO_THREADS_IN_CHILDREN;
 }
