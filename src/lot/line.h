@@ -75,8 +75,7 @@ static inline uint32_t *line_of(struct lot *lot, struct bucket *bucket, uint64_t
 }
 
 /* Where the line behind that one hangs, if that one still is there; if it has ended, another one hangs in its place. */
-static inline uint32_t *line_behind(struct lot *lot, struct bucket *bucket, uint32_t *line, uint64_t key) {
-    (void)bucket;
+static inline uint32_t *line_behind(struct lot *lot, uint32_t *line, uint64_t key) {
     return *line && lot->slots[*line].key == key ? &lot->slots[*line].next_line : line;
 }
 

@@ -136,7 +136,7 @@ void repair_call_lines(struct lot *lot, struct bucket *bucket, struct wakes *wak
     for (uint32_t *line = &bucket->line; *line;) {
         uint64_t key = lot->slots[*line].key;
         repair_call_line(lot, bucket, key, wakes);
-        line = line_behind(lot, bucket, line, key);
+        line = line_behind(lot, line, key);
     }
 }
 

@@ -203,7 +203,7 @@ void recovery_pass_all(struct lot *lot) {
         for (uint32_t *line = &bucket->line; *line;) {
             uint64_t key = lot->slots[*line].key;
             if (repair_pass_line(lot, bucket, key, &wakes)) guard_note(lot, key);
-            line = line_behind(lot, bucket, line, key);
+            line = line_behind(lot, line, key);
         }
         unlock_and_wake(lot, bucket, &wakes);
     }

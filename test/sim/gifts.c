@@ -10,29 +10,31 @@
  * Each cell names a scenario in which the receiver, or the process named in the column, is killed at every step; in
  * brackets the planted bug that the scenario catches.
  *
- *                   one death                    two deaths                several waiters in      two clear up
- *                                                                          the process that dies
+ *                   one death                 two deaths                  several waiters in     two clear up
+ *                                                                         the process that dies
  *   notification
- *     to a thread   waiter_killed                notified_twice_killed     notified_pool_killed    passed_on_once
- *                   [pass_on_forgotten]          [heir_chosen_again]       [pass_on_forgotten]     [passed_on_unchecked]
- *     to a loop     loop_killed                  (the same slots and steps from here on)
+ *     to a thread   waiter_killed             notified_twice_killed       notified_pool_killed   notified_swept_twice
+ *                   [pass_on_forgotten]       [passed_on_unchecked]       [pass_on_forgotten]    [passed_on_unchecked]
+ *                                             notifier_and_receiver [half_told_stays]
+ *     to a loop     loop_killed               (from here on the same slots and the same steps)
  *                   [handed_on_as_used]
  *   signal
- *     to a thread   signalled_and_killed         signal_heir_killed        signal_pool_killed      signal_swept_twice
- *                   [gift_lost_in_between]       [heir_starts_anew]        [pass_on_forgotten]     [passed_on_unchecked]
- *                   signaller_and_receiver       signal_sweeper_killed
- *                   [signal_noted_late]          [heir_chosen_again]
- *     to a loop     signalled_loop_killed        signal_loop_heir_killed   signalled_loop_killed has two requests
- *                   [carrier_dropped]            [carrier_dropped]
- *   half a gift     half_told [half_told_stays]: the giver is killed between giving and telling
- *   call for a lock
- *     to a thread   contender_killed             two_lockers_killed        (revival looks at the lines, not at who was
- *                   [no_revival]                 [dead_holder_kept]        called: one scenario stands for all columns)
- *     to a loop     loop_killed_before_locker [no_revival], two_lockers_killed
- *   share           reader_killed, writer_killed, loop_killed_that_writes [hold_kept, hold_not_redone]; two_writers_killed
- *   leased permit   leaser_killed, leasers_of_three [hold_kept]; two_leasers_killed
- *   arrival         arrival_killed [barrier_half_told]
- *   turn of a once  runner_killed [once_runner_kept]; two_runners_killed
+ *     to a thread   signalled_and_killed      signal_heir_killed          signal_pool_killed     signal_swept_twice
+ *                   [pass_on_forgotten]       [heir_starts_anew]          [pass_on_forgotten]    [passed_on_unchecked]
+ *                                             signaller_and_receiver [signal_noted_late, gift_lost_in_between]
+ *                                             signal_sweeper_killed [heir_chosen_again]
+ *     to a loop     signalled_loop_killed     signal_loop_heir_killed     signalled_loop_killed, which has two requests
+ *                   [carrier_dropped]         [carrier_dropped]
+ *
+ * What else can be given is not counted, and is looked at again after every death, whoever was called or held it; so one
+ * scenario stands for several columns:
+ *
+ *   call for a lock   contender_killed, loop_killed_before_locker, two_lockers_killed   [no_revival, dead_holder_kept]
+ *   share             reader_killed, writer_killed, loop_killed_that_writes, two_writers_killed
+ *                                                                                       [hold_kept, hold_not_redone]
+ *   leased permit     leaser_killed, leasers_of_three, two_leasers_killed               [hold_kept]
+ *   arrival           arrival_killed                                                    [barrier_half_told]
+ *   turn of a once    runner_killed, two_runners_killed                                 [once_runner_kept]
  *
  * (Scenarios that are not in this file are in shared.c.)
  */
