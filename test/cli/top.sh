@@ -98,9 +98,7 @@ contains "$out" "1 segment, 3 members, 1 holder, 2 waiters" "$name-f fair" "2/2"
 until_true eval "'$vigil' show '$name-died' | grep -q holds"
 end $!
 "$vigil" lock "$name-died" --shared -- sleep 1000 2>/dev/null &
-until_true eval "'$vigil' show '$name-died' | grep -q shared"
-expect 0 "$vigil" top --once "$name-died"
-contains "$out" "owner died, "
+until_true eval "'$vigil' top --once '$name-died' | grep -q 'owner died, '"
 for pid in $(jobs -p); do end "$pid"; done
 rm -f "/dev/shm/vigil-$(id -u)-$name"-*
 
