@@ -48,6 +48,7 @@
 #include "recovery.h"
 
 #define KEEPER_POLL_NS       UINT64_C(20000000)
+#define KEEPER_FIRST_NS      UINT64_C(500000) /* at first: one that has just joined will have a pulse soon */
 #define KEEPER_ENDED_NS      UINT64_C(50000) /* at first, after a pulse has ended */
 #define KEEPER_ENDED_MOST_NS UINT64_C(5000000)
 #define KEEPER_LOOK_NS       UINT64_C(1000000000) /* at least, */
@@ -141,7 +142,7 @@ static bool keeper_ask(struct lot *lot, bool all) {
 
 /* How long to wait before the kernel is asked again; zero: it is to be asked now, for the first time. */
 static bool keeper_must_ask(struct keeping *keeping, const struct rest *rest, bool ended) {
-    uint64_t first_ns = ended ? KEEPER_ENDED_NS : KEEPER_POLL_NS;
+    uint64_t first_ns = ended ? KEEPER_ENDED_NS : KEEPER_FIRST_NS;
     uint64_t most_ns = ended ? KEEPER_ENDED_MOST_NS : KEEPER_POLL_NS;
     bool begins = !keeping->pause_ns || keeping->pause_ns > most_ns;
     if (!begins && rest->now_ns < keeping->poll_ns) return false;

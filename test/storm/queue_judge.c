@@ -26,6 +26,7 @@
 #include <poll.h>
 
 #define RESIDENTS      4  /* for each condition */
+#define LONG_RUN_KILLS 1000
 #define ITEMS_TO_PASS  10 /* until the next kill */
 #define STALL_NS       (20 * SECOND)
 #define ITEMS_IN_PEACE 1000
@@ -179,8 +180,14 @@ static int64_t signals_missing(void) {
     return missing;
 }
 
+/*
+ * A signal whose receiver is killed while nobody else is in line goes to nobody, as one does that is given when nobody
+ * waits. On a machine that is busy with other things all waiters may have been signalled and not have run yet: so a short
+ * run, which is one of many tests, lets as many pass as there are residents in one line. A long run does not.
+ */
 static int64_t signals_excused(void) {
-    return (int64_t)(tally_now(NOBODY_INSIDE) + books.chained);
+    int64_t for_busy_machine = options.kills < LONG_RUN_KILLS ? RESIDENTS : 0;
+    return (int64_t)(tally_now(NOBODY_INSIDE) + books.chained) + for_busy_machine;
 }
 
 /* The line may still have had a dead waiter in place of one that has just been signalled: then that one will come. */
