@@ -10,18 +10,40 @@
 
 /* Which lot. */
 
-/* What it holds of a lock, or a lock itself for which somebody waits: those are to be told as if it had died. */
-static bool leaves_something(const struct lot *lot) {
+/* Whether a line is that of a lock which this process holds. One waiter for the lock is enough to know; a waiter may also
+ * wait for the word as such. */
+static bool holds_what_is_waited_for(const struct lot *lot, uint32_t head) {
     const struct segment *segment = lot->share->segment;
+    uint64_t key = lot->slots[head].key;
+    bool owned = false;
+    for (; head && !owned; head = lot->slots[head].next) {
+        owned = lot->slots[head].kind == SLOT_MUTEX || lot->slots[head].kind == SLOT_ONCE;
+    }
+    if (!owned || !segment_has(segment, key, buffer_length(&segment->buffer))) return false;
+    return prim_load_relaxed(word_of(lot, key)) / SEGMENT_HOLDER == lot->number;
+}
+
+/* So long a process may take in a bucket; one that is stopped there takes longer. */
+#define LEAVE_PATIENCE_NS UINT64_C(20000000)
+
+static bool holds_one_of_bucket(struct lot *lot, struct bucket *bucket) {
+    bool holds = false;
+    if (!prim_load_relaxed(&bucket->word)) return false;
+    if (!shared_trylock(lot, bucket, prim_now_ns() + LEAVE_PATIENCE_NS)) return true; /* it may */
+    for (uint32_t *line = &bucket->line; *line && !holds; line = line_behind(lot, line, lot->slots[*line].key)) {
+        holds = holds_what_is_waited_for(lot, *line);
+    }
+    bucket_unlock(lot, bucket);
+    return holds;
+}
+
+/* What it holds of a lock, or a lock itself for which somebody waits: those are to be told as if it had died. */
+static bool leaves_something(struct lot *lot) {
     for (uint32_t index = 1; index < lot->share->slots; index++) {
-        uint32_t claim = prim_load_relaxed(&lot->share->claims[index]);
-        if (claim == lot->claim) return true;
-        if (!claim) continue;
-        uint64_t key = prim_load_relaxed(&lot->slots[index].key);
-        uint32_t kind = prim_load_relaxed(&lot->slots[index].kind);
-        bool for_owned =
-            (kind == SLOT_MUTEX || kind == SLOT_ONCE) && segment_has(segment, key, buffer_length(&segment->buffer));
-        if (for_owned && prim_load_relaxed(word_of(lot, key)) / SEGMENT_HOLDER == lot->number) return true;
+        if (prim_load_relaxed(&lot->share->claims[index]) == lot->claim) return true;
+    }
+    for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
+        if (holds_one_of_bucket(lot, &lot->buckets[number])) return true;
     }
     return false;
 }

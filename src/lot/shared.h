@@ -57,9 +57,9 @@ struct keeping {
     uint64_t look_ns;   /* when it looks next */
     uint64_t poll_ns;   /* when it asks the kernel next about members without a pulse */
     uint64_t pause_ns;  /* and how long it waits then */
-    uint32_t looks;     /* while nobody waits */
+    uint32_t looks;     /* for which it had no turn */
+    uint32_t unneeded;  /* looks in a row at which nobody waited */
     uint32_t deaths;    /* that it has heard of */
-    uint32_t looked_at; /* the slot with which it begins to look */
     uint32_t recovered; /* up to which death its own have been looked after */
     uint32_t letters;   /* turns with mail, in a row */
     bool unfinished;    /* something could not be recovered */

@@ -3,8 +3,8 @@
  * The keeper: the one thread of the library's that a process has, if it has segments or event loops that wait for locks.
  *
  * It hands on the mail for the process's event loops, notices when another member dies, guards calls to event loops that
- * may not come (guard.h), and looks from time to time at the locks for which the process waits. It polls nothing: it sleeps on all of that at once, and when nothing happens it
- * makes no system call but one for each look.
+ * may not come (guard.h), and looks after the segment from time to time. It polls nothing: it sleeps on all of that at
+ * once, and when nothing happens it makes a system call when it looks, and no other.
  *
  * WHO WATCHES WHOM
  *
@@ -37,9 +37,11 @@
  *
  * THE LOOK
  *
- * A process may be stopped that has been called for a lock, or that watches one that dies: nobody is told of that. So
- * while its process waits a keeper looks, after a second or so; when there are many members more rarely, since all that
- * wait for the same lock look, and the first one to do so is enough.
+ * A process may be stopped that has been called for a lock, or that watches one that dies: nobody is told of that. So in
+ * each second a keeper whose process waits looks at the whole segment: for members that have died, for what they have left,
+ * and for calls that have not been followed. One is enough. It says when it looked, in the header, and the others, when
+ * they wake up, find that and sleep on: the more waiters there are, the longer. If it looks no more, one of the others
+ * finds an old time, and looks from then on.
  */
 #include "keeper.h"
 
@@ -51,9 +53,11 @@
 #define KEEPER_FIRST_NS      UINT64_C(500000) /* at first: one that has just joined will have a pulse soon */
 #define KEEPER_ENDED_NS      UINT64_C(50000) /* at first, after a pulse has ended */
 #define KEEPER_ENDED_MOST_NS UINT64_C(5000000)
-#define KEEPER_LOOK_NS       UINT64_C(1000000000) /* at least, */
-#define KEEPER_LOOK_MOST_NS  UINT64_C(10000000000)
-#define KEEPER_LOOK_EACH_NS  UINT64_C(10000000) /* and so much for each member */
+#define KEEPER_LOOK_NS       UINT64_C(1000000000)
+#define KEEPER_RECENT_NS     UINT64_C(500000000)
+#define KEEPER_LOOK_EACH_NS  UINT64_C(50000000) /* those that need not look wake up so often, all together, */
+#define KEEPER_LOOK_MOST_NS  UINT64_C(60000000000) /* but each at least once in this time */
+#define KEEPER_ASKS          4u
 
 /* In which a running process mostly has done what it has to do in a bucket; longer than that no mail is kept waiting. */
 #define KEEPER_PATIENCE_NS UINT64_C(2000000)
@@ -128,14 +132,13 @@ static struct ring ring_of(struct lot *lot) {
     return (struct ring){.segment = lot->share->segment, .used = segment_records(lot->share->segment)};
 }
 
-/* Strike off those behind us that have no pulse and are dead; with `all`, those too whose pulse beats. */
-static bool keeper_ask(struct lot *lot, bool all) {
+/* Strike off those behind us that have no pulse and are dead. */
+static bool keeper_ask(struct lot *lot) {
     struct ring ring = ring_of(lot);
     bool struck = false;
     for (struct segment_member *record; (record = ring_next(&ring));) {
         uint32_t number = (uint32_t)(record - segment_member(ring.segment, 0));
-        if (all && segment_ask(ring.segment, number)) struck = true;
-        else if (!segment_pulse_beats(segment_pulse(record))) struck |= segment_strike_off(ring.segment, number);
+        if (!segment_pulse_beats(segment_pulse(record))) struck |= segment_strike_off(ring.segment, number);
     }
     return struck;
 }
@@ -163,7 +166,7 @@ static void keeper_watch(struct lot *lot, struct rest *rest) {
     }
     if (!silent) {
         keeping->pause_ns = 0;
-    } else if (keeper_must_ask(keeping, rest, ended) && keeper_ask(lot, false)) {
+    } else if (keeper_must_ask(keeping, rest, ended) && keeper_ask(lot)) {
         keeping->unfinished = rest->busy = true;
     }
     if (silent) rest_until(rest, keeping->poll_ns);
@@ -197,9 +200,9 @@ static void keeper_recover(struct lot *lot, struct rest *rest) {
 
 /* Looking. */
 
-/* Keepers that have begun together are not to wake up together. */
+/* Not all at the same time. */
 static uint64_t keeper_period_ns(const struct lot *lot, uint32_t looks) {
-    uint64_t period_ns = segment_records(lot->share->segment) * KEEPER_LOOK_EACH_NS;
+    uint64_t period_ns = prim_load_relaxed(&segment_header(lot->share->segment)->waiting) * KEEPER_LOOK_EACH_NS;
     if (period_ns < KEEPER_LOOK_NS) return KEEPER_LOOK_NS;
     if (period_ns > KEEPER_LOOK_MOST_NS) period_ns = KEEPER_LOOK_MOST_NS;
     uint32_t scattered = (lot->number + looks) * UINT32_C(0x9E3779B1);
@@ -212,28 +215,53 @@ static void keeper_strike_off_ended(struct segment *segment) {
     }
 }
 
-static void keeper_look(struct lot *lot) {
-    struct keeping *keeping = &lot->share->keeping;
-    keeper_strike_off_ended(lot->share->segment);
-    keeper_ask(lot, true);
-    keeping->unfinished |= !recovery_run(lot, keeper_patience()) || !recovery_check(lot, keeper_patience());
-    keeping->looked_at = recovery_look(lot, keeping->looked_at, keeper_patience());
+/* (A time that has not come yet is that of a process whose clock is ahead of ours, or garbage.) */
+static bool keeper_has_turn(struct segment_header *header, uint64_t now_ns) {
+    uint64_t last_ns = prim_load_relaxed(&header->looked_ns);
+    bool recent = last_ns <= now_ns && now_ns - last_ns < KEEPER_RECENT_NS;
+    return !recent && prim_cas_acq_rel(&header->looked_ns, &last_ns, now_ns);
 }
 
-/* When nobody has waited for some looks there are no more, until somebody does. */
+/* A pulse may beat for ever if its word has been written over. So the kernel is asked about a few members each time, in turn:
+ * not about all, since it goes through the locks of all of them to answer for one. */
+static void keeper_ask_some(struct segment *segment) {
+    uint32_t *asked = &segment_header(segment)->asked, from = prim_load_relaxed(asked), used = segment_records(segment);
+    for (uint32_t i = 0; i < KEEPER_ASKS && i < used; i++) segment_ask(segment, (from + i) % used);
+    prim_store_relaxed(asked, from + KEEPER_ASKS);
+}
+
+static void keeper_look(struct lot *lot) {
+    struct segment *segment = lot->share->segment;
+    keeper_strike_off_ended(segment);
+    keeper_ask_some(segment);
+    bool all = recovery_run(lot, keeper_patience()) && recovery_check(lot, keeper_patience());
+    if (!all) lot->share->keeping.unfinished = true;
+    recovery_pass_all(lot, keeper_patience());
+    prim_store_relaxed(&segment_header(segment)->waiting, recovery_count(lot));
+}
+
+/* When it is to look next. */
+static uint64_t keeper_look_or_not(struct lot *lot, uint64_t now_ns) {
+    if (keeper_has_turn(segment_header(lot->share->segment), now_ns)) {
+        keeper_look(lot);
+        return now_ns + KEEPER_LOOK_NS;
+    }
+    return now_ns + keeper_period_ns(lot, ++lot->share->keeping.looks);
+}
+
+/* When its process has not waited for some looks it does not look any more, until the process waits. */
 static void keeper_look_if_due(struct lot *lot, struct rest *rest) {
     struct keeping *keeping = &lot->share->keeping;
     bool waits = prim_load_relaxed(&lot->share->claimed);
     if (!keeping->look_ns) keeping->look_ns = rest->now_ns + keeper_period_ns(lot, 0);
     if (rest->now_ns >= keeping->look_ns) {
-        keeping->looks = waits ? 0 : keeping->looks + 1;
-        keeping->look_ns = rest->now_ns + keeper_period_ns(lot, keeping->looks);
-        if (waits) keeper_look(lot);
+        keeping->unneeded = waits ? 0 : keeping->unneeded + 1;
+        keeping->look_ns = waits ? keeper_look_or_not(lot, rest->now_ns) : rest->now_ns + KEEPER_LOOK_NS;
     }
-    bool idle = keeping->looks >= PRIM_LINGER;
+    bool idle = keeping->unneeded >= PRIM_LINGER;
     prim_store_seq_cst(&keeping->idle, idle);              /* R1 */
     if (idle && prim_load_seq_cst(&lot->share->claimed)) { /* R2 */
-        keeping->looks = idle = 0;
+        keeping->unneeded = idle = 0;
         keeping->look_ns = rest->now_ns + keeper_period_ns(lot, 0);
         prim_store_relaxed(&keeping->idle, 0);
     }
@@ -300,8 +328,8 @@ static void keeper_get_up(void) {
 /* Loops that have been called: guard.h. */
 static void keeper_guard(struct rest *rest) {
     if (guard_pass(rest->now_ns)) {
-        recovery_pass_all(lot_private());
-        for (unsigned i = 0; i < keeper.count; i++) recovery_pass_all(keeper.lots[i]);
+        recovery_pass_all(lot_private(), keeper_patience());
+        for (unsigned i = 0; i < keeper.count; i++) recovery_pass_all(keeper.lots[i], keeper_patience());
     }
     rest_until(rest, guard_due_ns());
 }

@@ -24,7 +24,7 @@
  *
  *     who                       when                                       how far
  *     a keeper                  the pulse of a member it watches ends      strikes it off, recovery_run
- *     a keeper                  it looks, about once in a second           strikes off what others have missed, recovery_run
+ *     a keeper                  it looks, once in a second for all         strikes off what others have missed, recovery_run
  *     who tries for a lock      and does not get it                        recovery_now: the same
  *     who needs a slot          and there is none                          recovery_now
  *     who needs a bucket        and its holder is gone                     recovery_repair, of this bucket alone
@@ -63,14 +63,14 @@ bool recovery_run(struct lot *lot, uint64_t deadline_ns);
 /* The same if there is anything of a dead member's, whatever has been counted. */
 bool recovery_check(struct lot *lot, uint64_t deadline_ns);
 
-/* The locks for which this process waits, as if each had just been released: one that was called may be stopped. Begins
- * with that slot, and returns the one to begin with next time. */
-uint32_t recovery_look(struct lot *lot, uint32_t from, uint64_t deadline_ns);
-
-/* The same for one line, if it is a lock's. True: it is to be done again in a while. */
+/* A line, if it is a lock's, as if the lock had just been released: one that was called may not come. True: it is to be done
+ * again in a while. */
 bool recovery_pass_line(struct lot *lot, uint64_t key);
-/* And for all lines. */
-void recovery_pass_all(struct lot *lot);
+/* The same for all lines; what is to be done again is guarded (guard.h). */
+void recovery_pass_all(struct lot *lot, uint64_t deadline_ns);
+
+/* How many slots are taken. */
+uint32_t recovery_count(const struct lot *lot);
 
 /* This process's event loops that have been told and were not in its mail. */
 bool recovery_own(struct lot *lot, uint64_t deadline_ns);

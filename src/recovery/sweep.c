@@ -193,13 +193,12 @@ bool recovery_pass_line(struct lot *lot, uint64_t key) {
     return later;
 }
 
-void recovery_pass_all(struct lot *lot) {
+void recovery_pass_all(struct lot *lot, uint64_t deadline_ns) {
     for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
         struct bucket *bucket = &lot->buckets[number];
         struct wakes wakes;
         wakes_begin(&wakes);
-        if (!prim_load_relaxed(&bucket->word)) continue;
-        if (!sweep_lock(lot, bucket, prim_now_ns() + RECOVERY_LOCK_NS)) continue;
+        if (!prim_load_relaxed(&bucket->word) || !sweep_lock(lot, bucket, deadline_ns)) continue;
         for (uint32_t *line = &bucket->line; *line;) {
             uint64_t key = lot->slots[*line].key;
             if (repair_pass_line(lot, bucket, key, &wakes)) guard_note(lot, key);
@@ -209,30 +208,10 @@ void recovery_pass_all(struct lot *lot) {
     }
 }
 
-/* Lines that have been looked at just now: those of one process mostly wait in few. */
-#define SWEEP_LINES 16u
-
-static bool sweep_is_new(uint64_t key, uint64_t lines[SWEEP_LINES], uint32_t *count) {
-    for (uint32_t i = 0; i < SWEEP_LINES && i < *count; i++) {
-        if (lines[i] == key) return false;
-    }
-    lines[(*count)++ % SWEEP_LINES] = key;
-    return true;
-}
-
-uint32_t recovery_look(struct lot *lot, uint32_t from, uint64_t deadline_ns) {
-    uint64_t lines[SWEEP_LINES];
+uint32_t recovery_count(const struct lot *lot) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < lot->share->slots; i++) {
-        uint32_t index = (from + i) % lot->share->slots;
-        if (!index || prim_load_relaxed(&lot->share->claims[index]) != lot->claim) continue;
-        uint64_t key = prim_load_relaxed(&lot->slots[index].key);
-        bool waits = key && undecided(prim_load_relaxed(&lot->slots[index].state));
-        if (!waits || !sweep_is_new(key, lines, &count)) continue;
-        if (prim_now_ns() >= deadline_ns) return index;
-        recovery_pass_line(lot, key);
-    }
-    return from;
+    for (uint32_t index = 1; index < lot->share->slots; index++) count += prim_load_relaxed(&lot->share->claims[index]) != 0;
+    return count;
 }
 
 /* Acquire: with what says that it has not been handed on comes that it is in no line yet, or later. */

@@ -50,6 +50,9 @@ struct segment_header {
     /* Of recovery (recovery/recovery.h). */
     _Alignas(64) uint32_t recovered; /* atomic: the deaths, modulo 2^32, after which everything has been put right */
     uint32_t deaths;                 /* atomic: something else when a death has been counted in a member's record */
+    uint64_t looked_ns;              /* atomic: when a keeper last looked at the whole segment */
+    uint32_t asked;                  /* atomic: the record of a member about which it asks the kernel next */
+    uint32_t waiting;                /* atomic: how many slots were taken then */
 
     /* Of who records, and of what is recorded: see events.h. */
     _Alignas(64) uint64_t record_until_ns; /* atomic */

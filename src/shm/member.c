@@ -32,18 +32,56 @@ static bool member_goes_by(const struct segment_member *record, uint32_t number)
     return joined && prim_load_acquire(&record->number) == number;
 }
 
-/* Where the member was found last time is where it is, mostly: else all records are looked at. */
-struct segment_member *segment_find_member(const struct segment *segment, uint32_t number) {
-    uint32_t *found = (uint32_t *)&segment->found[number & segment->found_mask], used = segment_records(segment);
-    prim_fence_seq_cst(); /* pairs with that in member_sign_in */
-    uint32_t hint = prim_load_relaxed(found);
-    if (hint < used && member_goes_by(segment_member(segment, hint), number)) return segment_member(segment, hint);
-    for (uint32_t i = 0; i < used; i++) {
-        if (!member_goes_by(segment_member(segment, i), number)) continue;
-        prim_store_relaxed(found, i);
-        return segment_member(segment, i);
+/*
+ * Where members have been found is kept in a table, by their numbers: an entry is right if that record's member goes by
+ * the number. In a table twice as large as there are members nearly all find a place in so many entries.
+ */
+#define MEMBER_PROBES 8u
+
+static uint32_t *member_entry(const struct segment *segment, uint32_t number, uint32_t probe) {
+    return (uint32_t *)&segment->found[(number + probe) & segment->found_mask];
+}
+
+static struct segment_member *member_known(const struct segment *segment, uint32_t number, uint32_t used) {
+    for (uint32_t probe = 0; probe < MEMBER_PROBES; probe++) {
+        uint32_t at = prim_load_relaxed(member_entry(segment, number, probe));
+        if (at < used && member_goes_by(segment_member(segment, at), number)) return segment_member(segment, at);
     }
     return NULL;
+}
+
+/* Into the first of its entries that is not right for another member. */
+static void member_note(const struct segment *segment, uint32_t number, uint32_t record, uint32_t used) {
+    for (uint32_t probe = 0; probe < MEMBER_PROBES; probe++) {
+        uint32_t *entry = member_entry(segment, number, probe), at = prim_load_relaxed(entry);
+        if (at == record) return;
+        uint32_t other = at < used ? prim_load_relaxed(&segment_member(segment, at)->number) : 0;
+        uint32_t distance = (uint32_t)(entry - segment->found) - other;
+        bool right = other && (distance & segment->found_mask) < MEMBER_PROBES;
+        if (right && member_goes_by(segment_member(segment, at), other)) continue;
+        prim_store_relaxed(entry, record);
+        return;
+    }
+}
+
+/* Look at all records, and note on the way where everybody is. */
+static struct segment_member *member_search(const struct segment *segment, uint32_t number, uint32_t used) {
+    struct segment_member *found = NULL;
+    for (uint32_t i = 0; i < used; i++) {
+        struct segment_member *record = segment_member(segment, i);
+        uint32_t other = prim_load_relaxed(&record->number);
+        if (!other || !member_goes_by(record, other)) continue;
+        member_note(segment, other, i, used);
+        if (other == number) found = record;
+    }
+    return found;
+}
+
+struct segment_member *segment_find_member(const struct segment *segment, uint32_t number) {
+    uint32_t used = segment_records(segment);
+    prim_fence_seq_cst(); /* pairs with that in member_sign_in */
+    struct segment_member *known = member_known(segment, number, used);
+    return known ? known : member_search(segment, number, used);
 }
 
 bool segment_has_claimant(const struct segment *segment, uint32_t claim) {
@@ -211,6 +249,7 @@ static void member_begin_anew(struct segment *segment, void (*empty)(struct segm
     }
     prim_store_relaxed(&header->records, 0);
     prim_store_relaxed(&header->recovered, 0); /* of the records that are used from now on */
+    prim_store_relaxed(&header->looked_ns, 0);
     if (prim_load_relaxed(&header->record_until_ns) > prim_now_ns() + EVENTS_RECORDED_NS) {
         prim_store_relaxed(&header->record_until_ns, 0);
     }

@@ -118,7 +118,7 @@ struct segment {
     char label[SEGMENT_LABEL_BYTES];
     struct lot *lot; /* null until somebody needs it: see lot/shared.h */
     uint32_t found_mask;
-    uint32_t found[]; /* atomic: where members have been found, by their numbers */
+    uint32_t found[]; /* atomic: where members have been found, by their numbers: see segment_find_member */
 };
 
 static inline struct segment_header *segment_header(const struct segment *segment) {
