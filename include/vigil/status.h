@@ -34,6 +34,7 @@ extern "C" {
     X(LAST, 5, "last", "done, and it was this call that completed the barrier's round")                           \
     X(OWNER_DIED, 6, "owner-died",                                                                                \
       "ours, but its last holder died with it; make good what it guards, then say that it is consistent")         \
+    X(INTERRUPTED, 7, "interrupted", "ended by vigil_interrupt; nothing was taken, and nothing is lost")          \
     X(ENULL, -1, "null-pointer", "an address or pointer that is needed was null")                                 \
     X(EMISALIGNED, -2, "misaligned", "the address is not a multiple of the word's size; align the word")          \
     X(ECOUNT, -3, "negative-count", "a count was negative; pass VIGIL_ALL to notify everybody")                   \

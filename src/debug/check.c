@@ -489,7 +489,7 @@ int vigil_check_cond_wait(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_
     bool held = note_release(mutex, false, site, &was);
     note_order(mutex, site);
     int status = vigil_cond_wait_for(cond, mutex, timeout_ns);
-    if (lock_is_ours(status) || status == VIGIL_TIMED_OUT) note_hold(mutex, false, false, site);
+    if (lock_is_ours(status) || lock_gave_up(status)) note_hold(mutex, false, false, site);
     else if (held && status != VIGIL_CANCELLED) note_hold(mutex, false, was.loose, was.site);
     return status;
 }

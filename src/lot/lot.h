@@ -229,7 +229,8 @@ bool lot_join_in_order(struct lot *lot, uint32_t slot, const struct word *word, 
 /* If it still is in the line: put it where one belongs who began then, and who wants that much. Else false. */
 bool lot_change_place(struct lot *lot, uint32_t slot, const volatile void *address, uint64_t began_ns, uint64_t wants);
 
-/* In line: sleep until the slot's fate is known, and is in its `state`; or until the deadline: false. */
+/* In line: sleep until the slot's fate is known, and is in its `state`; or until the deadline or an interruption
+ * (interrupt.h): false. */
 bool lot_sleep(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
 
 /*
@@ -242,7 +243,8 @@ int lot_wait(const struct word *word, int64_t timeout_ns, enum slot_kind kind, l
 /* Take one's own slot out of the line: false if somebody else has done so before, and its outcome is on its way. */
 bool lot_leave(struct lot *lot, uint32_t slot, const volatile void *address);
 
-/* The same for a thread that will then wait for its outcome: VIGIL_TIMED_OUT, or what somebody else has decided. */
+/* The same for a thread that will then wait for its outcome: VIGIL_TIMED_OUT or VIGIL_INTERRUPTED, or what another
+ * process or thread has decided. */
 int lot_give_up(struct lot *lot, uint32_t slot, const volatile void *address);
 
 /* lot_leave will be called soon: have the memory that it needs on its way. */

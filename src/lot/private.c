@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The process's own lot: made at first use, emptied in the child of a fork. */
+#include "interrupt.h"
 #include "line.h"
 
 static struct lot lot PRIM_PROCESS;
@@ -27,6 +28,7 @@ static struct layout layout_of(uint32_t chunk_limit) {
 
 static void at_thread_exit(struct prim_thread *thread) {
     slot_release_all(&lot, thread);
+    interrupt_thread_ends(thread);
     if (thread->on_exit) thread->on_exit(thread);
 }
 
@@ -47,6 +49,8 @@ static void in_child(void) {
     struct prim_thread *self = prim_self();
     self->chunk_free = 0;
     self->spare_slot = self->may_not_block = self->id = 0;
+    self->holds_interruptions = 0;
+    interrupt_in_child();
     keeper_in_child();
     void (*also)(void) = prim_load_relaxed(&lot_in_child);
     if (also) also();

@@ -55,13 +55,14 @@ void prim_wake_shared(uint32_t *word);
 void prim_wake_shared_all(uint32_t *word);
 
 /*
- * Sleep while each of these words, in memory that processes share, is as expected, until one of them is woken or the
- * deadline. May return at any time for no reason; where the system can sleep on one word only, it does so at least every
+ * Sleep while each of these words is as expected, until one of them is woken or the deadline. A word of memory that
+ * processes share is woken by prim_wake_shared, one that is this process's own by prim_wake. May return at any time for no reason; where the system can sleep on one word only, it does so at least every
  * PRIM_SLICE_NS. A word that does not exist any more is such a reason. Returns which word was woken; -1: it is not known.
  */
 struct prim_word {
     uint32_t *word;
     uint32_t expected;
+    bool own;
 };
 #define PRIM_WORDS    128u /* at most */
 #define PRIM_SLICE_NS UINT64_C(20000000)
@@ -136,6 +137,8 @@ struct prim_thread {
     uint32_t spins;         /* lot/spin: how many so far */
     uint32_t may_not_block; /* agent: how many agents of this thread may not block */
     uint32_t id;            /* prim: see prim_thread_id */
+    uint32_t interruptible; /* lot/interrupt: its record; zero: it cannot be interrupted */
+    uint32_t holds_interruptions; /* lot/interrupt: not zero while it cannot either */
     bool exit_hooked;       /* prim */
     void (*on_exit)(struct prim_thread *); /* debug/check: to be called when the thread ends; null: nothing */
 };

@@ -92,7 +92,7 @@ static void rest_until(struct rest *rest, uint64_t time_ns) {
 
 /* What there is no room for is looked at from time to time. */
 static void rest_on(struct rest *rest, uint32_t *word, uint32_t expected) {
-    if (rest->count < PRIM_WORDS) rest->words[rest->count++] = (struct prim_word){word, expected};
+    if (rest->count < PRIM_WORDS) rest->words[rest->count++] = (struct prim_word){word, expected, false};
     else rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
 }
 

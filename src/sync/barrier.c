@@ -49,6 +49,7 @@
 #include "vigil/barrier.h"
 
 #include "check.h"
+#include "vigil/interrupt.h"
 #include "lock.h"
 #include "calls.h"
 
@@ -215,7 +216,10 @@ static int block(uint32_t *word, uint32_t round, int64_t timeout_ns) {
         if (round_of(seen) != round) return VIGIL_OK;
         int status = vigil_wait32(word, seen, remaining_ns(deadline_ns));
         if (status == VIGIL_OK || status == VIGIL_CANCELLED) return status;
-        if (status != VIGIL_NOT_EQUAL) return take_back(word, round) ? status : VIGIL_OK;
+        if (status == VIGIL_NOT_EQUAL) continue;
+        if (take_back(word, round)) return status;
+        if (status == VIGIL_INTERRUPTED) vigil_interrupt(vigil_thread_self()); /* it has not been used */
+        return VIGIL_OK;
     }
 }
 
@@ -291,7 +295,10 @@ static int stand_in_line(vigil_agent *agent, vigil_request *request, int64_t tim
             request->op.flags |= OP_PLACE;
             return VIGIL_PENDING;
         }
-        if (status != VIGIL_NOT_EQUAL) return take_back(word, round) ? status : VIGIL_OK;
+        if (status == VIGIL_NOT_EQUAL) continue;
+        if (take_back(word, round)) return status;
+        if (status == VIGIL_INTERRUPTED) vigil_interrupt(vigil_thread_self()); /* it has not been used */
+        return VIGIL_OK;
     }
 }
 

@@ -27,6 +27,7 @@
 
 #include "check.h"
 #include "lot/gift.h"
+#include "lot/interrupt.h"
 #include "mutex.h"
 #include "shm/table.h"
 
@@ -47,6 +48,14 @@ static struct word in_line_of(const vigil_cond *cond) {
 
 static const struct lock_kind retaking = {MUTEX_KIND};
 
+/* In the mutex's line, into which it has been moved asleep, or on the way there. */
+static int wait_after_signal(struct lot *lot, uint32_t index, vigil_mutex *mutex) {
+    interrupt_hold_back();
+    int status = lock_wait(&retaking, lot, index, &mutex->word, prim_load_relaxed(&mutex->word), PRIM_NEVER);
+    interrupt_let();
+    return status;
+}
+
 /*
  * In the condition's line: until signalled (VIGIL_OK), and how one stands in the mutex's line then; or until the
  * deadline.
@@ -55,8 +64,8 @@ static int wait_for_signal(struct lot *lot, uint32_t index, const vigil_cond *co
                            uint64_t deadline_ns, enum standing *standing) {
     int status;
     if (lot_sleep(lot, index, deadline_ns)) status = (int)lot->slots[index].state;
-    else if (lot_leave(lot, index, &cond->word)) return VIGIL_TIMED_OUT;
-    else status = lock_wait(&retaking, lot, index, &mutex->word, prim_load_relaxed(&mutex->word), PRIM_NEVER);
+    else if (lot_leave(lot, index, &cond->word)) return interrupt_or_timeout();
+    else status = wait_after_signal(lot, index, mutex);
     if (status == VIGIL_OK && lot->slots[index].kind == SLOT_COND) return VIGIL_OK; /* without having been moved */
     return standing_after(status, standing) ? VIGIL_OK : status;
 }
@@ -75,7 +84,9 @@ static int release_and_wait(struct lot *lot, uint32_t index, vigil_cond *cond, v
     if (status == VIGIL_CANCELLED) return status;
     if (standing == NEWCOMER) slot->began_ns = prim_now_ns(); /* its place in the condition's line is no place here */
     if (BUG(heir_starts_anew)) prim_store_relaxed(&slot->gift, 0);
+    interrupt_hold_back();
     int taken = lock_block_in(&retaking, &mutex->word, 0, PRIM_NEVER, lot, index, standing);
+    interrupt_let();
     return taken ? taken : status;
 }
 

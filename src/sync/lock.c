@@ -2,6 +2,7 @@
 /* Threads that wait for a lock: see lock.h. */
 #include "lock.h"
 
+#include "lot/interrupt.h"
 #include "recovery/hold.h"
 
 static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
@@ -46,7 +47,7 @@ int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t index, uin
         uint64_t patience_ns = lock_patience_ns(kind, seen);
         uint64_t until_ns = patience_ns == PRIM_NEVER ? deadline_ns : earlier(deadline_ns, prim_now_ns() + patience_ns);
         if (lot_sleep(lot, index, until_ns)) return (int)lot->slots[index].state;
-        if (until_ns == deadline_ns) return lot_give_up(lot, index, word);
+        if (until_ns == deadline_ns || interrupt_raised()) return lot_give_up(lot, index, word);
     }
 }
 

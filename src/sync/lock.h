@@ -119,7 +119,12 @@ static inline uint64_t deadline_after(uint64_t now_ns, int64_t timeout_ns) {
  */
 bool lock_may_reserve(const struct slot *head);
 
-/* Block until it is ours: VIGIL_OK, VIGIL_OWNER_DIED, VIGIL_TIMED_OUT, VIGIL_CANCELLED, VIGIL_ENOMEM, VIGIL_ELIMIT. */
+/* Whether a wait has ended because its thread did not want it any more. */
+static inline bool lock_gave_up(int status) {
+    return status == VIGIL_TIMED_OUT || status == VIGIL_INTERRUPTED;
+}
+
+/* Block until it is ours: VIGIL_OK, VIGIL_OWNER_DIED, VIGIL_TIMED_OUT, VIGIL_INTERRUPTED, VIGIL_CANCELLED, VIGIL_ENOMEM, VIGIL_ELIMIT. */
 int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns);
 
 /* The same for one who has a slot that is not in line, and a standing: it does not release the slot. */

@@ -130,7 +130,7 @@ static bool recovered(const uint32_t *word) {
 /* How a wait has ended: whether to look again. (If it is cancelled, the memory is not to be touched any more.) */
 static bool is_to_look(const uint32_t *word, int status) {
     if (status == VIGIL_OK || status == VIGIL_NOT_EQUAL) return true;
-    return status != VIGIL_CANCELLED && recovered(word);
+    return status != VIGIL_CANCELLED && status != VIGIL_INTERRUPTED && recovered(word);
 }
 
 /* Blocking. */

@@ -333,7 +333,7 @@ static int lock_slowly(vigil_rwlock *lock, enum share share, int64_t timeout_ns)
     status = spin_to_take(word, share);
     if (status != VIGIL_TIMED_OUT) return status;
     status = lock_block(&locking, word, share, deadline_ns);
-    if (status == VIGIL_TIMED_OUT && !BUG(rwlock_left_silently)) look_at_line((struct look){.word = word});
+    if (lock_gave_up(status) && !BUG(rwlock_left_silently)) look_at_line((struct look){.word = word});
     return status;
 }
 

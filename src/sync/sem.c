@@ -243,7 +243,7 @@ int vigil_sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_n
     status = spin_to_take(word, permits);
     if (status != VIGIL_TIMED_OUT) return status;
     status = lock_block(&acquiring, word, permits, deadline_ns);
-    if (status == VIGIL_TIMED_OUT && !BUG(sem_left_silently)) look_at_line((struct look){.word = word});
+    if (lock_gave_up(status) && !BUG(sem_left_silently)) look_at_line((struct look){.word = word});
     return status;
 }
 

@@ -86,7 +86,7 @@ int64_t in_line(void) {
  */
 static void balance_waits(void) {
     int64_t ok = books.ended[VIGIL_OK], timed_out = books.ended[VIGIL_TIMED_OUT];
-    int64_t cancelled = books.ended[VIGIL_CANCELLED] + books.taken_back;
+    int64_t cancelled = books.ended[VIGIL_CANCELLED] + books.taken_back + books.ended[VIGIL_INTERRUPTED];
     int64_t begun = books.begun, untold = 0, unasked = 0;
     for (unsigned i = 0; i < sizeof requests / sizeof *requests; i++) {
         bool lost = requests[i].pending && sim_dead(requests[i].process);
@@ -123,7 +123,9 @@ void balance(void) {
 
 /* A wait that had begun ends with this status. */
 static void end_wait(int status, int64_t due_ns, int64_t place) {
-    sim_check(status == VIGIL_OK || status == VIGIL_TIMED_OUT || status == VIGIL_CANCELLED, "a wait ended with %s",
+    sim_check(status == VIGIL_OK || status == VIGIL_TIMED_OUT || status == VIGIL_CANCELLED ||
+                  status == VIGIL_INTERRUPTED,
+              "a wait ended with %s",
               vigil_status_name(status));
     if (status == VIGIL_TIMED_OUT) {
         sim_check(vigil_now_ns() >= due_ns, "timed out at %lld, %lld ns early", (long long)vigil_now_ns(),

@@ -20,7 +20,7 @@ extern uint32_t words[16];
 
 extern struct books {
     int64_t begun;                      /* waits that joined a line */
-    int64_t ended[VIGIL_CANCELLED + 1]; /* by outcome; NOT_EQUAL did not begin */
+    int64_t ended[VIGIL_INTERRUPTED + 1]; /* by outcome; NOT_EQUAL did not begin */
     int64_t taken_back;                 /* cancelled by their own agent */
     int64_t notified, forgotten;        /* what those calls answered, in total */
     int64_t asked;                      /* what notifiers asked for, before they did */
@@ -149,6 +149,6 @@ void await_victim(void);
 
 extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[], mutex_scenarios[],
     cond_scenarios[], barrier_once_scenarios[], sem_scenarios[], rwlock_scenarios[], process_scenarios[],
-    shared_scenarios[], gift_scenarios[];
+    shared_scenarios[], gift_scenarios[], interrupt_scenarios[];
 
 #endif

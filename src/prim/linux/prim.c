@@ -99,7 +99,8 @@ _Static_assert(PRIM_WORDS <= 128, "as many as the system takes");
 static long park_on_all(const struct prim_word *words, unsigned count, const struct timespec *until) {
     struct waitv waits[PRIM_WORDS];
     for (unsigned i = 0; i < count; i++)
-        waits[i] = (struct waitv){words[i].expected, (uint64_t)(uintptr_t)words[i].word, WAITV_32, 0};
+        waits[i] = (struct waitv){words[i].expected, (uint64_t)(uintptr_t)words[i].word,
+                                  WAITV_32 | (words[i].own ? FUTEX_PRIVATE_FLAG : 0), 0};
     long woken = syscall(SYS_futex_waitv, waits, count, 0, until, CLOCK_MONOTONIC);
     bool slept = woken >= 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT || errno == EFAULT;
     return slept ? woken : -2;
@@ -111,7 +112,8 @@ int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadli
     long woken = count == 1 ? -2 : park_on_all(words, count, deadline_ns == PRIM_NEVER ? NULL : &deadline);
     if (woken == -2) {
         uint64_t slice_ns = count == 1 ? PRIM_NEVER : prim_now_ns() + PRIM_SLICE_NS;
-        park(words[0].word, words[0].expected, slice_ns < deadline_ns ? slice_ns : deadline_ns, 0);
+        park(words[0].word, words[0].expected, slice_ns < deadline_ns ? slice_ns : deadline_ns,
+             words[0].own ? FUTEX_PRIVATE_FLAG : 0);
     }
     errno = errno_before;
     return woken >= 0 ? (int)woken : -1;

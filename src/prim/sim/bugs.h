@@ -27,6 +27,9 @@
     X(asynchronous, bell_lost, "an agent says that it took the ring before it does")                                   \
     X(asynchronous, mail_not_turned, "an agent reads its mail newest first")                                           \
     X(blocking, wake_before_state, "a thread is woken before its slot says why")                                       \
+    X(interrupt, interrupt_not_slept_on, "a thread that sleeps is not woken by an interruption")                         \
+    X(interrupt, interrupt_decides, "an interrupted thread returns without leaving the line")                            \
+    X(interrupt, interrupt_kept, "one interruption ends more than one call")                                             \
     X(blocking, first_wait_missed, "a notifier may not yet see that anybody has ever waited")                          \
     X(sem, sem_released_outside, "permits are released without a look at the line, though somebody may wait")          \
     X(sem, sem_not_further, "who takes reserved permits leaves those in line who waited because of that")              \

@@ -81,6 +81,7 @@ struct sim_fiber {
     uint64_t deadline_ns;          /* of the sleep */
     const volatile void *sleep_on; /* word, bell or fiber */
     const volatile void *sleep_on_more[SIM_WORDS]; /* words besides, null from the end on */
+    unsigned own_words; /* of those, SIM_PARKED_SHARED: a bit for each that prim_wake wakes */
     bool (*ready)(void *);         /* SIM_UNTIL */
     void *ready_argument;
     const struct sim_site *site; /* of its last access to memory */

@@ -601,20 +601,27 @@ void sim_until(bool (*ready)(void *), void *argument) {
     sim_sleep(SIM_UNTIL, NULL, PRIM_NEVER);
 }
 
-static bool sleeps_on(const struct sim_fiber *fiber, const volatile void *word) {
-    bool found = fiber->sleep_on == word;
-    for (unsigned i = 0; i < SIM_WORDS && fiber->sleep_on_more[i] && !found; i++) {
-        found = fiber->sleep_on_more[i] == word;
+static bool sleeps_on(const struct sim_fiber *fiber, enum sim_state how, const volatile void *word) {
+    if (fiber->state != SIM_PARKED && fiber->state != SIM_PARKED_SHARED) {
+        return false;
     }
-    return found;
+    unsigned at = 0;
+    const volatile void *place = fiber->sleep_on;
+    while (place != word) {
+        place = at < SIM_WORDS ? fiber->sleep_on_more[at++] : NULL;
+        if (!place) {
+            return false;
+        }
+    }
+    bool own = fiber->state == SIM_PARKED || (fiber->own_words >> at & 1);
+    return own == (how == SIM_PARKED);
 }
 
 bool sim_wake_parked(enum sim_state how, const volatile void *word) {
     for (unsigned i = 0; i < fiber_count; i++) {
         struct sim_fiber *fiber = &fibers[i];
         bool ours = how == SIM_PARKED_SHARED || fiber->process == sim_process;
-        if (fiber->state == how && ours && sleeps_on(fiber, word) && fiber->deadline_ns > sim_now_ns &&
-            !fiber->stopped) {
+        if (ours && sleeps_on(fiber, how, word) && fiber->deadline_ns > sim_now_ns && !fiber->stopped) {
             fiber->state = SIM_READY;
             fiber->woken_on = word;
             sim_was_seen(fiber->process);

@@ -94,6 +94,10 @@ int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadli
             sim_current->sleep_on_more[i - 1] = sim_place(words[i].word);
         }
     }
+    sim_current->own_words = 0;
+    for (unsigned i = 0; i < count; i++) {
+        sim_current->own_words |= (unsigned)words[i].own << i;
+    }
     sim_current->sleep_on_more[count - 1] = NULL;
     sim_current->woken_on = NULL;
     fall_asleep(SIM_PARKED_SHARED, sim_place(words[0].word), deadline_ns, &site);

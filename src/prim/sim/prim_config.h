@@ -24,6 +24,9 @@
 /* So many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 2u
 
+/* So many threads can be interrupted, less one: see lot/interrupt.h. */
+#define PRIM_INTERRUPTIBLE 4u
+
 #define PRIM_EVENTS 8u
 
 #define BUG(name) (sim_bug == BUG_##name)

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "interrupt.h"
+
+#include "lot.h"
+#include "vigil/interrupt.h"
+
+#define INTERRUPT_RAISED     UINT64_C(1)
+#define INTERRUPT_GENERATION (UINT64_C(1) << 32)
+
+static uint64_t interrupt_records[PRIM_INTERRUPTIBLE] PRIM_PROCESS; /* atomic; record 0 is none */
+static uint32_t interrupt_last PRIM_PROCESS;                        /* atomic: the last one that has been used */
+
+static bool interrupt_is_free(uint64_t record) {
+    return !(record & INTERRUPT_GENERATION);
+}
+
+static bool interrupt_claim(uint32_t index) {
+    uint64_t seen = prim_load_relaxed(&interrupt_records[index]);
+    return interrupt_is_free(seen) && prim_cas_acq_rel(&interrupt_records[index], &seen, seen + INTERRUPT_GENERATION);
+}
+
+static void interrupt_use(uint32_t index) {
+    uint32_t seen = prim_load_relaxed(&interrupt_last);
+    while (seen < index && !prim_cas_release(&interrupt_last, &seen, index)) {
+    }
+}
+
+static uint32_t interrupt_find(void) {
+    for (uint32_t index = 1; index < PRIM_INTERRUPTIBLE; index++) {
+        if (!interrupt_claim(index)) continue;
+        interrupt_use(index);
+        return index;
+    }
+    return 0;
+}
+
+vigil_thread vigil_thread_self(void) {
+    struct prim_thread *self = prim_self();
+    if (!self->interruptible && lot_private()) { /* which has the hooks for the end of threads, and for forks */
+        self->interruptible = interrupt_find();
+        prim_keep_self();
+    }
+    if (!self->interruptible) return 0;
+    return (prim_load_relaxed(&interrupt_records[self->interruptible]) & ~INTERRUPT_RAISED) | self->interruptible;
+}
+
+int vigil_interrupt(vigil_thread thread) {
+    uint32_t index = (uint32_t)thread;
+    if (!index || index >= PRIM_INTERRUPTIBLE) return VIGIL_ENOTFOUND;
+    uint64_t *record = &interrupt_records[index], named = thread - index, seen = named;
+    if (interrupt_is_free(named)) return VIGIL_ENOTFOUND;
+    while (!prim_cas_acq_rel(record, &seen, named | INTERRUPT_RAISED)) { /* I1 */
+        if ((seen & ~INTERRUPT_RAISED) != named) return VIGIL_ENOTFOUND;
+    }
+    prim_wake((uint32_t *)(void *)record); /* I2 */
+    return VIGIL_OK;
+}
+
+uint32_t *interrupt_word(void) {
+    const struct prim_thread *self = prim_self();
+    bool can_be = self->interruptible && !self->holds_interruptions && !BUG(interrupt_not_slept_on);
+    return can_be ? (uint32_t *)(void *)&interrupt_records[self->interruptible] : NULL;
+}
+
+bool interrupt_raised(void) {
+    const struct prim_thread *self = prim_self();
+    if (!self->interruptible || self->holds_interruptions) return false;
+    return prim_load_acquire(&interrupt_records[self->interruptible]) & INTERRUPT_RAISED;
+}
+
+int interrupt_or_timeout(void) {
+    if (!interrupt_raised()) return VIGIL_TIMED_OUT;
+    uint64_t *record = &interrupt_records[prim_self()->interruptible], seen = prim_load_relaxed(record);
+    while (!BUG(interrupt_kept) && !prim_cas_acq_rel(record, &seen, seen & ~INTERRUPT_RAISED)) {
+    }
+    return VIGIL_INTERRUPTED;
+}
+
+void interrupt_hold_back(void) {
+    prim_self()->holds_interruptions++;
+}
+
+void interrupt_let(void) {
+    prim_self()->holds_interruptions--;
+}
+
+/* Nothing is RAISED in a record that is free. */
+static void interrupt_free(uint32_t index) {
+    uint64_t *record = &interrupt_records[index], seen = prim_load_relaxed(record);
+    while (!prim_cas_acq_rel(record, &seen, (seen & ~INTERRUPT_RAISED) + INTERRUPT_GENERATION)) {
+    }
+}
+
+void interrupt_thread_ends(struct prim_thread *self) {
+    if (self->interruptible) interrupt_free(self->interruptible);
+    self->interruptible = 0;
+}
+
+void interrupt_in_child(void) {
+    struct prim_thread *self = prim_self();
+    for (uint32_t index = 1; index <= prim_load_relaxed(&interrupt_last); index++) {
+        bool taken = !interrupt_is_free(prim_load_relaxed(&interrupt_records[index]));
+        if (taken && index != self->interruptible) interrupt_free(index);
+    }
+}
