@@ -13,9 +13,10 @@
  *
  * WHO GETS IT NEXT
  *
- * All who wait stand in one line, by the moment at which they found the lock taken. While a writer waits for readers to
- * leave, new readers wait behind it. A lock that has been unlocked goes to whoever takes it first; the head of the line
- * is called by each unlock, and readers who stand together at the head are called together. Nobody starves: once the
+ * All who wait stand in one line, by the moment at which they found the lock taken. A lock that has been unlocked goes to
+ * whoever takes it first; the head of the line is called by each unlock, and readers who stand together at the head are
+ * called together. New readers join those that read already, past a writer that waits: for half a millisecond. From then
+ * on they wait behind the writer. Nobody starves: once the
  * head has waited for half a millisecond the unlock reserves the lock for it, and no newcomer can come in between. That
  * goes for event loops as well; but one that is called and does not run keeps nobody from the lock who waits for it:
  * after half a millisecond it is the next one's turn. (The trying forms, which do not wait, fail meanwhile.)
@@ -25,7 +26,7 @@
  *     1   a writer holds it
  *     2   somebody may wait: who unlocks it looks at the line
  *     4   it is reserved for those in line who have been called
- *     8   a writer waits for the readers to leave: no new ones
+ *     8   a writer has waited long for the readers to leave: no new ones
  *     16  times the number of readers; those who only see that they have to wait are counted for a moment, too
  *     2^31  in a segment: a process died while it was writing
  *

@@ -38,6 +38,7 @@ uint64_t lock_patience_ns(const struct lock_kind *kind, uint32_t seen) {
 uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen) {
     bool nobody_comes = kind->reserved(seen) && prim_load_relaxed(word) == seen;
     if (nobody_comes && !BUG(nobody_looks)) kind->decline(word);
+    else if (kind->waited) kind->waited(word, seen);
     return prim_load_relaxed(word);
 }
 

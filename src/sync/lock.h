@@ -77,6 +77,8 @@ struct lock_kind {
     bool (*reserved)(uint32_t seen);
     /* Null: while it is reserved he looks after PATIENCE_NS. Else so long, or PRIM_NEVER. */
     uint64_t (*patience_ns)(uint32_t seen);
+    /* One in line, having seen that, has waited so long, and it is not reserved. */
+    void (*waited)(uint32_t *word, uint32_t seen);
     /* Who has been called does not want it any more, or does not come: if it is reserved, go on to the next. */
     void (*decline)(uint32_t *word);
     /* On the agent's thread: the request, which is the caller's again, has got it. */
@@ -88,7 +90,7 @@ struct lock_kind {
     void (*left)(uint32_t *word);
     /* Whether turns are to be strictly in order, as far as the word says. */
     bool (*strict)(uint32_t seen);
-    /* (The last four, and patience_ns, may be null.) */
+    /* (The last four, patience_ns and waited may be null.) */
 };
 
 /* Whoever takes a lock, or has just taken one, says so here. */

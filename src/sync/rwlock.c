@@ -9,8 +9,9 @@
  *                         back as if he had read. So nothing may depend on the number but whether it is zero; and who
  *                         sees that it is not can rely on somebody to come who will make it less
  *     who writes          sets WRITER when there is neither that nor a reader
- *     who must wait       sets WAITERS; a writer that waits for readers SAVED as well, which keeps new ones out. Joins
- *                         the line only while the word still is what he saw
+ *     who must wait       sets WAITERS. Joins the line only while the word still is what he saw. If readers hold the
+ *                         lock, a waiter looks at the line after PATIENCE_NS
+ *     who looks           with readers inside and a writer at the head of the line, sets SAVED: that keeps new readers out
  *     who leaves last     without WAITERS: removes himself. With it, under the lock of the bucket: removes himself,
  *                         says what is RESERVED or SAVED, and calls those in line who can have it now; or, if nobody is
  *                         in line, clears WAITERS. A reader that is not the last does not look at the line
@@ -38,6 +39,12 @@
  *
  * SAVED is set only while there are readers, and the last of them clears it. Those who were called before it was set
  * may still come in: they are few, and were first. Nobody guards it.
+ *
+ * A writer that finds readers inside does not set it at once, since a lock that changes hands for each writer makes all of
+ * them sleep in turn: so new readers may pass it, but not for ever. If they leave no gap for PATIENCE_NS the writer looks,
+ * and sets SAVED; if they leave one, the last of them calls the writer, and reserves the lock for it when it has waited so
+ * long. Readers can also come in before a writer that joined the line while another one was writing: by being called, and
+ * then they look, or by a downgrade, which looks.
  *
  * THE NUMBER OF READERS
  *
@@ -179,12 +186,6 @@ static bool may_take(uint32_t seen, uint32_t share, enum standing standing) {
     return !(seen & RESERVED) || standing == CALLED;
 }
 
-/* What the word is to say while he waits. */
-static uint32_t as_waiter(uint32_t seen, uint32_t share) {
-    bool for_readers = share == TO_WRITE && (seen & READERS) && !(seen & (WRITER | RESERVED));
-    return seen | WAITERS | (for_readers ? SAVED : 0);
-}
-
 static int taken(uint32_t seen) {
     return seen & DIED ? VIGIL_OWNER_DIED : VIGIL_OK;
 }
@@ -204,7 +205,7 @@ static int take(uint32_t *word, uint32_t share, enum standing standing, uint32_t
             if (others) look_at_line((struct look){.word = word});
             return taken(seen);
         }
-        *result = as_waiter(seen, share);
+        *result = seen | WAITERS;
         status = *result == seen ? VIGIL_OK : change(word, &seen, *result, change_of(0, 0));
         if (status == VIGIL_OK) return VIGIL_PENDING;
     }
@@ -214,6 +215,19 @@ static int take(uint32_t *word, uint32_t share, enum standing standing, uint32_t
 
 static bool reserved(uint32_t seen) {
     return seen & RESERVED;
+}
+
+/* Readers hold it and new ones may come in, for ever: a writer that waits has to see to it that they do not. */
+static bool readers_may_pass(uint32_t seen) {
+    return (seen & READERS) && !(seen & (WRITER | SAVED));
+}
+
+static uint64_t patience_ns(uint32_t seen) {
+    return reserved(seen) || readers_may_pass(seen) ? PATIENCE_NS : PRIM_NEVER;
+}
+
+static void waited(uint32_t *word, uint32_t seen) {
+    if (readers_may_pass(seen) && !BUG(rwlock_never_saved)) look_at_line((struct look){.word = word});
 }
 
 /* What is saved is so for him who was the head of the line: now somebody may stand before that one. */
@@ -228,6 +242,8 @@ static void left(uint32_t *word) {
 static const struct lock_kind locking = {.slot = SLOT_RWLOCK,
                                          .take = take,
                                          .reserved = reserved,
+                                         .patience_ns = patience_ns,
+                                         .waited = waited,
                                          .decline = decline,
                                          .granted = lock_granted,
                                          .joined = joined,
@@ -311,7 +327,7 @@ static int try_once(uint32_t *word, uint32_t share) {
 /* For as long as a short critical section takes, if nobody else waits. */
 static int spin_to_take(uint32_t *word, uint32_t share) {
     int status = VIGIL_TIMED_OUT;
-    for (unsigned turns = PRIM_SPIN_LOCK; turns && !(prim_load_relaxed(word) & WAITERS); turns--) {
+    for (unsigned turns = PRIM_SPIN_LOCK; turns && !(prim_load_relaxed(word) & (RESERVED | SAVED)); turns--) {
         status = try_once(word, share);
         if (status != VIGIL_TIMED_OUT) break;
         prim_pause();

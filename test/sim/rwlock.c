@@ -12,6 +12,7 @@
 
 #define WRITER  1u
 #define WAITERS 2u
+#define SAVED   8u
 #define READER  16u
 
 enum { TO_READ, TO_WRITE }; /* what a turn wants */
@@ -234,11 +235,16 @@ static void rwlock_counted_for_a_moment(void) {
     go("holder", writing_holder);
 }
 
-/* ---- New readers wait behind a writer ---- */
+/* ---- New readers wait behind a writer that has waited for long ---- */
+
+static bool is_saved(void *unused) {
+    (void)unused;
+    return rwlock.word & SAVED;
+}
 
 FIBER(passing_reader) {
     (void)argument;
-    await_in_line(1);
+    sim_until(is_saved, NULL);
     if (vigil_rwlock_read_trylock(&rwlock) == VIGIL_OK) {
         sim_check(had_writers || had_loop, "a reader passes a writer");
         enter(false);
@@ -272,10 +278,15 @@ FIBER(staying_holder) {
     leave(false);
 }
 
-FIBER(writer_500) {
+static bool writer_is_through;
+
+/* Long enough to keep new readers out. */
+#define LONG_NS (PATIENCE_NS + 500)
+
+FIBER(patient_writer) {
     (void)argument;
-    int64_t due_ns = vigil_now_ns() + 500;
-    int status = vigil_rwlock_write_lock_for(&rwlock, 500);
+    int64_t due_ns = vigil_now_ns() + LONG_NS;
+    int status = vigil_rwlock_write_lock_for(&rwlock, LONG_NS);
     if (status == VIGIL_OK) {
         enter(true);
         leave(true);
@@ -283,13 +294,15 @@ FIBER(writer_500) {
         expect(status, VIGIL_TIMED_OUT, "write_lock_for");
         sim_check(vigil_now_ns() >= due_ns, "timed out too early");
     }
+    writer_is_through = true;
 }
 
-FIBER(writing_loop_500) {
+FIBER(patient_writing_loop) {
     (void)argument;
     vigil_agent *agent = new_agent();
-    ask(agent, &turns[0], true, 500);
+    ask(agent, &turns[0], true, LONG_NS);
     run(agent);
+    writer_is_through = true;
     destroy(agent);
 }
 
@@ -299,13 +312,19 @@ static bool two_in_line(void *unused) {
     return in_line() >= 2 || had_readers;
 }
 
+static void wait_until_saved(vigil_agent *agent) {
+    vigil_agent_run_until(agent, vigil_now_ns() + LONG_NS);
+    sim_until(two_in_line, NULL);
+}
+
 FIBER(writing_loop_cancels) {
     (void)argument;
     vigil_agent *agent = new_agent();
     ask(agent, &turns[0], true, VIGIL_FOREVER);
-    sim_until(two_in_line, NULL);
+    wait_until_saved(agent);
     cancel_turn(&turns[0]);
     run(agent);
+    writer_is_through = true;
     destroy(agent);
 }
 
@@ -313,7 +332,7 @@ FIBER(writing_loop_destroyed) {
     (void)argument;
     vigil_agent *agent = new_agent();
     ask(agent, &turns[0], true, VIGIL_FOREVER);
-    sim_until(two_in_line, NULL);
+    wait_until_saved(agent);
     destroy(agent);
 }
 
@@ -326,20 +345,32 @@ FIBER(writing_loop_tries) {
     destroy(agent);
 }
 
+/* Behind the writer, if that is there so long. */
+static bool is_saved_or_over(void *unused) {
+    return is_saved(unused) || writer_is_through;
+}
+
+FIBER(reader_behind) {
+    sim_until(is_saved_or_over, NULL);
+    reader(argument);
+}
+
 static void leaves_behind_reader(const char *name, void (*fiber)(void *)) {
     begin_with(READER);
+    writer_is_through = false;
     sim_moment(1500);
+    sim_moment(1000 + LONG_NS);
     go(name, fiber);
-    go("reader", reader);
+    go("reader", reader_behind);
     go("holder", staying_holder);
 }
 
 static void rwlock_timeout(void) {
-    leaves_behind_reader("writer", writer_500);
+    leaves_behind_reader("writer", patient_writer);
 }
 
 static void rwlock_async_timeout(void) {
-    leaves_behind_reader("loop", writing_loop_500);
+    leaves_behind_reader("loop", patient_writing_loop);
 }
 
 static void rwlock_cancel(void) {
@@ -366,11 +397,11 @@ static void leaves_when_called(const char *name, void (*fiber)(void *)) {
 }
 
 static void rwlock_timeout_when_called(void) {
-    leaves_when_called("writer 500", writer_500);
+    leaves_when_called("patient writer", patient_writer);
 }
 
 static void rwlock_async_timeout_when_called(void) {
-    leaves_when_called("loop", writing_loop_500);
+    leaves_when_called("loop", patient_writing_loop);
 }
 
 FIBER(writing_loop_cancels_soon) {
@@ -532,7 +563,7 @@ static void rwlock_slow_reading_loop(void) {
 static void rwlock_slow_writing_loop(void) {
     begin_with(READER);
     go("loop", slow_writing_loop);
-    go("reader", second_reader);
+    go("writer", second_writer);
     sim_go("holder", reading_holder_of_line, (void *)2);
 }
 
@@ -797,7 +828,9 @@ static bool both_are_in(void *unused) {
 FIBER(reader_that_stays) {
     (void)argument;
     lock(false);
-    sim_until(both_are_in, NULL); /* for ever, if it does not let the other one in */
+    int64_t since_ns = vigil_now_ns();
+    sim_until(both_are_in, NULL);
+    sim_check(vigil_now_ns() < since_ns + PATIENCE_NS, "the other reader came in by itself, when its patience had ended");
     leave(false);
 }
 
@@ -852,7 +885,7 @@ const struct sim_scenario rwlock_scenarios[] = {
     {"rwlock_loop_reads_together", "two requests to read before a writer", rwlock_loop_reads_together, all_over},
     {"rwlock_slow_reading_loop", "a loop is called, but waits for a writer behind it", rwlock_slow_reading_loop,
      all_over},
-    {"rwlock_slow_writing_loop", "a loop is called, but waits for a reader behind it", rwlock_slow_writing_loop,
+    {"rwlock_slow_writing_loop", "a loop is called, but waits for a writer behind it", rwlock_slow_writing_loop,
      all_over},
     {"rwlock_reserved_for_slow_reading_loop", "the same with a reservation", rwlock_reserved_for_slow_reading_loop,
      all_over},

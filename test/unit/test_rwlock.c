@@ -184,12 +184,33 @@ static void readers_at_the_head_are_let_in_together(void **state) {
     unlock(READ);
 }
 
+#define SAVED 8u
+
+/* A writer has waited for half a millisecond: new readers have to wait. */
+static void until_saved(void) {
+    while (!(LOAD(rwlock.word) & SAVED)) dispatch();
+}
+
+/* A loop that does not run cannot keep them out. */
+static void new_readers_pass_a_writer_at_first(void **state) {
+    (void)state;
+    struct asker asker;
+    lock(READ);
+    ask_pending(&asker, WRITE, VIGIL_FOREVER);
+    assert_int_equal(try_lock(READ), VIGIL_OK);
+    unlock(READ);
+    unlock(READ);
+    until_answered(&asker, VIGIL_OK);
+    unlock(WRITE);
+}
+
 static void new_readers_wait_behind_a_writer(void **state) {
     (void)state;
     struct taker writer, reader;
     struct asker asker = {0};
     lock(READ);
     taker_start(&writer, WRITE);
+    until_saved();
     assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT);
     assert_int_equal(take(READ, 0), VIGIL_TIMED_OUT);
     assert_int_equal(ask(&asker, READ, 0), VIGIL_TIMED_OUT);
@@ -208,7 +229,7 @@ static void a_writer_that_leaves_lets_readers_in(void **state) {
     struct taker writer, reader;
     lock(READ);
     taker_launch(&writer, WRITE, 50 * MILLISECOND);
-    AWAIT(vigil_waiters(&rwlock) == 1 || taker_through(&writer));
+    AWAIT((LOAD(rwlock.word) & SAVED) || taker_through(&writer));
     taker_launch(&reader, READ, VIGIL_FOREVER);
     assert_int_equal(taker_join(&writer), VIGIL_TIMED_OUT);
     assert_int_equal(taker_join(&reader), VIGIL_OK); /* while we read */
@@ -288,6 +309,7 @@ static void downgrade_lets_in_readers_at_the_head_only(void **state) {
     taker_start(&last, READ);
     assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_OK);
     assert_int_equal(taker_join(&reader), VIGIL_OK);
+    until_saved();
     assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT); /* a writer waits */
     assert_false(taker_through(&writer) || taker_through(&last));
     unlock(READ);
@@ -341,8 +363,10 @@ static void a_request_to_write_that_goes_lets_readers_in(void **state) {
         struct asker asker;
         struct taker reader;
         lock(READ);
-        ask_pending(&asker, WRITE, how == AT_ITS_DEADLINE ? MILLISECOND : VIGIL_FOREVER);
-        taker_start(&reader, READ);
+        ask_pending(&asker, WRITE, how == AT_ITS_DEADLINE ? 50 * MILLISECOND : VIGIL_FOREVER);
+        while (!(LOAD(rwlock.word) & SAVED) && !asker.calls) dispatch();
+        taker_launch(&reader, READ, VIGIL_FOREVER);
+        AWAIT(in_line(&rwlock) == 2 || taker_through(&reader));
         asker_goes(&asker, how);
         assert_int_equal(taker_join(&reader), VIGIL_OK);
         assert_int_equal(try_lock(READ), VIGIL_OK);
@@ -355,6 +379,7 @@ static void a_request_to_read_inherits_the_place_of_one_to_write(void **state) {
     struct asker writer, reader;
     lock(READ);
     ask_pending(&writer, WRITE, VIGIL_FOREVER);
+    until_saved();
     ask_pending(&reader, READ, VIGIL_FOREVER);
     assert_int_equal(vigil_cancel(&writer.request.op), VIGIL_OK);
     until_answered(&reader, VIGIL_OK);
@@ -530,6 +555,7 @@ int main(void) {
         TEST(where_blocking_is_refused_only_waiting_is),
         TEST(deadlines_are_kept),
         TEST(readers_at_the_head_are_let_in_together),
+        TEST(new_readers_pass_a_writer_at_first),
         TEST(new_readers_wait_behind_a_writer),
         TEST(a_writer_that_leaves_lets_readers_in),
         TEST(what_was_locked_here_is_unlocked_there),

@@ -419,6 +419,7 @@ static void a_writer_that_is_killed_lets_readers_in(void **state) {
     mates_start(4);
     does(&mates[0], read_lock);
     waits(&mates[1], write_lock);
+    AWAIT(word(LOCK) & SAVED);
     waits(&mates[2], read_lock);
     waits_async(&mates[3], read_async);
     mate_kill(&mates[1]);
@@ -435,6 +436,7 @@ static void nothing_is_saved_for_the_dead(void **state) {
     mates_start(3);
     does(&mates[0], read_lock);
     waits(&mates[1], write_lock);
+    AWAIT(word(LOCK) & SAVED);
     is_refused(&mates[2], read_try, VIGIL_TIMED_OUT);
     mate_kill(&mates[1]);
     does(&mates[2], read_try);

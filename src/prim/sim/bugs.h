@@ -37,6 +37,7 @@
     X(sem, sem_saved_in_vain, "newcomers take permits that are saved for the head of the line")                        \
     X(rwlock, rwlock_left_silently, "a writer leaves the line without calling the readers behind it")                  \
     X(rwlock, rwlock_not_further, "a reader that was called does not look whether others have to be")                  \
+    X(rwlock, rwlock_never_saved, "new readers pass a writer for as long as others read")                              \
     X(rwlock, rwlock_readers_pass, "new readers do not mind that a writer waits")                                      \
     X(rwlock, rwlock_downgrade_in_two, "downgrade unlocks and locks again")                                            \
     X(rwlock, rwlock_counted_in_error, "a reader that has to wait stays counted")                                      \
