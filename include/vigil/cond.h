@@ -45,8 +45,9 @@ typedef struct vigil_cond {
  *
  * Joining the condition's line and releasing the mutex are one step for whoever takes the mutex next and signals. The
  * timed form answers VIGIL_TIMED_OUT when `timeout_ns` has passed without a signal, also with the mutex held, whenever
- * that is to be had: the timeout is for the signal alone. Zero and less: VIGIL_TIMED_OUT at once, the mutex is not
- * released.
+ * that is to be had: the timeout is for the signal alone. With zero and less it does not wait for a signal, but it
+ * releases the mutex and takes it again as always: if there are waiters in the mutex's line, one of them gets it first.
+ * So the usual loop, `while (!ready) vigil_cond_wait_for(...)`, lets others in also when its deadline has passed.
  *
  * VIGIL_OWNER_DIED: the same as VIGIL_OK or VIGIL_TIMED_OUT, in a segment, and the mutex's previous holder was killed while
  * it held it (mutex.h): the mutex is held; repair what it guards, then call vigil_mutex_consistent. This masks whether the
@@ -64,8 +65,8 @@ VIGIL_API int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t 
  *
  * VIGIL_PENDING: the mutex has been released, and callback(&request->op, status) is called once, from the agent's
  * dispatch: VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_OWNER_DIED with the mutex held, to be released by vigil_mutex_unlock; VIGIL_CANCELLED, or
- * VIGIL_ELIMIT when every place to wait for the mutex was taken, without it. Any other answer: nothing has happened,
- * the mutex is still held.
+ * VIGIL_ELIMIT when every place to wait for the mutex was taken, without it. That goes for a timeout of zero or less as
+ * well. Any other answer: nothing has happened, the mutex is still held.
  *
  * vigil_cancel(&request->op) may answer VIGIL_ETOOLATE between the signal and the callback. A signal that came to a
  * request which is cancelled after that, or whose agent ends, goes on to the next in line.

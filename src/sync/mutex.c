@@ -248,10 +248,11 @@ static uint32_t told(const struct slot *slot, struct mutex_release *release) {
 /*
  * See lock.h: the first one that knows the rules; if it is fair, the first. Of those
  * that a condition has moved here, which want the mutex for a moment each, more than one: while one has it the next are
- * waking up.
+ * waking up. Not those behind them: one that is awake could be faster, again and again (see cond_wait_late).
  */
 static uint32_t call(const struct slot *slot, void *context) {
     struct mutex_release *release = context;
+    if (release->threads && !gift_is_given(slot) && !BUG(called_beside_moved)) release->enough_called = true;
     if (release->enough_called) return release->loop_called && slot->kind == SLOT_PLAIN ? VIGIL_OK : LOT_STAY;
     if (!release->called) {
         release->loop_first = slot->seat || slot->kind == SLOT_PLAIN;

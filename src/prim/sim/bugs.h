@@ -52,6 +52,10 @@
     X(cond, released_before_joining, "waiting on a condition releases the mutex before it is in line")                 \
     X(cond, moved_and_left, "a signal moves a waiter to the line of a mutex that is free, and leaves it there")        \
     X(cond, signal_dropped, "a signal for a request that is cancelled while it waits for the mutex is lost")           \
+    X(cond, late_waiter_keeps, "a wait on a condition whose deadline has passed keeps the mutex")                      \
+    X(cond, late_waiter_barges, "such a wait takes the mutex again before those that wait for it")                     \
+    X(cond, called_beside_moved, "a release calls the waiter behind those that a condition has moved, too")            \
+    X(cond, late_loop_keeps, "such a wait of an event loop keeps the mutex")                                           \
     X(barrier_once, round_ends_outside, "a barrier's round ends before the lock of the line is taken")                 \
     X(barrier_once, arrival_unordered, "what was done before arriving at a barrier is not seen by the others")         \
     X(barrier_once, arrival_stays, "a deadline leaves its arrival behind")                                             \
