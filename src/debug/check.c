@@ -386,7 +386,7 @@ void vigil_check_forget(const void *address, uint64_t length) {
 typedef int taker(void *lock, int64_t timeout_ns);
 
 static int acquire(void *lock, bool shared, int64_t timeout_ns, struct site site, taker *take) {
-    bool may_wait = timeout_ns > 0 && !prim_self()->may_not_block;
+    bool may_wait = deadline_of(timeout_ns) != DEADLINE_PASSED && !prim_self()->may_not_block;
     if (may_wait) note_order(lock, site);
     int status = take(lock, may_wait ? 0 : timeout_ns);
     if (may_wait && status == VIGIL_TIMED_OUT) {

@@ -122,10 +122,15 @@ int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns
     if (!lot) return VIGIL_ENOMEM;
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;
-    int status = timeout_ns <= 0 ? cond_wait_late(lot, slot, mutex)
-                                 : release_and_wait(lot, slot, cond, mutex, deadline_after(prim_now_ns(), timeout_ns));
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    int status = deadline_ns == DEADLINE_PASSED ? cond_wait_late(lot, slot, mutex)
+                                                : release_and_wait(lot, slot, cond, mutex, deadline_ns);
     slot_release(lot, slot);
     return status;
+}
+
+int vigil_cond_wait_until(vigil_cond *cond, vigil_mutex *mutex, int64_t deadline_ns) {
+    return vigil_cond_wait_for(cond, mutex, vigil_until(deadline_ns));
 }
 
 int vigil_cond_wait(vigil_cond *cond, vigil_mutex *mutex) {
@@ -208,8 +213,9 @@ int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond
     error = agent_check_start(agent, &request->op, &word, callback);
     if (error) return error;
     if (!vigil_mutex_is_locked(mutex)) return VIGIL_ENOTHELD;
-    if (timeout_ns <= 0) return cond_wait_late_async(agent, request, mutex, callback);
-    int status = request_wait(agent, request, &word, timeout_ns, on_signal, SLOT_COND);
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    if (deadline_ns == DEADLINE_PASSED) return cond_wait_late_async(agent, request, mutex, callback);
+    int status = request_wait(agent, request, &word, deadline_ns, on_signal, SLOT_COND);
     if (status != VIGIL_PENDING) return status;
     request->op.flags |= OP_PLACE;
     request->callback = callback;

@@ -416,9 +416,9 @@ int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
     uint32_t *word = &mutex->word;
     int status = try_once(word);
     if (status != VIGIL_TIMED_OUT) return status;
-    if (timeout_ns <= 0) return recovered(word) ? try_once(word) : VIGIL_TIMED_OUT;
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    if (deadline_ns == DEADLINE_PASSED) return recovered(word) ? try_once(word) : VIGIL_TIMED_OUT;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
     if (spin_to_take(word)) {
         tell(word, VIGIL_EVENT_GRANTED);
         return lock_taken(word);
@@ -468,6 +468,10 @@ int vigil_mutex_lock(vigil_mutex *mutex) {
 
 int vigil_mutex_lock_for(vigil_mutex *mutex, int64_t timeout_ns) {
     return vigil_mutex_lock_slowly(mutex, timeout_ns);
+}
+
+int vigil_mutex_lock_until(vigil_mutex *mutex, int64_t deadline_ns) {
+    return vigil_mutex_lock_slowly(mutex, vigil_until(deadline_ns));
 }
 
 int vigil_mutex_trylock(vigil_mutex *mutex) {

@@ -18,6 +18,7 @@
     X(asynchronous, cancel_loses, "cancel succeeds on a waiter that was notified already")                             \
     X(blocking, spurious_return, "a wake-up without a reason ends the wait")                                           \
     X(blocking, early_deadline, "a deadline fires a nanosecond early")                                                 \
+    X(blocking, deadline_drifts, "a deadline is converted to a timeout and back")                                      \
     X(blocking, wrong_line, "any line of a bucket is taken for the right one")                                         \
     X(asynchronous, lost_mail, "two that drop mail at once lose one of the letters")                                   \
     X(asynchronous, sleep_without_check, "an agent falls asleep without looking into its mailbox again")               \
