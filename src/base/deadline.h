@@ -22,9 +22,8 @@ static inline uint64_t deadline_of(int64_t timeout_ns) {
     if (timeout_ns == VIGIL_FOREVER) return PRIM_NEVER;
     if (timeout_ns > 0) return prim_now_ns() + (uint64_t)timeout_ns;
     if (!timeout_is_deadline(timeout_ns)) return DEADLINE_PASSED;
-    uint64_t deadline_ns = (uint64_t)(timeout_ns - INT64_MIN), now_ns = prim_now_ns();
-    if (now_ns >= deadline_ns) return DEADLINE_PASSED;
-    return BUG(deadline_drifts) ? prim_now_ns() + (deadline_ns - now_ns) : deadline_ns;
+    uint64_t deadline_ns = (uint64_t)(timeout_ns - INT64_MIN);
+    return prim_now_ns() < deadline_ns ? deadline_ns : DEADLINE_PASSED;
 }
 
 #endif

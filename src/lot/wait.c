@@ -129,6 +129,7 @@ int64_t vigil_until(int64_t deadline_ns) {
 }
 
 int vigil_wait32_until(const volatile void *address, uint32_t expected, int64_t deadline_ns) {
+    if (BUG(deadline_drifts)) return vigil_wait32(address, expected, deadline_ns - (int64_t)prim_now_ns());
     return vigil_wait32(address, expected, vigil_until(deadline_ns));
 }
 
