@@ -97,9 +97,6 @@ VIGIL_API int vigil_agent_post(vigil_agent *agent, vigil_function *function, voi
 VIGIL_API int vigil_agent_ref(vigil_agent *agent);
 VIGIL_API int vigil_agent_unref(vigil_agent *agent);
 
-/* The monotonic clock on which all deadlines are, in nanoseconds. */
-VIGIL_API int64_t vigil_now_ns(void);
-
 /*
  * A worker: a thread with an agent of its own, which it serves until it is stopped. `main` is the first function posted
  * to it (it may be null). It may block.

@@ -45,8 +45,9 @@ typedef struct vigil_barrier {
 /*
  * vigil_barrier_wait - arrive, and block until all have: VIGIL_OK, or VIGIL_LAST for who completes the round.
  *
- * The timed form answers VIGIL_TIMED_OUT when `timeout_ns` has passed, and has not arrived then; with zero or less it
- * arrives only if it is the last. VIGIL_CANCELLED if the memory is forgotten meanwhile: before that barrier is used
+ * The timed forms return VIGIL_TIMED_OUT when `timeout_ns` has passed, or vigil_now_ns() has reached `deadline_ns`, and
+ * have not arrived then; with zero or less, or a deadline that has passed, they arrive only if they are the last.
+ * VIGIL_CANCELLED if the memory is forgotten meanwhile: before that barrier is used
  * again, it has to be initialised.
  *
  * Errors; who gets one has not arrived: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EINVAL (parties); VIGIL_EMAYNOTBLOCK,
@@ -54,6 +55,7 @@ typedef struct vigil_barrier {
  */
 VIGIL_API int vigil_barrier_wait(vigil_barrier *barrier);
 VIGIL_API int vigil_barrier_wait_for(vigil_barrier *barrier, int64_t timeout_ns);
+VIGIL_API int vigil_barrier_wait_until(vigil_barrier *barrier, int64_t deadline_ns);
 
 /*
  * vigil_barrier_wait_async - the same without blocking, on the agent's thread.

@@ -44,9 +44,11 @@ typedef struct vigil_cond {
  * vigil_cond_wait - release the mutex, wait for a signal, and take the mutex again: VIGIL_OK.
  *
  * Joining the condition's line and releasing the mutex are one step for whoever takes the mutex next and signals. The
- * timed form answers VIGIL_TIMED_OUT when `timeout_ns` has passed without a signal, also with the mutex held, whenever
- * that is to be had: the timeout is for the signal alone. Zero and less: VIGIL_TIMED_OUT at once, the mutex is not
- * released.
+ * timed forms return VIGIL_TIMED_OUT when `timeout_ns` has passed, or vigil_now_ns() has reached `deadline_ns`, without a
+ * signal, also with the mutex held, whenever that is to be had: the timeout is for the signal alone. With a timeout of
+ * zero or less, or a deadline that has passed, they do not wait for a signal, but release the mutex and take it again as
+ * always: if there are waiters in the mutex's line, those get it first. So the usual loop,
+ * `while (!ready) vigil_cond_wait_until(...)`, lets others in also when its deadline has passed.
  *
  * VIGIL_OWNER_DIED: the same as VIGIL_OK or VIGIL_TIMED_OUT, in a segment, and the mutex's previous holder was killed while
  * it held it (mutex.h): the mutex is held; repair what it guards, then call vigil_mutex_consistent. This masks whether the
@@ -58,14 +60,15 @@ typedef struct vigil_cond {
  */
 VIGIL_API int vigil_cond_wait(vigil_cond *cond, vigil_mutex *mutex);
 VIGIL_API int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns);
+VIGIL_API int vigil_cond_wait_until(vigil_cond *cond, vigil_mutex *mutex, int64_t deadline_ns);
 
 /*
  * vigil_cond_wait_async - the same without blocking, on the agent's thread, by whoever holds the mutex.
  *
  * VIGIL_PENDING: the mutex has been released, and callback(&request->op, status) is called once, from the agent's
  * dispatch: VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_OWNER_DIED with the mutex held, to be released by vigil_mutex_unlock; VIGIL_CANCELLED, or
- * VIGIL_ELIMIT when every place to wait for the mutex was taken, without it. Any other answer: nothing has happened,
- * the mutex is still held.
+ * VIGIL_ELIMIT when every place to wait for the mutex was taken, without it. That goes for a timeout of zero or less as
+ * well. Any other answer: nothing has happened, the mutex is still held.
  *
  * vigil_cancel(&request->op) may answer VIGIL_ETOOLATE between the signal and the callback. A signal that came to a
  * request which is cancelled after that, or whose agent ends, goes on to the next in line.
@@ -88,6 +91,8 @@ VIGIL_API int64_t vigil_cond_broadcast(vigil_cond *cond);
 #ifdef VIGIL_CHECK /* see check.h */
 #define vigil_cond_wait(cond, mutex) vigil_check_cond_wait((cond), (mutex), VIGIL_FOREVER, VIGIL_HERE)
 #define vigil_cond_wait_for(cond, mutex, timeout_ns) vigil_check_cond_wait((cond), (mutex), (timeout_ns), VIGIL_HERE)
+#define vigil_cond_wait_until(cond, mutex, deadline_ns)                                                                \
+    vigil_check_cond_wait((cond), (mutex), vigil_until(deadline_ns), VIGIL_HERE)
 #define vigil_cond_wait_async(agent, request, cond, mutex, timeout_ns, callback)                                       \
     vigil_check_cond_wait_async((agent), (request), (cond), (mutex), (timeout_ns), (callback), VIGIL_HERE)
 #endif

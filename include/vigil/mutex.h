@@ -90,7 +90,8 @@ typedef struct vigil_mutex {
 /*
  * vigil_mutex_lock - block until the lock is ours: VIGIL_OK, or VIGIL_OWNER_DIED, see above.
  *
- * The timed form gives up after `timeout_ns` (VIGIL_TIMED_OUT), the trying one at once. VIGIL_CANCELLED if the memory
+ * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the trying
+ * one at once. VIGIL_CANCELLED if the memory
  * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ENULL,
  * VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
@@ -144,6 +145,7 @@ VIGIL_API int vigil_mutex_in(vigil_view view, uint64_t index, vigil_mutex **mute
 #ifdef VIGIL_NO_INLINE
 VIGIL_API int vigil_mutex_lock(vigil_mutex *mutex);
 VIGIL_API int vigil_mutex_lock_for(vigil_mutex *mutex, int64_t timeout_ns);
+VIGIL_API int vigil_mutex_lock_until(vigil_mutex *mutex, int64_t deadline_ns);
 VIGIL_API int vigil_mutex_trylock(vigil_mutex *mutex);
 VIGIL_API int vigil_mutex_unlock(vigil_mutex *mutex);
 VIGIL_API bool vigil_mutex_is_locked(const vigil_mutex *mutex);
@@ -162,6 +164,10 @@ static inline uint32_t vigil_mutex_ours(void) {
 static inline int vigil_mutex_lock_for(vigil_mutex *mutex, int64_t timeout_ns) {
     if (vigil_mutex_change(mutex, 0, vigil_mutex_ours(), __ATOMIC_ACQUIRE)) return VIGIL_OK;
     return vigil_mutex_lock_slowly(mutex, timeout_ns);
+}
+
+static inline int vigil_mutex_lock_until(vigil_mutex *mutex, int64_t deadline_ns) {
+    return vigil_mutex_lock_for(mutex, vigil_until(deadline_ns));
 }
 
 static inline int vigil_mutex_lock(vigil_mutex *mutex) {
@@ -201,6 +207,8 @@ static inline int vigil_mutex_execute(vigil_agent *agent, vigil_request *request
 #include "check.h"
 #define vigil_mutex_lock(mutex)                 vigil_check_mutex_lock((mutex), VIGIL_FOREVER, VIGIL_HERE)
 #define vigil_mutex_lock_for(mutex, timeout_ns) vigil_check_mutex_lock((mutex), (timeout_ns), VIGIL_HERE)
+#define vigil_mutex_lock_until(mutex, deadline_ns)                                                                     \
+    vigil_check_mutex_lock((mutex), vigil_until(deadline_ns), VIGIL_HERE)
 #define vigil_mutex_trylock(mutex)              vigil_check_mutex_lock((mutex), 0, VIGIL_HERE)
 #define vigil_mutex_unlock(mutex)               vigil_check_mutex_unlock((mutex), VIGIL_HERE)
 #define vigil_mutex_lock_async(agent, request, mutex, timeout_ns, callback)                                            \

@@ -51,8 +51,8 @@ typedef int vigil_once_function(void *argument);
 /*
  * vigil_once_call - VIGIL_OK when it is done. Otherwise what function(argument) has answered, if it was called here.
  *
- * The timed form does not wait for others longer than `timeout_ns` (VIGIL_TIMED_OUT; zero and less: not at all). The
- * function itself may take as long as it likes. VIGIL_CANCELLED if the memory is forgotten meanwhile;
+ * The timed forms do not wait for others longer than `timeout_ns`, or until vigil_now_ns() reaches `deadline_ns`
+ * (VIGIL_TIMED_OUT; zero and less, or a deadline that has passed: not at all). The function itself may take as long as it likes. VIGIL_CANCELLED if the memory is forgotten meanwhile;
  * VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ENULL, VIGIL_EMISALIGNED;
  * VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
@@ -80,6 +80,8 @@ VIGIL_API int vigil_once_call_async(vigil_agent *agent, vigil_request *request, 
 VIGIL_API bool vigil_once_is_done(const vigil_once *once);
 VIGIL_API int vigil_once_call(vigil_once *once, vigil_once_function *function, void *argument);
 VIGIL_API int vigil_once_call_for(vigil_once *once, vigil_once_function *function, void *argument, int64_t timeout_ns);
+VIGIL_API int vigil_once_call_until(vigil_once *once, vigil_once_function *function, void *argument,
+                                    int64_t deadline_ns);
 #else
 
 static inline bool vigil_once_is_done(const vigil_once *once) {
@@ -90,6 +92,11 @@ static inline int vigil_once_call_for(vigil_once *once, vigil_once_function *fun
                                       int64_t timeout_ns) {
     if (vigil_once_is_done(once)) return VIGIL_OK;
     return vigil_once_call_slowly(once, function, argument, timeout_ns);
+}
+
+static inline int vigil_once_call_until(vigil_once *once, vigil_once_function *function, void *argument,
+                                        int64_t deadline_ns) {
+    return vigil_once_call_for(once, function, argument, vigil_until(deadline_ns));
 }
 
 static inline int vigil_once_call(vigil_once *once, vigil_once_function *function, void *argument) {

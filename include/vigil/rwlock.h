@@ -65,7 +65,8 @@ typedef struct vigil_rwlock {
  * vigil_rwlock_read_lock, vigil_rwlock_write_lock - block until the lock is ours, to share or alone: VIGIL_OK, or
  * VIGIL_OWNER_DIED, see above.
  *
- * The timed forms give up after `timeout_ns` (VIGIL_TIMED_OUT), the trying ones at once. VIGIL_CANCELLED if the memory
+ * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the trying
+ * ones at once. VIGIL_CANCELLED if the memory
  * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ELIMIT
  * beyond 67,108,864 readers; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
@@ -108,10 +109,12 @@ VIGIL_API int vigil_rwlock_write_lock_async(vigil_agent *agent, vigil_request *r
 #ifdef VIGIL_NO_INLINE
 VIGIL_API int vigil_rwlock_read_lock(vigil_rwlock *lock);
 VIGIL_API int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns);
+VIGIL_API int vigil_rwlock_read_lock_until(vigil_rwlock *lock, int64_t deadline_ns);
 VIGIL_API int vigil_rwlock_read_trylock(vigil_rwlock *lock);
 VIGIL_API int vigil_rwlock_read_unlock(vigil_rwlock *lock);
 VIGIL_API int vigil_rwlock_write_lock(vigil_rwlock *lock);
 VIGIL_API int vigil_rwlock_write_lock_for(vigil_rwlock *lock, int64_t timeout_ns);
+VIGIL_API int vigil_rwlock_write_lock_until(vigil_rwlock *lock, int64_t deadline_ns);
 VIGIL_API int vigil_rwlock_write_trylock(vigil_rwlock *lock);
 VIGIL_API int vigil_rwlock_write_unlock(vigil_rwlock *lock);
 #else
@@ -133,6 +136,10 @@ static inline int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout
     if (vigil_rwlock_may_be_shared()) return vigil_rwlock_read_lock_slowly(lock, timeout_ns);
     if (lock && !(__atomic_fetch_add(&lock->word, 16u, __ATOMIC_ACQUIRE) & not_now)) return VIGIL_OK;
     return vigil_rwlock_read_lock_miscounted(lock, timeout_ns);
+}
+
+static inline int vigil_rwlock_read_lock_until(vigil_rwlock *lock, int64_t deadline_ns) {
+    return vigil_rwlock_read_lock_for(lock, vigil_until(deadline_ns));
 }
 
 static inline int vigil_rwlock_read_lock(vigil_rwlock *lock) {
@@ -158,6 +165,10 @@ static inline int vigil_rwlock_write_lock_for(vigil_rwlock *lock, int64_t timeou
     return vigil_rwlock_write_lock_slowly(lock, timeout_ns);
 }
 
+static inline int vigil_rwlock_write_lock_until(vigil_rwlock *lock, int64_t deadline_ns) {
+    return vigil_rwlock_write_lock_for(lock, vigil_until(deadline_ns));
+}
+
 static inline int vigil_rwlock_write_lock(vigil_rwlock *lock) {
     return vigil_rwlock_write_lock_for(lock, VIGIL_FOREVER);
 }
@@ -180,10 +191,14 @@ static inline int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
 #include "check.h"
 #define vigil_rwlock_read_lock(lock)                  vigil_check_rwlock_read_lock((lock), VIGIL_FOREVER, VIGIL_HERE)
 #define vigil_rwlock_read_lock_for(lock, timeout_ns)  vigil_check_rwlock_read_lock((lock), (timeout_ns), VIGIL_HERE)
+#define vigil_rwlock_read_lock_until(lock, deadline_ns)                                                                \
+    vigil_check_rwlock_read_lock((lock), vigil_until(deadline_ns), VIGIL_HERE)
 #define vigil_rwlock_read_trylock(lock)               vigil_check_rwlock_read_lock((lock), 0, VIGIL_HERE)
 #define vigil_rwlock_read_unlock(lock)                vigil_check_rwlock_read_unlock((lock), VIGIL_HERE)
 #define vigil_rwlock_write_lock(lock)                 vigil_check_rwlock_write_lock((lock), VIGIL_FOREVER, VIGIL_HERE)
 #define vigil_rwlock_write_lock_for(lock, timeout_ns) vigil_check_rwlock_write_lock((lock), (timeout_ns), VIGIL_HERE)
+#define vigil_rwlock_write_lock_until(lock, deadline_ns)                                                               \
+    vigil_check_rwlock_write_lock((lock), vigil_until(deadline_ns), VIGIL_HERE)
 #define vigil_rwlock_write_trylock(lock)              vigil_check_rwlock_write_lock((lock), 0, VIGIL_HERE)
 #define vigil_rwlock_write_unlock(lock)               vigil_check_rwlock_write_unlock((lock), VIGIL_HERE)
 #define vigil_rwlock_downgrade(lock)                  vigil_check_rwlock_downgrade((lock), VIGIL_HERE)

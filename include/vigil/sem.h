@@ -65,7 +65,8 @@ typedef struct vigil_sem {
 /*
  * vigil_sem_acquire - block until `permits` are ours: VIGIL_OK.
  *
- * The timed form gives up after `timeout_ns` (VIGIL_TIMED_OUT), the trying one at once. VIGIL_CANCELLED if the memory
+ * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the trying
+ * one at once. VIGIL_CANCELLED if the memory
  * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_EINVAL
  * for no permits at all and VIGIL_ERANGE for more than VIGIL_SEM_MAX; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and
  * VIGIL_ELIMIT as in vigil_wait32.
@@ -97,6 +98,7 @@ VIGIL_API int vigil_sem_acquire_async(vigil_agent *agent, vigil_request *request
 #ifdef VIGIL_NO_INLINE
 VIGIL_API int vigil_sem_acquire(vigil_sem *sem, uint32_t permits);
 VIGIL_API int vigil_sem_acquire_for(vigil_sem *sem, uint32_t permits, int64_t timeout_ns);
+VIGIL_API int vigil_sem_acquire_until(vigil_sem *sem, uint32_t permits, int64_t deadline_ns);
 VIGIL_API int vigil_sem_tryacquire(vigil_sem *sem, uint32_t permits);
 VIGIL_API int vigil_sem_release(vigil_sem *sem, uint32_t permits);
 VIGIL_API uint32_t vigil_sem_value(const vigil_sem *sem);
@@ -111,6 +113,10 @@ static inline int vigil_sem_acquire_for(vigil_sem *sem, uint32_t permits, int64_
     bool enough = permits && permits <= seen >> 4 && !(seen & 14u);
     if (enough && vigil_sem_change(sem, seen, seen - (permits << 4), __ATOMIC_ACQUIRE)) return VIGIL_OK;
     return vigil_sem_acquire_slowly(sem, permits, timeout_ns);
+}
+
+static inline int vigil_sem_acquire_until(vigil_sem *sem, uint32_t permits, int64_t deadline_ns) {
+    return vigil_sem_acquire_for(sem, permits, vigil_until(deadline_ns));
 }
 
 static inline int vigil_sem_acquire(vigil_sem *sem, uint32_t permits) {

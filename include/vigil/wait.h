@@ -21,7 +21,7 @@
  *   forgotten or the agent ends (VIGIL_CANCELLED): never spuriously, never two of them. The number
  *   that vigil_notify answers is exactly the number of waits that answer VIGIL_OK because of it.
  * - A deadline is on the monotonic clock and never early. One that passes after the notification
- *   changes nothing: the wait answers VIGIL_OK.
+ *   changes nothing: the wait answers VIGIL_OK. It can be given as a timeout or as a moment: see vigil_until.
  * - Everything a thread wrote before vigil_notify is visible to those it woke.
  * - The line belongs to the address alone: 32- and 64-bit waiters on one address share it.
  *
@@ -43,13 +43,33 @@ extern "C" {
 #define VIGIL_FOREVER INT64_MAX
 #define VIGIL_ALL     INT64_MAX
 
+/* The monotonic clock on which all deadlines are, CLOCK_MONOTONIC, in nanoseconds. */
+VIGIL_API int64_t vigil_now_ns(void);
+
+/*
+ * vigil_until - a deadline where a timeout is expected.
+ *
+ *     int64_t deadline_ns = vigil_now_ns() + 5000000000;
+ *     vigil_wait32(&word, 0, vigil_until(deadline_ns));
+ *     vigil_mutex_lock_async(agent, &request, &mutex, vigil_until(deadline_ns), granted);
+ *
+ * Every `timeout_ns` of the library, of blocking and of asynchronous calls, may be vigil_until(deadline_ns) instead of a
+ * duration: the wait then ends when vigil_now_ns() reaches `deadline_ns`, at exactly that moment of the clock, however long
+ * it took to make the call. A deadline that has passed is a timeout of zero; VIGIL_FOREVER is never. The blocking calls
+ * have forms with a deadline of their own, vigil_mutex_lock_until and the like, which do the same.
+ *
+ * The returned number means a deadline only as a timeout: it is below every negative duration of less than 146 years.
+ * Where it is inline it is also exported.
+ */
+
 /*
  * vigil_wait32, vigil_wait64 - block this thread until it is notified.
  *
  * If the word at `address` is not `expected`: VIGIL_NOT_EQUAL, at once, whatever the timeout. Otherwise
  * the thread joins the end of the address's line and sleeps until it is notified (VIGIL_OK), `timeout_ns`
  * nanoseconds have passed (VIGIL_TIMED_OUT; zero and less: at once, without joining) or the memory is
- * forgotten (VIGIL_CANCELLED). The word is read sequentially consistent.
+ * forgotten (VIGIL_CANCELLED). The word is read sequentially consistent. The forms with a deadline wait until
+ * vigil_now_ns() reaches `deadline_ns` instead.
  *
  * Errors, checked in this order and before the word is read: VIGIL_ENULL, VIGIL_EMISALIGNED (4 or 8 bytes),
  * VIGIL_EMAYNOTBLOCK. Then VIGIL_ELIMIT, when every place to wait is taken, and VIGIL_ENOMEM, when the process had no
@@ -57,6 +77,8 @@ extern "C" {
  */
 VIGIL_API int vigil_wait32(const volatile void *address, uint32_t expected, int64_t timeout_ns);
 VIGIL_API int vigil_wait64(const volatile void *address, uint64_t expected, int64_t timeout_ns);
+VIGIL_API int vigil_wait32_until(const volatile void *address, uint32_t expected, int64_t deadline_ns);
+VIGIL_API int vigil_wait64_until(const volatile void *address, uint64_t expected, int64_t deadline_ns);
 
 /*
  * vigil_notify - take the first `count` waiters out of the line and wake them, oldest first.
@@ -142,6 +164,16 @@ VIGIL_API int vigil_cancel(vigil_op *op);
  */
 VIGIL_API int vigil_ref(vigil_op *op);
 VIGIL_API int vigil_unref(vigil_op *op);
+
+#ifdef VIGIL_NO_INLINE
+VIGIL_API int64_t vigil_until(int64_t deadline_ns);
+#else
+
+static inline int64_t vigil_until(int64_t deadline_ns) {
+    if (deadline_ns > INT64_MAX / 2) return VIGIL_FOREVER;
+    return INT64_MIN + (deadline_ns > 0 ? deadline_ns : 0);
+}
+#endif
 
 #ifdef __cplusplus
 }

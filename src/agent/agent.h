@@ -66,8 +66,8 @@ void agent_free(vigil_agent *agent);
 int agent_check_start(const vigil_agent *agent, const vigil_op *op, const struct word *word, vigil_callback *callback);
 
 /* What vigil_wait32_async does once that has been checked. */
-int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns, vigil_callback *callback,
-               enum slot_kind kind);
+int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, uint64_t deadline_ns,
+               vigil_callback *callback, enum slot_kind kind);
 
 /* The part of it that joins the line, with a slot: false if the word differs. */
 bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t slot, const struct word *word, enum slot_kind kind);
@@ -91,7 +91,7 @@ bool agent_leave(vigil_agent *agent, const vigil_op *op);
 void agent_begin(vigil_agent *agent, vigil_op *op);
 void agent_end(vigil_agent *agent, vigil_op *op);
 
-/* Have the operation's deadline_ns watched, which is after now_ns. */
+/* Have the operation's deadline_ns watched. */
 void agent_start_timer(vigil_agent *agent, vigil_op *op, uint64_t now_ns);
 
 /* An earlier deadline than before may have come: set the descriptor's alarm. */

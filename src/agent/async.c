@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "agent.h"
+#include "base/deadline.h"
 #include "check.h"
 #include "lot/shared.h"
 
@@ -86,18 +87,16 @@ void agent_start_timer(vigil_agent *agent, vigil_op *op, uint64_t now_ns) {
     agent_set_alarm(agent);
 }
 
-static void start_timer(vigil_agent *agent, vigil_op *op, int64_t timeout_ns) {
+static void start_timer(vigil_agent *agent, vigil_op *op, uint64_t deadline_ns) {
     op->timer_link = NULL;
-    if (timeout_ns == VIGIL_FOREVER) return;
-    uint64_t now_ns = prim_now_ns();
-    op->deadline_ns = now_ns + (uint64_t)timeout_ns;
-    agent_start_timer(agent, op, now_ns);
+    op->deadline_ns = deadline_ns;
+    if (deadline_ns != PRIM_NEVER) agent_start_timer(agent, op, prim_now_ns());
 }
 
-int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns, vigil_callback *callback,
-               enum slot_kind kind) {
+int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, uint64_t deadline_ns,
+               vigil_callback *callback, enum slot_kind kind) {
     if (word_differs(word)) return VIGIL_NOT_EQUAL;
-    if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
+    if (deadline_ns == DEADLINE_PASSED) return VIGIL_TIMED_OUT;
     uint32_t slot = agent_slot_acquire(agent, word->address);
     if (!slot) return VIGIL_ELIMIT;
     if (!agent_join(agent, op, slot, word, kind)) {
@@ -108,7 +107,7 @@ int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, int64_
     op->agent = agent;
     op->address = (uint64_t)(uintptr_t)word->address;
     op->slot = slot;
-    start_timer(agent, op, timeout_ns);
+    start_timer(agent, op, deadline_ns);
     agent_begin(agent, op);
     return VIGIL_PENDING;
 }
@@ -116,7 +115,7 @@ int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, int64_
 static int wait_async(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns,
                       vigil_callback *callback) {
     int error = agent_check_start(agent, op, word, callback);
-    return error ? error : agent_wait(agent, op, word, timeout_ns, callback, SLOT_PLAIN);
+    return error ? error : agent_wait(agent, op, word, deadline_of(timeout_ns), callback, SLOT_PLAIN);
 }
 
 int vigil_wait32_async(vigil_agent *agent, vigil_op *op, const volatile void *address, uint32_t expected,

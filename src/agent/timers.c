@@ -50,7 +50,7 @@ static void deal(struct timers *timers, vigil_op *op) {
 }
 
 void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns) {
-    if (!timers->levels) timers->last_ns = now_ns;
+    if (!timers->levels) timers->last_ns = now_ns < op->deadline_ns ? now_ns : op->deadline_ns;
     deal(timers, op);
 }
 

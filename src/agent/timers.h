@@ -38,7 +38,7 @@ struct timers {
     struct timer_place place[TIMER_LEVELS][TIMER_PLACES];
 };
 
-/* Add an operation by its deadline_ns, which must be after now_ns. */
+/* Add an operation by its deadline_ns, which may have passed since timers_due was last called, but not before that. */
 void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns);
 void timers_remove(struct timers *timers, vigil_op *op);
 /* `to` is a copy of `from` and takes over its deadline. */

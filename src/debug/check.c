@@ -386,7 +386,7 @@ void vigil_check_forget(const void *address, uint64_t length) {
 typedef int taker(void *lock, int64_t timeout_ns);
 
 static int acquire(void *lock, bool shared, int64_t timeout_ns, struct site site, taker *take) {
-    bool may_wait = timeout_ns > 0 && !prim_self()->may_not_block;
+    bool may_wait = deadline_of(timeout_ns) != DEADLINE_PASSED && !prim_self()->may_not_block;
     if (may_wait) note_order(lock, site);
     int status = take(lock, may_wait ? 0 : timeout_ns);
     if (may_wait && status == VIGIL_TIMED_OUT) {
@@ -485,7 +485,6 @@ int vigil_check_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_
 int vigil_check_cond_wait(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line) {
     struct site site = {file, line};
     struct hold was;
-    if (timeout_ns <= 0) return vigil_cond_wait_for(cond, mutex, timeout_ns);
     bool held = note_release(mutex, false, site, &was);
     note_order(mutex, site);
     int status = vigil_cond_wait_for(cond, mutex, timeout_ns);
@@ -497,7 +496,7 @@ int vigil_check_cond_wait(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_
 int vigil_check_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond *cond, vigil_mutex *mutex,
                                 int64_t timeout_ns, vigil_callback *callback, const char *file, int line) {
     struct hold was;
-    bool held = timeout_ns > 0 && note_release(mutex, false, (struct site){file, line}, &was);
+    bool held = note_release(mutex, false, (struct site){file, line}, &was);
     int status = vigil_cond_wait_async(agent, request, cond, mutex, timeout_ns, callback);
     if (held && status != VIGIL_PENDING) note_hold(mutex, false, was.loose, was.site);
     return status;

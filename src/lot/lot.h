@@ -235,10 +235,10 @@ bool lot_sleep(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
 
 /*
  * What vigil_wait32 does, for one who waits for something of that kind. `joined`, unless null, is called when he is in
- * line, before he sleeps.
+ * line, before he sleeps. The deadline may be DEADLINE_PASSED.
  */
 typedef void lot_joined(const struct word *word);
-int lot_wait(const struct word *word, int64_t timeout_ns, enum slot_kind kind, lot_joined *joined);
+int lot_wait(const struct word *word, uint64_t deadline_ns, enum slot_kind kind, lot_joined *joined);
 
 /* Take one's own slot out of the line: false if somebody else has done so before, and its outcome is on its way. */
 bool lot_leave(struct lot *lot, uint32_t slot, const volatile void *address);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The blocking half of wait.h, and notify and forget. */
+#ifndef VIGIL_NO_INLINE
+#define VIGIL_NO_INLINE /* vigil_until is here */
+#endif
 #include "vigil/wait.h"
 
+#include "base/deadline.h"
 #include "check.h"
 #include "interrupt.h"
 #include "line.h"
@@ -72,17 +76,16 @@ static int wait_in_line(struct lot *lot, uint32_t index, const struct word *word
 }
 
 /* What needs no line; VIGIL_PENDING: it does. Apart from the rest, and inline, since it is to cost next to nothing. */
-static inline int answer_at_once(const struct word *word, int64_t timeout_ns) {
+static inline int answer_at_once(const struct word *word) {
     int error = check_word(word);
     if (error) return error;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    if (word_differs(word)) return VIGIL_NOT_EQUAL;
-    return timeout_ns <= 0 ? VIGIL_TIMED_OUT : VIGIL_PENDING;
+    return word_differs(word) ? VIGIL_NOT_EQUAL : VIGIL_PENDING;
 }
 
-__attribute__((noinline)) static int wait_now(const struct word *word, int64_t timeout_ns, enum slot_kind kind,
+__attribute__((noinline)) static int wait_now(const struct word *word, uint64_t deadline_ns, enum slot_kind kind,
                                               lot_joined *joined) {
-    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : prim_now_ns() + (uint64_t)timeout_ns;
+    if (deadline_ns == DEADLINE_PASSED) return VIGIL_TIMED_OUT;
     struct lot *lot = lot_for(word->address);
     if (!lot) return VIGIL_ENOMEM;
     uint32_t slot = slot_acquire(lot);
@@ -93,13 +96,14 @@ __attribute__((noinline)) static int wait_now(const struct word *word, int64_t t
     return status;
 }
 
-static inline int wait_if_equal(const struct word *word, int64_t timeout_ns, enum slot_kind kind, lot_joined *joined) {
-    int status = answer_at_once(word, timeout_ns);
-    return status == VIGIL_PENDING ? wait_now(word, timeout_ns, kind, joined) : status;
+static inline int wait_if_equal(const struct word *word, int64_t timeout_ns) {
+    int status = answer_at_once(word);
+    return status == VIGIL_PENDING ? wait_now(word, deadline_of(timeout_ns), SLOT_PLAIN, NULL) : status;
 }
 
-int lot_wait(const struct word *word, int64_t timeout_ns, enum slot_kind kind, lot_joined *joined) {
-    return wait_if_equal(word, timeout_ns, kind, joined);
+int lot_wait(const struct word *word, uint64_t deadline_ns, enum slot_kind kind, lot_joined *joined) {
+    int status = answer_at_once(word);
+    return status == VIGIL_PENDING ? wait_now(word, deadline_ns, kind, joined) : status;
 }
 
 bool lot_call_or_join(struct lot *lot, uint32_t index, const struct word *word, const struct lot_release *release,
@@ -122,11 +126,25 @@ bool lot_call_or_join(struct lot *lot, uint32_t index, const struct word *word, 
 }
 
 int vigil_wait32(const volatile void *address, uint32_t expected, int64_t timeout_ns) {
-    return wait_if_equal(&(struct word){address, expected, false}, timeout_ns, SLOT_PLAIN, NULL);
+    return wait_if_equal(&(struct word){address, expected, false}, timeout_ns);
 }
 
 int vigil_wait64(const volatile void *address, uint64_t expected, int64_t timeout_ns) {
-    return wait_if_equal(&(struct word){address, expected, true}, timeout_ns, SLOT_PLAIN, NULL);
+    return wait_if_equal(&(struct word){address, expected, true}, timeout_ns);
+}
+
+int64_t vigil_until(int64_t deadline_ns) {
+    if (deadline_ns > INT64_MAX / 2) return VIGIL_FOREVER;
+    return INT64_MIN + (deadline_ns > 0 ? deadline_ns : 0);
+}
+
+int vigil_wait32_until(const volatile void *address, uint32_t expected, int64_t deadline_ns) {
+    if (BUG(deadline_drifts)) return vigil_wait32(address, expected, deadline_ns - (int64_t)prim_now_ns());
+    return vigil_wait32(address, expected, vigil_until(deadline_ns));
+}
+
+int vigil_wait64_until(const volatile void *address, uint64_t expected, int64_t deadline_ns) {
+    return vigil_wait64(address, expected, vigil_until(deadline_ns));
 }
 
 int64_t vigil_notify(const volatile void *address, int64_t count) {

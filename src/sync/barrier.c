@@ -202,19 +202,12 @@ const struct lot_release barrier_recovery = {round_is_over, tell_all, NULL};
 
 /* Blocking. */
 
-static int64_t remaining_ns(uint64_t deadline_ns) {
-    if (deadline_ns == PRIM_NEVER) return VIGIL_FOREVER;
-    uint64_t now_ns = prim_now_ns();
-    return deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
-}
-
-static int block(uint32_t *word, uint32_t round, int64_t timeout_ns) {
-    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
+static int block(uint32_t *word, uint32_t round, uint64_t deadline_ns) {
     for (;;) {
         uint32_t seen = prim_load_acquire(word);
         tsan_acquire(word);
         if (round_of(seen) != round) return VIGIL_OK;
-        int status = vigil_wait32(word, seen, remaining_ns(deadline_ns));
+        int status = lot_wait(&(struct word){word, seen, false}, deadline_ns, SLOT_PLAIN, NULL);
         if (status == VIGIL_OK || status == VIGIL_CANCELLED) return status;
         if (status == VIGIL_NOT_EQUAL) continue;
         if (take_back(word, round)) return status;
@@ -223,20 +216,20 @@ static int block(uint32_t *word, uint32_t round, int64_t timeout_ns) {
     }
 }
 
-static int sleep_in_line(struct lot *lot, uint32_t index, uint32_t *word, int64_t timeout_ns) {
-    bool told = lot_sleep(lot, index, deadline_after(prim_now_ns(), timeout_ns));
+static int sleep_in_line(struct lot *lot, uint32_t index, uint32_t *word, uint64_t deadline_ns) {
+    bool told = lot_sleep(lot, index, deadline_ns);
     int status = told ? (int)lot->slots[index].state : lot_give_up(lot, index, word);
     if (status == VIGIL_OK) tsan_acquire(word);
     return status;
 }
 
-static int wait_in_segment(struct lot *lot, vigil_barrier *barrier, int64_t timeout_ns, int to_wait) {
+static int wait_in_segment(struct lot *lot, vigil_barrier *barrier, uint64_t deadline_ns, int to_wait) {
     uint32_t index = to_wait == VIGIL_PENDING ? slot_acquire(lot) : 0;
     if (index) slot_begin(&lot->slots[index], SLOT_BARRIER);
     else if (to_wait == VIGIL_PENDING) to_wait = VIGIL_ELIMIT;
     int status = arrive_in_line(lot, barrier, index);
     if (!index) return status == VIGIL_LAST ? status : to_wait;
-    if (status == VIGIL_PENDING) status = sleep_in_line(lot, index, &barrier->word, timeout_ns);
+    if (status == VIGIL_PENDING) status = sleep_in_line(lot, index, &barrier->word, deadline_ns);
     slot_release(lot, index);
     return status;
 }
@@ -247,11 +240,17 @@ int vigil_barrier_wait_for(vigil_barrier *barrier, int64_t timeout_ns) {
     if (error) return error;
     struct lot *lot = lot_for(barrier);
     if (!lot) return VIGIL_ENOMEM;
-    int to_wait = prim_self()->may_not_block ? VIGIL_EMAYNOTBLOCK : timeout_ns <= 0 ? VIGIL_TIMED_OUT : VIGIL_PENDING;
-    if (is_shared(lot)) return wait_in_segment(lot, barrier, timeout_ns, to_wait);
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    int to_wait = deadline_ns == DEADLINE_PASSED ? VIGIL_TIMED_OUT : VIGIL_PENDING;
+    if (prim_self()->may_not_block) to_wait = VIGIL_EMAYNOTBLOCK;
+    if (is_shared(lot)) return wait_in_segment(lot, barrier, deadline_ns, to_wait);
     uint32_t round;
     int status = arrive(lot, barrier, to_wait, &round);
-    return status == VIGIL_PENDING ? block(&barrier->word, round, timeout_ns) : status;
+    return status == VIGIL_PENDING ? block(&barrier->word, round, deadline_ns) : status;
+}
+
+int vigil_barrier_wait_until(vigil_barrier *barrier, int64_t deadline_ns) {
+    return vigil_barrier_wait_for(barrier, vigil_until(deadline_ns));
 }
 
 int vigil_barrier_wait(vigil_barrier *barrier) {
@@ -285,12 +284,12 @@ static void on_told(vigil_op *op, int status) {
     else end(op, VIGIL_OK);
 }
 
-static int stand_in_line(vigil_agent *agent, vigil_request *request, int64_t timeout_ns) {
+static int stand_in_line(vigil_agent *agent, vigil_request *request, uint64_t deadline_ns) {
     for (uint32_t *word = request->object, round = request->argument;;) {
         uint32_t seen = prim_load_acquire(word);
         tsan_acquire(word);
         if (round_of(seen) != round) return VIGIL_OK;
-        int status = request_wait(agent, request, &(struct word){word, seen, false}, timeout_ns, on_told, SLOT_BARRIER);
+        int status = request_wait(agent, request, &(struct word){word, seen, false}, deadline_ns, on_told, SLOT_BARRIER);
         if (status == VIGIL_PENDING) {
             request->op.flags |= OP_PLACE;
             return VIGIL_PENDING;
@@ -314,30 +313,30 @@ static void fill_in(vigil_agent *agent, vigil_op *op, uint32_t index) {
     prim_store_relaxed(&slot->seat, agent->seat.number);
 }
 
-static void begin(vigil_agent *agent, vigil_op *op, uint32_t index, vigil_barrier *barrier, int64_t timeout_ns) {
-    uint64_t now_ns = prim_now_ns();
+static void begin(vigil_agent *agent, vigil_op *op, uint32_t index, vigil_barrier *barrier, uint64_t deadline_ns) {
     op->agent = agent;
     op->address = (uint64_t)(uintptr_t)&barrier->word;
     op->slot = index;
     op->timer_link = NULL;
-    op->deadline_ns = deadline_after(now_ns, timeout_ns);
-    if (op->deadline_ns != PRIM_NEVER) agent_start_timer(agent, op, now_ns);
+    op->deadline_ns = deadline_ns;
+    if (deadline_ns != PRIM_NEVER) agent_start_timer(agent, op, prim_now_ns());
     agent_begin(agent, op);
 }
 
-static int ask_in_segment(vigil_agent *agent, vigil_request *request, vigil_barrier *barrier, int64_t timeout_ns,
+static int ask_in_segment(vigil_agent *agent, vigil_request *request, vigil_barrier *barrier, uint64_t deadline_ns,
                           vigil_callback *callback) {
     struct lot *lot = lot_for(barrier);
     if (!lot) return VIGIL_ENOMEM;
-    uint32_t index = timeout_ns > 0 ? agent_slot_acquire(agent, barrier) : 0;
+    bool passed = deadline_ns == DEADLINE_PASSED;
+    uint32_t index = passed ? 0 : agent_slot_acquire(agent, barrier);
     if (index) fill_in(agent, &request->op, index);
     int status = arrive_in_line(lot, barrier, index ? agent_place(agent, index).slot : 0);
-    if (!index) return status == VIGIL_LAST ? status : timeout_ns > 0 ? VIGIL_ELIMIT : VIGIL_TIMED_OUT;
+    if (!index) return status == VIGIL_LAST ? status : passed ? VIGIL_TIMED_OUT : VIGIL_ELIMIT;
     if (status == VIGIL_LAST) {
         agent_slot_release(agent, index);
     } else {
         request->op.callback = callback;
-        begin(agent, &request->op, index, barrier, timeout_ns);
+        begin(agent, &request->op, index, barrier, deadline_ns);
     }
     return status;
 }
@@ -348,12 +347,14 @@ int vigil_barrier_wait_async(vigil_agent *agent, vigil_request *request, vigil_b
     int error = agent_check_start(agent, request ? &request->op : NULL, &word, callback);
     if (!error) error = check_parties(barrier);
     if (error) return error;
-    if (segment_of(barrier)) return ask_in_segment(agent, request, barrier, timeout_ns, callback);
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    if (segment_of(barrier)) return ask_in_segment(agent, request, barrier, deadline_ns, callback);
     uint32_t round;
-    int status = arrive(lot_for(barrier), barrier, timeout_ns > 0 ? VIGIL_PENDING : VIGIL_TIMED_OUT, &round);
+    int to_wait = deadline_ns == DEADLINE_PASSED ? VIGIL_TIMED_OUT : VIGIL_PENDING;
+    int status = arrive(lot_for(barrier), barrier, to_wait, &round);
     if (status != VIGIL_PENDING) return status;
     request->callback = callback;
     request->object = &barrier->word;
     request->argument = round;
-    return stand_in_line(agent, request, timeout_ns);
+    return stand_in_line(agent, request, deadline_ns);
 }

@@ -19,6 +19,11 @@
  *                      until it has the mutex: in a segment, that slot says that the signal is not used yet (lot/gift.h).
  *
  * A deadline races with signals alone: lot_leave, for the condition's line, decides. After a signal there is none.
+ *
+ * A wait whose deadline has passed when it begins does not join the condition's line, so it takes no signal from another
+ * waiter. It goes where a signal would move it, to the end of the mutex's line, and releases the mutex then. So the
+ * waiters before it get the mutex first: a caller that waits in a loop until its condition holds, with such a deadline,
+ * does not keep the mutex from the thread that is to make it hold.
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* the mutex's own functions: see tsan.h */
@@ -90,20 +95,53 @@ static int release_and_wait(struct lot *lot, uint32_t index, vigil_cond *cond, v
     return taken ? taken : status;
 }
 
+/* Joins the mutex's line while it holds the mutex: VIGIL_PENDING. (If it does not hold it, what taking it returns.) */
+static int cond_join_mutex(struct lot *lot, uint32_t index, uint32_t *word, uint32_t *seen) {
+    int status;
+    do {
+        slot_begin(&lot->slots[index], SLOT_MUTEX);
+        status = mutex_take(word, 0, NEWCOMER, seen);
+    } while (status == VIGIL_PENDING && !lot_join_in_order(lot, index, &(struct word){word, *seen, false}, false));
+    return status;
+}
+
+/* The deadline has passed. */
+static int cond_wait_late(struct lot *lot, uint32_t index, vigil_mutex *mutex) {
+    struct slot *slot = &lot->slots[index];
+    uint32_t *word = &mutex->word, seen;
+    if (BUG(late_waiter_keeps)) return VIGIL_TIMED_OUT;
+    if (BUG(late_waiter_barges)) return vigil_mutex_unlock(mutex), vigil_mutex_lock(mutex), VIGIL_TIMED_OUT;
+    slot->began_ns = prim_now_ns();
+    prim_store_relaxed(&slot->gift, 0);
+    int status = cond_join_mutex(lot, index, word, &seen);
+    if (status == VIGIL_PENDING) {
+        enum standing standing = NEWCOMER;
+        vigil_mutex_unlock(mutex);
+        status = lock_wait(&retaking, lot, index, word, seen, PRIM_NEVER);
+        if (standing_after(status, &standing))
+            status = lock_block_in(&retaking, word, 0, PRIM_NEVER, lot, index, standing);
+    }
+    return status ? status : VIGIL_TIMED_OUT;
+}
+
 int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns) {
     int error = check_both(cond, mutex);
     if (error) return error;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     if (!vigil_mutex_is_locked(mutex)) return VIGIL_ENOTHELD;
-    if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
     struct lot *lot = lot_for(cond);
     if (!lot) return VIGIL_ENOMEM;
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;
-    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
-    int status = release_and_wait(lot, slot, cond, mutex, deadline_ns);
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    int status = deadline_ns == DEADLINE_PASSED ? cond_wait_late(lot, slot, mutex)
+                                                : release_and_wait(lot, slot, cond, mutex, deadline_ns);
     slot_release(lot, slot);
     return status;
+}
+
+int vigil_cond_wait_until(vigil_cond *cond, vigil_mutex *mutex, int64_t deadline_ns) {
+    return vigil_cond_wait_for(cond, mutex, vigil_until(deadline_ns));
 }
 
 int vigil_cond_wait(vigil_cond *cond, vigil_mutex *mutex) {
@@ -167,6 +205,16 @@ static void on_signal(vigil_op *op, int status) {
     else if (status != OP_TAKEN_BACK) ask_for_mutex(request, status);
 }
 
+/* The deadline has passed: in line for the mutex before it is released, so that nothing can fail after that. */
+static int cond_wait_late_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
+                                vigil_callback *callback) {
+    request->status = VIGIL_TIMED_OUT;
+    request->carrier = 0;
+    int status = request_start(agent, request, &asking, &mutex->word, 0, VIGIL_FOREVER, callback);
+    if (status == VIGIL_PENDING && !BUG(late_loop_keeps)) vigil_mutex_unlock(mutex);
+    return status;
+}
+
 int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond *cond, vigil_mutex *mutex,
                           int64_t timeout_ns, vigil_callback *callback) {
     int error = check_both(cond, mutex);
@@ -176,7 +224,9 @@ int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond
     error = agent_check_start(agent, &request->op, &word, callback);
     if (error) return error;
     if (!vigil_mutex_is_locked(mutex)) return VIGIL_ENOTHELD;
-    int status = request_wait(agent, request, &word, timeout_ns, on_signal, SLOT_COND);
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    if (deadline_ns == DEADLINE_PASSED) return cond_wait_late_async(agent, request, mutex, callback);
+    int status = request_wait(agent, request, &word, deadline_ns, on_signal, SLOT_COND);
     if (status != VIGIL_PENDING) return status;
     request->op.flags |= OP_PLACE;
     request->callback = callback;

@@ -50,6 +50,7 @@
 #include <stddef.h>
 
 #include "agent/agent.h"
+#include "base/deadline.h"
 #include "probe.h"
 #include "tsan.h"
 #include "vigil/request.h"
@@ -110,11 +111,6 @@ static inline int lock_take(const struct lock_kind *kind, uint32_t *word, uint32
     return status;
 }
 
-/* The deadline for a timeout above zero that begins now. */
-static inline uint64_t deadline_after(uint64_t now_ns, int64_t timeout_ns) {
-    return timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : now_ns + (uint64_t)timeout_ns;
-}
-
 /*
  * Under the lock of the line: whether the lock is to be reserved for the head of the line now. Only so often, or a long
  * line would have everybody change places all the time; and while a lock is reserved nobody has it.
@@ -167,7 +163,7 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
                   uint32_t argument, int64_t timeout_ns, vigil_callback *callback);
 
 /* A plain wait of a request's, as vigil_wait32_async's, which has been checked: `told` is the op's own callback. */
-int request_wait(vigil_agent *agent, vigil_request *request, const struct word *word, int64_t timeout_ns,
+int request_wait(vigil_agent *agent, vigil_request *request, const struct word *word, uint64_t deadline_ns,
                  vigil_callback *told, enum slot_kind kind);
 
 #endif

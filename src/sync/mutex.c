@@ -248,10 +248,11 @@ static uint32_t told(const struct slot *slot, struct mutex_release *release) {
 /*
  * See lock.h: the first one that knows the rules; if it is fair, the first. Of those
  * that a condition has moved here, which want the mutex for a moment each, more than one: while one has it the next are
- * waking up.
+ * waking up. Not those behind them: one that is awake could be faster, again and again (see cond_wait_late).
  */
 static uint32_t call(const struct slot *slot, void *context) {
     struct mutex_release *release = context;
+    if (release->threads && !gift_is_given(slot) && !BUG(called_beside_moved)) release->enough_called = true;
     if (release->enough_called) return release->loop_called && slot->kind == SLOT_PLAIN ? VIGIL_OK : LOT_STAY;
     if (!release->called) {
         release->loop_first = slot->seat || slot->kind == SLOT_PLAIN;
@@ -415,9 +416,9 @@ int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
     uint32_t *word = &mutex->word;
     int status = try_once(word);
     if (status != VIGIL_TIMED_OUT) return status;
-    if (timeout_ns <= 0) return recovered(word) ? try_once(word) : VIGIL_TIMED_OUT;
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    if (deadline_ns == DEADLINE_PASSED) return recovered(word) ? try_once(word) : VIGIL_TIMED_OUT;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
     if (spin_to_take(word)) {
         tell(word, VIGIL_EVENT_GRANTED);
         return lock_taken(word);
@@ -467,6 +468,10 @@ int vigil_mutex_lock(vigil_mutex *mutex) {
 
 int vigil_mutex_lock_for(vigil_mutex *mutex, int64_t timeout_ns) {
     return vigil_mutex_lock_slowly(mutex, timeout_ns);
+}
+
+int vigil_mutex_lock_until(vigil_mutex *mutex, int64_t deadline_ns) {
+    return vigil_mutex_lock_slowly(mutex, vigil_until(deadline_ns));
 }
 
 int vigil_mutex_trylock(vigil_mutex *mutex) {

@@ -135,19 +135,12 @@ static bool is_to_look(const uint32_t *word, int status) {
 
 /* Blocking. */
 
-static int64_t remaining_ns(uint64_t deadline_ns) {
-    if (deadline_ns == PRIM_NEVER) return VIGIL_FOREVER;
-    uint64_t now_ns = prim_now_ns();
-    return deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
-}
-
 int vigil_once_call_slowly(vigil_once *once, vigil_once_function *function, void *argument, int64_t timeout_ns) {
     if (!function) return VIGIL_ENULL;
     int error = check_address(once, sizeof once->word);
     if (error) return error;
     uint32_t *word = &once->word;
-    uint64_t deadline_ns =
-        timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : prim_now_ns() + (uint64_t)(timeout_ns > 0 ? timeout_ns : 0);
+    uint64_t deadline_ns = deadline_of(timeout_ns);
     for (;;) {
         uint32_t seen;
         switch (look(word, &seen)) {
@@ -155,7 +148,7 @@ int vigil_once_call_slowly(vigil_once *once, vigil_once_function *function, void
         case IT_IS_OURS: return call(word, function, argument);
         case WE_WAIT: break;
         }
-        int status = lot_wait(&(struct word){word, seen, false}, remaining_ns(deadline_ns), SLOT_ONCE, joined);
+        int status = lot_wait(&(struct word){word, seen, false}, deadline_ns, SLOT_ONCE, joined);
         if (!is_to_look(word, status)) return status;
     }
 }
@@ -168,6 +161,10 @@ bool vigil_once_is_done(const vigil_once *once) {
 
 int vigil_once_call_for(vigil_once *once, vigil_once_function *function, void *argument, int64_t timeout_ns) {
     return vigil_once_call_slowly(once, function, argument, timeout_ns);
+}
+
+int vigil_once_call_until(vigil_once *once, vigil_once_function *function, void *argument, int64_t deadline_ns) {
+    return vigil_once_call_slowly(once, function, argument, vigil_until(deadline_ns));
 }
 
 int vigil_once_call(vigil_once *once, vigil_once_function *function, void *argument) {
@@ -228,9 +225,8 @@ static void on_told(vigil_op *op, int status) {
     else look_again(request_of_op(op));
 }
 
-static int wait_async(vigil_agent *agent, vigil_request *request, const struct word *word, int64_t timeout_ns) {
-    request->op.deadline_ns = PRIM_NEVER; /* unless it gets one */
-    int status = request_wait(agent, request, word, timeout_ns, on_told, SLOT_ONCE);
+static int wait_async(vigil_agent *agent, vigil_request *request, const struct word *word, uint64_t deadline_ns) {
+    int status = request_wait(agent, request, word, deadline_ns, on_told, SLOT_ONCE);
     if (status != VIGIL_PENDING) return status;
     request->op.flags |= OP_PLACE;
     joined(word);
@@ -247,6 +243,7 @@ int vigil_once_call_async(vigil_agent *agent, vigil_request *request, vigil_once
     request->kind = (const void *)(uintptr_t)function;
     request->object = word;
     request->second = argument;
+    uint64_t deadline_ns = deadline_of(timeout_ns);
     for (;;) {
         uint32_t seen;
         switch (look(word, &seen)) {
@@ -254,7 +251,7 @@ int vigil_once_call_async(vigil_agent *agent, vigil_request *request, vigil_once
         case IT_IS_OURS: return call(word, function, argument);
         case WE_WAIT: break;
         }
-        int status = wait_async(agent, request, &(struct word){word, seen, false}, timeout_ns);
+        int status = wait_async(agent, request, &(struct word){word, seen, false}, deadline_ns);
         if (status == VIGIL_PENDING || !is_to_look(word, status)) return status;
     }
 }

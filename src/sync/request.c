@@ -294,13 +294,14 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
     uint32_t seen;
     int status = lock_take(kind, word, argument, NEWCOMER, &seen);
     if (status != VIGIL_PENDING) return status;
-    if (timeout_ns <= 0) return VIGIL_TIMED_OUT;
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    if (deadline_ns == DEADLINE_PASSED) return VIGIL_TIMED_OUT;
     request->callback = callback;
     request->kind = kind;
     request->object = word;
     request->argument = argument;
     request->began_ns = prim_now_ns();
-    begin(agent, request, deadline_after(request->began_ns, timeout_ns));
+    begin(agent, request, deadline_ns);
     vigil_request **link = queue_link(agent, word);
     bool new_queue = !*link;
     queue_append(link, request);
@@ -314,9 +315,9 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
     return status;
 }
 
-int request_wait(vigil_agent *agent, vigil_request *request, const struct word *word, int64_t timeout_ns,
+int request_wait(vigil_agent *agent, vigil_request *request, const struct word *word, uint64_t deadline_ns,
                  vigil_callback *told, enum slot_kind kind) {
-    int status = agent_wait(agent, &request->op, word, timeout_ns, told, kind);
+    int status = agent_wait(agent, &request->op, word, deadline_ns, told, kind);
     if (status == VIGIL_PENDING) request->op.flags |= OP_REQUEST;
     return status;
 }

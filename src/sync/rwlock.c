@@ -341,11 +341,13 @@ static int lock_slowly(vigil_rwlock *lock, enum share share, int64_t timeout_ns)
     uint32_t *word = &lock->word;
     if (share == TO_READ && (prim_load_relaxed(word) & TOO_MANY)) return VIGIL_ELIMIT;
     int status = try_once(word, share);
-    bool refused = status == VIGIL_ELIMIT || (status == VIGIL_TIMED_OUT && timeout_ns <= 0);
+    if (lock_is_ours(status)) return status;
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    bool passed = deadline_ns == DEADLINE_PASSED;
+    bool refused = status == VIGIL_ELIMIT || (status == VIGIL_TIMED_OUT && passed);
     if (refused && recovered(word)) status = try_once(word, share);
-    if (status != VIGIL_TIMED_OUT || timeout_ns <= 0) return status;
+    if (status != VIGIL_TIMED_OUT || passed) return status;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
     status = spin_to_take(word, share);
     if (status != VIGIL_TIMED_OUT) return status;
     status = lock_block(&locking, word, share, deadline_ns);
@@ -388,6 +390,10 @@ int vigil_rwlock_read_lock(vigil_rwlock *lock) {
     return vigil_rwlock_read_lock_for(lock, VIGIL_FOREVER);
 }
 
+int vigil_rwlock_read_lock_until(vigil_rwlock *lock, int64_t deadline_ns) {
+    return vigil_rwlock_read_lock_for(lock, vigil_until(deadline_ns));
+}
+
 int vigil_rwlock_read_trylock(vigil_rwlock *lock) {
     return vigil_rwlock_read_lock_slowly(lock, 0);
 }
@@ -402,6 +408,10 @@ int vigil_rwlock_write_lock(vigil_rwlock *lock) {
 
 int vigil_rwlock_write_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
     return vigil_rwlock_write_lock_slowly(lock, timeout_ns);
+}
+
+int vigil_rwlock_write_lock_until(vigil_rwlock *lock, int64_t deadline_ns) {
+    return vigil_rwlock_write_lock_for(lock, vigil_until(deadline_ns));
 }
 
 int vigil_rwlock_write_trylock(vigil_rwlock *lock) {

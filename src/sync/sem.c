@@ -235,11 +235,13 @@ int vigil_sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_n
     if (error) return error;
     uint32_t *word = &sem->word;
     int status = try_once(word, permits);
-    bool refused = status == VIGIL_ELIMIT || (status == VIGIL_TIMED_OUT && timeout_ns <= 0);
+    if (status == VIGIL_OK) return status;
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    bool passed = deadline_ns == DEADLINE_PASSED;
+    bool refused = status == VIGIL_ELIMIT || (status == VIGIL_TIMED_OUT && passed);
     if (refused && recovered(word)) status = try_once(word, permits);
-    if (status != VIGIL_TIMED_OUT || timeout_ns <= 0) return status;
+    if (status != VIGIL_TIMED_OUT || passed) return status;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    uint64_t deadline_ns = timeout_ns == VIGIL_FOREVER ? PRIM_NEVER : deadline_after(prim_now_ns(), timeout_ns);
     status = spin_to_take(word, permits);
     if (status != VIGIL_TIMED_OUT) return status;
     status = lock_block(&acquiring, word, permits, deadline_ns);
@@ -275,6 +277,10 @@ int vigil_sem_acquire(vigil_sem *sem, uint32_t permits) {
 
 int vigil_sem_acquire_for(vigil_sem *sem, uint32_t permits, int64_t timeout_ns) {
     return vigil_sem_acquire_slowly(sem, permits, timeout_ns);
+}
+
+int vigil_sem_acquire_until(vigil_sem *sem, uint32_t permits, int64_t deadline_ns) {
+    return vigil_sem_acquire_slowly(sem, permits, vigil_until(deadline_ns));
 }
 
 int vigil_sem_tryacquire(vigil_sem *sem, uint32_t permits) {

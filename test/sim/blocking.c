@@ -129,6 +129,20 @@ static void must_have_timed_out(void) {
     balance();
 }
 
+/* The clock may move while the call is being made, and stops at deadlines: it ends at that very moment. */
+FIBER(waiter_until_1500) {
+    (void)argument;
+    expect(vigil_wait32_until(&words[0], 0, 1500), VIGIL_TIMED_OUT, "wait32_until");
+    sim_check(vigil_now_ns() == 1500, "the deadline was 1500, and it is %d", (int)vigil_now_ns());
+}
+
+static void until(void) {
+    begin();
+    sim_moment(1200);
+    sim_moment(1400);
+    go("waiter", waiter_until_1500);
+}
+
 FIBER(impatient) {
     (void)argument;
     int status = vigil_wait32(&words[0], 0, 0);
@@ -348,6 +362,7 @@ const struct sim_scenario blocking_scenarios[] = {
     {"timeout_and_notify", "a deadline against notify", timeout_and_notify, balance},
     {"two_timeouts_and_notify", "two deadlines against notify of one", two_timeouts_and_notify, balance},
     {"timeouts_and_two_notifiers", "two equal deadlines against two notifiers", timeouts_and_two_notifiers, balance},
+    {"until", "a deadline, and the clock moves while the call is being made", until, balance},
     {"zero_timeout", "zero timeouts beside a wait and a notify", zero_timeout, balance},
     {"two_words_one_bucket", "two lines in one bucket, each with its notifier", two_words_one_bucket, balance},
     {"lines_are_apart", "two lines in one bucket, notified one after the other", lines_are_apart, balance},

@@ -304,6 +304,89 @@ static void cond_timeout_beside(void) {
     go("giver 2", giver_outside);
 }
 
+/* ---- A deadline that has passed before the wait begins: the mutex goes to those that wait for it ---- */
+
+static bool late_holds;
+static int late_turns;
+
+/* The usual loop, with the mutex held, and the thread in its line that is to make the condition hold. */
+static void late_loop(void) {
+    for (; !tokens; late_turns++) {
+        sim_check(!late_turns, "the waiter in the mutex's line was passed by");
+        expect(vigil_cond_wait_for(&cond, &mutex, 0), VIGIL_TIMED_OUT, "cond_wait_for");
+    }
+    take();
+    unlock();
+}
+
+FIBER(late_taker) {
+    (void)argument;
+    lock();
+    late_holds = true;
+    await_in_line(1);
+    late_loop();
+}
+
+static bool late_taker_holds(void *unused) {
+    (void)unused;
+    return late_holds;
+}
+
+FIBER(giver_to_late) {
+    (void)argument;
+    sim_until(late_taker_holds, NULL);
+    give(1, false);
+}
+
+static void begin_late(uint32_t word) {
+    begin_with(word);
+    late_holds = false;
+    late_turns = 0;
+}
+
+static void cond_late(void) {
+    begin_late(UNLOCKED);
+    go("late", late_taker);
+    go("giver", giver_to_late);
+}
+
+static void cond_late_fair(void) {
+    begin_late(FAIR);
+    go("late", late_taker);
+    go("giver", giver_to_late);
+}
+
+/* The waiter in the mutex's line is one that has been signalled, and gives. */
+FIBER(moved_giver) {
+    (void)argument;
+    lock();
+    expect(vigil_cond_wait(&other_cond, &mutex), VIGIL_OK, "cond_wait");
+    tokens++;
+    unlock();
+}
+
+FIBER(late_signaller) {
+    (void)argument;
+    await_in_line(1);
+    lock();
+    sim_check(vigil_cond_signal(&other_cond) == 1, "it was in line");
+    late_loop();
+}
+
+static void cond_late_moved(void) {
+    begin_late(UNLOCKED);
+    go("giver", moved_giver);
+    go("late", late_signaller);
+}
+
+/* A loop whose deadline has passed does not keep the mutex, and gets it again. */
+static void cond_late_loop(void) {
+    begin_with(UNLOCKED);
+    loops_timeout_ns = 0;
+    sim_go("loop", loop, &turns[0]);
+    go("giver", giver_outside);
+}
+
 /* ---- A signal that came to somebody who is gone goes on to the next ---- */
 
 static bool waiting_for_mutex(void *unused) {
@@ -398,6 +481,10 @@ const struct sim_scenario cond_scenarios[] = {
     {"cond_timeout", "a thread's deadline against a signal", cond_timeout, one_or_timed_out},
     {"cond_async_timeout", "a loop's deadline against a signal", cond_async_timeout, one_or_timed_out},
     {"cond_timeout_beside", "the same with another beside it", cond_timeout_beside, two_or_timed_out},
+    {"cond_late", "a deadline that has passed, and a thread that waits for the mutex", cond_late, all_over},
+    {"cond_late_fair", "the same with a fair mutex", cond_late_fair, all_over},
+    {"cond_late_moved", "the same, and the thread has been signalled", cond_late_moved, all_over},
+    {"cond_late_loop", "a loop's deadline that has passed", cond_late_loop, one_or_timed_out},
     {"cond_cancel", "cancel against a signal", cond_cancel, signalled_one_way_or_other},
     {"cond_end", "an agent's end against a signal", cond_end, signalled_one_way_or_other},
     {NULL, NULL, NULL, NULL},

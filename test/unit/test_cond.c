@@ -80,7 +80,6 @@ static void errors_change_nothing(void **state) {
     assert_int_equal(vigil_cond_wait_async(NULL, &request, &cond, &mutex, 1, never), VIGIL_ENULL);
     assert_int_equal(vigil_cond_wait_async(agent, NULL, &cond, &mutex, 1, never), VIGIL_ENULL);
     assert_int_equal(vigil_cond_wait_async(agent, &request, &cond, &mutex, 1, NULL), VIGIL_ENULL);
-    assert_int_equal(vigil_cond_wait_async(agent, &request, &cond, &mutex, 0, never), VIGIL_TIMED_OUT);
     assert_true(vigil_mutex_is_locked(&mutex));
     unlock();
     assert_int_equal(vigil_cond_wait(&cond, &mutex), VIGIL_ENOTHELD);
@@ -161,6 +160,75 @@ static void times_out_with_the_mutex(void **state) {
     assert_true(vigil_now_ns() - before_ns >= 2 * MILLISECOND);
 }
 
+/* The usual loop with a deadline that has passed, and a thread that waits for the mutex, to make the condition hold. */
+
+static bool ready;
+
+static void *make_ready(void *unused) {
+    lock();
+    ready = true;
+    unlock();
+    return unused;
+}
+
+static void *make_ready_when_signalled(void *unused) {
+    lock();
+    vigil_cond_wait(&cond, &mutex);
+    ready = true;
+    unlock();
+    return unused;
+}
+
+/* With the mutex held, and that thread in its line. How many turns it takes. */
+static int turns_until_ready(void) {
+    int count = 0;
+    for (; !ready && count < 1000; count++)
+        assert_int_equal(vigil_cond_wait_for(&cond, &mutex, -count), VIGIL_TIMED_OUT);
+    return count;
+}
+
+static void a_late_wait_lets_others_in(void **state) {
+    (void)state;
+    for (int fair = 0; fair < 2; fair++) {
+        pthread_t thread;
+        if (fair) mutex = (vigil_mutex)VIGIL_MUTEX_FAIR;
+        ready = false;
+        lock();
+        assert_int_equal(pthread_create(&thread, NULL, make_ready, NULL), 0);
+        AWAIT(in_line(&mutex) == 1);
+        assert_int_equal(turns_until_ready(), 1);
+        unlock();
+        pthread_join(thread, NULL);
+    }
+}
+
+static void a_late_wait_lets_signalled_ones_in(void **state) {
+    (void)state;
+    pthread_t thread;
+    ready = false;
+    assert_int_equal(pthread_create(&thread, NULL, make_ready_when_signalled, NULL), 0);
+    AWAIT(asleep(&cond) == 1);
+    lock();
+    assert_int_equal(vigil_cond_signal(&cond), 1);
+    assert_int_equal(in_line(&mutex), 1);
+    assert_int_equal(turns_until_ready(), 1);
+    unlock();
+    pthread_join(thread, NULL);
+}
+
+/* A signal is for those that wait for it. */
+static void a_late_wait_takes_no_signal(void **state) {
+    (void)state;
+    struct waiter waiter;
+    waiter_start(&waiter, VIGIL_FOREVER);
+    lock();
+    assert_int_equal(vigil_cond_wait_for(&cond, &mutex, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(in_line(&cond), 1);
+    assert_int_equal(vigil_cond_signal(&cond), 1);
+    unlock();
+    assert_int_equal(waiter_join(&waiter), VIGIL_OK);
+}
+
 /* The timeout is for the signal: one that came in time holds, however long the mutex is not to be had after that. */
 static void a_signal_in_time_holds(void **state) {
     (void)state;
@@ -227,6 +295,30 @@ static void a_loop_times_out(void **state) {
     assert_int_equal(calls, 1);
     assert_int_equal(last_status, VIGIL_TIMED_OUT);
     assert_true(held);
+}
+
+/* A deadline that has passed is no exception: the mutex is released, and granted again after those before. */
+static void a_late_loop_lets_others_in(void **state) {
+    (void)state;
+    vigil_request request = {0};
+    pthread_t thread;
+    ready = false;
+    calls = 0;
+    lock();
+    assert_int_equal(pthread_create(&thread, NULL, make_ready, NULL), 0);
+    AWAIT(in_line(&mutex) == 1);
+    assert_int_equal(vigil_cond_wait_async(agent, &request, &cond, &mutex, 0, look), VIGIL_PENDING);
+    assert_int_equal(in_line(&cond), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(ready);
+    assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+    assert_int_equal(calls, 1);
+    assert_int_equal(last_status, VIGIL_TIMED_OUT);
+    assert_true(held);
+    wait_async(&request, -1); /* with nobody else there */
+    assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
+    assert_int_equal(calls, 1);
+    assert_int_equal(last_status, VIGIL_TIMED_OUT);
 }
 
 static void loops_and_threads_in_one_line(void **state) {
@@ -347,10 +439,14 @@ int main(void) {
         TEST(moved_ones_are_served_in_turn),
         TEST(signals_without_the_mutex),
         TEST(times_out_with_the_mutex),
+        TEST(a_late_wait_lets_others_in),
+        TEST(a_late_wait_lets_signalled_ones_in),
+        TEST(a_late_wait_takes_no_signal),
         TEST(a_signal_in_time_holds),
         TEST(forgotten),
         TEST(a_loop_is_signalled),
         TEST(a_loop_times_out),
+        TEST(a_late_loop_lets_others_in),
         TEST(loops_and_threads_in_one_line),
         TEST(a_wait_is_cancelled),
         TEST(the_signal_of_a_cancelled_one_goes_on),

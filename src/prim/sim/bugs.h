@@ -18,6 +18,7 @@
     X(asynchronous, cancel_loses, "cancel succeeds on a waiter that was notified already")                             \
     X(blocking, spurious_return, "a wake-up without a reason ends the wait")                                           \
     X(blocking, early_deadline, "a deadline fires a nanosecond early")                                                 \
+    X(blocking, deadline_drifts, "a deadline is converted to a timeout and back")                                      \
     X(blocking, wrong_line, "any line of a bucket is taken for the right one")                                         \
     X(asynchronous, lost_mail, "two that drop mail at once lose one of the letters")                                   \
     X(asynchronous, sleep_without_check, "an agent falls asleep without looking into its mailbox again")               \
@@ -56,6 +57,10 @@
     X(cond, released_before_joining, "waiting on a condition releases the mutex before it is in line")                 \
     X(cond, moved_and_left, "a signal moves a waiter to the line of a mutex that is free, and leaves it there")        \
     X(cond, signal_dropped, "a signal for a request that is cancelled while it waits for the mutex is lost")           \
+    X(cond, late_waiter_keeps, "a wait on a condition whose deadline has passed keeps the mutex")                      \
+    X(cond, late_waiter_barges, "such a wait takes the mutex again before those that wait for it")                     \
+    X(cond, called_beside_moved, "a release calls the waiter behind those that a condition has moved, too")            \
+    X(cond, late_loop_keeps, "such a wait of an event loop keeps the mutex")                                           \
     X(barrier_once, round_ends_outside, "a barrier's round ends before the lock of the line is taken")                 \
     X(barrier_once, arrival_unordered, "what was done before arriving at a barrier is not seen by the others")         \
     X(barrier_once, arrival_stays, "a deadline leaves its arrival behind")                                             \
