@@ -151,7 +151,6 @@ struct lot {
     struct chunk *chunks;
     struct seat **seats;
     uint32_t chunk_limit;
-    uint32_t generation; /* how many forks ago this process began */
 
     /* Where slots and seats come from: under the gate, which is a bucket word that never counts anybody. */
     _Alignas(64) uint32_t gate;
