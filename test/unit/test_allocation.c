@@ -218,6 +218,19 @@ static void in_a_segment(void **state) {
     assert_int_equal(vigil_buffer_destroy(buffer), VIGIL_OK);
 }
 
+/* Whether this thread keeps slots between its waits: see lot/slot.c. */
+static void slots_are_kept_if_possible(void **state) {
+    uint32_t word = 0;
+    bool possible = true;
+    (void)state;
+#if defined(__GLIBC__) && defined(KEYS_COME_FIRST)
+    possible = false;
+#endif
+    assert_int_equal(vigil_wait32(&word, 0, 1), VIGIL_TIMED_OUT);
+    assert_int_equal(prim_self()->exit_hooked, possible);
+    assert_int_equal(prim_self()->spare_slot != 0, possible);
+}
+
 /* However a thread's slots are kept, none is lost when it ends. */
 static void slots_come_back(void **state) {
     static struct all all;
@@ -234,6 +247,7 @@ int main(void) {
 #endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_private_memory),
+        cmocka_unit_test(slots_are_kept_if_possible),
         cmocka_unit_test(slots_come_back),
         cmocka_unit_test(in_a_segment), /* at last: afterwards a thread of the library's ends, which frees memory */
     };
