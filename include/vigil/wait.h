@@ -89,7 +89,7 @@ VIGIL_API int64_t vigil_waiters(const volatile void *address);
  * event loop that waits for a lock with several requests counts once), or VIGIL_ENULL, or VIGIL_ERANGE for a range
  * beyond the end of the address space. Nobody may start a new wait there meanwhile. It does not reach those who have
  * been woken and are on their way, to look at a lock's word once more, say: so the memory of a lock may be freed when
- * every call on it has returned and every request for it has come back.
+ * every call that waits for it has returned and every request for it has come back.
  */
 VIGIL_API int64_t vigil_forget(const volatile void *address, uint64_t length);
 
