@@ -20,7 +20,9 @@
  * In a segment (segment.h) parties are of any of its processes. One that is killed, or ends, takes its arrivals with it.
  * If it is killed while it completes a round, then the round is complete, and it may be that nobody is VIGIL_LAST.
  *
- * The memory may be freed when every wait has come back: has returned, or its callback has begun.
+ * A party that has gone on (its wait has returned, or its callback has begun) may free the barrier, if no other is going to
+ * arrive any more: the library does not touch it for those that have been told to go on and have not yet returned. A wait
+ * that is to time out or to be cancelled must have come back before.
  */
 #ifndef VIGIL_BARRIER_H
 #define VIGIL_BARRIER_H
@@ -60,11 +62,10 @@ VIGIL_API int vigil_barrier_wait_until(vigil_barrier *barrier, int64_t deadline_
 /*
  * vigil_barrier_wait_async - the same without blocking, on the agent's thread.
  *
- * VIGIL_LAST, or VIGIL_OK if others have completed the round in this very moment: the callback is never called.
- * VIGIL_PENDING: it has arrived, and callback(&request->op, status) is called once, from the agent's dispatch, with
- * VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_CANCELLED. vigil_cancel(&request->op) takes the arrival back, or answers
- * VIGIL_ETOOLATE: the round is complete, or the memory forgotten, and the callback will be called. Errors as of
- * vigil_wait32_async, and VIGIL_EINVAL.
+ * VIGIL_LAST: the callback is never called. VIGIL_PENDING: it has arrived, and callback(&request->op, status) is called
+ * once, from the agent's dispatch, with VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_CANCELLED. vigil_cancel(&request->op) takes the
+ * arrival back, or answers VIGIL_ETOOLATE: the round is complete, or the memory forgotten, and the callback will be called.
+ * Errors as of vigil_wait32_async, and VIGIL_EINVAL.
  */
 VIGIL_API int vigil_barrier_wait_async(vigil_agent *agent, vigil_request *request, vigil_barrier *barrier,
                                        int64_t timeout_ns, vigil_callback *callback);

@@ -79,7 +79,8 @@ VIGIL_API int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, 
 /*
  * vigil_cond_signal, vigil_cond_broadcast - the first in line, or all of them, may go on: how many there were, or
  * VIGIL_ENULL, VIGIL_EMISALIGNED. With nobody in line it costs a fence and a load. In a segment, a signal that a process
- * has been given and not used when it is killed goes to the next in line.
+ * has been given and not used when it is killed goes to the next in line. They do not touch the condition once a waiter can
+ * go on. So a waiter that has returned may free it, although the signal has not; all that waited must have come back.
  */
 VIGIL_API int64_t vigil_cond_signal(vigil_cond *cond);
 VIGIL_API int64_t vigil_cond_broadcast(vigil_cond *cond);

@@ -37,7 +37,7 @@ typedef uint64_t vigil_thread;
 
 /*
  * vigil_thread_self - the calling thread's name. From the first call on the thread can be interrupted. Zero: there are too
- * many such threads (16,383).
+ * many such threads (16,383), or there is no memory.
  */
 VIGIL_API vigil_thread vigil_thread_self(void);
 

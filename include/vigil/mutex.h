@@ -95,9 +95,9 @@ typedef struct vigil_mutex {
  * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ENULL,
  * VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
- * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it: then nothing changes. After it the mutex is not
- * touched any more; its memory may be freed when nobody else uses it, that is, when all who waited for it have come
- * back.
+ * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it: then nothing changes. Once another thread can have
+ * the mutex this call does not touch it any more. So the last one to hold it may free it when its own unlock has returned,
+ * although another's has not; all that waited for it must have come back.
  *
  * vigil_mutex_consistent - what it protects is in order again: VIGIL_OK. VIGIL_EINVAL if its owner has not died,
  * VIGIL_ENOTHELD if nobody holds it.

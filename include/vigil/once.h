@@ -20,6 +20,9 @@
  * The function may block, if its thread may, and use the library as it likes; it may not call the same once, for which
  * it would wait forever, and it has to return.
  *
+ * In the child of a fork, a function that another thread was calling has not been called: the once is new there, whatever
+ * the function has done so far. If the function itself forks, it returns in both, and is done in both.
+ *
  * In a segment (segment.h) callers are of any of its processes, each with a function of its own. If the process that is
  * calling the function is killed, or ends, then that counts as a failure: whatever the function has done so far is there.
  *
@@ -40,8 +43,8 @@ extern "C" {
 #endif
 
 typedef struct vigil_once {
-    uint32_t word; /* 0 new, 1 the function is running, 2 the same and somebody waits (and in segments, above bit 3, in
-                    * which process), 3 done */
+    uint32_t word; /* 0 new, 1 the function is running, 2 the same and others wait (and above bit 3: in segments, in which
+                    * process; elsewhere, after how many forks), 3 done */
 } vigil_once;
 
 #define VIGIL_ONCE_INIT {0u}

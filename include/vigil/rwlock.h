@@ -73,6 +73,9 @@ typedef struct vigil_rwlock {
  * vigil_rwlock_read_unlock, vigil_rwlock_write_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody, or in a segment nobody
  * of this process, holds it in that way: then nothing changes.
  *
+ * Once others can have the lock these calls do not touch it any more. So the last one to hold it may free it when its own
+ * unlock has returned, although another's has not; all that waited for it must have come back.
+ *
  * vigil_rwlock_downgrade - from writing to reading, and no other writer comes in between: VIGIL_OK. Readers at the head
  * of the line are let in. VIGIL_ENOTHELD as above.
  *

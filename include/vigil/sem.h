@@ -75,6 +75,9 @@ typedef struct vigil_sem {
  * VIGIL_ENOTHELD if they are leased and this process has fewer: the same. VIGIL_EINVAL, VIGIL_ENULL, VIGIL_EMISALIGNED
  * as above.
  *
+ * Once the permits can be had, vigil_sem_release does not touch the semaphore any more. So a thread that has acquired them
+ * may free it, although the release has not returned; all that waited for it must have come back.
+ *
  * vigil_sem_value - how many permits there are right now. To look at.
  *
  * Where nobody waits they are inline, and the address is not checked. Other languages, and who defines

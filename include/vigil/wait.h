@@ -25,6 +25,14 @@
  * - Everything a thread wrote before vigil_notify is visible to those it woke.
  * - The line belongs to the address alone: 32- and 64-bit waiters on one address share it.
  *
+ * Blocking waits and notifications allocate no memory, and neither do the locks: not even the first time, and on a thread
+ * that has never waited before.
+ *
+ * FORK. In the child nobody waits, and everything can be used; what is special about agents and segments is said in
+ * agent.h and segment.h. The library's handlers of forks are registered when it is loaded. So the program's own may lock,
+ * unlock and wait: pthread_atfork(lock, unlock, unlock) around a vigil_mutex works as with a pthread_mutex_t. (If the
+ * library is loaded by dlopen, register them after that.)
+ *
  * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel. No call of the library
  * may be made from a signal handler, except one that interrupts nothing but a wait without a deadline.
  */
@@ -103,7 +111,7 @@ VIGIL_API int64_t vigil_waiters(const volatile void *address);
  * event loop that waits for a lock with several requests counts once), or VIGIL_ENULL, or VIGIL_ERANGE for a range
  * beyond the end of the address space. Nobody may start a new wait there meanwhile. It does not reach those who have
  * been woken and are on their way, to look at a lock's word once more, say: so the memory of a lock may be freed when
- * every call on it has returned and every request for it has come back.
+ * every call that waits for it has returned and every request for it has come back.
  */
 VIGIL_API int64_t vigil_forget(const volatile void *address, uint64_t length);
 

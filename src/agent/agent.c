@@ -11,7 +11,7 @@
 #define ROUNDS 16
 
 bool agent_forked(const vigil_agent *agent) {
-    return agent->generation != agent->lot->generation;
+    return agent->generation != prim_generation;
 }
 
 int agent_check(const vigil_agent *agent) {
@@ -39,7 +39,7 @@ int agent_new(vigil_agent **result, unsigned flags) {
         return VIGIL_ELIMIT;
     }
     agent->lot = lot;
-    agent->generation = lot->generation;
+    agent->generation = prim_generation;
     agent->flags = flags;
     agent->alarm_ns = PRIM_NEVER;
     *result = agent;

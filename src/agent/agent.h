@@ -34,7 +34,7 @@ struct vigil_agent {
 
     struct lot *lot;
     struct prim_thread *thread; /* whose it is; null until a worker's thread has taken it over */
-    uint32_t generation;        /* the lot's when it was created; another one: we are a fork's child */
+    uint32_t generation;        /* prim's when it was created; another one: we are a fork's child */
     unsigned flags;
     bool dispatching, closing, stopping;
     bool kept;    /* the keeper knows of it: see sync/request.c */

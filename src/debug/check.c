@@ -172,7 +172,7 @@ static void enter(void) {
     if (!self->on_exit && lot_private()) {
         prim_store_relaxed(&lot_in_child, in_child);
         self->on_exit = on_thread_exit;
-        prim_keep_self();
+        prim_keep_self(true); /* we allocate memory anyway */
     }
     word_lock(&known.gate);
 }

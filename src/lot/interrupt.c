@@ -36,10 +36,8 @@ static uint32_t interrupt_find(void) {
 
 vigil_thread vigil_thread_self(void) {
     struct prim_thread *self = prim_self();
-    if (!self->interruptible && lot_private()) { /* which has the hooks for the end of threads, and for forks */
-        self->interruptible = interrupt_find();
-        prim_keep_self();
-    }
+    bool may_begin = !self->interruptible && lot_private(); /* which has the hooks for the end of threads, and for forks */
+    if (may_begin && prim_keep_self(true)) self->interruptible = interrupt_find();
     if (!self->interruptible) return 0;
     return (prim_load_relaxed(&interrupt_records[self->interruptible]) & ~INTERRUPT_RAISED) | self->interruptible;
 }

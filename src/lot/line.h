@@ -278,11 +278,12 @@ static inline bool is_call_to_loop(const struct lot *lot, uint32_t index, uint32
     return (outcome == SLOT_CALLED || outcome == SLOT_BESIDE) && lot->slots[index].seat && ours;
 }
 
-/* See struct lot_release. What begins may end the line of a record (recovery/hold.h), on which the key's own hangs. */
-static inline void line_call(struct lot *lot, struct bucket *bucket, uint64_t key, const struct lot_release *release,
+/* See struct lot_release. What begins may end the line of a record (recovery/hold.h), on which the key's own hangs.
+ * Returns what `begin` did. */
+static inline bool line_call(struct lot *lot, struct bucket *bucket, uint64_t key, const struct lot_release *release,
                              void *context, struct wakes *wakes) {
     uint32_t head = *line_of(lot, bucket, key);
-    if (!release->begin(word_of(lot, key), head ? &lot->slots[head] : NULL, context)) return;
+    if (!release->begin(word_of(lot, key), head ? &lot->slots[head] : NULL, context)) return false;
     uint32_t *line = line_of(lot, bucket, key);
     for (uint32_t index = *line, next; index; index = next) {
         uint32_t outcome = release->each(&lot->slots[index], context);
@@ -293,6 +294,7 @@ static inline void line_call(struct lot *lot, struct bucket *bucket, uint64_t ke
         tell(lot, wakes, index, outcome);
     }
     if (release->end) release->end(context);
+    return true;
 }
 
 #endif

@@ -78,10 +78,17 @@ void lot_leave_soon(struct lot *lot, uint32_t index) {
     __builtin_prefetch(slot + 1, 1);
 }
 
+/* An arrival is taken back: see sync/barrier.c. */
+static void take_back(struct lot *lot, const struct slot *slot, uint32_t *word) {
+    bool counted = slot->kind == SLOT_BARRIER && !is_shared(lot);
+    if (counted && !BUG(arrival_stays)) prim_store_relaxed(word, prim_load_relaxed(word) - 1);
+}
+
 bool lot_leave(struct lot *lot, uint32_t index, const volatile void *address) {
     uint64_t key = key_of(lot, address);
     struct bucket *bucket = bucket_lock(lot, key);
     bool still = in_line(&lot->slots[index], key); /* if not, it may have been moved to another line */
+    if (still || BUG(taken_back_late)) take_back(lot, &lot->slots[index], word_of(lot, key));
     if (still) line_remove(lot, line_of(lot, bucket, key), index);
     if (still && is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_GAVE_UP, index, key, 0);
     bucket_unlock(lot, bucket);
@@ -122,6 +129,20 @@ void lot_call(struct lot *lot, const volatile void *address, const struct lot_re
     struct bucket *bucket = bucket_lock(lot, key);
     line_call(lot, bucket, key, release, context, &wakes);
     unlock_and_wake(lot, bucket, &wakes);
+}
+
+bool lot_call_or_join(struct lot *lot, uint32_t index, const volatile void *address, const struct lot_release *release,
+                      void *context) {
+    uint64_t key = key_of(lot, address), now_ms = prim_now_coarse_ms();
+    struct wakes wakes;
+    wakes_begin(&wakes);
+    if (index) sign(&lot->slots[index], now_ms);
+    struct bucket *bucket = bucket_lock(lot, key);
+    bool joins = !line_call(lot, bucket, key, release, context, &wakes) && index;
+    if (joins) line_join(lot, line_of(lot, bucket, key), index, key, now_ms);
+    if (joins && is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, key, 0);
+    unlock_and_wake(lot, bucket, &wakes);
+    return joins;
 }
 
 /* Two buckets are locked in the order of their addresses; they may be the same one. */

@@ -71,7 +71,7 @@ struct slot {
     union {              /* atomic where processes share it */
         uint64_t gift;   /* a waiter's, except those below: what it has been given, see gift.h */
         uint64_t wants;  /* SLOT_SEM, SLOT_RWLOCK: how much of the lock */
-        uint64_t round;  /* SLOT_BARRIER: the word that it has seen */
+        uint64_t round;  /* SLOT_BARRIER: the round that it waits for */
         uint64_t held;   /* SLOT_HOLDS: see recovery/hold.h */
         uint64_t away;   /* SLOT_AWAY: the slot in the segment */
         uint64_t posted; /* SLOT_POSTED: the function's argument */
@@ -151,7 +151,6 @@ struct lot {
     struct chunk *chunks;
     struct seat **seats;
     uint32_t chunk_limit;
-    uint32_t generation; /* how many forks ago this process began */
 
     /* Where slots and seats come from: under the gate, which is a bucket word that never counts anybody. */
     _Alignas(64) uint32_t gate;
@@ -240,7 +239,10 @@ bool lot_sleep(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
 typedef void lot_joined(const struct word *word);
 int lot_wait(const struct word *word, uint64_t deadline_ns, enum slot_kind kind, lot_joined *joined);
 
-/* Take one's own slot out of the line: false if somebody else has done so before, and its outcome is on its way. */
+/*
+ * Take one's own slot out of the line: false if somebody else has done so before, and its outcome is on its way. In the
+ * process's own lot, a barrier's word counts those in its line, and is one less then: in the same step.
+ */
 bool lot_leave(struct lot *lot, uint32_t slot, const volatile void *address);
 
 /* The same for a thread that will then wait for its outcome: VIGIL_TIMED_OUT or VIGIL_INTERRUPTED, or what another
@@ -271,10 +273,10 @@ struct lot_release {
 void lot_call(struct lot *lot, const volatile void *address, const struct lot_release *release, void *context);
 
 /*
- * The same, and in one step with it: if the word is the expected one even then, join the line. False if it is not, or
- * if the slot is zero: nobody's. The slot must be filled in, except for began_ns.
+ * The same or, if none is to be called because `begin` has returned false, join the end of the line, in one step. False: the
+ * slot has not joined, or is zero, which is none. It must be filled in, except for began_ns.
  */
-bool lot_call_or_join(struct lot *lot, uint32_t slot, const struct word *word, const struct lot_release *release,
+bool lot_call_or_join(struct lot *lot, uint32_t slot, const volatile void *address, const struct lot_release *release,
                       void *context);
 
 /*

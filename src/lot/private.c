@@ -45,7 +45,6 @@ static void in_child(void) {
     prim_map_clear(lot.buckets, layout_of(lot.chunk_limit).bytes);
     lot.gate = 0;
     number_from_one();
-    lot.generation++;
     struct prim_thread *self = prim_self();
     self->chunk_free = 0;
     self->spare_slot = self->may_not_block = self->id = 0;

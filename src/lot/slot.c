@@ -5,7 +5,8 @@
  * Slots lie in chunks of up to 64. A chunk's `free` has a bit for each slot that is free and that no thread has
  * claimed. A thread claims all free slots of one chunk at once and then uses them up in order, with no atomics: so
  * waiters that come one after the other lie side by side, whatever the order in which slots became free. Any thread may
- * release a slot; each keeps one spare for its next wait, the others' bits go back to their chunks.
+ * release a slot; each keeps one spare for its next wait, the others' bits go back to their chunks. A thread whose end
+ * the library would not hear of keeps nothing.
  *
  * A chunk is in the lot's set of available chunks when some bit of its `free` is set: whoever changes it from zero puts
  * it there, a moment later; whoever takes it from there then changes it to zero, by an exchange, so that a bit that is
@@ -86,20 +87,27 @@ static void give_back_slot(struct lot *lot, uint32_t index) {
     give_back(lot, index / SLOT_CHUNK, UINT64_C(1) << index % SLOT_CHUNK);
 }
 
+static void give_back_rest(struct lot *lot, struct prim_thread *self) {
+    give_back(lot, self->chunk, self->chunk_free);
+    self->chunk_free = 0;
+}
+
 uint32_t slot_acquire(struct lot *lot) {
     if (is_shared(lot)) return shared_acquire(lot);
     struct prim_thread *self = prim_self();
     uint32_t spare = self->spare_slot;
     self->spare_slot = 0;
     if (spare) return spare;
+    bool keeps = true;
     if (!self->chunk_free) {
         self->chunk = take_chunk(lot);
         if (!self->chunk) return 0;
         self->chunk_free = prim_exchange_acq_rel(&lot->chunks[self->chunk].free, 0);
-        prim_keep_self();
+        keeps = prim_keep_self(false);
     }
     uint32_t lowest = (uint32_t)__builtin_ctzll(self->chunk_free);
     self->chunk_free &= self->chunk_free - 1;
+    if (!keeps) give_back_rest(lot, self);
     return self->chunk * SLOT_CHUNK + lowest;
 }
 
@@ -110,19 +118,14 @@ void slot_release(struct lot *lot, uint32_t index) {
     }
     struct prim_thread *self = prim_self();
     prim_store_relaxed(&lot->slots[index].seat, 0);
-    if (self->spare_slot) {
-        give_back_slot(lot, index);
-    } else {
-        self->spare_slot = index;
-        prim_keep_self();
-    }
+    if (self->spare_slot || !prim_keep_self(false)) give_back_slot(lot, index);
+    else self->spare_slot = index;
 }
 
 void slot_release_all(struct lot *lot, struct prim_thread *self) {
     if (self->spare_slot) give_back_slot(lot, self->spare_slot);
-    give_back(lot, self->chunk, self->chunk_free);
     self->spare_slot = 0;
-    self->chunk_free = 0;
+    give_back_rest(lot, self);
 }
 
 uint32_t slot_bound(struct lot *lot) {

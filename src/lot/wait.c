@@ -106,25 +106,6 @@ int lot_wait(const struct word *word, uint64_t deadline_ns, enum slot_kind kind,
     return status == VIGIL_PENDING ? wait_now(word, deadline_ns, kind, joined) : status;
 }
 
-bool lot_call_or_join(struct lot *lot, uint32_t index, const struct word *word, const struct lot_release *release,
-                      void *context) {
-    struct slot *slot = &lot->slots[index];
-    uint64_t key = key_of(lot, word->address), now_ns = prim_now_ns();
-    struct wakes wakes;
-    wakes_begin(&wakes);
-    struct bucket *bucket = bucket_lock(lot, key);
-    line_call(lot, bucket, key, release, context, &wakes);
-    bool joins = index && !word_differs(word);
-    if (joins) {
-        slot->began_ns = now_ns;
-        if (!slot->seat) slot->person = now_ns / 1000000 << 32 | prim_thread_id();
-        line_insert(lot, line_of(lot, bucket, key), index, key, false);
-        if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, key, 0);
-    }
-    unlock_and_wake(lot, bucket, &wakes);
-    return joins;
-}
-
 int vigil_wait32(const volatile void *address, uint32_t expected, int64_t timeout_ns) {
     return wait_if_equal(&(struct word){address, expected, false}, timeout_ns);
 }

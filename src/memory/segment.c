@@ -49,6 +49,8 @@ static void in_child(void) {
     word_unlock(&gate, false);
 }
 
+const struct prim_fork segment_fork = {before_fork, in_parent, in_child};
+
 /* Opening. All of this under the gate. */
 
 static int trouble(void) {
@@ -311,8 +313,7 @@ static int complete(vigil_segment_options *all, const vigil_segment_options *giv
 }
 
 static bool enter(void) {
-    static const struct prim_fork calls = {before_fork, in_parent, in_child};
-    if (!prim_around_fork(&calls)) return false;
+    if (!prim_fork_handled()) return false;
     word_lock(&gate);
     return true;
 }

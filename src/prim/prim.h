@@ -151,12 +151,17 @@ uint32_t prim_process_id(void);
 /* For people to read. False: errno says why. */
 bool prim_write(int fd, const char *text, size_t bytes);
 
+/* How many forks ago this process began, from the first one on after the library was loaded. */
+extern uint32_t prim_generation;
+
 /*
- * Called once by the library before any of it is used, and so before any slot exists: `at_exit(thread)` is to
- * run when a thread that has called prim_keep_self ends, `in_child` in the child after each fork. False: not to be had.
+ * Called by the library before any slot exists: `at_exit(thread)` is to run when a thread ends for which
+ * prim_keep_self has returned true, `in_child` in the child after each fork, before the program's own handlers of forks if
+ * those were registered after the library was loaded. False: that is not possible.
  */
 bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void));
-void prim_keep_self(void);
+/* False: at_exit will not be called, so the thread may not keep anything. That may be so unless memory is allocated. */
+bool prim_keep_self(bool may_allocate);
 
 /* Run the one initialisation there is once, whatever threads call this at the same time; the others wait for it. */
 void prim_once(void (*initialise)(void));

@@ -79,11 +79,15 @@ enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count);
 bool prim_file_locked(int fd);
 
 
-/* From the first time on, these are called around each fork. Any thread, any number of times, always the same three. */
+/*
+ * Called around each fork, from when the library is loaded: before it, after the program's own handlers; after it, before
+ * those. It is for memory/segment.c to say what. False: for want of memory they are not called.
+ */
 struct prim_fork {
     void (*before)(void), (*in_parent)(void), (*in_child)(void);
 };
-bool prim_around_fork(const struct prim_fork *calls);
+extern const struct prim_fork segment_fork;
+bool prim_fork_handled(void);
 
 /* The program's name, cut to the bytes there are; the rest is zero. */
 void prim_process_name(char *name, size_t bytes);

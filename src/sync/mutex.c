@@ -96,7 +96,7 @@ static uint32_t mine(void) {
  * Not in a segment: there the word says who holds it, and a process may be killed on its way.
  */
 static uint32_t coming(bool beside) {
-    return lot_private()->generation << 20 | COMING | (beside ? UNCOUNTED : PASSED);
+    return prim_generation << 20 | COMING | (beside ? UNCOUNTED : PASSED);
 }
 
 static bool may_come(uint32_t seen, bool shared) {

@@ -16,6 +16,14 @@
  * next to call the function. All are told, not one: that one might be an event loop that does not run. Who has come to
  * the line after the change may be told too, for nothing, and just looks again.
  *
+ * FORK
+ *
+ * With 1 and 2 stands the generation of the process (prim_generation) that calls the function: zero in one that is no
+ * fork's child. In a child, a 1 or 2 of another generation is that of a thread that does not exist there. So whoever looks
+ * puts its own there, leaving the 1 or 2 as it is, and calls the function. If the function itself forks, then its thread is
+ * the one that exists in the child; there it ends the once too, unless another thread of the child has begun anew
+ * meanwhile.
+ *
  * MEMORY ORDER
  *
  * The change to 3 or 0 releases what the function did. It pairs with the acquiring load of who finds it done, and with
@@ -23,9 +31,8 @@
  *
  * IN A SEGMENT
  *
- * With 1 and 2 stands the number of the process that calls the function. If that is gone, then whoever looks puts its own
- * there, leaving the 1 or 2 as it is, and calls the function; who waits does so while the word is the very one that it
- * saw. That somebody looks is up to who joins the line and to recovery, which cannot both miss it, as with the
+ * There it is the number of the process that calls the function, and if that is gone, whoever looks does the same; a caller
+ * that waits does so while the word is the very one that it saw. That somebody looks is up to who joins the line and to recovery, which cannot both miss it, as with the
  * mutex (M1 to M3 in mutex.c): everybody in line is told to look again. So they are, too, if somebody was killed between
  * the change to 3 or 0 and the notification, even if the next one is at it already: unless the word is a 2 of somebody
  * who lives and so will notify them, they are told (once_must_call).
@@ -54,15 +61,17 @@ enum turn {
 
 /* What stands in the word along with RUNNING while we are. */
 static uint32_t mine(const uint32_t *word) {
-    return segment_of(word) ? prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER * SEGMENT_HOLDER : 0;
+    if (!segment_of(word)) return prim_generation * SEGMENT_HOLDER;
+    return prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER * SEGMENT_HOLDER;
 }
 
-/* Who was running it will not come to an end. */
+/* The thread that was running it is not there any more: it died with its process, or is one of a fork's parent. */
 static bool runner_is_gone(const uint32_t *word, uint32_t seen) {
     uint32_t state = seen & STATE, number = seen / SEGMENT_HOLDER;
-    if (!number || (state != RUNNING && state != AWAITED)) return false;
+    if (state != RUNNING && state != AWAITED) return false;
     const struct segment *segment = segment_of(word);
-    return segment && !segment_find_member(segment, number) && !BUG(once_runner_kept);
+    if (!segment) return number * SEGMENT_HOLDER != mine(word);
+    return number && !segment_find_member(segment, number) && !BUG(once_runner_kept);
 }
 
 static enum turn look(uint32_t *word, uint32_t *result) {
@@ -91,10 +100,19 @@ static void finish(uint32_t *word, int status) {
     if ((seen & STATE) == AWAITED) vigil_notify(word, BUG(once_relied_on_one) && next == NEW ? 1 : VIGIL_ALL);
 }
 
+/* The function has forked, and this is the child: it is ours until another thread here has taken it over. */
+static void finish_in_child(uint32_t *word, int status, uint32_t ours) {
+    uint32_t next = status == VIGIL_OK ? DONE : NEW, seen = prim_load_relaxed(word);
+    while ((seen & ~STATE) == ours && !prim_cas_acq_rel(word, &seen, next)) {
+    }
+}
+
 static int call(uint32_t *word, vigil_once_function *function, void *argument) {
+    bool shared = segment_of(word);
     uint32_t ours = mine(word);
     int status = function(argument);
-    if (mine(word) == ours) finish(word, status); /* else it has forked: this is the child, the segment the parent's */
+    if (mine(word) == ours) finish(word, status);
+    else if (!shared) finish_in_child(word, status, ours); /* a segment is the parent's */
     return status;
 }
 

@@ -405,6 +405,78 @@ static void both_cancelled(void) {
     balance();
 }
 
+/* ---- Freed by the last party, while the others are still on their way ---- */
+
+static void free_if_last(int status) {
+    sim_check(status == VIGIL_OK || status == VIGIL_LAST, "wait answers %s", vigil_status_name(status));
+    gone++;
+    if (status == VIGIL_LAST) {
+        free(on_heap);
+        last_ones++;
+    }
+}
+
+FIBER(freeing_thread) { /* the argument: whether it puts the barrier up */
+    if (argument) {
+        vigil_barrier *mine = malloc(sizeof *mine);
+        *mine = (vigil_barrier)VIGIL_BARRIER_INIT(2);
+        on_heap = mine;
+    }
+    sim_until(is_on_heap, NULL);
+    free_if_last(vigil_barrier_wait(on_heap));
+}
+
+FIBER(freeing_thread_500) {
+    (void)argument;
+    sim_until(is_on_heap, NULL);
+    int status = vigil_barrier_wait_for(on_heap, 500);
+    free_if_last(status == VIGIL_TIMED_OUT ? vigil_barrier_wait(on_heap) : status);
+}
+
+static void called_to_free(vigil_op *op, int status) {
+    (void)op;
+    free_if_last(status);
+}
+
+FIBER(freeing_loop) {
+    (void)argument;
+    sim_until(is_on_heap, NULL);
+    vigil_agent *agent = new_agent();
+    int status = vigil_barrier_wait_async(agent, &parties[0].request, on_heap, VIGIL_FOREVER, called_to_free);
+    if (status != VIGIL_PENDING) {
+        free_if_last(status);
+    }
+    run(agent);
+    destroy(agent);
+}
+
+static void begin_freeing(void) {
+    begin_barrier(2);
+    on_heap = NULL;
+    go_with("thread 0", freeing_thread, 1);
+}
+
+static void barrier_freed(void) {
+    begin_freeing();
+    go_with("thread 1", freeing_thread, 0);
+}
+
+static void barrier_freed_after_timeout(void) {
+    begin_freeing();
+    sim_moment(1500);
+    go_with("impatient", freeing_thread_500, 0);
+}
+
+static void barrier_freed_with_loop(void) {
+    begin_freeing();
+    go_with("loop", freeing_loop, 0);
+}
+
+static void freed_once(void) {
+    sim_check(gone == 2 && last_ones == 1, "%u have gone on, %u of them as the last", gone, last_ones);
+    balance();
+}
+
 /* ---- A once ---- */
 
 #define FAILURE (-100)
@@ -711,16 +783,32 @@ static int make_when_loop_has_left(void *unused) {
     return make(unused);
 }
 
+/* Or its deadline was over before that. */
+static bool loop_has_waited(void *unused) {
+    (void)unused;
+    return in_line() || turns[0].status == VIGIL_TIMED_OUT;
+}
+
+static int make_when_loop_has_waited(void *unused) {
+    sim_until(loop_has_waited, NULL);
+    return make(unused);
+}
+
+FIBER(caller_for_loop) {
+    (void)argument;
+    note_end(vigil_once_call(&once, make_when_loop_has_waited, NULL));
+}
+
 FIBER(second_caller) {
     (void)argument;
-    await_in_line(1);
+    sim_until(loop_has_waited, NULL);
     note_end(vigil_once_call(&once, make_when_loop_has_left, NULL));
 }
 
 static void once_waits_again(void) {
     begin_once(1);
     sim_moment(1500);
-    go_with("first", first_caller, 1);
+    go_with("first", caller_for_loop, 0);
     go_with("impatient", later_loop_500, 0);
     go_with("thread", second_caller, 0);
 }
@@ -744,6 +832,9 @@ const struct sim_scenario barrier_once_scenarios[] = {
     {"barrier_destroy", "an agent's end against the last one", barrier_destroy, all_have_met},
     {"barrier_forget", "forgotten and freed, with a thread and a loop there", barrier_forget, both_cancelled},
     {"barrier_forget_and_destroy", "the same when the loop ends", barrier_forget_and_destroy, both_cancelled},
+    {"barrier_freed", "the last of two threads frees it", barrier_freed, freed_once},
+    {"barrier_freed_after_timeout", "the same against a thread's deadline", barrier_freed_after_timeout, freed_once},
+    {"barrier_freed_with_loop", "the last frees it, with a loop there", barrier_freed_with_loop, freed_once},
     {"once_two_threads", "two threads call", once_two_threads, once_is_over},
     {"once_three_threads", "three threads call", once_three_threads, once_is_over},
     {"once_awaited", "a thread and a loop wait for the first caller", once_awaited, once_is_over},

@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include "vigil/mutex.h"
+#include "vigil/once.h"
 
 #include "agent_fixture.h"
 #include "child.h"
@@ -424,6 +425,145 @@ static void a_loop_is_passed_by_in_the_child_too(void **state) {
     pass_a_loop_by();
 }
 
+/* A once whose function is being called by another thread: in the child nobody is at it, so it is called again. */
+
+static struct {
+    vigil_once once;
+    uint32_t inside, may_end;
+    int calls;
+} begun;
+
+static int call_until_told(void *answer) {
+    begun.calls++;
+    STORE(begun.inside, 1);
+    AWAIT(LOAD(begun.may_end));
+    return *(int *)answer;
+}
+
+static int call_briefly(void *unused) {
+    (void)unused;
+    begun.calls++;
+    return VIGIL_OK;
+}
+
+static void *call_once(void *answer) {
+    return (void *)(intptr_t)vigil_once_call(&begun.once, call_until_told, answer);
+}
+
+static void *call_once_too(void *unused) {
+    return (void *)(intptr_t)vigil_once_call(&begun.once, call_briefly, unused);
+}
+
+static void it_is_called_again(void) {
+    CHECK(!vigil_once_is_done(&begun.once));
+    CHECK(vigil_once_call_for(&begun.once, call_briefly, NULL, 0) == VIGIL_OK);
+    CHECK(begun.calls == 2);
+    CHECK(vigil_once_call(&begun.once, call_briefly, NULL) == VIGIL_OK);
+    CHECK(begun.calls == 2);
+}
+
+static int call_in_vain(void *unused) {
+    (void)unused;
+    begun.calls++;
+    return -7;
+}
+
+static void it_fails_and_is_called_again(void) {
+    CHECK(vigil_once_call(&begun.once, call_in_vain, NULL) == -7);
+    CHECK(vigil_once_call(&begun.once, call_briefly, NULL) == VIGIL_OK);
+    CHECK(begun.calls == 3);
+}
+
+static void it_is_called_by_a_loop(void) {
+    vigil_agent *own;
+    vigil_request request = {0};
+    CHECK(vigil_agent_create(&own, 0) == VIGIL_OK);
+    CHECK(vigil_once_call_async(own, &request, &begun.once, call_briefly, NULL, VIGIL_FOREVER, note) == VIGIL_OK);
+    CHECK(begun.calls == 2);
+    CHECK(vigil_agent_destroy(own) == VIGIL_OK);
+}
+
+/* In the child another thread is at it, and is waited for. */
+static void it_is_waited_for(void) {
+    static int answer = VIGIL_OK;
+    pthread_t threads[2];
+    begun.inside = 0;
+    CHECK(pthread_create(&threads[0], NULL, call_once, &answer) == 0);
+    AWAIT(LOAD(begun.inside));
+    CHECK(pthread_create(&threads[1], NULL, call_once_too, NULL) == 0);
+    AWAIT(vigil_waiters(&begun.once) == 1);
+    STORE(begun.may_end, 1);
+    void *status;
+    for (int i = 0; i < 2; i++) CHECK(pthread_join(threads[i], &status) == 0 && !status);
+    CHECK(begun.calls == 2);
+}
+
+static void in_a_childs_child(void) {
+    pid_t child = fork_here();
+    if (child == 0) {
+        it_is_called_again();
+        _exit(0);
+    }
+    CHECK(exit_status_of(child) == 0);
+    it_is_called_again();
+}
+
+static void fork_while_once_runs(int answer, bool awaited) {
+    pthread_t runner, waiter;
+    memset(&begun, 0, sizeof begun);
+    assert_int_equal(pthread_create(&runner, NULL, call_once, &answer), 0);
+    AWAIT(LOAD(begun.inside));
+    if (awaited) {
+        assert_int_equal(pthread_create(&waiter, NULL, call_once_too, NULL), 0);
+        AWAIT(in_line(&begun.once) == 1);
+    }
+    run_in_child(it_is_called_again);
+    run_in_child(it_fails_and_is_called_again);
+    run_in_child(it_is_called_by_a_loop);
+    run_in_child(in_a_childs_child);
+    if (children_have_threads) run_in_child(it_is_waited_for);
+    STORE(begun.may_end, 1);
+    void *status;
+    assert_int_equal(pthread_join(runner, &status), 0);
+    assert_int_equal((intptr_t)status, answer);
+    if (awaited) assert_int_equal(pthread_join(waiter, &status), 0);
+    assert_int_equal(begun.calls, answer == VIGIL_OK || !awaited ? 1 : 2);
+    assert_int_equal(vigil_once_is_done(&begun.once), answer == VIGIL_OK || awaited);
+}
+
+static void a_once_is_called_again_in_the_child(void **state) {
+    (void)state;
+    fork_while_once_runs(VIGIL_OK, false);
+    fork_while_once_runs(VIGIL_OK, true);
+    fork_while_once_runs(-7, false);
+    fork_while_once_runs(-7, true);
+}
+
+/* The function itself forks: it returns in both, and in both that is its end. */
+
+static pid_t forked_inside;
+
+static int fork_in_function(void *unused) {
+    (void)unused;
+    begun.calls++;
+    forked_inside = fork_here();
+    return VIGIL_OK;
+}
+
+static void the_function_of_a_once_forks(void **state) {
+    (void)state;
+    memset(&begun, 0, sizeof begun);
+    int status = vigil_once_call(&begun.once, fork_in_function, NULL);
+    if (forked_inside == 0) {
+        CHECK(status == VIGIL_OK && vigil_once_is_done(&begun.once));
+        CHECK(vigil_once_call(&begun.once, call_briefly, NULL) == VIGIL_OK && begun.calls == 1);
+        _exit(0);
+    }
+    child_succeeds(forked_inside);
+    assert_int_equal(status, VIGIL_OK);
+    assert_true(vigil_once_is_done(&begun.once));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_loop_is_passed_by_in_the_child_too),
@@ -440,6 +580,8 @@ int main(void) {
         TEST(fork_in_a_callback_of_destroy),
         TEST(fork_in_a_posted_function),
         TEST(anothers_agent_may_be_destroyed_in_the_child),
+        TEST(a_once_is_called_again_in_the_child),
+        TEST(the_function_of_a_once_forks),
     };
     return cmocka_run_group_tests(tests, try_threads, NULL);
 }

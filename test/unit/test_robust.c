@@ -91,7 +91,7 @@ static void *wait_with_every_key_in_use(void *unused) {
     for (size_t i = 0; i < key_count; i++) CHECK(pthread_setspecific(keys[i], &keys[i]) == 0);
     int status = vigil_wait32(word, 0, 1);
     for (size_t i = 0; i < key_count; i++) CHECK(pthread_getspecific(keys[i]) == &keys[i]);
-    CHECK(status == VIGIL_ENOMEM);
+    CHECK(status == VIGIL_TIMED_OUT); /* the library has made its own before, or does without */
     return unused;
 }
 

@@ -246,19 +246,21 @@ bool prim_file_locked(int fd) {
 
 /* Processes. */
 
-static const struct prim_fork *around_fork;
-static int fork_not_hooked;
+static pthread_once_t loaded = PTHREAD_ONCE_INIT;
+static bool fork_handled;
 
-static void hook_fork(void) {
-    fork_not_hooked = pthread_atfork(around_fork->before, around_fork->in_parent, around_fork->in_child);
+static void load(void) {
+    fork_handled = pthread_atfork(segment_fork.before, segment_fork.in_parent, segment_fork.in_child) == 0;
 }
 
-bool prim_around_fork(const struct prim_fork *calls) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    __atomic_store_n(&around_fork, calls, __ATOMIC_RELAXED); /* the same each time */
-    pthread_once(&once, hook_fork);
-    if (fork_not_hooked) errno = fork_not_hooked;
-    return !fork_not_hooked;
+/* As the one in prim.c. It makes no difference which of them comes first. */
+__attribute__((constructor(101))) static void load_first(void) {
+    pthread_once(&loaded, load);
+}
+
+bool prim_fork_handled(void) {
+    pthread_once(&loaded, load);
+    return fork_handled;
 }
 
 void prim_process_name(char *name, size_t bytes) {

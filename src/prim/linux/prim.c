@@ -299,8 +299,10 @@ bool prim_write(int fd, const char *text, size_t bytes) {
 /* Threads. */
 
 static _Thread_local struct prim_thread self __attribute__((tls_model("initial-exec")));
-static pthread_key_t exit_key;
 static void (*thread_at_exit)(struct prim_thread *);
+static void (*child_begins)(void);
+static pthread_once_t initialised = PTHREAD_ONCE_INIT;
+uint32_t prim_generation;
 
 struct prim_thread *prim_self(void) {
     return &self;
@@ -321,21 +323,59 @@ static void on_thread_exit(void *thread) {
     thread_at_exit(ending);
 }
 
-bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void)) {
-    thread_at_exit = at_exit;
-    if (pthread_key_create(&exit_key, on_thread_exit) != 0) return false;
-    if (pthread_atfork(NULL, NULL, in_child) == 0) return true;
-    pthread_key_delete(exit_key);
-    return false;
+/* A thread that was initialising is not here: the next one that needs it begins anew. */
+static void in_child(void) {
+    prim_generation++;
+    initialised = (pthread_once_t)PTHREAD_ONCE_INIT;
+    if (child_begins) child_begins();
 }
 
-void prim_keep_self(void) {
-    if (!self.exit_hooked) self.exit_hooked = pthread_setspecific(exit_key, &self) == 0;
+/*
+ * What the library has to have before the program does anything:
+ *
+ *     the handler of forks    so that in the child it runs before those of the program, which may use what it sets right:
+ *                             there they run in the order in which they were registered
+ *     a key                   by which it is told that a thread ends. Of glibc's, a thread has room for the values of the
+ *                             first 32; for each of the others it allocates memory when that is set
+ */
+static pthread_once_t loaded = PTHREAD_ONCE_INIT;
+static bool fork_handled;
+static bool key_made;
+static bool key_has_room;
+static pthread_key_t exit_key;
+
+#ifdef __GLIBC__
+#define KEYS_WITH_ROOM 32u
+#else
+#define KEYS_WITH_ROOM UINT_MAX
+#endif
+
+static void load(void) {
+    fork_handled = pthread_atfork(NULL, NULL, in_child) == 0;
+    key_made = pthread_key_create(&exit_key, on_thread_exit) == 0;
+    key_has_room = key_made && exit_key < KEYS_WITH_ROOM;
+}
+
+/* Before every constructor without a priority: 101 is the first that is not the C library's. */
+__attribute__((constructor(101))) static void load_first(void) {
+    pthread_once(&loaded, load);
+}
+
+bool prim_start(void (*at_exit)(struct prim_thread *), void (*at_child)(void)) {
+    pthread_once(&loaded, load); /* another constructor may wait before ours has run */
+    thread_at_exit = at_exit;
+    child_begins = at_child;
+    return fork_handled;
+}
+
+bool prim_keep_self(bool may_allocate) {
+    bool possible = may_allocate ? key_made : key_has_room;
+    if (!self.exit_hooked && possible) self.exit_hooked = pthread_setspecific(exit_key, &self) == 0;
+    return self.exit_hooked;
 }
 
 void prim_once(void (*initialise)(void)) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, initialise);
+    pthread_once(&initialised, initialise);
 }
 
 struct prim_handle {

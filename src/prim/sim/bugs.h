@@ -62,11 +62,10 @@
     X(cond, called_beside_moved, "a release calls the waiter behind those that a condition has moved, too")            \
     X(cond, late_loop_keeps, "such a wait of an event loop keeps the mutex")                                           \
     X(barrier_once, round_ends_outside, "a barrier's round ends before the lock of the line is taken")                 \
-    X(barrier_once, arrival_unordered, "what was done before arriving at a barrier is not seen by the others")         \
+    X(barrier_once, arrival_in_two_steps, "a party is counted at a barrier before it is in line")                      \
     X(barrier_once, arrival_stays, "a deadline leaves its arrival behind")                                             \
     X(barrier_once, taken_back_late, "an arrival is taken back though its round is over")                              \
-    X(barrier_once, cancelled_when_over, "an arrival at a barrier is cancelled though its round is over")              \
-    X(barrier_once, forgotten_taken_back, "an arrival is taken back from a barrier that has been forgotten")           \
+    X(barrier_once, told_looks_again, "a party looks at the barrier after it has been told that the round is over")    \
     X(barrier_once, awaited_missed, "a once is said to be done after looking whether anybody waits, not in one step")  \
     X(barrier_once, once_unordered, "what a once's function did is not seen by those who find it done")                \
     X(barrier_once, once_relied_on_one, "a once that failed wakes one, as if he were sure to come")                    \

@@ -344,9 +344,8 @@ bool prim_file_locked(int fd) {
 
 /* ---- Processes ---- */
 
-bool prim_around_fork(const struct prim_fork *calls) {
-    (void)calls; /* there is no fork here */
-    return true;
+bool prim_fork_handled(void) {
+    return true; /* there is no fork here */
 }
 
 void prim_process_name(char *name, size_t bytes) {

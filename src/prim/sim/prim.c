@@ -320,16 +320,20 @@ uint32_t prim_thread_id(void) {
     return 1; /* nobody looks at it here */
 }
 
+uint32_t prim_generation; /* there is no fork here */
+
 bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void)) {
-    (void)in_child; /* there is no fork here */
+    (void)in_child;
     exit_hook = at_exit;
     return true;
 }
 
-void prim_keep_self(void) {
+bool prim_keep_self(bool may_allocate) {
+    (void)may_allocate;
     if (sim_current) {
         sim_current->keeps_self = true;
     }
+    return true;
 }
 
 void sim_thread_exit(struct sim_fiber *fiber) {

@@ -195,14 +195,17 @@ uint32_t prim_process_id(void) {
     return 1;
 }
 
+uint32_t prim_generation;
+
 bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void)) {
     thread_at_exit = at_exit;
     reset = in_child;
     return true;
 }
 
-void prim_keep_self(void) {
-    prim_self()->exit_hooked = true;
+bool prim_keep_self(bool may_allocate) {
+    (void)may_allocate;
+    return prim_self()->exit_hooked = true;
 }
 
 void fuzz_thread_ends(unsigned thread) {
@@ -213,6 +216,7 @@ void fuzz_thread_ends(unsigned thread) {
 }
 
 void fuzz_fork(void) {
+    prim_generation++;
     if (reset) reset();
     for (unsigned i = 0; i < FUZZ_THREADS; i++) {
         if (i != fuzz_thread) threads[i] = (struct prim_thread){0};
