@@ -105,7 +105,8 @@ static void rest_on_pulse(struct rest *rest, uint32_t *word, uint32_t pulse) {
  * one sleep on a pulse of a segment that it has closed. So who is woken by a pulse wakes the others. */
 static void rest_sleep(const struct rest *rest) {
     int woken = prim_park_any(rest->words, rest->count, rest->deadline_ns);
-    if (woken >= 0 && (rest->pulses[woken / 32] >> woken % 32 & 1)) prim_wake_shared_all(rest->words[woken].word);
+    bool by_pulse = woken >= 0 && (rest->pulses[woken / 32] >> woken % 32 & 1);
+    if (by_pulse && !BUG(pulse_kept)) prim_wake_shared_all(rest->words[woken].word);
 }
 
 /* Members. */

@@ -96,6 +96,8 @@
     X(shared, record_overlooked, "others do not look at a new member's record")                                        \
     X(shared, event_early, "what has happened is said to be written down before it is")                                \
     X(gifts, pulse_not_watched, "a keeper does not sleep on the pulse of the member behind it")                       \
+    X(gifts, death_not_counted, "keepers are not told of a death that another process has found")                      \
+    X(gifts, pulse_kept, "a keeper that a pulse has woken does not wake the other sleepers on it")                     \
     X(shared, dead_holder_kept, "nobody looks whether the holder of a mutex is dead")
 
 extern unsigned sim_bug; /* the one that is switched on */
