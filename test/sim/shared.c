@@ -660,6 +660,67 @@ static void holder_killed(void) {
     go_joined(SURVIVOR, "survivor", locker);
 }
 
+/* A process is stopped that has looked, and has been called: another keeper looks, and calls the next in line. */
+static unsigned through;
+
+static bool line_is(void *processes) {
+    return count_slots_of(MUTEX, true, 0) == (intptr_t)processes;
+}
+
+static bool has_been_looked_at(void *unused) {
+    (void)unused;
+    return segment_header(observed->segment)->looked_ns && victim_is_outside();
+}
+
+static bool one_is_through(void *unused) {
+    (void)unused;
+    return through;
+}
+
+static bool is_locked(void *unused) {
+    (void)unused;
+    return MUTEX->word != 0;
+}
+
+FIBER(is_called_when_stopped) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    victim_joined();
+    sim_until(is_locked, NULL);
+    lock_and_unlock();
+    leave_segment(buffer);
+}
+
+FIBER(locks_behind) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(line_is, (void *)1);
+    lock_and_unlock();
+    through++;
+    leave_segment(buffer);
+}
+
+FIBER(calls_the_stopped) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    expect(vigil_mutex_lock(MUTEX), VIGIL_OK, "lock");
+    sim_until(line_is, (void *)2);
+    sim_until(has_been_looked_at, NULL);
+    sim_stop(VICTIM);
+    expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
+    sim_until(one_is_through, NULL);
+    sim_continue(VICTIM);
+    leave_segment(buffer);
+}
+
+static void looker_stopped(void) {
+    begin_mutex(4, 0, false);
+    through = 0;
+    go_joined(OTHER, "holder", calls_the_stopped);
+    go_joined(SURVIVOR, "behind", locks_behind);
+    go_joined(VICTIM, "stopped", is_called_when_stopped);
+}
+
 static void contender_killed(void) {
     begin_mutex(4, 0, true);
     go_joined(VICTIM, "victim", locker);
@@ -1285,6 +1346,8 @@ const struct sim_scenario shared_scenarios[] = {
     {"notifier_killed_loop", "killed while it notifies an event loop", notifier_killed_loop, balance_shared},
     {"waiter_stopped", "one that is stopped keeps its place, and what it is told", waiter_stopped, balance_shared},
     {"holder_killed", "killed while it has a mutex, takes it or releases it", holder_killed, mutex_free_again},
+    {"looker_stopped", "a call to a stopped process is passed on by another keeper", looker_stopped,
+     mutex_free_again},
     {"contender_killed", "one of three is killed", contender_killed, mutex_free_again},
     {"fair_contender_killed", "the same, and the mutex is fair", fair_contender_killed, mutex_free_again},
     {"holder_killed_loop", "an event loop waits for the victim's mutex", holder_killed_loop, mutex_free_again},

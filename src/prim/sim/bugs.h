@@ -46,6 +46,7 @@
     X(mutex, taken_without_asking, "a reserved mutex is taken by a store, not by compare and exchange")                \
     X(mutex, not_contended, "who was called and found the mutex locked waits again without saying so in the word")     \
     X(mutex, loop_relied_upon, "nobody guards an event loop that has been called, as if it were sure to come")         \
+    X(mutex, overflow_dropped, "calls to loops for which the table of guards has no room are not guarded")             \
     X(mutex, freed_outside, "unlock changes the word before it takes the lock of the line")                            \
     X(mutex, nobody_looks, "who guards a reservation sleeps on when nobody comes for it")                              \
     X(mutex, orphan_dropped, "a call for a request that is gone by then is not passed on")                             \
@@ -95,6 +96,8 @@
     X(shared, nobody_sweeps, "who has seen that somebody is gone does not clear away what he left")                    \
     X(shared, record_overlooked, "others do not look at a new member's record")                                        \
     X(shared, event_early, "what has happened is said to be written down before it is")                                \
+    X(shared, look_passes_none, "the keeper that looks does not pass calls to a stopped process on")                   \
+    X(shared, turn_kept, "a keeper that has once had the turn to look keeps it, though it is stopped")                 \
     X(gifts, pulse_not_watched, "a keeper does not sleep on the pulse of the member behind it")                       \
     X(gifts, death_not_counted, "keepers are not told of a death that another process has found")                      \
     X(gifts, pulse_kept, "a keeper that a pulse has woken does not wake the other sleepers on it")                     \
