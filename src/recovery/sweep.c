@@ -216,7 +216,8 @@ uint32_t recovery_count(const struct lot *lot) {
 
 /* Acquire: with what says that it has not been handed on comes that it is in no line yet, or later. */
 static bool sweep_told_in_vain(const struct slot *slot, uint64_t key) {
-    bool kept = prim_load_acquire(&slot->home) && prim_load_relaxed(&slot->seat);
+    uint32_t home = BUG(home_unordered) ? prim_load_relaxed(&slot->home) : prim_load_acquire(&slot->home);
+    bool kept = home && prim_load_relaxed(&slot->seat);
     return kept && prim_load_relaxed(&slot->key) == key && !undecided(prim_load_relaxed(&slot->state));
 }
 

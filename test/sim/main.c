@@ -125,6 +125,7 @@ static const struct {
     {"pulse_kept", "pulse_wakes_another"},
     {"death_not_counted", "struck_off_by_another"},
     {"overflow_dropped", "mutex_guards_overflow"},
+    {"home_unordered", "slot_used_again"},
     {"turn_kept", "looker_stopped"},
     {"look_passes_none", "looker_stopped"},
     {"gift_lost_in_between", "signaller_and_receiver"},

@@ -388,6 +388,55 @@ static void notifier_killed_loop(void) {
     go_joined(OTHER, "after it", notifier_after_victim);
 }
 
+/* ---- A loop waits again with the same slot, while its process looks for what it has been told in vain ---- */
+
+static vigil_agent *waits_again;
+
+static bool first_has_ended(void *unused) {
+    (void)unused;
+    return books.ended[VIGIL_OK] > 0;
+}
+
+static void wait_once_more(struct request *request) {
+    (void)request;
+    start(waits_again, &requests[1], WORD, VIGIL_FOREVER);
+}
+
+static void notify_when_in_line(void) {
+    sim_until(somebody_waits, NULL);
+    sim_check(notify(WORD, 1) == 1, "nobody was told");
+}
+
+FIBER(notifies_twice) {
+    (void)argument;
+    notify_when_in_line();
+    sim_until(first_has_ended, NULL);
+    notify_when_in_line();
+}
+
+FIBER(looks_for_its_own) {
+    sim_until(first_has_ended, NULL);
+    recovery_own(argument, PRIM_NEVER);
+}
+
+FIBER(loop_waits_twice) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    waits_again = new_agent();
+    requests[0].then = wait_once_more;
+    start(waits_again, &requests[0], WORD, VIGIL_FOREVER);
+    sim_go("notifier", notifies_twice, NULL);
+    sim_go("looks", looks_for_its_own, lot_in(buffer->segment));
+    run(waits_again);
+    destroy(waits_again);
+    sim_kill(SURVIVOR); /* the others may not have ended */
+}
+
+static void slot_used_again(void) {
+    begin_line(3, false);
+    go_joined(SURVIVOR, "loop", loop_waits_twice);
+}
+
 /* ---- Stopped ---- */
 
 /* None of its threads is in the middle of something for which others would have to wait. */
@@ -1344,6 +1393,8 @@ const struct sim_scenario shared_scenarios[] = {
     {"killed_inside", "killed while it has a bucket's lock, and two are in line", killed_inside, balance_shared},
     {"notifier_killed", "killed while it notifies a thread", notifier_killed, balance_shared},
     {"notifier_killed_loop", "killed while it notifies an event loop", notifier_killed_loop, balance_shared},
+    {"slot_used_again", "a loop waits again while its keeper looks for what it missed", slot_used_again,
+     balance_shared},
     {"waiter_stopped", "one that is stopped keeps its place, and what it is told", waiter_stopped, balance_shared},
     {"holder_killed", "killed while it has a mutex, takes it or releases it", holder_killed, mutex_free_again},
     {"looker_stopped", "a call to a stopped process is passed on by another keeper", looker_stopped,

@@ -66,6 +66,7 @@
     X(barrier_once, deadline_forgotten, "an event loop that has to wait again for a once has no deadline any more")    \
     X(shared, mail_forgotten, "what an agent of another process is told is not put into its mail")                     \
     X(shared, mail_not_missed, "nobody looks for what one who died has told an agent and not put into its mail")       \
+    X(shared, home_unordered, "a keeper takes what a slot was told in an earlier wait for what it is told now")        \
     X(shared, wake_not_missed, "nobody wakes those whom one who died has told and not woken")                          \
     X(shared, no_revival, "after a death nobody looks at the lines of the locks")                                      \
     X(shared, repair_drops, "the repair of a bucket leaves somebody out")                                              \
