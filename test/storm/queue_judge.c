@@ -87,13 +87,15 @@ static uint64_t items_now(void) {
 }
 
 /*
- * If a process dies with the mutex while all others wait for conditions, nobody is about to take the mutex, and to be
- * told of it. Whoever supervises the processes has to: the judge. Where the mutex's owner lives it does nothing, and
- * where somebody waits for the mutex that is the library's business.
+ * If a process dies with the mutex while all others wait for conditions, no process is about to take the mutex, and to be
+ * told of it. Whatever supervises the processes has to: the judge. It does so as well if the mutex has been released in
+ * the dead owner's place, and the waiter that was called has been killed too: then the word still says that the owner
+ * died. Where the mutex's owner lives the judge does nothing, and where a waiter is in the mutex's line that is the
+ * library's business.
  */
 static void take_over_mutex(void) {
     vigil_mutex *mutex = &arena->locks[WITH_COND].mutex;
-    if (!vigil_mutex_is_locked(mutex) || vigil_waiters(mutex) != 0) return;
+    if (!NOW(mutex->word) || vigil_waiters(mutex) != 0) return;
     takeovers += visit(&judges->actors[0], &judge_seed);
 }
 
