@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "shm/segment.h"
+
 extern char **environ;
 
 struct options options;
@@ -304,6 +306,10 @@ uint64_t tally_now(enum tally tally) {
         for (unsigned j = 0; j < ACTORS; j++) sum += ledger->members[i].actors[j].tallies[tally];
     }
     return sum;
+}
+
+uint64_t heirless_now(void) {
+    return NOW(segment_header(buffer->segment)->heirless);
 }
 
 static uint64_t killed_holding(unsigned mutex) {
