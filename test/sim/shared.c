@@ -404,7 +404,7 @@ static void wait_once_more(struct request *request) {
 
 static void notify_when_in_line(void) {
     sim_until(somebody_waits, NULL);
-    sim_check(notify(WORD, 1) == 1, "nobody was told");
+    sim_check(notify(WORD, 1) == 1, "the waiter was not told");
 }
 
 FIBER(notifies_twice) {
@@ -1397,8 +1397,7 @@ const struct sim_scenario shared_scenarios[] = {
      balance_shared},
     {"waiter_stopped", "one that is stopped keeps its place, and what it is told", waiter_stopped, balance_shared},
     {"holder_killed", "killed while it has a mutex, takes it or releases it", holder_killed, mutex_free_again},
-    {"looker_stopped", "a call to a stopped process is passed on by another keeper", looker_stopped,
-     mutex_free_again},
+    {"looker_stopped", "a call to a stopped process is passed on by another keeper", looker_stopped, mutex_free_again},
     {"contender_killed", "one of three is killed", contender_killed, mutex_free_again},
     {"fair_contender_killed", "the same, and the mutex is fair", fair_contender_killed, mutex_free_again},
     {"holder_killed_loop", "an event loop waits for the victim's mutex", holder_killed_loop, mutex_free_again},

@@ -16,9 +16,9 @@
  *                 A signal is missing if a killed actor's wait ended without being entered. It held the mutex then, and
  *                 it had not entered its name: whoever took the mutex next was told that its owner died, found no name,
  *                 and entered that (owner_died_outside), unless it was killed as well before that, and before anybody
- *                 was inside since the other kill: a chained kill. And a signal whose receiver is killed goes to nobody
- *                 if the line is empty then, as when nobody waits: mostly right after the start, when all members want
- *                 the mutex at once. The library counts these, in the segment's header.
+ *                 was inside since the other kill: a chained kill. And a signal whose receiver is killed while the line
+ *                 is empty has no heir: mostly right after the start, when all members want the mutex at once. The
+ *                 library counts these, in the segment's header.
  *     lines       All that wait for a condition, and nobody else, are in its line; nobody is in the mutex's.
  */
 #include "judge.h"
@@ -26,7 +26,7 @@
 
 #include <poll.h>
 
-#define RESIDENTS      4  /* for each condition */
+#define RESIDENTS      4 /* for each condition */
 #define ITEMS_TO_PASS  10 /* until the next kill */
 #define STALL_NS       (20 * SECOND)
 #define ITEMS_IN_PEACE 1000
@@ -87,11 +87,10 @@ static uint64_t items_now(void) {
 }
 
 /*
- * If a process dies with the mutex while all others wait for conditions, no process is about to take the mutex, and to be
- * told of it. Whatever supervises the processes has to: the judge. It does so as well if the mutex has been released in
- * the dead owner's place, and the waiter that was called has been killed too: then the word still says that the owner
- * died. Where the mutex's owner lives the judge does nothing, and where a waiter is in the mutex's line that is the
- * library's business.
+ * If a process dies with the mutex while all others wait for conditions, no process is about to take the mutex and to
+ * be told of it. Whatever supervises the processes has to: the judge. It does so as well if the mutex has been released
+ * in the dead owner's place, and the waiter that was called has been killed too: then the word still says that the
+ * owner died. If a waiter is in the mutex's line, that is the library's business.
  */
 static void take_over_mutex(void) {
     vigil_mutex *mutex = &arena->locks[WITH_COND].mutex;
@@ -297,8 +296,9 @@ void queue_storm(void) {
 
 void report_queue(FILE *json) {
     if (json) {
-        fprintf(json, " \"chained\": %" PRIu64 ", \"missing_signals\": %" PRId64 ", \"excused\": %" PRId64
-                      ", \"heirless\": %" PRIu64,
+        fprintf(json,
+                " \"chained\": %" PRIu64 ", \"missing_signals\": %" PRId64 ", \"excused\": %" PRId64
+                ", \"heirless\": %" PRIu64,
                 books.chained, missing_now, signals_excused(), heirless_now());
         fprintf(json, ", \"takeovers\": %" PRIu64 ", \"longest_pause_ms\": %" PRId64 "}\n", takeovers,
                 longest_ns / MILLISECOND);
