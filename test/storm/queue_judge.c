@@ -136,8 +136,13 @@ static int64_t waiting_for(unsigned cond) {
     return waiting;
 }
 
-/* Who has been signalled is not in line any more. */
+/*
+ * A waiter that has been signalled is not in line any more, and the dead are not there either. What was looked at one
+ * after the other has been so at once if the mutex is free, and no actor has been inside meanwhile.
+ */
 static bool all_at_rest(void) {
+    uint64_t inside = NOW(ledger->guarded[WITH_COND].first);
+    if (!all_recovered()) return false;
     for (unsigned i = 0; i < members; i++) {
         const struct actor *actors = ledger->members[i].actors;
         for (unsigned j = 0; j < ACTORS; j++) {
@@ -148,7 +153,7 @@ static bool all_at_rest(void) {
     for (unsigned cond = 0; cond < CONDS; cond++) {
         if (vigil_waiters(&arena->conds[cond].cond) != waiting_for(cond)) return false;
     }
-    return true;
+    return !NOW(arena->locks[WITH_COND].mutex.word) && NOW(ledger->guarded[WITH_COND].first) == inside;
 }
 
 static void call_for_rest(void) {
@@ -185,10 +190,7 @@ static int64_t signals_excused(void) {
     return (int64_t)(tally_now(NOBODY_INSIDE) + books.chained + heirless_now());
 }
 
-/* The line may still have had a dead waiter in place of one that has just been signalled: then that one will come. */
 static void judge_missing(void) {
-    int64_t until_ns = vigil_now_ns() + PATIENCE_NS / 3;
-    while (signals_missing() > signals_excused() && vigil_now_ns() < until_ns) attend_for(1);
     missing_now = signals_missing();
     DEMAND(missing_now <= signals_excused(), "%" PRId64 " signals lost, of which %" PRId64 " at most are excused",
            missing_now, signals_excused());
