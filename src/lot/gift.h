@@ -26,6 +26,9 @@
  *     P3  G1 and G2 for the waiter in line C that has this place, if there is one
  *     P4  store gift = 0
  *
+ * If no waiter is in line C, the gift has no heir. It is gone, as one is that is given while no waiter is in line; the
+ * segment's header counts these (heirless).
+ *
  * Killed before P2: it is decided anew by the next process that passes it on. Killed later: the bucket is locked by a dead
  * process, and before anybody else can look at line C its repair does what is left of P3 and P4. It knows from `began_ns`
  * whose the gift is; if no waiter in line C has this place, P3 has been done. No two waiters of a line ever have the same

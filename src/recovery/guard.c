@@ -98,7 +98,7 @@ bool guard_pass(uint64_t now_ns) {
         uint64_t pause_ns = guard.pause_ns * 2 < GUARD_MOST_NS ? guard.pause_ns * 2 : GUARD_MOST_NS;
         if (recovery_pass_line(guard.lot, guard.key)) guard_put(guard.lot, guard.key, now_ns, pause_ns);
     }
-    return overflow;
+    return overflow && !BUG(overflow_dropped);
 }
 
 void guard_forget(const struct lot *lot) {

@@ -105,7 +105,8 @@ static void rest_on_pulse(struct rest *rest, uint32_t *word, uint32_t pulse) {
  * one sleep on a pulse of a segment that it has closed. So who is woken by a pulse wakes the others. */
 static void rest_sleep(const struct rest *rest) {
     int woken = prim_park_any(rest->words, rest->count, rest->deadline_ns);
-    if (woken >= 0 && (rest->pulses[woken / 32] >> woken % 32 & 1)) prim_wake_shared_all(rest->words[woken].word);
+    bool by_pulse = woken >= 0 && (rest->pulses[woken / 32] >> woken % 32 & 1);
+    if (by_pulse && !BUG(pulse_kept)) prim_wake_shared_all(rest->words[woken].word);
 }
 
 /* Members. */
@@ -219,6 +220,7 @@ static void keeper_strike_off_ended(struct segment *segment) {
 static bool keeper_has_turn(struct segment_header *header, uint64_t now_ns) {
     uint64_t last_ns = prim_load_relaxed(&header->looked_ns);
     bool recent = last_ns <= now_ns && now_ns - last_ns < KEEPER_RECENT_NS;
+    if (BUG(turn_kept) && last_ns) return false;
     return !recent && prim_cas_acq_rel(&header->looked_ns, &last_ns, now_ns);
 }
 
@@ -236,7 +238,7 @@ static void keeper_look(struct lot *lot) {
     keeper_ask_some(segment);
     bool all = recovery_run(lot, keeper_patience()) && recovery_check(lot, keeper_patience());
     if (!all) lot->share->keeping.unfinished = true;
-    recovery_pass_all(lot, keeper_patience());
+    if (!BUG(look_passes_none)) recovery_pass_all(lot, keeper_patience());
     prim_store_relaxed(&segment_header(segment)->waiting, recovery_count(lot));
 }
 

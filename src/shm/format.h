@@ -53,6 +53,7 @@ struct segment_header {
     uint64_t looked_ns;              /* atomic: when a keeper last looked at the whole segment */
     uint32_t asked;                  /* atomic: the record of a member about which it asks the kernel next */
     uint32_t waiting;                /* atomic: how many slots were taken then */
+    uint32_t heirless;               /* atomic: gifts (lot/gift.h) that had no heir; too many may be counted */
 
     /* Of who records, and of what is recorded: see events.h. */
     _Alignas(64) uint64_t record_until_ns; /* atomic */

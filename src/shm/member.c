@@ -110,7 +110,7 @@ static void member_count(uint32_t *counter) {
 /* In the record, which is the truth, and in the header, where keepers see at a glance that there is something to do. */
 static void member_count_death(struct segment *segment, struct segment_member *record) {
     member_count(&record->deaths);
-    member_count(&segment_header(segment)->deaths);
+    if (!BUG(death_not_counted)) member_count(&segment_header(segment)->deaths);
 }
 
 /* D1 and D2, of a record that was JOINED in that life and whose lock is free. */

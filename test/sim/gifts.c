@@ -504,13 +504,14 @@ static bool keeper_is_idle(void *lot) {
 }
 
 /* Its keeper begins when it waits for the first time, and stops to look when nobody has waited for long. */
-static void wait_and_go_on(void) {
+static vigil_buffer *wait_and_go_on(void) {
     vigil_buffer *buffer = join_segment();
     struct lot *lot = lot_in(buffer->segment);
     note_number();
     expect(vigil_wait32(WORD, 0, 1000), VIGIL_TIMED_OUT, "wait");
     sim_until(keeper_is_idle, lot);
     keepers++;
+    return buffer;
 }
 
 static bool is_struck_off(void *unused) {
@@ -550,6 +551,103 @@ static void noticed_by_pulse(void) {
     start_in(VICTIM, "is to die", is_to_die, 0);
 }
 
+/* ---- The system wakes one sleeper on a pulse: here a keeper that does not watch that member any more ---- */
+
+static struct segment_member *record_of(unsigned process) {
+    struct segment_member *record = segment_member(observed->segment, 0);
+    while (record->number != numbers[process]) record++;
+    return record;
+}
+
+static void leave_at_once(void) {
+    leave_segment(join_segment());
+}
+
+/* It has a pulse, and is not in a bucket in which the others would have to wait for it. */
+static bool victim_may_stop(void *unused) {
+    (void)unused;
+    const struct segment_layout *at = &observed->segment->layout;
+    const struct bucket *buckets = (const struct bucket *)(void *)(observed->segment->base + at->buckets_at);
+    bool inside = false;
+    for (uint32_t i = 0; i < at->buckets; i++) inside |= buckets[i].word / SEGMENT_HOLDER == numbers[VICTIM];
+    return record_of(VICTIM)->keeping && !inside;
+}
+
+/* Stopped, so that its keeper does not ask about the observer all the time. */
+FIBER(is_to_die_stopped) {
+    (void)argument;
+    join_segment();
+    note_number();
+    expect(vigil_wait32(WORD, 0, 1000), VIGIL_TIMED_OUT, "wait");
+    sim_until(victim_may_stop, NULL);
+    sim_stop(VICTIM);
+}
+
+static bool first_sleeps(void *unused) {
+    (void)unused;
+    return keepers == 1 && (record_of(SURVIVOR)->mail & SEGMENT_RESTING);
+}
+
+FIBER(watches_first) {
+    (void)argument;
+    wait_and_go_on();
+    sim_until(is_struck_off, NULL);
+    sim_kill(SURVIVOR);
+}
+
+/* Another process has cleared RESTING, and has not woken the keeper yet. So the keeper is not told of this member. */
+FIBER(watches_later) {
+    (void)argument;
+    sim_until(first_sleeps, NULL);
+    uint64_t *mail = &record_of(SURVIVOR)->mail, seen = prim_load_relaxed(mail);
+    prim_cas_acq_rel(mail, &seen, seen & ~(uint64_t)SEGMENT_RESTING);
+    wait_and_go_on();
+    sim_kill(VICTIM);
+    sim_until(is_struck_off, NULL);
+    sim_kill(OTHER);
+}
+
+static void pulse_wakes_another(void) {
+    begin_gifts(true);
+    keepers = 0;
+    join_before(SURVIVOR);
+    join_before(OTHER); /* between the two others; it leaves, and joins again there */
+    join_before(VICTIM);
+    sim_within(OTHER, leave_at_once);
+    go_in(SURVIVOR, "watches", watches_first);
+    go_in(VICTIM, "is to die", is_to_die_stopped);
+    go_in(OTHER, "watches later", watches_later);
+}
+
+/* ---- A member is struck off by a process that does not recover: the keepers do, without a look ---- */
+
+static bool victim_has_slot(void *unused) {
+    (void)unused;
+    return keepers == 1 && in_line_of(WORD, VICTIM);
+}
+
+static bool victim_has_no_slot(void *unused) {
+    (void)unused;
+    return !slots_of(VICTIM, false);
+}
+
+FIBER(strikes_off) {
+    (void)argument;
+    vigil_buffer *buffer = wait_and_go_on();
+    sim_until(victim_has_slot, NULL);
+    sim_kill(VICTIM);
+    segment_strike_off_all(buffer->segment);
+    sim_until(victim_has_no_slot, NULL);
+    sim_kill(SURVIVOR);
+}
+
+static void struck_off_by_another(void) {
+    begin_gifts(true);
+    keepers = 0;
+    start_in(SURVIVOR, "strikes off", strikes_off, 0);
+    start_in(VICTIM, "is to die", one_thread, 0);
+}
+
 /* ---- In the end ---- */
 
 static void all_has_arrived(void) {
@@ -576,5 +674,8 @@ const struct sim_scenario gift_scenarios[] = {
     {"signaller_and_receiver", "killed while it signals; then the receiver", signaller_and_receiver, all_has_arrived},
     {"notifier_and_receiver", "the same for a notification", notifier_and_receiver, all_has_arrived},
     {"noticed_by_pulse", "a death is noticed at once", noticed_by_pulse, all_has_arrived},
+    {"pulse_wakes_another", "the same, though a keeper is woken that does not watch", pulse_wakes_another,
+     all_has_arrived},
+    {"struck_off_by_another", "what the dead left is recovered at once", struck_off_by_another, all_has_arrived},
     {NULL, NULL, NULL, NULL},
 };

@@ -122,6 +122,12 @@ static const struct {
 } found_by[] = {
     {"heir_chosen_again", "signal_sweeper_killed"},
     {"pulse_not_watched", "noticed_by_pulse"},
+    {"pulse_kept", "pulse_wakes_another"},
+    {"death_not_counted", "struck_off_by_another"},
+    {"overflow_dropped", "mutex_guards_overflow"},
+    {"home_unordered", "slot_used_again"},
+    {"turn_kept", "looker_stopped"},
+    {"look_passes_none", "looker_stopped"},
     {"gift_lost_in_between", "signaller_and_receiver"},
     {"half_told_stays", "signaller_and_receiver"},
     {"signal_noted_late", "signaller_and_receiver"},

@@ -664,6 +664,59 @@ static void mutex_guard_with_deadline(void) {
     go("holder", holder_for_long);
 }
 
+/* A loop that does not run is called for one lock more than there is room for in the table of guards. */
+#define LOCKS (PRIM_GUARDS + 1)
+
+static vigil_mutex locks[LOCKS];
+static unsigned threads_through;
+
+static void take_and_unlock(vigil_op *op, int status) {
+    struct turn *turn = turn_ends(op, status);
+    expect(status, VIGIL_OK, "lock");
+    expect(vigil_mutex_unlock(&locks[turn - turns]), VIGIL_OK, "unlock");
+}
+
+static bool threads_had_them(void *unused) {
+    (void)unused;
+    return threads_through == LOCKS;
+}
+
+FIBER(loop_of_locks) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    for (unsigned i = 0; i < LOCKS; i++) {
+        int status = vigil_mutex_lock_async(agent, turn_begins(&turns[i]), &locks[i], VIGIL_FOREVER, take_and_unlock);
+        expect(status, VIGIL_PENDING, "lock");
+    }
+    sim_until(threads_had_them, NULL);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(thread_of_lock) {
+    await_in_line(LOCKS);
+    expect(vigil_mutex_lock(argument), VIGIL_OK, "lock");
+    threads_through++;
+    expect(vigil_mutex_unlock(argument), VIGIL_OK, "unlock");
+}
+
+FIBER(holder_of_locks) {
+    (void)argument;
+    await_in_line(2 * LOCKS);
+    for (unsigned i = 0; i < LOCKS; i++) expect(vigil_mutex_unlock(&locks[i]), VIGIL_OK, "unlock");
+}
+
+static void mutex_guards_overflow(void) {
+    begin_with(UNLOCKED);
+    threads_through = 0;
+    go("loop", loop_of_locks);
+    for (unsigned i = 0; i < LOCKS; i++) {
+        locks[i].word = LOCKED;
+        sim_go("thread", thread_of_lock, &locks[i]);
+    }
+    go("holder", holder_of_locks);
+}
+
 /* ---- A queue of one loop's ---- */
 
 FIBER(loop_of_three) {
@@ -891,6 +944,7 @@ const struct sim_scenario mutex_scenarios[] = {
     {"mutex_slow_loop_before_loop", "a loop waits for another behind it", mutex_slow_loop_before_loop, all_over},
     {"mutex_fair_slow_loop_before_loop", "the same with a reservation", mutex_fair_slow_loop_before_loop, all_over},
     {"mutex_guard_with_deadline", "who guards a reservation gives up", mutex_guard_with_deadline, all_over},
+    {"mutex_guards_overflow", "a slow loop is called for many locks", mutex_guards_overflow, all_over},
     {"mutex_queue", "three requests of one loop's beside a thread", mutex_queue, all_over},
     {"mutex_queue_cancel", "cancel and deadlines in a queue", mutex_queue_cancel, all_over},
     {"mutex_fair_queue_cancel", "the same against a reservation", mutex_fair_queue_cancel, all_over},

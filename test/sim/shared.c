@@ -388,6 +388,55 @@ static void notifier_killed_loop(void) {
     go_joined(OTHER, "after it", notifier_after_victim);
 }
 
+/* ---- A loop waits again with the same slot, while its process looks for what it has been told in vain ---- */
+
+static vigil_agent *waits_again;
+
+static bool first_has_ended(void *unused) {
+    (void)unused;
+    return books.ended[VIGIL_OK] > 0;
+}
+
+static void wait_once_more(struct request *request) {
+    (void)request;
+    start(waits_again, &requests[1], WORD, VIGIL_FOREVER);
+}
+
+static void notify_when_in_line(void) {
+    sim_until(somebody_waits, NULL);
+    sim_check(notify(WORD, 1) == 1, "the waiter was not told");
+}
+
+FIBER(notifies_twice) {
+    (void)argument;
+    notify_when_in_line();
+    sim_until(first_has_ended, NULL);
+    notify_when_in_line();
+}
+
+FIBER(looks_for_its_own) {
+    sim_until(first_has_ended, NULL);
+    recovery_own(argument, PRIM_NEVER);
+}
+
+FIBER(loop_waits_twice) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    waits_again = new_agent();
+    requests[0].then = wait_once_more;
+    start(waits_again, &requests[0], WORD, VIGIL_FOREVER);
+    sim_go("notifier", notifies_twice, NULL);
+    sim_go("looks", looks_for_its_own, lot_in(buffer->segment));
+    run(waits_again);
+    destroy(waits_again);
+    sim_kill(SURVIVOR); /* the others may not have ended */
+}
+
+static void slot_used_again(void) {
+    begin_line(3, false);
+    go_joined(SURVIVOR, "loop", loop_waits_twice);
+}
+
 /* ---- Stopped ---- */
 
 /* None of its threads is in the middle of something for which others would have to wait. */
@@ -658,6 +707,67 @@ static void holder_killed(void) {
     begin_mutex(3, 0, true);
     go_joined(VICTIM, "victim", locker);
     go_joined(SURVIVOR, "survivor", locker);
+}
+
+/* A process is stopped that has looked, and has been called: another keeper looks, and calls the next in line. */
+static unsigned through;
+
+static bool line_is(void *processes) {
+    return count_slots_of(MUTEX, true, 0) == (intptr_t)processes;
+}
+
+static bool has_been_looked_at(void *unused) {
+    (void)unused;
+    return segment_header(observed->segment)->looked_ns && victim_is_outside();
+}
+
+static bool one_is_through(void *unused) {
+    (void)unused;
+    return through;
+}
+
+static bool is_locked(void *unused) {
+    (void)unused;
+    return MUTEX->word != 0;
+}
+
+FIBER(is_called_when_stopped) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    victim_joined();
+    sim_until(is_locked, NULL);
+    lock_and_unlock();
+    leave_segment(buffer);
+}
+
+FIBER(locks_behind) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(line_is, (void *)1);
+    lock_and_unlock();
+    through++;
+    leave_segment(buffer);
+}
+
+FIBER(calls_the_stopped) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    expect(vigil_mutex_lock(MUTEX), VIGIL_OK, "lock");
+    sim_until(line_is, (void *)2);
+    sim_until(has_been_looked_at, NULL);
+    sim_stop(VICTIM);
+    expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
+    sim_until(one_is_through, NULL);
+    sim_continue(VICTIM);
+    leave_segment(buffer);
+}
+
+static void looker_stopped(void) {
+    begin_mutex(4, 0, false);
+    through = 0;
+    go_joined(OTHER, "holder", calls_the_stopped);
+    go_joined(SURVIVOR, "behind", locks_behind);
+    go_joined(VICTIM, "stopped", is_called_when_stopped);
 }
 
 static void contender_killed(void) {
@@ -1283,8 +1393,11 @@ const struct sim_scenario shared_scenarios[] = {
     {"killed_inside", "killed while it has a bucket's lock, and two are in line", killed_inside, balance_shared},
     {"notifier_killed", "killed while it notifies a thread", notifier_killed, balance_shared},
     {"notifier_killed_loop", "killed while it notifies an event loop", notifier_killed_loop, balance_shared},
+    {"slot_used_again", "a loop waits again while its keeper looks for what it missed", slot_used_again,
+     balance_shared},
     {"waiter_stopped", "one that is stopped keeps its place, and what it is told", waiter_stopped, balance_shared},
     {"holder_killed", "killed while it has a mutex, takes it or releases it", holder_killed, mutex_free_again},
+    {"looker_stopped", "a call to a stopped process is passed on by another keeper", looker_stopped, mutex_free_again},
     {"contender_killed", "one of three is killed", contender_killed, mutex_free_again},
     {"fair_contender_killed", "the same, and the mutex is fair", fair_contender_killed, mutex_free_again},
     {"holder_killed_loop", "an event loop waits for the victim's mutex", holder_killed_loop, mutex_free_again},

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "shm/member.h"
+
 extern char **environ;
 
 struct options options;
@@ -304,6 +306,18 @@ uint64_t tally_now(enum tally tally) {
         for (unsigned j = 0; j < ACTORS; j++) sum += ledger->members[i].actors[j].tallies[tally];
     }
     return sum;
+}
+
+uint64_t heirless_now(void) {
+    return NOW(segment_header(buffer->segment)->heirless);
+}
+
+bool all_recovered(void) {
+    const struct segment *segment = buffer->segment;
+    unsigned joined = 0;
+    for (uint32_t i = 0; i < segment_records(segment); i++)
+        joined += NOW(segment_member(segment, i)->life) & SEGMENT_JOINED;
+    return joined == members + 1 && segment_deaths(segment) == NOW(segment_header(segment)->recovered);
 }
 
 static uint64_t killed_holding(unsigned mutex) {

@@ -57,6 +57,8 @@ void all_leave(void);
 void receive(void);
 uint64_t killed_while(enum activity activity);
 uint64_t tally_now(enum tally tally);
+uint64_t heirless_now(void); /* signals, as the library counts them */
+bool all_recovered(void);    /* nothing of the killed is left in the segment, as the library says */
 void judge_grants(void);
 void judge_signals(void);
 void judge_line(const volatile void *place, int64_t expected, const char *what);

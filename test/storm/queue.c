@@ -36,9 +36,9 @@
  * judge takes the mutex, as whatever supervises the processes of a robust program would.
  *
  * RESIDENTS wait in both lines all the time: a resident that has been signalled acts and waits again without unlocking
- * in between. With them there is a next in line, and a signal that was to end the wait of a killed process has no
- * excuse for not ending another. (For the line of a condition to be empty all its waiters would have to be signalled,
- * and none of them to have run yet.)
+ * in between. With them there is a next in line mostly, and a signal that was to end the wait of a killed process ends
+ * another. For the line of a condition to be empty all its waiters must have been signalled, and none of them have got
+ * the mutex yet. Then the signal has no heir, and the library says so.
  */
 #include "queue.h"
 

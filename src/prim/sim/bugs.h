@@ -51,6 +51,7 @@
     X(mutex, taken_without_asking, "a reserved mutex is taken by a store, not by compare and exchange")                \
     X(mutex, not_contended, "who was called and found the mutex locked waits again without saying so in the word")     \
     X(mutex, loop_relied_upon, "nobody guards an event loop that has been called, as if it were sure to come")         \
+    X(mutex, overflow_dropped, "calls to loops for which the table of guards has no room are not guarded")             \
     X(mutex, freed_outside, "unlock changes the word before it takes the lock of the line")                            \
     X(mutex, nobody_looks, "who guards a reservation sleeps on when nobody comes for it")                              \
     X(mutex, orphan_dropped, "a call for a request that is gone by then is not passed on")                             \
@@ -73,6 +74,7 @@
     X(barrier_once, deadline_forgotten, "an event loop that has to wait again for a once has no deadline any more")    \
     X(shared, mail_forgotten, "what an agent of another process is told is not put into its mail")                     \
     X(shared, mail_not_missed, "nobody looks for what one who died has told an agent and not put into its mail")       \
+    X(shared, home_unordered, "a keeper takes what a slot was told in an earlier wait for what it is told now")        \
     X(shared, wake_not_missed, "nobody wakes those whom one who died has told and not woken")                          \
     X(shared, no_revival, "after a death nobody looks at the lines of the locks")                                      \
     X(shared, repair_drops, "the repair of a bucket leaves somebody out")                                              \
@@ -103,7 +105,11 @@
     X(shared, nobody_sweeps, "who has seen that somebody is gone does not clear away what he left")                    \
     X(shared, record_overlooked, "others do not look at a new member's record")                                        \
     X(shared, event_early, "what has happened is said to be written down before it is")                                \
+    X(shared, look_passes_none, "the keeper that looks does not pass calls to a stopped process on")                   \
+    X(shared, turn_kept, "a keeper that has once had the turn to look keeps it, though it is stopped")                 \
     X(gifts, pulse_not_watched, "a keeper does not sleep on the pulse of the member behind it")                       \
+    X(gifts, death_not_counted, "keepers are not told of a death that another process has found")                      \
+    X(gifts, pulse_kept, "a keeper that a pulse has woken does not wake the other sleepers on it")                     \
     X(shared, dead_holder_kept, "nobody looks whether the holder of a mutex is dead")
 
 extern unsigned sim_bug; /* the one that is switched on */
