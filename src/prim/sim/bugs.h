@@ -39,6 +39,9 @@
     X(rwlock, rwlock_counted_in_error, "a reader that has to wait stays counted")                                      \
     X(sem, sem_saved_for_another, "who joins before him for whom permits are saved waits as long as that one")         \
     X(rwlock, rwlock_saved_for_another, "a reader who joins before him for whom the lock is saved is not let in")      \
+    X(rwlock, rwlock_pass_ignored, "readers wait behind a writer although the lock lets readers pass")                 \
+    X(rwlock, rwlock_writer_forgotten, "where readers pass, the last of them does not call the writer that waits")     \
+    X(rwlock, rwlock_readers_left, "where readers pass, readers behind a writer wait though the lock is read")         \
     X(mutex, turn_missed, "a loop's next request for a fair mutex is in no line while it serves the one before")       \
     X(mutex, passed_for_ever, "newcomers may pass one who has been called by as often as they like")                   \
     X(mutex, unlock_unordered, "the next one does not see what the holder of a contended mutex wrote")                 \
