@@ -9,8 +9,8 @@
  *
  * The lock belongs to whoever was granted it, not to a thread: what was locked on one thread may be unlocked on
  * another. It is not recursive: a thread that reads, and asks to read once more, may have to wait behind a writer that
- * waits for it, which is a deadlock. Compiled with VIGIL_CHECK, that is reported (check.h); where it is to be allowed, let
- * the readers pass, see below.
+ * waits for it, which is a deadlock. Compiled with VIGIL_CHECK, that is reported (check.h); where it is to be allowed,
+ * let the readers pass, see below.
  *
  * WHO GETS IT NEXT
  *
@@ -22,10 +22,11 @@
  * after half a millisecond it is the next one's turn. (The trying forms, which do not wait, fail meanwhile.)
  *
  * A lock that begins as VIGIL_RWLOCK_READERS_PASS lets readers take it while it is read, even though writers wait, as
- * PTHREAD_RWLOCK_PREFER_READER_NP does: then a thread that reads can always read once more, and readers in line are let in
- * as soon as one reads, also from behind a writer. That goes for event loops too; only a request that is queued behind
- * another of the same loop's waits for that one. The price: writers starve for as long as the lock never stops being read.
- * Once it is not read, a writer that has waited for half a millisecond has its turn before newcomers, as above.
+ * PTHREAD_RWLOCK_PREFER_READER_NP does: then a thread that reads can always read once more, and readers in line are let
+ * in as soon as one reads, also from behind a writer. That goes for event loops too; only a request that is queued
+ * behind another of the same loop's waits for that one. The price: writers starve for as long as the lock never stops
+ * being read. Once it is not read, a writer that has waited for half a millisecond has, as a rule, its turn before
+ * newcomers, as above.
  *
  * THE WORD
  *

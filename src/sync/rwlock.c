@@ -41,12 +41,12 @@
  *
  * WHERE READERS PASS (the lock says PASS)
  *
- * SAVED is never set, and a reader takes the lock whenever it is read, whatever else the word says. The number of readers
- * that it sees may be in error: then the reader passes a reservation, but no writer, for which the number must be zero. A
- * writer that finds readers sets WAITERS and joins; only the last reader can make the number zero, and that one looks
- * at the line because of WAITERS. So a writer waits for readers that hold the lock, perhaps for ever, but is called in the
- * end if there are no new ones. A reader is in line because a writer had the lock, or because it was RESERVED and not
- * read. When it becomes read, all the readers in line are to have it, also behind a writer (LOT_SKIP):
+ * SAVED is never set, and a reader takes the lock whenever it is read, whatever else the word says. The number of
+ * readers that it sees may be in error: then the reader passes a reservation, but no writer, for which the number must
+ * be zero. A writer that finds readers sets WAITERS and joins; only the last reader can make the number zero, and that
+ * one looks at the line because of WAITERS. So a writer waits for readers that hold the lock, perhaps for ever, but is
+ * called in the end if there are no new ones. A reader is in line because a writer had the lock, or because it was
+ * RESERVED and not read. When it becomes read, all the readers in line are to have it, also behind a writer (LOT_SKIP):
  *
  *     unlocking   a writer that unlocks, or downgrades, calls them together with the first one;
  *     called      a reader that has been called, and takes the lock, looks at the line as ever;

@@ -923,7 +923,8 @@ static void pass_downgrade(void) {
 const struct sim_scenario rwlock_scenarios[] = {
     {"rwlock_pass_reads_again", "a reader reads again while a writer waits", pass_reads_again, all_over_passing},
     {"rwlock_pass_reads_again_before_loop", "the same with a loop", pass_reads_again_before_loop, all_over_passing},
-    {"rwlock_pass_readers_and_writers", "two read and may pass, one writes", pass_readers_and_writers, all_over_passing},
+    {"rwlock_pass_readers_and_writers", "two read and may pass, one writes", pass_readers_and_writers,
+     all_over_passing},
     {"rwlock_pass_line", "two that stay for each other and a loop read, one writes", pass_line, all_over_passing},
     {"rwlock_pass_behind_a_writer", "a reader behind a writer is let in to another", pass_behind_a_writer,
      all_over_passing},
