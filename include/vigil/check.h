@@ -13,7 +13,7 @@
  *                           they wait for each other: then it is a self-deadlock, and reported as such. Not for a lock
  *                           that lets readers pass: VIGIL_RWLOCK_READERS_PASS.
  *     thread ended          A thread ends while it holds locks, which nothing will unlock. Not for what was granted to an
- *                           event loop.
+ *                           event loop, nor for robust mutexes, which the library unlocks (mutex.h).
  *     lock order            Somebody went for lock B while he held A, and somebody else for A while he held B; or for
  *                           C while he held B, and for A while he held C, and so on. Nothing need have gone wrong yet:
  *                           one day these will wait for each other. Each step of such a circle is reported with both

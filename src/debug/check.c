@@ -24,6 +24,7 @@
 
 #include "base/word_lock.h"
 #include "sync/mutex.h"
+#include "sync/robust.h"
 #include "vigil/cond.h"
 #include "vigil/mutex.h"
 #include "vigil/rwlock.h"
@@ -147,9 +148,12 @@ static bool first_report(enum vigil_check_problem problem, struct site one, stru
 /* The gate. */
 
 static void report_ended(const struct hold *hold, struct report *report) {
-    if (hold->loose || !first_report(VIGIL_CHECK_THREAD_ENDED, hold->site, hold->site)) return;
+    if (hold->loose || robust_has(hold->thread, hold->lock) ||
+        !first_report(VIGIL_CHECK_THREAD_ENDED, hold->site, hold->site))
+        return;
     if (!report->problem)
-        say(report, "vigil: thread ended: thread %" PRIu32 " holds these, and nothing will unlock them\n", hold->thread_id);
+        say(report, "vigil: thread ended: thread %" PRIu32 " holds these, and nothing will unlock them\n",
+            hold->thread_id);
     report->problem = VIGIL_CHECK_THREAD_ENDED;
     say(report, "    lock %p, locked at %s:%d\n", hold->lock, hold->site.file, hold->site.line);
 }

@@ -26,8 +26,9 @@ static struct layout layout_of(uint32_t chunk_limit) {
 }
 
 static void at_thread_exit(struct prim_thread *thread) {
-    slot_release_all(&lot, thread);
     if (thread->on_exit) thread->on_exit(thread);
+    if (thread->robust_on_end) thread->robust_on_end(thread, false);
+    slot_release_all(&lot, thread);
 }
 
 static void number_from_one(void) {
@@ -40,11 +41,12 @@ static void number_from_one(void) {
  */
 static void in_child(void) {
     if (!lot.buckets) return;
+    struct prim_thread *self = prim_self();
+    if (self->robust_on_end) self->robust_on_end(self, true);
     prim_map_clear(lot.buckets, layout_of(lot.chunk_limit).bytes);
     lot.gate = 0;
     number_from_one();
     lot.generation++;
-    struct prim_thread *self = prim_self();
     self->chunk_free = 0;
     self->spare_slot = self->may_not_block = self->id = 0;
     keeper_in_child();

@@ -298,6 +298,15 @@ static void a_thread_that_ends_with_a_lock_is_reported(void **state) {
     expect_quiet();
 }
 
+static void a_robust_mutex_is_not_reported(void **state) {
+    (void)state;
+    a = (vigil_mutex)VIGIL_MUTEX_ROBUST;
+    in_another_thread(lock_a);
+    assert_int_equal(vigil_mutex_lock(&a), VIGIL_OWNER_DIED);
+    UNLOCK(&a);
+    expect_quiet();
+}
+
 static int read_at, b_locked_at;
 
 static void *read_and_lock_b(void *unused) {
@@ -801,6 +810,7 @@ int main(void) {
         TEST(a_loop_gets_a_lock_that_is_another_one_now),
         TEST(a_thread_that_ends_with_a_lock_is_reported),
         TEST(all_that_it_holds_is_named),
+        TEST(a_robust_mutex_is_not_reported),
         TEST(two_orders_are_reported_with_both),
         TEST(a_circle_of_three_is_reported),
         TEST(the_same_order_is_right),

@@ -51,6 +51,8 @@
     X(mutex, loop_relied_upon, "nobody guards an event loop that has been called, as if it were sure to come")         \
     X(mutex, freed_outside, "unlock changes the word before it takes the lock of the line")                            \
     X(mutex, nobody_looks, "who guards a reservation sleeps on when nobody comes for it")                              \
+    X(mutex, robust_left_silently, "a waiter is not called when the thread that holds a robust mutex ends")            \
+    X(mutex, robust_not_told, "the next holder of a robust mutex is not told that a thread has ended with it")         \
     X(mutex, orphan_dropped, "a call for a request that is gone by then is not passed on")                             \
     X(cond, released_before_joining, "waiting on a condition releases the mutex before it is in line")                 \
     X(cond, moved_and_left, "a signal moves a waiter to the line of a mutex that is free, and leaves it there")        \
