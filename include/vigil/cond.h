@@ -50,13 +50,15 @@ typedef struct vigil_cond {
  * always: if there are waiters in the mutex's line, those get it first. So the usual loop,
  * `while (!ready) vigil_cond_wait_until(...)`, lets others in also when its deadline has passed.
  *
- * VIGIL_OWNER_DIED: the same as VIGIL_OK or VIGIL_TIMED_OUT, in a segment, and the mutex's previous holder was killed while
- * it held it (mutex.h): the mutex is held; repair what it guards, then call vigil_mutex_consistent. This masks whether the
- * wait was signalled or timed out: look at your condition, as after VIGIL_OK.
+ * VIGIL_OWNER_DIED: the same as VIGIL_OK or VIGIL_TIMED_OUT, and the mutex's previous holder, a process or the thread
+ * of a robust mutex, has ended while it held it (mutex.h): the mutex is held; repair what it guards, then call
+ * vigil_mutex_consistent. This masks whether the wait was signalled or timed out: look at your condition, as after
+ * VIGIL_OK.
  *
  * VIGIL_CANCELLED: the memory of the condition or of the mutex has been forgotten; the mutex is not held. The following
  * change nothing, and the mutex stays held: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EINVAL (the condition is not zero),
- * VIGIL_EMAYNOTBLOCK, VIGIL_ENOTHELD (nobody holds the mutex), VIGIL_ENOMEM, VIGIL_ELIMIT.
+ * VIGIL_EMAYNOTBLOCK, VIGIL_ENOTHELD (nobody holds the mutex, or it is robust and another thread holds it),
+ * VIGIL_ENOMEM, VIGIL_ELIMIT.
  */
 VIGIL_API int vigil_cond_wait(vigil_cond *cond, vigil_mutex *mutex);
 VIGIL_API int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns);

@@ -8,7 +8,7 @@
  *     an event loop    vigil_mutex_execute(agent, &request, &mutex, VIGIL_FOREVER, with_the_lock_held);
  *
  * Both wait in one line, the mutex's own (see wait.h). The lock belongs to whoever was granted it, not to a thread:
- * what was locked on one thread may be unlocked on another. It is not recursive.
+ * what was locked on one thread may be unlocked on another, unless the mutex is robust. It is not recursive.
  *
  * WHO GETS IT NEXT
  *
@@ -35,30 +35,48 @@
  *     2  locked, and somebody may wait
  *     3  unlocked, and reserved for the head of the line
  *     4  added to these: fair
- *     8  added: in a segment, that its owner died; elsewhere, that somebody who has been called has yet to come, so that
+ *     8  added: in a segment, or if it is robust, that its owner died; elsewhere, that somebody who has been called has yet to come, so that
  *        it need not call anybody else
  *     16 and above: the number of the process that holds it, if that has opened a segment (segment.h); while it is
  *        reserved, since when; while somebody has yet to come, how often he has been passed by
+ *     2^30  added: robust, and the thread that has locked it is to unlock it
+ *     2^31  added: robust
  *
  * 0, 1 and 2 are the three states of the well-known futex lock. Others may use that lock on the same word, with
- * vigil_wait32 and vigil_notify, as long as they change it by compare-and-exchange, and not if it is fair. Where event
- * loops wait as well they had better notify everybody: a loop that is the only one to be woken may not run for a while.
- * To such a lock a mutex that is reserved, or for which somebody is coming, is neither free nor 2: it spins meanwhile.
- * In a process that has opened a segment they cannot share a word: there it is not 1, or 2, but has the number.
+ * vigil_wait32 and vigil_notify, as long as they change it by compare-and-exchange, and not if it is fair or robust.
+ * Where event loops wait as well they had better notify everybody: a loop that is the only one to be woken may not run
+ * for a while. To such a lock a mutex that is reserved, or for which somebody is coming, is neither free nor 2: it
+ * spins meanwhile. In a process that has opened a segment they cannot share a word: there it is not 1, or 2, but has
+ * the number.
  *
  * BETWEEN PROCESSES
  *
- * A mutex in a segment (segment.h) is the same for all the processes that have it open, and they wait in one line. If the
- * process that holds it dies, or leaves the segment, the next one to take it is told VIGIL_OWNER_DIED instead of
- * VIGIL_OK, at most some 50 ms later, wherever it waits. It holds the mutex then: what that protects may be half
- * done, and it is for the new holder to make it good and say so, vigil_mutex_consistent. If it unlocks without having
- * said so the next one is told VIGIL_OWNER_DIED too. It is processes that count: the end of a thread is not noticed.
- * A process that is stopped keeps what it has.
+ * A mutex in a segment (segment.h) is the same for all the processes that have it open, and they wait in one line. If
+ * the process that holds it dies, or leaves the segment, the next one to take it is told VIGIL_OWNER_DIED instead of
+ * VIGIL_OK, at most some 50 ms later, wherever it waits. It holds the mutex then: what that protects may be half done,
+ * and it is for the new holder to make it good and say so, vigil_mutex_consistent. If it unlocks without having said so
+ * the next one is told VIGIL_OWNER_DIED too. It is processes that count: the end of a thread is not noticed, unless the
+ * mutex is robust. A process that is stopped keeps what it has.
+ *
+ * ROBUST
+ *
+ * A mutex that begins as VIGIL_MUTEX_ROBUST, in a segment or not, belongs to the thread that has locked it by a
+ * blocking call. When that thread ends without having unlocked it, the next one to take it is told VIGIL_OWNER_DIED, as
+ * above, be it a thread or an event loop. No other thread can unlock it meanwhile (VIGIL_ENOTHELD), nor may its memory
+ * be freed. A thread ends when its start routine returns, or by pthread_exit or pthread_cancel; its mutexes are
+ * unlocked along with its thread-specific data, the last one that it locked first. In the child of a fork, the mutexes
+ * that the forking thread holds, and that are not in a segment, stay locked, and any thread may unlock them.
+ *
+ * What an event loop was granted, by vigil_mutex_lock_async, vigil_mutex_execute and vigil_cond_wait_async, belongs to
+ * the request: any thread may unlock it, and only the end of its process is noticed.
+ *
+ * The price: locking and unlocking are calls of the library, and each mutex that a thread holds counts as one waiter
+ * (VIGIL_ELIMIT, VIGIL_ENOMEM).
  *
  * WHEN SOMETHING IS WRONG
  *
- * Compiled with VIGIL_CHECK, your code is told of self-deadlocks, of unlocks by strangers and of locks that are taken
- * in different orders: check.h. vigil_debug_dump shows who waits where, and for how long: debug.h. A program that is
+ * Compiled with VIGIL_CHECK, your code is told of self-deadlocks, of unlocks by strangers, of threads that end while they
+ * hold a lock and of locks that are taken in different orders: check.h. vigil_debug_dump shows who waits where, and for how long: debug.h. A program that is
  * built with the thread sanitizer uses the same library, and is told of its own races only. Tracing tools find the
  * probes vigil:lock_contended, lock_granted, lock_released and lock_reserved in it, each with the address of the lock,
  * if it was built on a system that has sys/sdt.h.
@@ -86,6 +104,8 @@ typedef struct vigil_mutex {
     { 0u }
 #define VIGIL_MUTEX_FAIR                                                                                               \
     { 4u }
+#define VIGIL_MUTEX_ROBUST                                                                                             \
+    { 0x80000000u }
 
 /*
  * vigil_mutex_lock - block until the lock is ours: VIGIL_OK, or VIGIL_OWNER_DIED, see above.
@@ -95,9 +115,9 @@ typedef struct vigil_mutex {
  * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ENULL,
  * VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
- * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it: then nothing changes. Once another thread can have
- * the mutex this call does not touch it any more. So the last one to hold it may free it when its own unlock has returned,
- * although another's has not; all that waited for it must have come back.
+ * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it or, if it is robust, another thread does: then nothing
+ * changes. Once another thread can have the mutex this call does not touch it any more. So the last one to hold it may free
+ * it when its own unlock has returned, although another's has not; all that waited for it must have come back.
  *
  * vigil_mutex_consistent - what it protects is in order again: VIGIL_OK. VIGIL_EINVAL if its owner has not died,
  * VIGIL_ENOTHELD if nobody holds it.

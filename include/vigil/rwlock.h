@@ -8,8 +8,9 @@
  *     an event loop    vigil_rwlock_write_lock_async(agent, &request, &lock, VIGIL_FOREVER, with_the_lock_held);
  *
  * The lock belongs to whoever was granted it, not to a thread: what was locked on one thread may be unlocked on
- * another. It is not recursive: who reads already and asks to read once more may have to wait behind a writer that
- * waits for him.
+ * another. It is not recursive: a thread that reads, and asks to read once more, may have to wait behind a writer that
+ * waits for it, which is a deadlock. Compiled with VIGIL_CHECK, that is reported (check.h); where it is to be allowed,
+ * let the readers pass, see below.
  *
  * WHO GETS IT NEXT
  *
@@ -21,6 +22,13 @@
  * goes for event loops as well; but one that is called and does not run keeps nobody from the lock who waits for it:
  * after half a millisecond it is the next one's turn. (The trying forms, which do not wait, fail meanwhile.)
  *
+ * A lock that begins as VIGIL_RWLOCK_READERS_PASS lets readers take it while it is read, even though writers wait, as
+ * PTHREAD_RWLOCK_PREFER_READER_NP does: then a thread that reads can always read once more, and readers in line are let
+ * in as soon as one reads, also from behind a writer. That goes for event loops too; only a request that is queued
+ * behind another of the same loop's waits for that one. The price: writers starve for as long as the lock never stops
+ * being read. Once it is not read, a writer that has waited for half a millisecond has, as a rule, its turn before
+ * newcomers, as above.
+ *
  * THE WORD
  *
  *     1   a writer holds it
@@ -28,6 +36,7 @@
  *     4   it is reserved for those in line who have been called
  *     8   a writer has waited long for the readers to leave: no new ones
  *     16  times the number of readers; those who only see that they have to wait are counted for a moment, too
+ *     2^30  readers pass
  *     2^31  in a segment: a process died while it was writing
  *
  * BETWEEN PROCESSES
@@ -60,6 +69,8 @@ typedef struct vigil_rwlock {
 
 #define VIGIL_RWLOCK_INIT                                                                                              \
     { 0u }
+#define VIGIL_RWLOCK_READERS_PASS                                                                                      \
+    { 0x40000000u }
 
 /*
  * vigil_rwlock_read_lock, vigil_rwlock_write_lock - block until the lock is ours, to share or alone: VIGIL_OK, or
@@ -68,7 +79,7 @@ typedef struct vigil_rwlock {
  * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the trying
  * ones at once. VIGIL_CANCELLED if the memory
  * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ELIMIT
- * beyond 67,108,864 readers; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ * beyond 33,554,432 readers; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
  * vigil_rwlock_read_unlock, vigil_rwlock_write_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody, or in a segment nobody
  * of this process, holds it in that way: then nothing changes.
@@ -135,7 +146,7 @@ static inline bool vigil_rwlock_change(vigil_rwlock *lock, uint32_t from, uint32
 /* Counted first, then asked: among readers that never fails, however many come at once. Who only tries is not counted
  * in error, lest those who try again and again keep a writer out. */
 static inline int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
-    const uint32_t not_now = 1u | 4u | 8u | 1u << 30;
+    const uint32_t not_now = 1u | 4u | 8u | 1u << 29;
     if (vigil_rwlock_may_be_shared()) return vigil_rwlock_read_lock_slowly(lock, timeout_ns);
     if (lock && !(__atomic_fetch_add(&lock->word, 16u, __ATOMIC_ACQUIRE) & not_now)) return VIGIL_OK;
     return vigil_rwlock_read_lock_miscounted(lock, timeout_ns);
@@ -156,7 +167,7 @@ static inline int vigil_rwlock_read_trylock(vigil_rwlock *lock) {
 static inline int vigil_rwlock_read_unlock(vigil_rwlock *lock) {
     bool simple = lock && !vigil_rwlock_may_be_shared();
     uint32_t seen = simple ? __atomic_load_n(&lock->word, __ATOMIC_RELAXED) : 0;
-    while (seen >= 16u && !(seen & 2u)) {
+    while ((seen & 0x3ffffff0u) && !(seen & 2u)) {
         if (__atomic_compare_exchange_n(&lock->word, &seen, seen - 16u, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
             return VIGIL_OK;
     }

@@ -24,6 +24,7 @@
 
 #include "base/word_lock.h"
 #include "sync/mutex.h"
+#include "sync/robust.h"
 #include "vigil/cond.h"
 #include "vigil/mutex.h"
 #include "vigil/rwlock.h"
@@ -146,8 +147,20 @@ static bool first_report(enum vigil_check_problem problem, struct site one, stru
 
 /* The gate. */
 
-/* Threads that hold something end, and leave no trace: another one may get the same prim_thread. */
+static void report_ended(const struct hold *hold, struct report *report) {
+    if (hold->loose || robust_has(hold->thread, hold->lock) ||
+        !first_report(VIGIL_CHECK_THREAD_ENDED, hold->site, hold->site))
+        return;
+    if (!report->problem)
+        say(report, "vigil: thread ended: thread %" PRIu32 " holds these, and nothing will unlock them\n",
+            hold->thread_id);
+    report->problem = VIGIL_CHECK_THREAD_ENDED;
+    say(report, "    lock %p, locked at %s:%d\n", hold->lock, hold->site.file, hold->site.line);
+}
+
+/* What the thread holds is struck off: another thread may get the same prim_thread. */
 static void on_thread_exit(struct prim_thread *thread) {
+    struct report report = {.problem = 0};
     thread->on_exit = NULL;
     word_lock(&known.gate);
     for (struct hold **link = &known.holds; *link;) {
@@ -155,11 +168,13 @@ static void on_thread_exit(struct prim_thread *thread) {
         if (hold->thread != thread) {
             link = &hold->next;
         } else {
+            report_ended(hold, &report);
             *link = hold->next;
             free(hold);
         }
     }
     word_unlock(&known.gate, false);
+    tell(&report);
 }
 
 /* Anybody may have been inside the gate when we forked: so all begins anew, and the memory is lost. */
@@ -238,6 +253,27 @@ static bool note_release(const void *lock, bool shared, struct site site, struct
     if (ours || (!shared && *link)) strike_off(link);
     leave(&report);
     return ours;
+}
+
+/* This thread has just got it to read: if it reads already, it would have waited for a writer that waits for it. */
+static void check_read_again(const vigil_rwlock *lock, struct site site) {
+    const vigil_rwlock readers_pass = VIGIL_RWLOCK_READERS_PASS;
+    struct report report = {.problem = 0};
+    if (prim_load_relaxed(&lock->word) & readers_pass.word) return;
+    enter();
+    const struct hold *first = NULL;
+    for (const struct hold *hold = known.holds; hold; hold = hold->next) {
+        if (hold->lock == lock && hold->thread == prim_self() && hold->shared) first = hold;
+    }
+    if (first && first_report(VIGIL_CHECK_READ_AGAIN, first->site, site)) {
+        report.problem = VIGIL_CHECK_READ_AGAIN;
+        say(&report,
+            "vigil: read again: thread %" PRIu32 " reads lock %p; with a writer in between it waits for itself\n",
+            first->thread_id, (const void *)lock);
+        say(&report, "    locked at %s:%d\n", first->site.file, first->site.line);
+        say(&report, "    and again at %s:%d\n", site.file, site.line);
+    }
+    leave(&report);
 }
 
 static bool waits_for_itself(const void *lock, struct site site) {
@@ -393,6 +429,7 @@ static int acquire(void *lock, bool shared, int64_t timeout_ns, struct site site
         if (waits_for_itself(lock, site)) return VIGIL_EDEADLOCK;
         status = take(lock, timeout_ns);
     }
+    if (lock_is_ours(status) && may_wait && shared) check_read_again(lock, site);
     if (lock_is_ours(status)) note_hold(lock, shared, false, site);
     return status;
 }

@@ -289,6 +289,7 @@ static inline bool line_call(struct lot *lot, struct bucket *bucket, uint64_t ke
         uint32_t outcome = release->each(&lot->slots[index], context);
         if (outcome == LOT_STAY) break;
         next = lot->slots[index].next;
+        if (outcome == LOT_SKIP) continue;
         if (next && is_call_to_loop(lot, index, outcome)) guard_note(lot, lot->slots[index].key);
         line_unlink(lot, line, index);
         tell(lot, wakes, index, outcome);

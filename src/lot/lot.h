@@ -261,10 +261,12 @@ int64_t lot_take_locked(struct lot *lot, struct bucket *bucket, uint64_t key, in
  * How a lock is released, or those in its line are called: three questions, asked under the lock of the line's bucket.
  *
  *     begin   with the lock's word and the head of the line (null: nobody): change the word. False: nobody is called
- *     each    of each in line, from the head on: what to tell it, or LOT_STAY, and then it and all behind it stay in line
+ *     each    of each in line, from the head on: what to tell it, or LOT_STAY, and then it and all behind it stay in line,
+ *             or LOT_SKIP, and then it stays
  *     end     when those have been told: change the word. May be null
  */
 #define LOT_STAY UINT32_MAX
+#define LOT_SKIP (UINT32_MAX - 1)
 struct lot_release {
     bool (*begin)(uint32_t *word, const struct slot *head, void *context);
     uint32_t (*each)(const struct slot *slot, void *context);

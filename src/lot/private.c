@@ -27,9 +27,10 @@ static struct layout layout_of(uint32_t chunk_limit) {
 }
 
 static void at_thread_exit(struct prim_thread *thread) {
+    if (thread->on_exit) thread->on_exit(thread);
+    if (thread->robust_on_end) thread->robust_on_end(thread, false);
     slot_release_all(&lot, thread);
     interrupt_thread_ends(thread);
-    if (thread->on_exit) thread->on_exit(thread);
 }
 
 static void number_from_one(void) {
@@ -42,10 +43,11 @@ static void number_from_one(void) {
  */
 static void in_child(void) {
     if (!lot.buckets) return;
+    struct prim_thread *self = prim_self();
+    if (self->robust_on_end) self->robust_on_end(self, true);
     prim_map_clear(lot.buckets, layout_of(lot.chunk_limit).bytes);
     lot.gate = 0;
     number_from_one();
-    struct prim_thread *self = prim_self();
     self->chunk_free = 0;
     self->spare_slot = self->may_not_block = self->id = 0;
     self->holds_interruptions = 0;

@@ -20,7 +20,7 @@ static bool holds_what_is_waited_for(const struct lot *lot, uint32_t head) {
         owned = lot->slots[head].kind == SLOT_MUTEX || lot->slots[head].kind == SLOT_ONCE;
     }
     if (!owned || !segment_has(segment, key, buffer_length(&segment->buffer))) return false;
-    return prim_load_relaxed(word_of(lot, key)) / SEGMENT_HOLDER == lot->number;
+    return segment_holder_number(prim_load_relaxed(word_of(lot, key))) == lot->number;
 }
 
 /* So long a process may take in a bucket; one that is stopped there takes longer. */

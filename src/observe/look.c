@@ -200,7 +200,7 @@ static vigil_seen_holder holder_of(const struct seen_slot *seen, uint64_t now_ns
 static uint32_t named_holder(const vigil_seen_line *line) {
     uint32_t state = line->value & 3;
     bool names = line->kind == VIGIL_SEEN_MUTEX || line->kind == VIGIL_SEEN_ONCE;
-    return names && (state == 1 || state == 2) ? line->value / SEGMENT_HOLDER : 0;
+    return names && (state == 1 || state == 2) ? segment_holder_number(line->value) : 0;
 }
 
 static bool owner_died(vigil_seen_kind kind, uint32_t value) {

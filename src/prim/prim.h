@@ -140,6 +140,9 @@ struct prim_thread {
     uint32_t interruptible; /* lot/interrupt: its record; zero: it cannot be interrupted */
     uint32_t holds_interruptions; /* lot/interrupt: not zero while it cannot either */
     bool exit_hooked;       /* prim */
+    uint32_t robust;        /* sync/robust: the newest of its records of mutexes that it holds */
+    /* sync/robust: to be called when the thread ends, and for the thread of a fork's child; null: nothing. */
+    void (*robust_on_end)(struct prim_thread *, bool in_child);
     void (*on_exit)(struct prim_thread *); /* debug/check: to be called when the thread ends; null: nothing */
 };
 struct prim_thread *prim_self(void);

@@ -8,7 +8,7 @@
 
 #define SEGMENT_MAGIC        "VigilSeg" /* its 8 letters */
 #define SEGMENT_BYTE_ORDER   0x01020304u
-#define SEGMENT_VERSION      4u
+#define SEGMENT_VERSION      5u
 #define SEGMENT_PAGE         (UINT64_C(1) << 16) /* the largest page of the machines that we run on */
 #define SEGMENT_MEMBERS_MOST (1u << 16)
 #define SEGMENT_WAITERS_MOST (1u << 20)
@@ -73,7 +73,7 @@ struct segment_member {
 };
 #define SEGMENT_JOINED      1u
 #define SEGMENT_RESTING     1u /* in `mail`: the keeper sleeps on it */
-#define SEGMENT_NUMBER_BITS 28
+#define SEGMENT_NUMBER_BITS 26
 
 /* A claim of a slot: the process's number and, above it, its incarnation. A process that leaves and comes back with the
  * same number is not taken for its predecessor. */
@@ -85,6 +85,11 @@ static inline uint32_t claim_number(uint32_t claim) {
     return claim & ((1u << SEGMENT_NUMBER_BITS) - 1);
 }
 #define SEGMENT_HOLDER 16u /* a process's number stands above this in the words of locks: see vigil_holder */
+
+/* The number in such a word. Above it there is room for two flags. */
+static inline uint32_t segment_holder_number(uint32_t word) {
+    return word / SEGMENT_HOLDER & ((1u << SEGMENT_NUMBER_BITS) - 1);
+}
 
 /* Whether a segment can have that label, and whether it can have those limits. */
 bool format_label_good(const char *label);

@@ -37,13 +37,13 @@
  *
  * So whoever reads a length may touch the bytes, and who opens the file reads the length before the file's size.
  *
- * NUMBERS. A process is known by the same number in all its segments: 28 random bits, never zero, drawn when it opens one
+ * NUMBERS. A process is known by the same number in all its segments: 26 random bits, never zero, drawn when it opens one
  * and has no other. Whatever belongs to somebody in a segment, a lock say, says so by that number, which stands in the
  * member's record as well. A number that is in no member's record is that of one who has died or left: so nothing waits
  * for a record to be used again. A process that leaves one of its segments and comes back has the same number there; its
  * slots are told from those of before by its incarnation (format.h), so that a process which is clearing up after it
  * cannot mistake one for the other. Who finds its own number taken in a segment,
- * which happens once in 2^28 times, draws another one if it has no segment yet, and otherwise cannot open it.
+ * which happens once in 2^26 times, draws another one if it has no segment yet, and otherwise cannot open it.
  *
  * LIFE OF A MEMBER'S RECORD. The truth is a lock of the kernel's, on a byte of the file for each record (far beyond
  * the content), held through the open file description of the process that has the record. The kernel drops it

@@ -34,6 +34,7 @@
 #include "lot/gift.h"
 #include "lot/interrupt.h"
 #include "mutex.h"
+#include "robust.h"
 #include "shm/table.h"
 
 static int check_both(const vigil_cond *cond, const vigil_mutex *mutex) {
@@ -128,14 +129,18 @@ int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns
     int error = check_both(cond, mutex);
     if (error) return error;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    if (!vigil_mutex_is_locked(mutex)) return VIGIL_ENOTHELD;
+    if (!mutex_may_be_unlocked(&mutex->word)) return VIGIL_ENOTHELD;
     struct lot *lot = lot_for(cond);
     if (!lot) return VIGIL_ENOMEM;
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;
     uint64_t deadline_ns = deadline_of(timeout_ns);
+    uint32_t record = robust_remove(&mutex->word); /* of a robust mutex: kept for when it is taken again */
+    if (record) mutex_disown(&mutex->word);
     int status = deadline_ns == DEADLINE_PASSED ? cond_wait_late(lot, slot, mutex)
                                                 : release_and_wait(lot, slot, cond, mutex, deadline_ns);
+    if (record && status == VIGIL_CANCELLED) robust_end(record);
+    else if (record) mutex_held_by_thread(&mutex->word, record);
     slot_release(lot, slot);
     return status;
 }
@@ -223,7 +228,7 @@ int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond
     struct word word = in_line_of(cond);
     error = agent_check_start(agent, &request->op, &word, callback);
     if (error) return error;
-    if (!vigil_mutex_is_locked(mutex)) return VIGIL_ENOTHELD;
+    if (!mutex_may_be_unlocked(&mutex->word)) return VIGIL_ENOTHELD;
     uint64_t deadline_ns = deadline_of(timeout_ns);
     if (deadline_ns == DEADLINE_PASSED) return cond_wait_late_async(agent, request, mutex, callback);
     int status = request_wait(agent, request, &word, deadline_ns, on_signal, SLOT_COND);

@@ -36,6 +36,10 @@
  *     M2  fence           (seq_cst)                C2  fence                        (seq_cst)
  *     M3  load the word, and whether its           C3  look at every line
  *         holder is gone
+ *
+ * If it is robust the same goes for the thread that holds it by a blocking call: the word says BY_THREAD, and the thread
+ * has a record (robust.h). When the thread ends, mutex_abandon does in its place what it has not done: it says DIED and
+ * unlocks the mutex as ever. The thread itself does that, so there is nothing to be noticed by others.
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -46,6 +50,7 @@
 #include "lot/gift.h"
 #include "recovery/hold.h"
 #include "mutex.h"
+#include "robust.h"
 #include "shm/events.h"
 
 #define UNLOCKED  0u
@@ -55,8 +60,10 @@
 #define STATE     3u
 #define FAIR      4u
 #define COMING    8u /* in memory of this process alone: somebody is, see coming() */
-#define DIED      8u /* in a segment: the owner has, and nobody has said that all is well since */
-#define NUMBER    0xfffffff0u
+#define DIED      8u /* in a segment, or if it is robust: the owner has, and nobody has said that all is well since */
+#define BY_THREAD MUTEX_BY_THREAD
+#define ROBUST    MUTEX_ROBUST
+#define NUMBER    0x3ffffff0u
 #define PASSED    16u /* if somebody is coming */
 #define PASSES    0xffff0u
 #define UNCOUNTED PASSES
@@ -74,9 +81,14 @@ static bool is_held(uint32_t seen) {
     return (seen & STATE) == LOCKED || (seen & STATE) == CONTENDED;
 }
 
+/* It says DIED, and not COMING. */
+static bool notes_death(uint32_t seen, bool shared) {
+    return shared || (seen & ROBUST);
+}
+
 /* What stays in the word whoever has it. */
 static uint32_t kept(uint32_t seen, bool shared) {
-    return seen & (shared ? FAIR | DIED : FAIR);
+    return seen & (notes_death(seen, shared) ? FAIR | DIED | ROBUST : FAIR);
 }
 
 static uint32_t mine(void) {
@@ -86,21 +98,22 @@ static uint32_t mine(void) {
 /*
  * While a thread that has been called is on its way, there is no need to call another: it will take the mutex, and call
  * the next, or say that it is contended. So the word says that somebody is coming, and who comes first clears it. A
- * fork's child has none of its parent's threads: therefore it says in which generation, above the 20th bit.
+ * fork's child has none of its parent's threads: therefore it says in which generation, in the ten bits above the 20th.
  *
  * It may be long in coming if those who have the mutex, one after the other, have the processors as well. So below that
  * the word counts how often newcomers have passed it by, from one on; and when that has been often enough the next one
  * leaves the mutex reserved and waits in line. Not if it was called beside somebody else, who may never come: then what
  * is reserved would not be for it, and nothing is counted.
  *
- * Not in a segment: there the word says who holds it, and a process may be killed on its way.
+ * Not in a segment: there the word says who holds it, and a process may be killed on its way. Nor if it is robust: the bit
+ * is that of DIED.
  */
 static uint32_t coming(bool beside) {
-    return prim_generation << 20 | COMING | (beside ? UNCOUNTED : PASSED);
+    return (prim_generation & 0x3ffu) << 20 | COMING | (beside ? UNCOUNTED : PASSED);
 }
 
 static bool may_come(uint32_t seen, bool shared) {
-    return !shared && (seen & COMING);
+    return !notes_death(seen, shared) && (seen & COMING);
 }
 
 static bool is_coming(uint32_t seen, bool shared) {
@@ -126,7 +139,7 @@ static void tell(const uint32_t *word, int type) {
 
 static int taken(const uint32_t *word, uint32_t seen, bool shared) {
     if (shared) tell(word, VIGIL_EVENT_GRANTED);
-    return shared && (seen & DIED) ? VIGIL_OWNER_DIED : VIGIL_OK;
+    return notes_death(seen, shared) && (seen & DIED) ? VIGIL_OWNER_DIED : VIGIL_OK;
 }
 
 /* Who comes does not go back at once if somebody has it: a short critical section may be over soon. */
@@ -185,10 +198,11 @@ uint64_t mutex_patience_ns(uint32_t seen) {
 #define FOR_WHOM    0x3fffu
 #define FOR_WHOM_AT 4
 #define RESERVED_AT 18
+#define RESERVED_MS (NUMBER >> RESERVED_AT)
 
 static uint32_t reservation(const struct mutex_release *release) {
     uint32_t now = (uint32_t)prim_now_coarse_ms();
-    return RESERVED | now << RESERVED_AT | (release->for_whom & FOR_WHOM) << FOR_WHOM_AT;
+    return RESERVED | (now & RESERVED_MS) << RESERVED_AT | (release->for_whom & FOR_WHOM) << FOR_WHOM_AT;
 }
 
 static uint32_t owner_of(const struct lot *lot, const struct slot *slot) {
@@ -209,7 +223,8 @@ static void set_free(void *context) {
     if (release->free_already) return;
     PROBE(lock_released, release->word);
     if (release->reserve) PROBE(lock_reserved, release->word);
-    bool tell_who_comes = release->threads && !is_shared(release->lot) && !mutex_is_fair(release->flags);
+    bool own_and_plain = !notes_death(release->flags, is_shared(release->lot)) && !mutex_is_fair(release->flags);
+    bool tell_who_comes = release->threads && own_and_plain;
     uint32_t state = tell_who_comes ? UNLOCKED | coming(release->loop_first) : UNLOCKED;
     bool to_be_told_apart = mutex_is_fair(release->flags) || is_shared(release->lot);
     if (release->reserve) state = to_be_told_apart ? reservation(release) : RESERVED;
@@ -283,7 +298,7 @@ static bool is_for_nobody(const struct lot *lot, uint32_t seen) {
 }
 
 static bool holder_is_gone(const struct lot *lot, uint32_t seen) {
-    uint32_t number = (seen & NUMBER) / SEGMENT_HOLDER;
+    uint32_t number = segment_holder_number(seen);
     return is_shared(lot) && is_held(seen) && number && is_gone(lot, number) && !BUG(dead_holder_kept);
 }
 
@@ -328,7 +343,7 @@ const struct lot_release mutex_recovery = {begin_call, call, set_free};
 
 /* How long it has been reserved is in the word, if that has room for it; if not, it is asked for after PATIENCE_NS. */
 static bool is_long_reserved(const struct lot *lot, uint32_t seen) {
-    uint32_t ms_since = ((uint32_t)prim_now_coarse_ms() - (seen >> RESERVED_AT)) & (UINT32_MAX >> RESERVED_AT);
+    uint32_t ms_since = ((uint32_t)prim_now_coarse_ms() - (seen >> RESERVED_AT)) & RESERVED_MS;
     if (mutex_is_fair(seen)) return ms_since >= FAIR_PATIENCE_NS / 1000000;
     return !is_shared(lot) || ms_since >= 1;
 }
@@ -368,7 +383,7 @@ void mutex_joined(uint32_t *word, uint32_t seen) {
 /* Before it is said that it cannot be had now: true if it may, after all. */
 static bool recovered(uint32_t *word) {
     struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
-    uint32_t seen = prim_load_relaxed(word), number = (seen & NUMBER) / SEGMENT_HOLDER;
+    uint32_t seen = prim_load_relaxed(word), number = segment_holder_number(seen);
     if (!lot) return false;
     bool died = is_held(seen) && number && !segment_lives(lot->share->segment, number);
     if (mutex_reserved(seen)) hold_recovered(word);
@@ -410,10 +425,7 @@ static int try_once(uint32_t *word) {
     return VIGIL_TIMED_OUT;
 }
 
-int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
-    int error = check_address(mutex, sizeof mutex->word);
-    if (error) return error;
-    uint32_t *word = &mutex->word;
+static int lock_word(uint32_t *word, int64_t timeout_ns) {
     int status = try_once(word);
     if (status != VIGIL_TIMED_OUT) return status;
     uint64_t deadline_ns = deadline_of(timeout_ns);
@@ -426,10 +438,68 @@ int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
     return lock_block(&locking, word, 0, deadline_ns);
 }
 
+/* The record first: when the mutex is ours there must be one. */
+static int lock_robust(uint32_t *word, int64_t timeout_ns) {
+    uint32_t record = robust_new();
+    if (!record) return lot_private() ? VIGIL_ELIMIT : VIGIL_ENOMEM;
+    int status = lock_word(word, timeout_ns);
+    if (lock_is_ours(status)) mutex_held_by_thread(word, record);
+    else robust_end(record);
+    return status;
+}
+
+int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
+    int error = check_address(mutex, sizeof mutex->word);
+    if (error) return error;
+    uint32_t *word = &mutex->word;
+    return prim_load_relaxed(word) & ROBUST ? lock_robust(word, timeout_ns) : lock_word(word, timeout_ns);
+}
+
+/* Robust ones. The holder changes these flags; others may say meanwhile that they wait. */
+
+static void change_flags(uint32_t *word, uint32_t clear, uint32_t set) {
+    uint32_t seen = prim_load_relaxed(word);
+    while (!prim_cas_acquire(word, &seen, (seen & ~clear) | set)) {
+    }
+}
+
+void mutex_held_by_thread(uint32_t *word, uint32_t record) {
+    robust_note(record, word);
+    change_flags(word, 0, BY_THREAD);
+}
+
+static bool is_by_thread(uint32_t seen) {
+    return is_held(seen) && (seen & ROBUST) && (seen & BY_THREAD);
+}
+
+bool mutex_may_be_unlocked(const uint32_t *word) {
+    uint32_t seen = prim_load_relaxed(word);
+    return is_by_thread(seen) ? robust_has(prim_self(), word) : is_held(seen);
+}
+
+void mutex_disown(uint32_t *word) {
+    if (is_by_thread(prim_load_relaxed(word))) change_flags(word, BY_THREAD, 0);
+}
+
+/* If the process is killed in between, in a segment, its number is in the word: that says DIED, once or twice. */
+void mutex_abandon(uint32_t *word) {
+    uint32_t seen = prim_load_relaxed(word);
+    bool anothers = segment_of(word) && (seen & NUMBER) != mine();
+    if (!is_by_thread(seen) || anothers) return; /* the word has been overwritten, or we had left the segment */
+    change_flags(word, BY_THREAD, BUG(robust_not_told) ? 0 : DIED);
+    if (BUG(robust_left_silently)) prim_store_release(word, kept(prim_load_relaxed(word), segment_of(word)));
+    else vigil_mutex_unlock_slowly((vigil_mutex *)(void *)word);
+}
+
 int vigil_mutex_unlock_slowly(vigil_mutex *mutex) {
     int error = check_address(mutex, sizeof mutex->word);
     if (error) return error;
     uint32_t *word = &mutex->word, seen = prim_load_relaxed(word);
+    if (is_by_thread(seen)) {
+        uint32_t record = robust_remove(word);
+        if (!record) return VIGIL_ENOTHELD;
+        robust_end(record);
+    }
     bool shared = segment_of(word);
     if (shared && is_held(seen)) tell(word, VIGIL_EVENT_RELEASED);
     tsan_release(word);
@@ -455,7 +525,7 @@ int vigil_mutex_consistent(vigil_mutex *mutex) {
     uint32_t *word = &mutex->word, seen = prim_load_relaxed(word);
     do {
         if (!is_held(seen)) return VIGIL_ENOTHELD;
-        if (!segment_of(word) || !(seen & DIED)) return VIGIL_EINVAL;
+        if (!notes_death(seen, segment_of(word)) || !(seen & DIED)) return VIGIL_EINVAL;
     } while (!prim_cas_release(word, &seen, seen & ~DIED));
     return VIGIL_OK;
 }

@@ -14,6 +14,18 @@ bool mutex_is_fair(uint32_t seen);
 void mutex_decline(uint32_t *word);
 void mutex_joined(uint32_t *word, uint32_t seen);
 
+/* Robust mutexes: see robust.h. */
+#define MUTEX_BY_THREAD (1u << 30) /* a thread holds it, and has a record of that */
+#define MUTEX_ROBUST    (1u << 31) /* constant */
+/* It is locked, and may be unlocked by this thread. */
+bool mutex_may_be_unlocked(const uint32_t *word);
+/* This thread has just taken it: note that in the record, and in the word. */
+void mutex_held_by_thread(uint32_t *word, uint32_t record);
+/* This thread holds it, and has removed the record: any thread may unlock it. */
+void mutex_disown(uint32_t *word);
+/* This thread ends, and has had a record of it: unlock it, and the next holder is told VIGIL_OWNER_DIED. */
+void mutex_abandon(uint32_t *word);
+
 #define MUTEX_KIND                                                                                                     \
     .slot = SLOT_MUTEX, .take = mutex_take, .patience_ns = mutex_patience_ns, .reserved = mutex_reserved,              \
     .decline = mutex_decline, .joined = mutex_joined, .strict = mutex_is_fair

@@ -46,6 +46,20 @@
  * long. Readers can also come in before a writer that joined the line while another one was writing: by being called, and
  * then they look, or by a downgrade, which looks.
  *
+ * WHERE READERS PASS (the lock says PASS)
+ *
+ * SAVED is never set, and a reader takes the lock whenever it is read, whatever else the word says. The number of
+ * readers that it sees may be in error: then the reader passes a reservation, but no writer, for which the number must
+ * be zero. A writer that finds readers sets WAITERS and joins; only the last reader can make the number zero, and that
+ * one looks at the line because of WAITERS. So a writer waits for readers that hold the lock, perhaps for ever, but is
+ * called in the end if there are no new ones. A reader is in line because a writer had the lock, or because it was
+ * RESERVED and not read. When it becomes read, all the readers in line are to have it, also behind a writer (LOT_SKIP):
+ *
+ *     unlocking   a writer that unlocks, or downgrades, calls them together with the first one;
+ *     called      a reader that has been called, and takes the lock, looks at the line as ever;
+ *     FASTER      a new reader takes the lock before a writer that has been called: the new reader does not look at the
+ *                 line, but the writer goes back there, having seen readers, and looks when it has joined.
+ *
  * THE NUMBER OF READERS
  *
  * Of the numbers that fit the upper half is not used: from there on readers are refused. Before all those have been
@@ -65,8 +79,9 @@
 #define RESERVED 4u
 #define SAVED    8u
 #define READER   16u
-#define READERS  0x7ffffff0u
-#define TOO_MANY (1u << 30)
+#define READERS  0x3ffffff0u
+#define TOO_MANY (1u << 29)
+#define PASS     (1u << 30) /* readers pass writers that wait: constant */
 #define DIED     (1u << 31) /* in a segment only */
 
 /* What somebody wants, or has: as the argument of a lock_kind, too. */
@@ -99,6 +114,7 @@ struct look {
     bool only_saved;     /* if nothing is saved any more, somebody else has looked */
     bool over;
     uint32_t now;           /* without flags: who holds it now */
+    bool pass;              /* readers may have it though a writer stands before them */
     bool any, writer, loop; /* have been called */
 };
 _Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
@@ -111,11 +127,15 @@ static bool writes(const struct slot *slot) {
     return slot->wants == TO_WRITE;
 }
 
+static bool readers_pass(uint32_t seen) {
+    return (seen & PASS) && !BUG(rwlock_pass_ignored);
+}
+
 static uint32_t flags_for(const struct look *look, uint32_t seen, const struct slot *head, bool entitled) {
     uint32_t reserved = look->afresh ? 0 : seen & RESERVED;
     if (!head) return reserved;
     if (look->now & WRITER) return WAITERS;
-    if (look->now && writes(head)) return WAITERS | SAVED;
+    if (look->now && writes(head)) return WAITERS | (look->pass ? 0 : SAVED);
     return WAITERS | (reserved || entitled ? RESERVED : 0);
 }
 
@@ -129,8 +149,9 @@ static bool begin(uint32_t *word, const struct slot *head, void *context) {
         look->over = !holds(seen, look->held) || (look->only_saved && !(seen & SAVED));
         if (look->over) return false;
         look->now = (seen & (WRITER | READERS)) - look->held + look->kept;
+        look->pass = readers_pass(seen);
         flags = flags_for(look, seen, head, entitled);
-        uint32_t to = look->now | flags | (seen & DIED);
+        uint32_t to = look->now | flags | (seen & (PASS | DIED));
         status = change_when_locked(look->lot, look->word, &seen, to, change_of(look->held, look->kept));
     } while (status == VIGIL_NOT_EQUAL);
     look->over = status != VIGIL_OK;
@@ -149,7 +170,10 @@ static bool can_have(const struct look *look, const struct slot *slot) {
 static uint32_t call(const struct slot *slot, void *context) {
     struct look *look = context;
     bool plain = slot->kind == SLOT_PLAIN; /* of one that waits in its own way: nobody guards a loop for it */
-    if (!can_have(look, slot)) return plain && look->loop ? VIGIL_OK : LOT_STAY;
+    if (!can_have(look, slot)) {
+        if (plain && look->loop) return VIGIL_OK;
+        return look->pass && !look->writer && !(look->now & WRITER) ? LOT_SKIP : LOT_STAY;
+    }
     if (plain) return VIGIL_OK;
     look->any = true;
     look->writer |= writes(slot);
@@ -182,6 +206,7 @@ uint32_t rwlock_give_back(uint32_t seen, uint32_t held) {
 
 static bool may_take(uint32_t seen, uint32_t share, enum standing standing) {
     if ((seen & WRITER) || (share == TO_WRITE && (seen & READERS))) return false;
+    if (share == TO_READ && (seen & READERS) && readers_pass(seen)) return true;
     if (seen & SAVED) return standing == CALLED || standing == BESIDE || BUG(rwlock_readers_pass);
     return !(seen & RESERVED) || standing == CALLED;
 }
@@ -219,7 +244,7 @@ static bool reserved(uint32_t seen) {
 
 /* Readers hold it and new ones may come in, for ever: a writer that waits has to see to it that they do not. */
 static bool readers_may_pass(uint32_t seen) {
-    return (seen & READERS) && !(seen & (WRITER | SAVED));
+    return (seen & READERS) && !(seen & (WRITER | SAVED)) && !readers_pass(seen);
 }
 
 static uint64_t patience_ns(uint32_t seen) {
@@ -230,9 +255,11 @@ static void waited(uint32_t *word, uint32_t seen) {
     if (readers_may_pass(seen) && !BUG(rwlock_never_saved)) look_at_line((struct look){.word = word});
 }
 
-/* What is saved is so for him who was the head of the line: now somebody may stand before that one. */
+/* What is saved is so for him who was the head of the line: now somebody may stand before that one. Where readers pass:
+ * see FASTER above. */
 static void joined(uint32_t *word, uint32_t seen) {
     if ((seen & SAVED) && !BUG(rwlock_saved_for_another)) look_at_line((struct look){.word = word, .only_saved = true});
+    if ((seen & READERS) && readers_pass(seen) && !BUG(rwlock_readers_left)) look_at_line((struct look){.word = word});
 }
 
 static void left(uint32_t *word) {
@@ -257,6 +284,7 @@ static bool recovered(uint32_t *word) {
 
 /* Somebody may wait, and we are the last that they wait for. */
 static bool must_look(uint32_t seen, uint32_t held) {
+    if ((seen & PASS) && BUG(rwlock_writer_forgotten)) return false;
     return (seen & WAITERS) && !(held == TO_READ && (seen & READERS) >= 2 * READER);
 }
 

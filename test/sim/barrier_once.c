@@ -786,7 +786,7 @@ static int make_when_loop_has_left(void *unused) {
 /* Or its deadline was over before that. */
 static bool loop_has_waited(void *unused) {
     (void)unused;
-    return in_line() || turns[0].status == VIGIL_TIMED_OUT;
+    return in_line() || attempts || turns[0].status == VIGIL_TIMED_OUT;
 }
 
 static int make_when_loop_has_waited(void *unused) {

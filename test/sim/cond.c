@@ -467,7 +467,76 @@ static void signalled_one_way_or_other(void) {
     all_over();
 }
 
+/* ---- A robust mutex: a thread that has waited holds it again, and the next holder is told when the thread ends ---- */
+
+#define ROBUST 0x80000000u
+static bool ended_with_it;
+
+static void hold_as_successor(int status) {
+    bool died = ended_with_it;
+    expect(status, died ? VIGIL_OWNER_DIED : VIGIL_OK, "a successor");
+    ended_with_it = false;
+    if (died) expect(vigil_mutex_consistent(&mutex), VIGIL_OK, "consistent");
+}
+
+FIBER(taker_that_ends) {
+    (void)argument;
+    lock();
+    while (!tokens) {
+        expect(vigil_cond_wait(&cond, &mutex), VIGIL_OK, "cond_wait");
+        signalled++;
+    }
+    take();
+    ended_with_it = true;
+}
+
+FIBER(robust_giver) {
+    (void)argument;
+    hold_as_successor(vigil_mutex_lock(&mutex));
+    tokens++;
+    told += vigil_cond_signal(&cond);
+    unlock();
+    hold_as_successor(vigil_mutex_lock(&mutex));
+    unlock();
+}
+
+/* It is moved to the mutex's line by a thread that ends with the mutex. */
+FIBER(giver_that_ends) {
+    (void)argument;
+    lock();
+    tokens++;
+    told += vigil_cond_signal(&cond);
+    ended_with_it = true;
+}
+
+FIBER(robust_taker) {
+    (void)argument;
+    hold_as_successor(vigil_mutex_lock(&mutex));
+    while (!tokens) {
+        hold_as_successor(vigil_cond_wait(&cond, &mutex));
+        signalled++;
+    }
+    take();
+    unlock();
+}
+
+static void cond_taker_ends(void) {
+    begin_with(ROBUST);
+    ended_with_it = false;
+    go("taker", taker_that_ends);
+    go("giver", robust_giver);
+}
+
+static void cond_giver_ends(void) {
+    begin_with(ROBUST);
+    ended_with_it = false;
+    go("taker", robust_taker);
+    go("giver", giver_that_ends);
+}
+
 const struct sim_scenario cond_scenarios[] = {
+    {"cond_taker_ends", "a thread waits, and ends with a robust mutex", cond_taker_ends, all_over},
+    {"cond_giver_ends", "a thread waits, another signals and ends with it", cond_giver_ends, all_over},
     {"cond_one", "a thread waits, another signals", cond_one, all_over},
     {"cond_outside", "the same without the mutex held", cond_outside, all_over},
     {"cond_two_signals", "two wait, two signal", cond_two_signals, all_over},

@@ -911,7 +911,127 @@ static void mutex_plain_and_loop(void) {
     go("holder", holder);
 }
 
+/* ---- A robust mutex, and the end of the thread that holds it ---- */
+
+#define ROBUST 0x80000000u
+
+static bool abandoned; /* a thread that does not unlock it has had it, and nobody since */
+static bool has_it;    /* that thread */
+
+static void begin_robust(uint32_t word) {
+    begin_with(word | ROBUST);
+    abandoned = has_it = false;
+}
+
+/* It may go to the next one when the thread has ended, but not before. */
+FIBER(thread_that_ends) { /* the argument: how many are in line before that */
+    int status = vigil_mutex_lock(&mutex);
+    expect(status, VIGIL_OK, "lock");
+    work();
+    inside++;
+    has_it = true;
+    await_in_line((uintptr_t)argument);
+    inside--;
+    abandoned = true;
+}
+
+static void take_over(int status) {
+    expect(status, abandoned ? VIGIL_OWNER_DIED : VIGIL_OK, "lock");
+    if (status == VIGIL_OWNER_DIED) {
+        expect(vigil_mutex_consistent(&mutex), VIGIL_OK, "consistent");
+    }
+    abandoned = false;
+    work();
+}
+
+FIBER(successor) {
+    (void)argument;
+    take_over(vigil_mutex_lock(&mutex));
+    unlock();
+}
+
+static void come_to_abandoned(vigil_op *op, int status) {
+    turn_ends(op, VIGIL_OK);
+    take_over(status);
+    unlock();
+}
+
+FIBER(succeeding_loop) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    int status = vigil_mutex_lock_async(agent, turn_begins(&turns[0]), &mutex, VIGIL_FOREVER, come_to_abandoned);
+    if (status != VIGIL_PENDING) {
+        come_to_abandoned(&turns[0].request.op, status);
+    }
+    run(agent);
+    destroy(agent);
+}
+
+static void robust_over(void) {
+    sim_check((mutex.word & ~FAIR) == (abandoned ? ROBUST | 8u : ROBUST), "in the end the mutex is %#x", mutex.word);
+    balance();
+}
+
+static void robust_thread_ends(void) {
+    begin_robust(UNLOCKED);
+    go("holder", thread_that_ends);
+    go("successor", successor);
+}
+
+static bool is_taken(void *unused) {
+    (void)unused;
+    return has_it;
+}
+
+FIBER(later_successor) {
+    sim_until(is_taken, NULL);
+    successor(argument);
+}
+
+FIBER(later_loop) {
+    sim_until(is_taken, NULL);
+    succeeding_loop(argument);
+}
+
+static void robust_line(void) {
+    begin_robust(UNLOCKED);
+    sim_go("holder", thread_that_ends, (void *)2);
+    go("successor", later_successor);
+    go("loop", later_loop);
+}
+
+static void robust_loop(void) {
+    begin_robust(UNLOCKED);
+    go("holder", thread_that_ends);
+    go("loop", succeeding_loop);
+}
+
+static void robust_fair(void) {
+    begin_robust(FAIR);
+    go("holder", thread_that_ends);
+    go("successor 1", successor);
+    go("successor 2", successor);
+}
+
+/* The record is gone with the unlock: nothing happens when the threads end. */
+FIBER(thread_that_unlocks) {
+    successor(argument);
+    successor(argument);
+}
+
+static void robust_threads(void) {
+    begin_robust(UNLOCKED);
+    go("thread 1", thread_that_unlocks);
+    go("thread 2", successor);
+    go("thread 3", successor);
+}
+
 const struct sim_scenario mutex_scenarios[] = {
+    {"mutex_robust_thread_ends", "a thread ends with it, another waits", robust_thread_ends, robust_over},
+    {"mutex_robust_loop", "a thread ends with it, a loop waits", robust_loop, robust_over},
+    {"mutex_robust_line", "a thread ends with it, a thread and a loop wait", robust_line, robust_over},
+    {"mutex_robust_fair", "a thread ends with a fair one, two wait", robust_fair, robust_over},
+    {"mutex_robust_threads", "three threads lock and unlock it", robust_threads, robust_over},
     {"mutex_two_threads", "two threads lock", mutex_two_threads, all_over},
     {"mutex_three_threads", "three threads lock", mutex_three_threads, all_over},
     {"mutex_again", "two threads lock two times", mutex_again, all_over},

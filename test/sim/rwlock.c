@@ -728,6 +728,11 @@ FIBER(downgrading_holder) {
     leave(false);
 }
 
+FIBER(downgrading_holder_of_two) {
+    await_in_line(2);
+    downgrading_holder(argument);
+}
+
 static void rwlock_downgrade_lets_in(void) {
     begin_with(WRITER);
     go("reader", reader);
@@ -858,7 +863,107 @@ static void reader_lets_in(void) {
     go("newcomer", reader_after_release);
 }
 
+/* ---- A lock that lets readers pass ---- */
+
+#define PASS 0x40000000u
+
+/* Reads again while a writer waits. */
+FIBER(holder_reads_again) {
+    (void)argument;
+    await_in_line(1);
+    lock(false);
+    leave(false);
+    leave(false);
+}
+
+static void begin_with_passing(uint32_t word) {
+    begin_with(word);
+    rwlock.word |= PASS;
+}
+
+static void all_over_passing(void) {
+    sim_check(rwlock.word & PASS, "in the end readers may not pass");
+    rwlock.word &= ~PASS;
+    all_over();
+}
+
+static void pass_reads_again(void) {
+    begin_with_passing(READER);
+    go("writer", writer);
+    go("holder", holder_reads_again);
+}
+
+static void pass_reads_again_before_loop(void) {
+    begin_with_passing(READER);
+    go("loop", writing_loop);
+    go("holder", holder_reads_again);
+}
+
+static void pass_readers_and_writers(void) {
+    begin_with_passing(0);
+    go("reader 1", reader);
+    go("reader 2", reader);
+    go("writer", writer);
+}
+
+static void pass_line(void) {
+    begin_with_passing(WRITER);
+    go("writer", writer);
+    go("reader", second_sociable_reader);
+    go("loop", reading_loop);
+    sim_go("holder", writing_holder_of_line, (void *)2);
+    go("newcomer", sociable_reader);
+}
+
+/* Two readers that stay until both are in: one in line behind a writer, the other one comes when it is free. */
+FIBER(sociable_reader_after_writer) {
+    (void)argument;
+    await_in_line(2);
+    leave(true);
+    sociable_reader(NULL);
+}
+
+static void pass_behind_a_writer(void) {
+    begin_with_passing(WRITER);
+    go("writer", writer);
+    go("reader", second_sociable_reader);
+    go("holder", sociable_reader_after_writer);
+}
+
+/* The same when it may be reserved for the writer, or for a loop that does not run before. */
+FIBER(sociable_reader_after_long) {
+    (void)argument;
+    await_in_line(2);
+    let_pass(PATIENCE_NS);
+    leave(true);
+    sociable_reader(NULL);
+}
+
+static void pass_behind_a_slow_loop(void) {
+    begin_with_passing(WRITER);
+    go("loop", very_slow_writing_loop);
+    go("reader", second_sociable_reader);
+    go("holder", sociable_reader_after_long);
+}
+
+static void pass_downgrade(void) {
+    begin_with_passing(WRITER);
+    go("writer", writer);
+    go("reader", second_reader);
+    go("holder", downgrading_holder_of_two);
+}
+
 const struct sim_scenario rwlock_scenarios[] = {
+    {"rwlock_pass_reads_again", "a reader reads again while a writer waits", pass_reads_again, all_over_passing},
+    {"rwlock_pass_reads_again_before_loop", "the same with a loop", pass_reads_again_before_loop, all_over_passing},
+    {"rwlock_pass_readers_and_writers", "two read and may pass, one writes", pass_readers_and_writers,
+     all_over_passing},
+    {"rwlock_pass_line", "two that stay for each other and a loop read, one writes", pass_line, all_over_passing},
+    {"rwlock_pass_behind_a_writer", "a reader behind a writer is let in to another", pass_behind_a_writer,
+     all_over_passing},
+    {"rwlock_pass_behind_a_slow_loop", "the same behind a loop that does not run", pass_behind_a_slow_loop,
+     all_over_passing},
+    {"rwlock_pass_downgrade", "a reader behind a writer is let in by a downgrade", pass_downgrade, all_over_passing},
     {"rwlock_reader_lets_in", "a reader lets those in who waited for its reservation", reader_lets_in, all_over},
     {"rwlock_readers_and_writer", "two read, one writes", rwlock_readers_and_writer, all_over},
     {"rwlock_writers_and_reader", "two write, one reads", rwlock_writers_and_reader, all_over},

@@ -770,6 +770,64 @@ static void looker_stopped(void) {
     go_joined(VICTIM, "stopped", is_called_when_stopped);
 }
 
+/* A robust mutex, and a thread that ends with it while its process lives, or is killed then. */
+static bool taken_and_not_unlocked, succeeded;
+
+static bool has_succeeded(void *unused) {
+    (void)unused;
+    return succeeded;
+}
+
+FIBER(thread_that_ends) {
+    (void)argument;
+    int status = vigil_mutex_lock(MUTEX);
+    expect(status, VIGIL_OK, "lock");
+    taken_and_not_unlocked = true;
+}
+
+FIBER(process_of_thread) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    struct prim_handle *thread;
+    prim_thread_start(&thread, thread_that_ends, NULL, false);
+    prim_thread_join(thread);
+    sim_until(has_succeeded, NULL);
+    leave_segment(buffer);
+}
+
+static bool mutex_taken(void *unused) {
+    (void)unused;
+    return taken_and_not_unlocked || sim_dead(VICTIM);
+}
+
+FIBER(successor) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(mutex_taken, NULL);
+    int status = vigil_mutex_lock(MUTEX);
+    sim_check(status == VIGIL_OWNER_DIED || (status == VIGIL_OK && !taken_and_not_unlocked), "lock: %s",
+              vigil_status_name(status));
+    if (status == VIGIL_OWNER_DIED) expect(vigil_mutex_consistent(MUTEX), VIGIL_OK, "consistent");
+    expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
+    succeeded = true;
+    leave_segment(buffer);
+}
+
+static void begin_thread_ends(bool with_victim) {
+    begin_mutex(3, 1u << 31, with_victim);
+    taken_and_not_unlocked = succeeded = false;
+    go_joined(VICTIM, "process", process_of_thread);
+    go_joined(SURVIVOR, "successor", successor);
+}
+
+static void thread_ends(void) {
+    begin_thread_ends(false);
+}
+
+static void thread_ends_or_process(void) {
+    begin_thread_ends(true);
+}
+
 static void contender_killed(void) {
     begin_mutex(4, 0, true);
     go_joined(VICTIM, "victim", locker);
@@ -1400,6 +1458,8 @@ const struct sim_scenario shared_scenarios[] = {
     {"looker_stopped", "a call to a stopped process is passed on by another keeper", looker_stopped, mutex_free_again},
     {"contender_killed", "one of three is killed", contender_killed, mutex_free_again},
     {"fair_contender_killed", "the same, and the mutex is fair", fair_contender_killed, mutex_free_again},
+    {"thread_ends", "a thread ends with a robust mutex", thread_ends, mutex_free_again},
+    {"thread_ends_or_process", "the same, or its process is killed", thread_ends_or_process, mutex_free_again},
     {"holder_killed_loop", "an event loop waits for the victim's mutex", holder_killed_loop, mutex_free_again},
     {"loop_killed_before_locker", "an event loop is killed that was called", loop_killed_before_locker,
      mutex_free_again},

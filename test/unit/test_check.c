@@ -287,11 +287,47 @@ static void *wait_for_a(void *status) {
     return NULL;
 }
 
-static void who_has_ended_holds_nothing(void **state) {
+static void a_thread_that_ends_with_a_lock_is_reported(void **state) {
     (void)state;
     in_another_thread(lock_a);
-    in_another_thread(wait_for_a);
+    const char *from = text;
+    expect_report(VIGIL_CHECK_THREAD_ENDED);
+    expect_site(&from, "locked at ", locked_at);
+    in_another_thread(wait_for_a); /* it holds nothing, as far as we know: no deadlock is reported */
     UNLOCK(&a);
+    expect_quiet();
+}
+
+static void a_robust_mutex_is_not_reported(void **state) {
+    (void)state;
+    a = (vigil_mutex)VIGIL_MUTEX_ROBUST;
+    in_another_thread(lock_a);
+    assert_int_equal(vigil_mutex_lock(&a), VIGIL_OWNER_DIED);
+    UNLOCK(&a);
+    expect_quiet();
+}
+
+static int read_at, b_locked_at;
+
+static void *read_and_lock_b(void *unused) {
+    (void)unused;
+    assert_int_equal(vigil_rwlock_read_lock(&rwlock), VIGIL_OK), read_at = __LINE__;
+    LOCK(&b), b_locked_at = __LINE__;
+    LOCK(&c);
+    UNLOCK(&c);
+    return NULL;
+}
+
+static void all_that_it_holds_is_named(void **state) {
+    (void)state;
+    in_another_thread(read_and_lock_b);
+    const char *from = text;
+    expect_report(VIGIL_CHECK_THREAD_ENDED);
+    expect_site(&from, "locked at ", b_locked_at);
+    expect_site(&from, "locked at ", read_at);
+    assert_null(strstr(from, "locked at "));
+    UNLOCK(&b);
+    assert_int_equal(vigil_rwlock_read_unlock(&rwlock), VIGIL_OK);
     expect_quiet();
 }
 
@@ -553,11 +589,70 @@ static void a_writer_waits_for_itself(void **state) {
     OK(vigil_rwlock_downgrade(&rwlock));
     assert_int_equal(vigil_rwlock_write_lock(&rwlock), VIGIL_EDEADLOCK);
     expect_report(VIGIL_CHECK_SELF_DEADLOCK);
-    OK(vigil_rwlock_read_lock(&rwlock));
-    OK(vigil_rwlock_read_unlock(&rwlock));
     OK(vigil_rwlock_read_unlock(&rwlock));
     OK(vigil_rwlock_write_lock(&rwlock));
     OK(vigil_rwlock_write_unlock(&rwlock));
+    expect_quiet();
+}
+
+static void reading_again_is_reported_before_a_writer_comes(void **state) {
+    (void)state;
+    int first, again;
+    for (int i = 0; i < 2; i++) {
+        OK(vigil_rwlock_read_lock(&rwlock)), first = __LINE__;
+        assert_int_equal(vigil_rwlock_read_trylock(&rwlock), VIGIL_OK); /* which does not wait */
+        expect_quiet();
+        OK(vigil_rwlock_read_lock(&rwlock)), again = __LINE__;
+        if (i == 0) { /* the second time, it is not reported any more */
+            const char *from = text;
+            expect_report(VIGIL_CHECK_READ_AGAIN);
+            expect_site(&from, "locked at ", first);
+            expect_site(&from, "again at ", again);
+        }
+        for (int reads = 0; reads < 3; reads++) OK(vigil_rwlock_read_unlock(&rwlock));
+    }
+    OK(vigil_rwlock_read_lock(&rwlock));
+    OK(vigil_rwlock_read_unlock(&rwlock));
+    expect_quiet();
+}
+
+static void *write_when_it_is_free(void *unused) {
+    OK((vigil_rwlock_write_lock)(&rwlock));
+    OK((vigil_rwlock_write_unlock)(&rwlock));
+    return unused;
+}
+
+static pthread_t let_a_writer_wait(void) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, write_when_it_is_free, NULL), 0);
+    AWAIT(vigil_waiters(&rwlock) == 1);
+    return thread;
+}
+
+static void reading_again_behind_a_writer_is_a_self_deadlock(void **state) {
+    (void)state;
+    int first, again;
+    OK(vigil_rwlock_read_lock(&rwlock)), first = __LINE__;
+    pthread_t thread = let_a_writer_wait();
+    assert_int_equal(vigil_rwlock_read_lock(&rwlock), VIGIL_EDEADLOCK), again = __LINE__;
+    const char *from = text;
+    expect_report(VIGIL_CHECK_SELF_DEADLOCK);
+    expect_site(&from, "locked at ", first);
+    expect_site(&from, "again at ", again);
+    OK(vigil_rwlock_read_unlock(&rwlock));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    expect_quiet();
+}
+
+static void where_readers_pass_reading_again_is_right(void **state) {
+    (void)state;
+    rwlock = (vigil_rwlock)VIGIL_RWLOCK_READERS_PASS;
+    OK(vigil_rwlock_read_lock(&rwlock));
+    OK(vigil_rwlock_read_lock(&rwlock));
+    pthread_t thread = let_a_writer_wait();
+    OK(vigil_rwlock_read_lock(&rwlock));
+    for (int reads = 0; reads < 3; reads++) OK(vigil_rwlock_read_unlock(&rwlock));
+    assert_int_equal(pthread_join(thread, NULL), 0);
     expect_quiet();
 }
 
@@ -713,7 +808,9 @@ int main(void) {
         TEST(what_a_loop_was_granted_may_be_unlocked_anywhere),
         TEST(also_while_its_callback_runs),
         TEST(a_loop_gets_a_lock_that_is_another_one_now),
-        TEST(who_has_ended_holds_nothing),
+        TEST(a_thread_that_ends_with_a_lock_is_reported),
+        TEST(all_that_it_holds_is_named),
+        TEST(a_robust_mutex_is_not_reported),
         TEST(two_orders_are_reported_with_both),
         TEST(a_circle_of_three_is_reported),
         TEST(the_same_order_is_right),
@@ -726,6 +823,9 @@ int main(void) {
         TEST(a_condition_takes_the_mutex_again),
         TEST(a_loop_that_waits_does_not_hold_it_either),
         TEST(a_writer_waits_for_itself),
+        TEST(reading_again_is_reported_before_a_writer_comes),
+        TEST(reading_again_behind_a_writer_is_a_self_deadlock),
+        TEST(where_readers_pass_reading_again_is_right),
         TEST(a_writers_stranger_is_reported),
         TEST(read_write_locks_have_an_order),
         TEST(without_a_handler_it_goes_to_stderr),

@@ -91,7 +91,7 @@ static void unlocking_what_is_not_held_changes_nothing(void **state) {
 static void there_can_be_too_many_readers(void **state) {
     (void)state;
     struct asker asker = {0};
-    const uint32_t full = UINT32_C(1) << 30;
+    const uint32_t full = UINT32_C(1) << 29;
     rwlock.word = full - 16;
     lock(READ);
     assert_int_equal(LOAD(rwlock.word), full);
@@ -222,6 +222,91 @@ static void new_readers_wait_behind_a_writer(void **state) {
     unlock(WRITE);
     assert_int_equal(taker_join(&reader), VIGIL_OK);
     unlock(READ);
+}
+
+/* A lock that lets readers pass. */
+
+static void let_readers_pass(void) {
+    rwlock = (vigil_rwlock)VIGIL_RWLOCK_READERS_PASS;
+}
+
+static bool is_free(void) {
+    return LOAD(rwlock.word) == ((vigil_rwlock)VIGIL_RWLOCK_READERS_PASS).word;
+}
+
+static void a_reader_that_may_pass_reads_again_while_a_writer_waits(void **state) {
+    (void)state;
+    struct taker writer, reader;
+    struct asker asker = {0};
+    let_readers_pass();
+    lock(READ);
+    taker_start(&writer, WRITE);
+    assert_int_equal(take(READ, SECOND), VIGIL_OK);
+    assert_int_equal(try_lock(READ), VIGIL_OK);
+    taker_launch(&reader, READ, SECOND);
+    assert_int_equal(taker_join(&reader), VIGIL_OK);
+    assert_int_equal(ask(&asker, READ, SECOND), VIGIL_OK);
+    assert_false(taker_through(&writer));
+    for (int i = 0; i < 5; i++) unlock(READ);
+    assert_int_equal(taker_join(&writer), VIGIL_OK);
+    assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT);
+    unlock(WRITE);
+    assert_true(is_free());
+}
+
+static void unlocking_changes_nothing_of_what_lets_readers_pass(void **state) {
+    (void)state;
+    let_readers_pass();
+    assert_int_equal(vigil_rwlock_read_unlock(&rwlock), VIGIL_ENOTHELD);
+    assert_int_equal(vigil_rwlock_write_unlock(&rwlock), VIGIL_ENOTHELD);
+    assert_true(is_free());
+    lock(WRITE);
+    assert_int_equal(vigil_rwlock_read_unlock(&rwlock), VIGIL_ENOTHELD);
+    unlock(WRITE);
+    assert_true(is_free());
+}
+
+/* When the lock is read, all the readers in line are let in, also those behind a writer. */
+static void readers_in_line_pass_a_writer_in_line(void **state) {
+    (void)state;
+    for (int downgrades = 0; downgrades < 2; downgrades++) {
+        struct taker first, writer, last;
+        struct asker asker;
+        let_readers_pass();
+        lock(WRITE);
+        taker_start(&first, READ);
+        taker_start(&writer, WRITE);
+        taker_start(&last, READ);
+        ask_pending(&asker, READ, VIGIL_FOREVER);
+        if (downgrades) assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_OK);
+        else unlock(WRITE);
+        assert_int_equal(taker_join(&first), VIGIL_OK);
+        assert_int_equal(taker_join(&last), VIGIL_OK);
+        until_answered(&asker, VIGIL_OK);
+        assert_false(taker_through(&writer));
+        for (int i = 0; i < 3 + downgrades; i++) unlock(READ);
+        assert_int_equal(taker_join(&writer), VIGIL_OK);
+        unlock(WRITE);
+        assert_true(is_free());
+    }
+}
+
+static void a_writing_loop_gets_its_turn_after_those_that_pass(void **state) {
+    (void)state;
+    struct asker asker;
+    let_readers_pass();
+    lock(READ);
+    ask_pending(&asker, WRITE, VIGIL_FOREVER);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(take(READ, SECOND), VIGIL_OK);
+        unlock(READ);
+    }
+    dispatch();
+    assert_int_equal(asker.calls, 0);
+    unlock(READ);
+    until_answered(&asker, VIGIL_OK);
+    unlock(WRITE);
+    assert_true(is_free());
 }
 
 static void a_writer_that_leaves_lets_readers_in(void **state) {
@@ -557,6 +642,10 @@ int main(void) {
         TEST(readers_at_the_head_are_let_in_together),
         TEST(new_readers_pass_a_writer_at_first),
         TEST(new_readers_wait_behind_a_writer),
+        TEST(a_reader_that_may_pass_reads_again_while_a_writer_waits),
+        TEST(unlocking_changes_nothing_of_what_lets_readers_pass),
+        TEST(readers_in_line_pass_a_writer_in_line),
+        TEST(a_writing_loop_gets_its_turn_after_those_that_pass),
         TEST(a_writer_that_leaves_lets_readers_in),
         TEST(what_was_locked_here_is_unlocked_there),
         TEST(who_waits_on_forgotten_memory_is_cancelled),

@@ -9,10 +9,11 @@
 #include "vigil/mutex.h"
 
 /* In the segment: two mutexes, one of them fair, and a condition. */
-#define PLAIN 0u
-#define FAIR  64u
-#define COND  128u
-#define WORD  192u
+#define PLAIN  0u
+#define FAIR   64u
+#define COND   128u
+#define WORD   192u
+#define ROBUST 256u
 static const uint32_t both[] = {PLAIN, FAIR};
 
 #define FAIR_BIT 4u
@@ -109,6 +110,69 @@ static int locks_end(void **state) {
     }
     assert_int_equal(vigil_waiters(at(COND)), 0);
     return tear_down(state);
+}
+
+/* A thread that ends while its process lives. */
+
+static void locks_in_thread(struct mate *mate, uint32_t where) {
+    mate_order(mate, &(struct order){.act = lock, .where = where, .in_thread = true}); /* and the thread ends */
+    assert_hears(mate, VIGIL_OK);
+}
+
+static void of_a_robust_one_the_end_of_a_thread_is_noticed(void **state) {
+    (void)state;
+    const vigil_mutex robust = VIGIL_MUTEX_ROBUST;
+    *(vigil_mutex *)at(ROBUST) = robust;
+    for (int blocking = 0; blocking < 2; blocking++) {
+        mates_start(2);
+        locks_in_thread(&mates[0], ROBUST);
+        int64_t status = mate_does(&mates[1], blocking ? lock : lock_async, ROBUST);
+        if (status == VIGIL_PENDING) status = mate_hears(&mates[1]);
+        assert_int_equal(status, VIGIL_OWNER_DIED);
+        repairs(&mates[1], ROBUST);
+
+        gets(&mates[0], ROBUST); /* on its first thread */
+        assert_int_equal(mate_does(&mates[1], unlock, ROBUST), VIGIL_ENOTHELD);
+        mate_order(&mates[0], &(struct order){.act = unlock, .where = ROBUST, .in_thread = true});
+        assert_hears(&mates[0], VIGIL_ENOTHELD);
+        queues(&mates[1], blocking, ROBUST);
+        gives_back(&mates[0], ROBUST);
+        assert_hears(&mates[1], VIGIL_OK);
+        gives_back(&mates[1], ROBUST);
+
+        gets(&mates[0], ROBUST);
+        queues(&mates[1], blocking, ROBUST);
+        mate_kill(&mates[0]);
+        assert_hears(&mates[1], VIGIL_OWNER_DIED);
+        repairs(&mates[1], ROBUST);
+        assert_int_equal(*(uint32_t *)at(ROBUST), robust.word);
+        mates_dismiss();
+    }
+}
+
+/* It holds one in a segment when its process leaves that: later there may be nothing at that address. */
+static int64_t lock_and_leave(const struct order *order) {
+    int status = vigil_mutex_lock(at(order->where));
+    return status ? status : vigil_buffer_destroy(buffers[0]);
+}
+
+static int64_t opens_again(const struct order *order) {
+    (void)order;
+    return vigil_segment_open_fd(&buffers[0], fds[0]);
+}
+
+static void what_was_held_in_a_segment_that_has_been_left_is_let_be(void **state) {
+    (void)state;
+    const vigil_mutex robust = VIGIL_MUTEX_ROBUST;
+    *(vigil_mutex *)at(ROBUST) = robust;
+    mates_start(2);
+    mate_order(&mates[0], &(struct order){.act = lock_and_leave, .where = ROBUST, .in_thread = true});
+    assert_hears(&mates[0], VIGIL_OK);
+    assert_int_equal(mate_does(&mates[1], lock, ROBUST), VIGIL_OWNER_DIED);
+    assert_int_equal(mate_does(&mates[0], opens_again, 0), VIGIL_OK);
+    repairs(&mates[1], ROBUST);
+    gets(&mates[0], ROBUST);
+    gives_back(&mates[0], ROBUST);
 }
 
 /* Alive. */
@@ -704,6 +768,8 @@ static void a_private_mutex_across_fork(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(one_has_it_at_a_time),
+        TEST(of_a_robust_one_the_end_of_a_thread_is_noticed),
+        TEST(what_was_held_in_a_segment_that_has_been_left_is_let_be),
         TEST(asynchronous_requests),
         TEST(fair_is_first_come_first_served),
         TEST(conditions),

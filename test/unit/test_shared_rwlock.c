@@ -206,6 +206,44 @@ static void the_stopped_keep_it(void **state) {
     does(&mates[1], write_unlock);
 }
 
+/* A lock that lets readers pass does so in every process, also when some have died. */
+static void readers_pass_between_processes(void **state) {
+    (void)state;
+    act *const ways[] = {write_lock, write_async};
+    const vigil_rwlock passing = VIGIL_RWLOCK_READERS_PASS;
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        mates_start(4);
+        STORE(((vigil_rwlock *)at(LOCK))->word, passing.word);
+        does(&mates[0], read_lock);
+        waits(&mates[2], ways[i]);
+        if (ways[i] == write_async) assert_hears(&mates[2], VIGIL_PENDING);
+        does(&mates[0], read_lock);
+        does(&mates[1], read_lock);
+        does(&mates[1], read_try);
+        does(&mates[3], read_async);
+        does(&mates[3], read_unlock);
+        mate_kill(&mates[0]);
+        AWAIT((word(LOCK) & ~WAITERS) == (passing.word | 2 * READER));
+        assert_true(mate_silent(&mates[2]));
+        does(&mates[1], read_unlock);
+        does(&mates[1], read_unlock);
+        assert_hears(&mates[2], VIGIL_OK);
+        is_refused(&mates[1], read_try, VIGIL_TIMED_OUT);
+        waits(&mates[1], read_lock);
+        mate_kill(&mates[2]);
+        assert_hears(&mates[1], VIGIL_OWNER_DIED);
+        is_refused(&mates[1], read_lock, VIGIL_OWNER_DIED);
+        does(&mates[1], read_unlock);
+        does(&mates[1], read_unlock);
+        is_refused(&mates[3], write_lock, VIGIL_OWNER_DIED);
+        does(&mates[3], make_consistent);
+        does(&mates[3], write_unlock);
+        assert_int_equal(word(LOCK), passing.word);
+        STORE(((vigil_rwlock *)at(LOCK))->word, 0);
+        mates_dismiss();
+    }
+}
+
 /* In memory of one process nothing changes, though it has a segment. */
 static void elsewhere_it_is_nobodys(void **state) {
     (void)state;
@@ -604,6 +642,7 @@ int main(void) {
         TEST(processes_wait_in_one_line),
         TEST(only_who_holds_it_can_unlock_it),
         TEST(the_stopped_keep_it),
+        TEST(readers_pass_between_processes),
         TEST(elsewhere_it_is_nobodys),
         TEST(a_dead_readers_share_comes_back),
         TEST(a_dead_last_reader_lets_the_writer_in),

@@ -44,6 +44,9 @@
     X(rwlock, rwlock_counted_in_error, "a reader that has to wait stays counted")                                      \
     X(sem, sem_saved_for_another, "who joins before him for whom permits are saved waits as long as that one")         \
     X(rwlock, rwlock_saved_for_another, "a reader who joins before him for whom the lock is saved is not let in")      \
+    X(rwlock, rwlock_pass_ignored, "readers wait behind a writer although the lock lets readers pass")                 \
+    X(rwlock, rwlock_writer_forgotten, "where readers pass, the last of them does not call the writer that waits")     \
+    X(rwlock, rwlock_readers_left, "where readers pass, readers behind a writer wait though the lock is read")         \
     X(mutex, turn_missed, "a loop's next request for a fair mutex is in no line while it serves the one before")       \
     X(mutex, passed_for_ever, "newcomers may pass one who has been called by as often as they like")                   \
     X(mutex, unlock_unordered, "the next one does not see what the holder of a contended mutex wrote")                 \
@@ -54,6 +57,8 @@
     X(mutex, overflow_dropped, "calls to loops for which the table of guards has no room are not guarded")             \
     X(mutex, freed_outside, "unlock changes the word before it takes the lock of the line")                            \
     X(mutex, nobody_looks, "who guards a reservation sleeps on when nobody comes for it")                              \
+    X(mutex, robust_left_silently, "a waiter is not called when the thread that holds a robust mutex ends")            \
+    X(mutex, robust_not_told, "the next holder of a robust mutex is not told that a thread has ended with it")         \
     X(mutex, orphan_dropped, "a call for a request that is gone by then is not passed on")                             \
     X(cond, released_before_joining, "waiting on a condition releases the mutex before it is in line")                 \
     X(cond, moved_and_left, "a signal moves a waiter to the line of a mutex that is free, and leaves it there")        \

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* See robust.h. */
+#include "robust.h"
+
+#include "mutex.h"
+#include "shm/table.h"
+
+static struct slot *robust_slot(uint32_t record) {
+    return &lot_private()->slots[record];
+}
+
+static uint32_t *robust_word(const struct slot *slot) {
+    return (uint32_t *)(uintptr_t)slot->op;
+}
+
+uint32_t robust_new(void) {
+    struct lot *lot = lot_private();
+    uint32_t record = lot ? slot_acquire(lot) : 0;
+    if (!record || prim_keep_self(true)) return record;
+    slot_release(lot, record); /* the library would not hear of the thread's end */
+    return 0;
+}
+
+void robust_end(uint32_t record) {
+    slot_release(lot_private(), record);
+}
+
+static void robust_unlink(struct prim_thread *thread, const struct slot *slot) {
+    if (slot->prev) robust_slot(slot->prev)->next = slot->next;
+    else thread->robust = slot->next;
+    if (slot->next) robust_slot(slot->next)->prev = slot->prev;
+}
+
+static uint32_t robust_find(const struct prim_thread *thread, const void *word) {
+    uint32_t record = thread->robust;
+    while (record && robust_word(robust_slot(record)) != word) record = robust_slot(record)->next;
+    return record;
+}
+
+bool robust_has(const struct prim_thread *thread, const void *word) {
+    return robust_find(thread, word) != 0;
+}
+
+uint32_t robust_remove(const uint32_t *word) {
+    struct prim_thread *self = prim_self();
+    uint32_t record = robust_find(self, word);
+    if (record) robust_unlink(self, robust_slot(record));
+    return record;
+}
+
+/* If not, the process has left the segment since, and others have been told. */
+static bool robust_is_true(const struct slot *slot) {
+    return (uint64_t)(uintptr_t)segment_of(robust_word(slot)) == slot->away_lot;
+}
+
+/* The newest first. In the child of a fork, what is in its own memory stays locked, and anybody may unlock it. */
+static void robust_on_end(struct prim_thread *thread, bool in_child) {
+    while (thread->robust) {
+        uint32_t record = thread->robust;
+        const struct slot *slot = robust_slot(record);
+        uint32_t *word = robust_word(slot);
+        robust_unlink(thread, slot);
+        if (in_child && !slot->away_lot) mutex_disown(word);
+        else if (!in_child && robust_is_true(slot)) mutex_abandon(word);
+        if (!in_child) robust_end(record); /* else all slots are about to be cleared */
+    }
+}
+
+void robust_note(uint32_t record, uint32_t *word) {
+    struct prim_thread *self = prim_self();
+    struct slot *slot = robust_slot(record);
+    uint32_t stale = robust_remove(word); /* the memory has become another mutex since */
+    if (stale) robust_end(stale);
+    slot_begin(slot, SLOT_HOLDS); /* with no key: in no line */
+    slot->op = (uint64_t)(uintptr_t)word;
+    slot->away_lot = (uint64_t)(uintptr_t)segment_of(word);
+    slot->prev = 0;
+    slot->next = self->robust;
+    if (slot->next) robust_slot(slot->next)->prev = record;
+    self->robust = record;
+    self->robust_on_end = robust_on_end;
+}
