@@ -1458,8 +1458,6 @@ const struct sim_scenario shared_scenarios[] = {
     {"looker_stopped", "a call to a stopped process is passed on by another keeper", looker_stopped, mutex_free_again},
     {"contender_killed", "one of three is killed", contender_killed, mutex_free_again},
     {"fair_contender_killed", "the same, and the mutex is fair", fair_contender_killed, mutex_free_again},
-    {"thread_ends", "a thread ends with a robust mutex", thread_ends, mutex_free_again},
-    {"thread_ends_or_process", "the same, or its process is killed", thread_ends_or_process, mutex_free_again},
     {"holder_killed_loop", "an event loop waits for the victim's mutex", holder_killed_loop, mutex_free_again},
     {"loop_killed_before_locker", "an event loop is killed that was called", loop_killed_before_locker,
      mutex_free_again},
@@ -1485,5 +1483,7 @@ const struct sim_scenario shared_scenarios[] = {
     {"tried_after_all", "who only tries gets what the dead one had", tried_after_all, all_given_back},
     {"leaser_killed", "permits that are leased come back", leaser_killed, all_given_back},
     {"leasers_of_three", "the same among three", leasers_of_three, all_given_back},
+    {"thread_ends", "a thread ends with a robust mutex", thread_ends, mutex_free_again},
+    {"thread_ends_or_process", "the same, or its process is killed", thread_ends_or_process, mutex_free_again},
     {NULL, NULL, NULL, NULL},
 };
