@@ -13,6 +13,7 @@ static const struct {
     {VIGIL_CANCELLED, 4, "cancelled"},
     {VIGIL_LAST, 5, "last"},
     {VIGIL_OWNER_DIED, 6, "owner-died"},
+    {VIGIL_INTERRUPTED, 7, "interrupted"},
     {VIGIL_ENULL, -1, "null-pointer"},
     {VIGIL_EMISALIGNED, -2, "misaligned"},
     {VIGIL_ECOUNT, -3, "negative-count"},
