@@ -27,6 +27,9 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* So many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 4096u
 
+/* So much can signal handlers leave to be done, on all threads together: see lot/critical.h. */
+#define PRIM_DEFERRALS 1024u
+
 /* What happens in a segment is kept for an observer until so much more has happened: vigil/observe.h. */
 #define PRIM_EVENTS 1024u
 

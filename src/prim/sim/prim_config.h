@@ -24,6 +24,9 @@
 /* So many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 2u
 
+/* So much can signal handlers leave to be done, on all threads together: see lot/critical.h. */
+#define PRIM_DEFERRALS 2u
+
 #define PRIM_EVENTS 8u
 
 #define BUG(name) (sim_bug == BUG_##name)
