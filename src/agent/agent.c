@@ -49,7 +49,7 @@ int agent_new(vigil_agent **result, unsigned flags) {
 void agent_adopt(vigil_agent *agent) {
     prim_store_relaxed(&agent->thread, prim_self());
     agent->seat.thread_id = prim_thread_id();
-    if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block++;
+    if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block += PRIM_MAY_NOT_BLOCK;
 }
 
 int vigil_agent_create(vigil_agent **agent, unsigned flags) {
@@ -300,7 +300,7 @@ int agent_close(vigil_agent *agent) {
     } while (agent->pending && !agent_forked(agent));
     deliver_mail(agent); /* and what has been posted meanwhile */
     if (agent_forked(agent)) return abandon_dispatch(agent);
-    if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block--;
+    if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block -= PRIM_MAY_NOT_BLOCK;
     return VIGIL_OK;
 }
 
