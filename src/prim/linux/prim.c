@@ -296,17 +296,14 @@ bool prim_write(int fd, const char *text, size_t bytes) {
 
 /* Threads. */
 
-static _Thread_local struct prim_thread self __attribute__((tls_model("initial-exec")));
+PRIM_SELF struct prim_thread prim_thread_self;
 static pthread_key_t exit_key;
 static void (*thread_at_exit)(struct prim_thread *);
 
-struct prim_thread *prim_self(void) {
-    return &self;
-}
-
 uint32_t prim_thread_id(void) {
-    if (!self.id) self.id = (uint32_t)syscall(SYS_gettid);
-    return self.id;
+    struct prim_thread *self = prim_self();
+    if (!self->id) self->id = (uint32_t)syscall(SYS_gettid);
+    return self->id;
 }
 
 uint32_t prim_process_id(void) {
@@ -328,7 +325,8 @@ bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void)) {
 }
 
 void prim_keep_self(void) {
-    if (!self.exit_hooked) self.exit_hooked = pthread_setspecific(exit_key, &self) == 0;
+    struct prim_thread *self = prim_self();
+    if (!self->exit_hooked) self->exit_hooked = pthread_setspecific(exit_key, self) == 0;
 }
 
 void prim_once(void (*initialise)(void)) {

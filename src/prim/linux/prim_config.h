@@ -33,6 +33,9 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* What happens in a segment is kept for an observer until so much more has happened: vigil/observe.h. */
 #define PRIM_EVENTS 1024u
 
+/* What each thread has of its own: found without a call, also by a signal handler, and in a library that is opened late. */
+#define PRIM_SELF _Thread_local __attribute__((tls_model("initial-exec")))
+
 /* Planted bugs exist in the simulator only: see prim/sim/prim_config.h. */
 #define BUG(name) 0
 
