@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # soak.sh - look longer than the tests do: random schedules in the simulator, stress with and without the thread
-# sanitizer, and fuzzing, a third of SOAK_MINUTES (10) each; and 10,000 processes killed in each of two storms, which
-# takes some minutes more. Ends at the first failure and says how to repeat it.
+# sanitizer, and fuzzing, a third of SOAK_MINUTES (10) each; and 10,000 processes killed in each of two storms, and a
+# million signals, which takes some minutes more. Ends at the first failure and says how to repeat it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
@@ -30,6 +30,9 @@ build/release/test/storm/storm --kills 10000 --seed "$seed" --json build/storm.j
 
 echo "Storm of the queue: 10000 kills, seed $seed"
 build/release/test/storm/storm --queue --kills 10000 --seed "$seed" --json build/storm_queue.json
+
+echo "Signals: a million, seed $seed"
+build/release/test/stress_signals --seed "$seed" --signals 1000000
 
 build tsan
 for preset in release tsan; do

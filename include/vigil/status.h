@@ -39,7 +39,7 @@ extern "C" {
     X(EMISALIGNED, -2, "misaligned", "the address is not a multiple of the word's size; align the word")          \
     X(ECOUNT, -3, "negative-count", "a count was negative; pass VIGIL_ALL to notify everybody")                   \
     X(EMAYNOTBLOCK, -4, "may-not-block",                                                                          \
-      "this thread runs an agent that may not block; use the asynchronous form")                                  \
+      "this thread runs an agent that may not block, or a signal handler; use the asynchronous form")             \
     X(EINUSE, -5, "in-use", "the operation is pending already; wait for its callback or cancel it first")         \
     X(EIDLE, -6, "idle", "the operation is not pending")                                                          \
     X(ETOOLATE, -7, "too-late", "the operation's outcome is decided; its callback will be called")                \

@@ -33,8 +33,21 @@
  * unlock and wait: pthread_atfork(lock, unlock, unlock) around a vigil_mutex works as with a pthread_mutex_t. (If the
  * library is loaded by dlopen, register them after that.)
  *
- * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel. No call of the library
- * may be made from a signal handler, except one that interrupts nothing but a wait without a deadline.
+ * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel: see interrupt.h for how to
+ * end one from outside.
+ *
+ * SIGNAL HANDLERS
+ *
+ * These functions may be called in a signal handler, whatever it has interrupted: vigil_notify, vigil_sem_release,
+ * vigil_sem_value, vigil_interrupt, vigil_agent_wake and vigil_now_ns. They leave errno as it was, and may be interrupted by another handler
+ * that calls them. No other function of the library may: one that blocks would hang, or returns VIGIL_EMAYNOTBLOCK. A
+ * handler returns; it must not leave by longjmp.
+ *
+ * If the handler has interrupted a call of the library on the same thread, then that call may hold a lock that is needed
+ * here. In that case vigil_notify and vigil_sem_release leave what is to be done to the interrupted call, and return. It is
+ * done as soon as that call is out of its critical section, some ten instructions mostly, and at the latest when it
+ * returns. Nothing is lost or counted twice. VIGIL_ELIMIT: so much has been left to interrupted calls already, on all
+ * threads together, for more than a thousand different addresses, that there is no room for this one. Nothing has happened.
  */
 #ifndef VIGIL_WAIT_H
 #define VIGIL_WAIT_H
@@ -93,8 +106,11 @@ VIGIL_API int vigil_wait64_until(const volatile void *address, uint64_t expected
  *
  * Answers how many there were, or VIGIL_ENULL, VIGIL_EMISALIGNED (4 bytes) or VIGIL_ECOUNT. With nobody in
  * line it costs a fence and a load. An asynchronous waiter's callback runs on its own agent's loop, never
- * inside this call. Callable from any thread, and from callbacks. Taking a very long line out keeps others from
- * joining it, and a few other lines, for some nanoseconds a waiter.
+ * inside this call. Callable from any thread, from callbacks, and in signal handlers. Taking a very long line out keeps
+ * others from joining it, and a few other lines, for some nanoseconds a waiter.
+ *
+ * In a handler that has interrupted a call of the library, zero may also mean that the waiters are taken out a moment
+ * later (see above): then their number is not known.
  */
 VIGIL_API int64_t vigil_notify(const volatile void *address, int64_t count);
 

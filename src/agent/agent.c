@@ -49,7 +49,7 @@ int agent_new(vigil_agent **result, unsigned flags) {
 void agent_adopt(vigil_agent *agent) {
     prim_store_relaxed(&agent->thread, prim_self());
     agent->seat.thread_id = prim_thread_id();
-    if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block++;
+    if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block += PRIM_MAY_NOT_BLOCK;
 }
 
 int vigil_agent_create(vigil_agent **agent, unsigned flags) {
@@ -115,6 +115,13 @@ static int64_t expire(vigil_agent *agent) {
     return expired;
 }
 
+/* True: somebody wants the agent to look up. What was posted before that is served next. */
+static bool take_wake(vigil_agent *agent) {
+    bool woken = seat_take_wake(&agent->seat);
+    if (woken) tsan_acquire(agent);
+    return woken;
+}
+
 /* One round: what has arrived, then what has expired. The agent is awake. */
 static int64_t serve(vigil_agent *agent) {
     int64_t served = deliver_mail(agent);
@@ -162,6 +169,7 @@ int64_t vigil_agent_dispatch(vigil_agent *agent) {
     int64_t served = 0;
     bool resting = false;
     for (int round = 0; round < ROUNDS && !resting; round++) {
+        take_wake(agent);
         served += serve(agent);
         if (agent_forked(agent)) return abandon_dispatch(agent);
         resting = seat_rest(&agent->seat);
@@ -208,9 +216,10 @@ static bool keeps_going(vigil_agent *agent) {
 static int run(vigil_agent *agent, uint64_t deadline_ns) {
     for (;;) {
         bool last = deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns; /* asked before what is due by then */
+        bool woken = take_wake(agent);
         serve(agent);
         if (agent_forked(agent)) return abandon_dispatch(agent);
-        if (agent->stopping) return VIGIL_OK;
+        if (agent->stopping || woken) return VIGIL_OK;
         if (!keeps_going(agent)) return VIGIL_OK;
         if (last) return VIGIL_TIMED_OUT;
         if (seat_has_mail(&agent->seat)) continue;
@@ -259,6 +268,15 @@ int vigil_agent_stop(vigil_agent *agent) {
     return vigil_agent_post(agent, stop, NULL);
 }
 
+/* In a signal handler too: nothing here takes a lock, or uses what its thread has of its own. */
+int vigil_agent_wake(vigil_agent *agent) {
+    if (!agent) return VIGIL_ENULL;
+    if (agent_forked(agent)) return VIGIL_EFORKED;
+    tsan_release(agent);
+    if (seat_wake(&agent->seat)) prim_bell_ring(&agent->seat.bell);
+    return VIGIL_OK;
+}
+
 int vigil_agent_ref(vigil_agent *agent) {
     int error = agent_check(agent);
     if (!error) agent->references++;
@@ -300,7 +318,7 @@ int agent_close(vigil_agent *agent) {
     } while (agent->pending && !agent_forked(agent));
     deliver_mail(agent); /* and what has been posted meanwhile */
     if (agent_forked(agent)) return abandon_dispatch(agent);
-    if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block--;
+    if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block -= PRIM_MAY_NOT_BLOCK;
     return VIGIL_OK;
 }
 

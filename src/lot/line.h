@@ -7,6 +7,7 @@
 #define VIGIL_LINE_H
 
 #include "base/word_lock.h"
+#include "critical.h"
 #include "gift.h"
 #include "seat.h"
 #include "shared.h"
@@ -41,9 +42,12 @@ static inline struct bucket *bucket_of(const struct lot *lot, uint64_t key) {
 }
 
 static inline void lock_bucket(struct lot *lot, struct bucket *bucket) {
-    if (word_trylock(&bucket->word, lot->number)) return;
-    if (is_shared(lot)) shared_lock_until(lot, bucket, PRIM_NEVER);
-    else word_lock_contended(&bucket->word);
+    if (!BUG(critical_late)) critical_enter();
+    if (!word_trylock(&bucket->word, lot->number)) {
+        if (is_shared(lot)) shared_lock_until(lot, bucket, PRIM_NEVER);
+        else word_lock_contended(&bucket->word);
+    }
+    if (BUG(critical_late)) critical_enter();
 }
 
 static inline struct bucket *bucket_lock(struct lot *lot, uint64_t key) {
@@ -59,6 +63,7 @@ static inline void wake_word(const struct lot *lot, uint32_t *word) {
 
 static inline void bucket_unlock(struct lot *lot, struct bucket *bucket) {
     if (word_unlock_only(&bucket->word, bucket->line != 0)) wake_word(lot, &bucket->word);
+    critical_leave();
 }
 
 /* Lines. */

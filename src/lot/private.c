@@ -49,8 +49,10 @@ static void in_child(void) {
     lot.gate = 0;
     number_from_one();
     self->chunk_free = 0;
-    self->spare_slot = self->may_not_block = self->id = 0;
+    self->spare_slot = self->id = 0;
+    self->may_not_block &= CRITICAL_DEPTH;
     self->holds_interruptions = 0;
+    critical_in_child(self);
     interrupt_in_child();
     keeper_in_child();
     void (*also)(void) = prim_load_relaxed(&lot_in_child);
@@ -115,7 +117,7 @@ struct lot *lot_for(const volatile void *address) {
 
 struct lot *lot_for_if_used(const volatile void *address) {
     struct segment *segment = segment_of(address);
-    return segment ? lot_in(segment) : lot_private_if_used();
+    return segment ? prim_load_acquire(&segment->lot) : lot_private_if_used();
 }
 
 uint32_t seat_register(struct lot *in, struct seat *seat) {

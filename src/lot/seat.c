@@ -9,7 +9,7 @@ bool seat_push(struct lot *lot, struct seat *seat, uint32_t oldest, uint32_t new
     uint32_t seen = prim_load_relaxed(&seat->mail), pushed;
     bool ring;
     do {
-        ring = !(seen & MAIL_FLAGS) || BUG(double_ring);
+        ring = !(seen & (MAIL_AWAKE | MAIL_RUNG)) || BUG(double_ring);
         chain->prev = seen / MAIL_SLOT;
         pushed = oldest * MAIL_SLOT | (seen & MAIL_FLAGS) | (ring ? MAIL_RUNG : 0);
         if (BUG(lost_mail)) {
@@ -18,6 +18,21 @@ bool seat_push(struct lot *lot, struct seat *seat, uint32_t oldest, uint32_t new
         }
     } while (!prim_cas_acq_rel(&seat->mail, &seen, pushed)); /* hands the slots and what they say to seat_collect */
     return ring;
+}
+
+bool seat_wake(struct seat *seat) {
+    uint32_t seen = prim_load_relaxed(&seat->mail);
+    bool ring;
+    do {
+        ring = !(seen & (MAIL_AWAKE | MAIL_RUNG));
+    } while (!prim_cas_acq_rel(&seat->mail, &seen, seen | MAIL_WOKEN | (ring ? MAIL_RUNG : 0)));
+    return ring;
+}
+
+bool seat_take_wake(struct seat *seat) {
+    bool woken = prim_load_relaxed(&seat->mail) & MAIL_WOKEN;
+    if (woken) prim_fetch_and_acq_rel(&seat->mail, ~MAIL_WOKEN);
+    return woken;
 }
 
 static void take_ring(struct seat *seat) {
@@ -35,15 +50,17 @@ void seat_attend(struct seat *seat) {
 }
 
 bool seat_has_mail(struct seat *seat) {
-    return prim_load_relaxed(&seat->mail) / MAIL_SLOT != 0;
+    return prim_load_relaxed(&seat->mail) / MAIL_WOKEN != 0;
 }
 
 uint32_t seat_collect(struct lot *lot, struct seat *seat) {
     uint32_t seen = prim_load_relaxed(&seat->mail);
     assert(seen & MAIL_AWAKE);
     if (seen / MAIL_SLOT == 0) return 0;
-    /* While AWAKE is set nobody sets RUNG, and only we clear it: the flags are still what we saw. */
-    uint32_t chain = prim_exchange_acq_rel(&seat->mail, seen & MAIL_FLAGS) / MAIL_SLOT, first = 0;
+    /* While AWAKE is set nobody sets RUNG, and only we clear it: these flags are still what we saw. */
+    seen = prim_exchange_acq_rel(&seat->mail, seen & (MAIL_AWAKE | MAIL_RUNG));
+    if ((seen & MAIL_WOKEN) && !BUG(wake_collected)) prim_fetch_or_acq_rel(&seat->mail, MAIL_WOKEN);
+    uint32_t chain = seen / MAIL_SLOT, first = 0;
     for (uint32_t older; chain; chain = older) {
         older = lot->slots[chain].prev;
         lot->slots[lot->slots[chain].tail].next = BUG(mail_not_turned) ? older : first;

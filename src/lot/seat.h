@@ -15,6 +15,9 @@
  *             finds both flags clear, or by the agent itself when it rests with mail; cleared by the agent only,
  *             after it has taken the ring.
  *
+ * A third one, WOKEN, is mail without a slot: the agent is to look up (vigil_agent_wake). Any thread sets it, as a push
+ * sets the top, and so may a signal handler: it takes no lock. The agent clears it, before it collects what else there is.
+ *
  * A push rings if it finds both flags clear. So there is one ring for each rest, never two without the agent's taking
  * one in between, and no mail without somebody awake, a ring there, or a ring on its way:
  *
@@ -33,8 +36,9 @@
 
 #define MAIL_AWAKE 1u
 #define MAIL_RUNG  2u
-#define MAIL_FLAGS 3u
-#define MAIL_SLOT  4u /* slot numbers stand above the flags */
+#define MAIL_WOKEN 4u
+#define MAIL_FLAGS 7u
+#define MAIL_SLOT  8u /* slot numbers stand above the flags */
 
 struct seat {
     uint32_t mail;
@@ -48,11 +52,15 @@ struct seat {
 /* Push the chain from `oldest` to `newest`. True: the caller must ring the seat's bell, once it holds no lock. */
 bool seat_push(struct lot *lot, struct seat *seat, uint32_t oldest, uint32_t newest);
 
+/* Set WOKEN. True: as above. */
+bool seat_wake(struct seat *seat);
+
 /* The agent's side, on its thread only. */
 void seat_attend(struct seat *seat);                       /* be awake; take the ring if it is there */
 uint32_t seat_collect(struct lot *lot, struct seat *seat); /* all mail, oldest first, linked by `next`; 0: none */
-bool seat_has_mail(struct seat *seat);
-bool seat_rest(struct seat *seat);       /* false: there is mail, stay awake */
+bool seat_has_mail(struct seat *seat);                     /* or WOKEN */
+bool seat_take_wake(struct seat *seat);  /* clear WOKEN: whether it was set. What was pushed before is collected next */
+bool seat_rest(struct seat *seat);       /* false: there is mail, or WOKEN: stay awake */
 void seat_rest_rung(struct seat *seat);  /* rest all the same, and see to it that the bell is rung */
 void seat_await_ring(struct seat *seat); /* until a ring that is on its way has arrived, and take it */
 

@@ -276,11 +276,15 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
             uint64_t look_ns = prim_now_ns() + SHARED_LOOK_NS;
             prim_park_shared(word, seen, look_ns < deadline_ns ? look_ns : deadline_ns);
             mine |= WORD_SLEEPERS; /* as in word_lock.c */
+            critical_settle_meanwhile(); /* the holder's process may be stopped */
             if (prim_load_relaxed(word) == seen) segment_lives(lot->share->segment, seen / WORD_HOLDER);
         }
     }
 }
 
 bool shared_trylock(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
-    return word_trylock(&bucket->word, lot->number) || shared_lock_until(lot, bucket, deadline_ns);
+    critical_enter();
+    if (word_trylock(&bucket->word, lot->number) || shared_lock_until(lot, bucket, deadline_ns)) return true;
+    critical_leave();
+    return false;
 }

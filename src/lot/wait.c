@@ -128,6 +128,11 @@ int vigil_wait64_until(const volatile void *address, uint64_t expected, int64_t 
     return vigil_wait64(address, expected, vigil_until(deadline_ns));
 }
 
+static void notify_later(const volatile void *address, int64_t count) {
+    struct lot *lot = lot_for_if_used(address);
+    if (lot && lot_occupied(lot, address)) lot_take(lot, address, count, VIGIL_OK);
+}
+
 int64_t vigil_notify(const volatile void *address, int64_t count) {
     int error = check_address(address, WORD_BYTES);
     if (error) return error;
@@ -138,6 +143,7 @@ int64_t vigil_notify(const volatile void *address, int64_t count) {
     struct lot *lot = lot_for_if_used(address);
     if (!lot || !lot_occupied(lot, address)) return 0; /* N3 */
     tsan_release(address);
+    if (critical_interrupted()) return critical_defer(notify_later, address, count);
     int64_t taken = lot_take(lot, address, count, VIGIL_OK);
     return BUG(counted_twice) && lot_occupied(lot, address) ? taken + 1 : taken; /* who stays will be counted again */
 }

@@ -15,6 +15,8 @@
  *     prim_cas_acquire(p, &expected, v)  prim_cas_release(p, &expected, v)
  *     prim_cas_acq_rel(p, &expected, v)  prim_cas_seq_cst(p, &expected, v)            strong; on failure
  *                                                 answer false and put the value found (relaxed) in expected
+ *     prim_own_load(p)  prim_own_store(p, v)  prim_own_cas(p, &expected, v)          of memory that only this thread and
+ *                                                 its signal handlers use: in the order written, as far as those see it
  *     prim_fence_seq_cst()
  *     prim_pause()                                one turn of a spin: tell the processor
  */
@@ -135,7 +137,8 @@ struct prim_thread {
     uint32_t spare_slot;    /* lot/slot: one more */
     uint32_t spin_caution;  /* lot/spin: by how much to shorten the spins, having spun in vain */
     uint32_t spins;         /* lot/spin: how many so far */
-    uint32_t may_not_block; /* agent: how many agents of this thread may not block */
+    uint32_t may_not_block; /* the low 16 bits are lot/critical's; agent: PRIM_MAY_NOT_BLOCK for each one that may not */
+    uint32_t deferred;      /* lot/critical */
     uint32_t id;            /* prim: see prim_thread_id */
     uint32_t interruptible; /* lot/interrupt: its record; zero: it cannot be interrupted */
     uint32_t holds_interruptions; /* lot/interrupt: not zero while it cannot either */
@@ -145,7 +148,15 @@ struct prim_thread {
     void (*robust_on_end)(struct prim_thread *, bool in_child);
     void (*on_exit)(struct prim_thread *); /* debug/check: to be called when the thread ends; null: nothing */
 };
+#define PRIM_MAY_NOT_BLOCK 0x10000u
+#ifdef PRIM_SELF /* inline: locking a bucket is to cost next to nothing */
+extern PRIM_SELF struct prim_thread prim_thread_self;
+static inline struct prim_thread *prim_self(void) {
+    return &prim_thread_self;
+}
+#else
 struct prim_thread *prim_self(void);
+#endif
 
 /* How the system's own tools name this thread, and the process. */
 uint32_t prim_thread_id(void);

@@ -25,6 +25,16 @@ static struct {
     struct guard table[GUARD_ENTRIES];
 } guards PRIM_PROCESS;
 
+static void guard_lock(void) {
+    critical_enter();
+    word_lock(&guards.gate);
+}
+
+static void guard_unlock(void) {
+    word_unlock(&guards.gate, false);
+    critical_leave();
+}
+
 static struct guard *guard_at(const struct lot *lot, uint64_t key) {
     struct guard *free = NULL;
     unsigned at = (unsigned)(key / 4 * UINT64_C(0x9E3779B97F4A7C15) >> 40);
@@ -44,13 +54,13 @@ static uint64_t guard_overflow(uint64_t now_ns) {
 
 static void guard_put(struct lot *lot, uint64_t key, uint64_t now_ns, uint64_t pause_ns) {
     uint64_t due_ns = now_ns + pause_ns;
-    word_lock(&guards.gate);
+    guard_lock();
     struct guard *guard = guard_at(lot, key);
     if (!guard) due_ns = guard_overflow(now_ns);
     else *guard = (struct guard){lot, key, due_ns, pause_ns};
     uint64_t first_ns = prim_load_relaxed(&guards.due_ns);
     if (!first_ns || due_ns < first_ns) prim_store_seq_cst(&guards.due_ns, due_ns);
-    word_unlock(&guards.gate, false);
+    guard_unlock();
 }
 
 void guard_note(struct lot *lot, uint64_t key) {
@@ -68,7 +78,7 @@ uint64_t guard_due_ns(void) {
 /* One that is due, out of the table. When there is none, what is due next is known. */
 static bool guard_take(uint64_t now_ns, struct guard *taken) {
     bool found = false;
-    word_lock(&guards.gate);
+    guard_lock();
     uint64_t next_ns = guards.overflow_ns;
     for (unsigned i = 0; i < GUARD_ENTRIES && !found; i++) {
         struct guard *guard = &guards.table[i];
@@ -78,15 +88,15 @@ static bool guard_take(uint64_t now_ns, struct guard *taken) {
         else if (!next_ns || guard->due_ns < next_ns) next_ns = guard->due_ns;
     }
     if (!found) prim_store_seq_cst(&guards.due_ns, next_ns);
-    word_unlock(&guards.gate, false);
+    guard_unlock();
     return found;
 }
 
 static bool guard_take_overflow(uint64_t now_ns) {
-    word_lock(&guards.gate);
+    guard_lock();
     bool due = guards.overflow_ns && guards.overflow_ns <= now_ns;
     if (due) guards.overflow_ns = 0;
-    word_unlock(&guards.gate, false);
+    guard_unlock();
     return due;
 }
 
@@ -102,11 +112,11 @@ bool guard_pass(uint64_t now_ns) {
 }
 
 void guard_forget(const struct lot *lot) {
-    word_lock(&guards.gate);
+    guard_lock();
     for (unsigned i = 0; i < GUARD_ENTRIES; i++) {
         if (guards.table[i].lot == lot) guards.table[i].lot = NULL;
     }
-    word_unlock(&guards.gate, false);
+    guard_unlock();
 }
 
 void guard_in_child(void) {

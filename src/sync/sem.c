@@ -43,6 +43,7 @@
 #include "check.h"
 #include "lock.h"
 #include "calls.h"
+#include "lot/critical.h"
 
 #define WAITERS  1u
 #define RESERVED 2u
@@ -131,6 +132,20 @@ static void look_at_line(struct look look) {
     if (!(prim_load_relaxed(look.word) & (WAITERS | RESERVED))) return;
     look.lot = lot_for(look.word);
     lot_call(look.lot, look.word, &release, &look);
+}
+
+/* The same for one who has released permits outside of the lock. The others may have taken them and freed the memory
+ * since: the word is looked at only if somebody is in line, and so has not had it back. */
+static bool begin_if_any(uint32_t *word, const struct slot *head, void *context) {
+    return head && begin(word, head, context);
+}
+
+static void look_at_line_if_any(uint32_t *word) {
+    static const struct lot_release release_if_any = {begin_if_any, call, NULL};
+    struct look look = {.word = word};
+    prim_fence_seq_cst(); /* as N2: who is not in line yet sees the permits */
+    look.lot = lot_for_if_used(word);
+    if (look.lot && lot_occupied(look.lot, word)) lot_call(look.lot, word, &release_if_any, &look);
 }
 
 /* Somebody has died. */
@@ -251,22 +266,52 @@ int vigil_sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_n
 
 /* Releasing. */
 
+static int release_now(uint32_t *word, uint32_t permits) {
+    uint32_t seen = prim_load_relaxed(word);
+    struct lot *lot = NULL;
+    while (!(seen & WAITERS) || !(lot = lot_for_if_used(word)) || BUG(sem_released_outside)) {
+        if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
+        bool nobody_yet = seen & WAITERS; /* in this process: somebody else has said so, or the word began like this */
+        int status = change(word, &seen, seen + permits * PERMIT, change_of(permits, 0));
+        if (status == VIGIL_OK && nobody_yet && !BUG(sem_released_outside)) look_at_line_if_any(word);
+        if (status != VIGIL_NOT_EQUAL) return status;
+    }
+    struct look look = {.lot = lot, .word = word, .released = permits};
+    lot_call(lot, word, &release, &look);
+    return look.over;
+}
+
+static void release_later(const volatile void *address, int64_t permits) {
+    if (segment_of(address) && permits <= VIGIL_SEM_MAX) release_now((uint32_t *)(uintptr_t)address, (uint32_t)permits);
+}
+
+static void look_later(const volatile void *address, int64_t unused) {
+    (void)unused;
+    look_at_line_if_any((uint32_t *)(uintptr_t)address);
+}
+
+/* In a signal handler that must not take locks (lot/critical.h): the word changes now, and the line is looked at later. */
+static int release_in_handler(uint32_t *word, uint32_t permits) {
+    uint32_t seen = prim_load_relaxed(word);
+    bool noted = false;
+    if ((seen & LEASED) && segment_of(word)) return critical_defer(release_later, word, permits);
+    do {
+        if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
+        if ((seen & WAITERS) && !noted) {
+            int error = critical_defer(look_later, word, 0);
+            if (error) return error;
+            noted = true;
+        }
+    } while (!prim_cas_release(word, &seen, seen + permits * PERMIT));
+    return VIGIL_OK;
+}
+
 int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits) {
     int error = check_address(sem, sizeof sem->word);
     if (!error) error = check_permits(permits);
     if (error) return error;
-    uint32_t seen = prim_load_relaxed(&sem->word);
     tsan_release(&sem->word);
-    while (!(seen & WAITERS) || BUG(sem_released_outside)) {
-        if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
-        int status = change(&sem->word, &seen, seen + permits * PERMIT, change_of(permits, 0));
-        if (status != VIGIL_NOT_EQUAL) return status;
-    }
-    struct lot *lot = lot_for(&sem->word);
-    if (!lot) return VIGIL_ENOMEM;
-    struct look look = {.lot = lot, .word = &sem->word, .released = permits};
-    lot_call(lot, &sem->word, &release, &look);
-    return look.over;
+    return critical_interrupted() ? release_in_handler(&sem->word, permits) : release_now(&sem->word, permits);
 }
 
 /* The inline functions, for those who cannot inline them. */

@@ -23,6 +23,7 @@ static const struct part {
     {"sem", sem_scenarios},           {"rwlock", rwlock_scenarios},
     {"processes", process_scenarios}, {"shared", shared_scenarios},
     {"gifts", gift_scenarios},        {"interrupt", interrupt_scenarios},
+    {"signals", signal_scenarios},
 };
 #define PARTS (sizeof parts / sizeof *parts)
 
@@ -41,7 +42,7 @@ static struct {
     bool list, all_bugs;
     struct sim_search search;
 } options = {
-    .search = {.limit = {9, 9, 2, 1, 2}, .deviations = 6, .executions = 50000, .random_runs = 10000, .seed = 1},
+    .search = {.limit = {9, 9, 2, 1, 2, 3}, .deviations = 6, .executions = 50000, .random_runs = 10000, .seed = 1},
 };
 
 /* The first one for null, null after the last. */
@@ -112,8 +113,8 @@ static bool explore(const struct sim_scenario *scenario) {
 
 /* Little effort on all scenarios of its part first: most bugs show up somewhere quickly. */
 static const struct sim_search efforts[] = {
-    {.limit = {9, 2, 1, 1, 2}, .deviations = 1, .executions = 3000, .random_runs = 200, .seed = 1},
-    {.limit = {9, 3, 1, 1, 2}, .deviations = 3, .executions = 30000, .random_runs = 5000, .seed = 1},
+    {.limit = {9, 2, 1, 1, 2, 2}, .deviations = 1, .executions = 3000, .random_runs = 200, .seed = 1},
+    {.limit = {9, 3, 1, 1, 2, 2}, .deviations = 3, .executions = 30000, .random_runs = 5000, .seed = 1},
 };
 
 /* Where the ones that take a particular kill are found: these scenarios are tried first, and with more effort. */
@@ -144,7 +145,7 @@ static const struct {
     {"mail_not_missed", "notifier_killed_loop"},
 };
 static const struct sim_search most_effort = {
-    .limit = {9, 9, 2, 1, 2}, .deviations = 3, .executions = 50000, .random_runs = 20000, .seed = 1};
+    .limit = {9, 9, 2, 1, 2, 3}, .deviations = 3, .executions = 50000, .random_runs = 20000, .seed = 1};
 
 static bool is_found_by(unsigned bug, const struct sim_scenario *scenario) {
     bool found = false;

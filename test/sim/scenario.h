@@ -149,6 +149,6 @@ void await_victim(void);
 
 extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[], mutex_scenarios[],
     cond_scenarios[], barrier_once_scenarios[], sem_scenarios[], rwlock_scenarios[], process_scenarios[],
-    shared_scenarios[], gift_scenarios[], interrupt_scenarios[];
+    shared_scenarios[], gift_scenarios[], interrupt_scenarios[], signal_scenarios[];
 
 #endif

@@ -185,6 +185,7 @@ static void the_agent_is_dead(void) {
     CHECK(vigil_agent_run(agent) == VIGIL_EFORKED);
     CHECK(vigil_agent_run_until(agent, 0) == VIGIL_EFORKED);
     CHECK(vigil_agent_stop(agent) == VIGIL_EFORKED);
+    CHECK(vigil_agent_wake(agent) == VIGIL_EFORKED);
     CHECK(vigil_agent_post(agent, count, NULL) == VIGIL_EFORKED);
     CHECK(vigil_agent_ref(agent) == VIGIL_EFORKED);
     CHECK(vigil_agent_unref(agent) == VIGIL_EFORKED);

@@ -298,19 +298,16 @@ bool prim_write(int fd, const char *text, size_t bytes) {
 
 /* Threads. */
 
-static _Thread_local struct prim_thread self __attribute__((tls_model("initial-exec")));
+PRIM_SELF struct prim_thread prim_thread_self;
 static void (*thread_at_exit)(struct prim_thread *);
 static void (*child_begins)(void);
 static pthread_once_t initialised = PTHREAD_ONCE_INIT;
 uint32_t prim_generation;
 
-struct prim_thread *prim_self(void) {
-    return &self;
-}
-
 uint32_t prim_thread_id(void) {
-    if (!self.id) self.id = (uint32_t)syscall(SYS_gettid);
-    return self.id;
+    struct prim_thread *self = prim_self();
+    if (!self->id) self->id = (uint32_t)syscall(SYS_gettid);
+    return self->id;
 }
 
 uint32_t prim_process_id(void) {
@@ -370,8 +367,9 @@ bool prim_start(void (*at_exit)(struct prim_thread *), void (*at_child)(void)) {
 
 bool prim_keep_self(bool may_allocate) {
     bool possible = may_allocate ? key_made : key_has_room;
-    if (!self.exit_hooked && possible) self.exit_hooked = pthread_setspecific(exit_key, &self) == 0;
-    return self.exit_hooked;
+    struct prim_thread *self = prim_self();
+    if (!self->exit_hooked && possible) self->exit_hooked = pthread_setspecific(exit_key, self) == 0;
+    return self->exit_hooked;
 }
 
 void prim_once(void (*initialise)(void)) {

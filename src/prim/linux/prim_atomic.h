@@ -27,6 +27,17 @@
 #define prim_cas_acq_rel(p, e, v) PRIM_CAS(p, e, v, __ATOMIC_ACQ_REL)
 #define prim_cas_seq_cst(p, e, v) PRIM_CAS(p, e, v, __ATOMIC_SEQ_CST)
 
+#define PRIM_OWN(operation)                                                                                            \
+    __extension__({                                                                                                    \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                                       \
+        __auto_type prim_own = (operation);                                                                            \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                                       \
+        prim_own;                                                                                                      \
+    })
+#define prim_own_load(p)      PRIM_OWN(prim_load_relaxed(p))
+#define prim_own_store(p, v)  ((void)PRIM_OWN((prim_store_relaxed(p, v), 0)))
+#define prim_own_cas(p, e, v) PRIM_OWN(PRIM_CAS(p, e, v, __ATOMIC_RELAXED))
+
 #if defined(__x86_64__) /* some compilers use mfence, which takes many times as long */
 #define prim_fence_seq_cst() __asm__ __volatile__("lock; orq $0, (%%rsp)" ::: "memory", "cc")
 #else

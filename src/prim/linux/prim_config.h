@@ -30,8 +30,14 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* So many threads can be interrupted, less one: see lot/interrupt.h. */
 #define PRIM_INTERRUPTIBLE (1u << 14)
 
+/* So much can signal handlers leave to be done, on all threads together: see lot/critical.h. */
+#define PRIM_DEFERRALS 1024u
+
 /* What happens in a segment is kept for an observer until so much more has happened: vigil/observe.h. */
 #define PRIM_EVENTS 1024u
+
+/* What each thread has of its own: found without a call, also by a signal handler, and in a library that is opened late. */
+#define PRIM_SELF _Thread_local __attribute__((tls_model("initial-exec")))
 
 /* Planted bugs exist in the simulator only: see prim/sim/prim_config.h. */
 #define BUG(name) 0

@@ -32,6 +32,11 @@
     X(interrupt, interrupt_decides, "an interrupted thread returns without leaving the line")                            \
     X(interrupt, interrupt_kept, "one interruption ends more than one call")                                             \
     X(blocking, first_wait_missed, "a notifier may not yet see that anybody has ever waited")                          \
+    X(signals, critical_late, "a thread says that it is in a critical section after it has taken the lock")            \
+    X(signals, deferred_missed, "a thread looks for what handlers deferred before it has left its critical section")   \
+    X(signals, wake_collected, "an agent that collects its mail forgets that it has been woken")                       \
+    X(signals, deferred_forgotten, "what a handler deferred is never done")                                            \
+    X(signals, deferred_overwritten, "a handler that interrupts another one defers the same, and that is lost")        \
     X(sem, sem_released_outside, "permits are released without a look at the line, though somebody may wait")          \
     X(sem, sem_not_further, "who takes reserved permits leaves those in line who waited because of that")              \
     X(sem, sem_left_silently, "who wanted many permits leaves the line without calling those behind him")              \

@@ -213,6 +213,7 @@ static void begin_random(uint64_t seed) {
     odds[SIM_STALE] = 2u << (random_number() % 6);
     odds[SIM_SPURIOUS] = 2u << (random_number() % 4);
     odds[SIM_KILL] = 2u << (random_number() % 8);
+    odds[SIM_SIGNAL] = 2u << (random_number() % 6);
 }
 
 static void explore_randomly(const struct sim_scenario *scenario, double end, struct sim_report *report) {
@@ -277,7 +278,7 @@ bool sim_replay(const struct sim_scenario *scenario, const char *replay, FILE *t
 }
 
 void sim_replay_random(const struct sim_scenario *scenario, uint64_t seed, FILE *trace, struct sim_report *report) {
-    static const struct sim_search all = {.limit = {1, 1, 1, 1, 1}};
+    static const struct sim_search all = {.limit = {1, 1, 1, 1, 1, 1}};
     *report = (struct sim_report){.executions = 1, .seed = seed};
     bounds = &all;
     begin_random(seed);

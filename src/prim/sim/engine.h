@@ -89,6 +89,10 @@ struct sim_fiber {
     bool asleep; /* exhaustive: whatever it would do now, some other execution does; until somebody interferes */
     struct sim_footprint pending;
 
+    void (*handler)(void);
+    unsigned signals;  /* that are yet to come */
+    bool interrupted;  /* out of its sleep, by one of them */
+
     struct sim_knowledge knows;
     struct prim_thread self;
     bool keeps_self;

@@ -371,6 +371,21 @@ static bool all_ended(void) {
     return true;
 }
 
+/* One that sleeps in the kernel, and is to get a signal yet. */
+static bool interrupt_sleeper(void) {
+    for (unsigned i = 0; i < fiber_count; i++) {
+        struct sim_fiber *fiber = &fibers[i];
+        bool sleeps = fiber->state == SIM_PARKED || fiber->state == SIM_PARKED_SHARED || fiber->state == SIM_AT_BELL ||
+                      fiber->state == SIM_POLLING;
+        if (sleeps && !fiber->stopped && fiber->handler && fiber->signals) {
+            fiber->interrupted = true;
+            fiber->state = SIM_READY;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The next fiber when this one need not go on (but may, if it can): whose turn it is. */
 static struct sim_fiber *choose_anybody(void) {
     for (;;) {
@@ -382,6 +397,9 @@ static struct sim_fiber *choose_anybody(void) {
         add_others(&candidates);
         if (candidates.count > 0) {
             return choose_fiber(&candidates, SIM_TURN);
+        }
+        if (interrupt_sleeper()) {
+            continue;
         }
         uint64_t deadline_ns = next_deadline();
         if (deadline_ns == PRIM_NEVER || ++idle_times > IDLE_LIMIT) {
@@ -541,6 +559,31 @@ void sim_continue(unsigned process) {
     wake_sleepers();
 }
 
+/* ---- Signals ---- */
+
+void sim_handle(void (*handler)(void), unsigned signals) {
+    sim_current->handler = handler;
+    sim_current->signals = handler ? signals : 0;
+}
+
+static void handle_signal(void) {
+    struct sim_fiber *self = sim_current;
+    self->signals--;
+    trace_event("a signal to %s", self->name);
+    self->handler();
+    trace_event("the handler returns");
+}
+
+/*
+ * Right before a step of the fiber's own. A signal that comes after others have run meanwhile is one that comes before
+ * them, and has its handler preempted at its first step.
+ */
+void sim_signal_point(void) {
+    while (sim_current && sim_current->signals && sim_choose(2, 3, SIM_SIGNAL)) {
+        handle_signal();
+    }
+}
+
 /* ---- Points ---- */
 
 bool sim_point(struct sim_footprint footprint, const struct sim_site *site) {
@@ -550,6 +593,7 @@ bool sim_point(struct sim_footprint footprint, const struct sim_site *site) {
     }
     count_step();
     sim_may_die();
+    sim_signal_point();
     self->site = *site->expression ? site : self->site;
     footprint.place = sim_place(footprint.place);
     self->pending = footprint;
@@ -576,6 +620,7 @@ void sim_pause(const struct sim_site *site) {
     }
     count_step();
     sim_may_die();
+    sim_signal_point();
     sim_trace(site, NULL, "%s", "");
     struct candidates candidates = {.count = 0};
     add_others(&candidates);
@@ -593,6 +638,10 @@ void sim_sleep(enum sim_state state, const volatile void *on, uint64_t deadline_
     switch_to(choose_anybody());
     self->state = SIM_READY;
     self->sleep_on_more[0] = NULL;
+    if (self->interrupted) {
+        self->interrupted = false;
+        handle_signal();
+    }
 }
 
 void sim_until(bool (*ready)(void *), void *argument) {

@@ -61,6 +61,25 @@ void sim_pause(const struct sim_site *site);
 #define prim_cas_acq_rel(p, e, v)     SIM_CAS(p, e, v, SIM_ACQ_REL, "cas acq_rel")
 #define prim_cas_seq_cst(p, e, v)     SIM_CAS(p, e, v, SIM_SEQ_CST, "cas seq_cst")
 
+/* Nobody else sees these: a moment at which a signal may come, and no other. */
+void sim_signal_point(void);
+#define prim_own_load(p)     (sim_signal_point(), *(p))
+#define prim_own_store(p, v)                                                                                           \
+    __extension__({                                                                                                    \
+        SIM_TYPE(p) sim_value = (v);                                                                                   \
+        sim_signal_point();                                                                                            \
+        *(p) = sim_value;                                                                                              \
+        (void)0;                                                                                                       \
+    })
+#define prim_own_cas(p, e, v)                                                                                          \
+    __extension__({                                                                                                    \
+        SIM_TYPE(p) sim_value = (v);                                                                                   \
+        sim_signal_point();                                                                                            \
+        bool sim_equal = *(p) == *(e);                                                                                 \
+        *(sim_equal ? (p) : (e)) = sim_equal ? sim_value : *(p);                                                       \
+        sim_equal;                                                                                                     \
+    })
+
 #define prim_fence_seq_cst() SIM_AT("fence seq_cst", "", sim_fence_seq_cst(&sim_site))
 #define prim_pause()         SIM_AT("pause", "", sim_pause(&sim_site))
 

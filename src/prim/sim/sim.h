@@ -8,7 +8,7 @@
  *
  * A deviation is a choice against the simplest one: after a fiber that cannot go on, another one than whose turn it is;
  * to take the processor from a fiber that could go on (or to let the clock move meanwhile); to read an old value; to
- * end a sleep spuriously; to kill a victim, if there is one. Exhaustive exploration runs the execution without deviations, then every one with one, with
+ * end a sleep spuriously; to kill a victim, if there is one; to send a signal to a fiber that handles them. Exhaustive exploration runs the execution without deviations, then every one with one, with
  * two ... so the first failure found is a simplest one.
  *
  * Memory is not sequentially consistent: see memory.c.
@@ -80,13 +80,20 @@ void sim_victim(unsigned process);
 /* Called when a process is being killed, before anybody notices. To be called in setup. */
 void sim_on_kill(void (*call)(unsigned process));
 
+/*
+ * From now on so many signals come to this fiber, each at any of its steps: every one is tried. The handler is called on
+ * the fiber's own stack, and may be interrupted by the next one. What has not come when nobody can go on comes then, if
+ * the fiber sleeps in the kernel. Null: none come any more.
+ */
+void sim_handle(void (*handler)(void), unsigned signals);
+
 /* SIGSTOP and SIGCONT. */
 void sim_stop(unsigned process);
 void sim_continue(unsigned process);
 
 /* ---- For test programs ---- */
 
-enum sim_deviation { SIM_TURN, SIM_PREEMPTION, SIM_STALE, SIM_SPURIOUS, SIM_KILL, SIM_DEVIATIONS };
+enum sim_deviation { SIM_TURN, SIM_PREEMPTION, SIM_STALE, SIM_SPURIOUS, SIM_KILL, SIM_SIGNAL, SIM_DEVIATIONS };
 
 struct sim_search {
     unsigned limit[SIM_DEVIATIONS]; /* of each kind of deviation in one execution */

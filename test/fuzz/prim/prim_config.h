@@ -26,6 +26,9 @@
 /* So many threads can be interrupted, less one: see lot/interrupt.h. */
 #define PRIM_INTERRUPTIBLE 4u
 
+/* So much can signal handlers leave to be done, on all threads together: see lot/critical.h. */
+#define PRIM_DEFERRALS 2u
+
 #define PRIM_EVENTS 4u
 
 #define BUG(name) (sim_bug == BUG_##name)
