@@ -25,13 +25,14 @@ static bool spin_until_decided(struct slot *slot) {
     return decided(slot);
 }
 
-/* Until the slot's fate is known, or the deadline: false. */
-static bool sleep_until_decided(struct lot *lot, struct slot *slot, uint64_t deadline_ns) {
+/* Until the slot's fate is known; false: the deadline has passed first, or a signal has come that the thread heeds. */
+static bool sleep_until_decided(struct lot *lot, struct slot *slot, uint64_t deadline_ns, bool heeds_signals) {
     uint32_t waiting = SLOT_WAITING;
     if (BUG(early_deadline) && deadline_ns != PRIM_NEVER) deadline_ns--;
     prim_cas_acquire(&slot->state, &waiting, SLOT_ASLEEP); /* fails when decided, or asleep before */
     while (!decided(slot)) {
         if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) return false;
+        if (heeds_signals && prim_is_interrupted()) return false;
         if (is_shared(lot)) prim_park_shared(&slot->state, SLOT_ASLEEP, deadline_ns);
         else prim_park(&slot->state, SLOT_ASLEEP, deadline_ns);
         if (BUG(spurious_return) && !decided(slot)) prim_store_relaxed(&slot->state, VIGIL_OK);
@@ -41,13 +42,13 @@ static bool sleep_until_decided(struct lot *lot, struct slot *slot, uint64_t dea
 
 bool lot_sleep(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
-    return spin_until_decided(slot) || sleep_until_decided(lot, slot, deadline_ns);
+    return spin_until_decided(slot) || sleep_until_decided(lot, slot, deadline_ns, true);
 }
 
 int lot_give_up(struct lot *lot, uint32_t index, const volatile void *address) {
     if (lot_leave(lot, index, address)) return VIGIL_TIMED_OUT;
     /* Too late: somebody took us out before, and is about to say so. */
-    sleep_until_decided(lot, &lot->slots[index], PRIM_NEVER);
+    sleep_until_decided(lot, &lot->slots[index], PRIM_NEVER, false);
     return BUG(timeout_counted) ? VIGIL_TIMED_OUT : (int)lot->slots[index].state;
 }
 

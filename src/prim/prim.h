@@ -137,9 +137,16 @@ struct prim_thread {
     uint32_t may_not_block; /* agent: how many agents of this thread may not block */
     uint32_t id;            /* prim: see prim_thread_id */
     bool exit_hooked;       /* prim */
+    bool heeds_signals;     /* pthread/sem: a signal handler that runs on this thread ends its wait, as a deadline does */
+    bool signalled;         /* prim: one has run, while it slept */
     void (*on_exit)(struct prim_thread *); /* debug/check: to be called when the thread ends; null: nothing */
 };
 struct prim_thread *prim_self(void);
+
+static inline bool prim_is_interrupted(void) {
+    const struct prim_thread *self = prim_self();
+    return self->heeds_signals && self->signalled;
+}
 
 /* How the system's own tools name this thread, and the process. */
 uint32_t prim_thread_id(void);

@@ -46,7 +46,7 @@ int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t index, uin
         uint64_t patience_ns = lock_patience_ns(kind, seen);
         uint64_t until_ns = patience_ns == PRIM_NEVER ? deadline_ns : earlier(deadline_ns, prim_now_ns() + patience_ns);
         if (lot_sleep(lot, index, until_ns)) return (int)lot->slots[index].state;
-        if (until_ns == deadline_ns) return lot_give_up(lot, index, word);
+        if (until_ns == deadline_ns || prim_is_interrupted()) return lot_give_up(lot, index, word);
     }
 }
 

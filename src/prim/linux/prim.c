@@ -54,7 +54,8 @@ static void park(uint32_t *word, uint32_t expected, uint64_t deadline_ns, int pr
     struct timespec deadline = timespec_of(deadline_ns);
     const struct timespec *until = deadline_ns == PRIM_NEVER ? NULL : &deadline;
     int errno_before = errno;
-    syscall(SYS_futex, word, FUTEX_WAIT_BITSET | private, expected, until, NULL, FUTEX_BITSET_MATCH_ANY);
+    long failed = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | private, expected, until, NULL, FUTEX_BITSET_MATCH_ANY);
+    if (failed && errno == EINTR) prim_self()->signalled = true;
     errno = errno_before;
 }
 
