@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Python's threads, whose interpreter lock is a mutex and a condition, and whose locks are semaphores; its own tests if it
+# has brought them along; and who waits for what in a program of it that hangs.
+. "$(dirname "$0")/../cli/common.sh"
+command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+
+expect 0 timeout 120 "$vigil" run -- python3 "$here/threads.py"
+[ "$out" = well ] || fail "python: $out $err"
+if python3 -c 'import test.test_threading' 2>/dev/null; then
+    cd "$scratch" || exit 1
+    expect 0 timeout 250 "$vigil" run -- python3 -m test test_thread test_queue test_threadsignals
+fi
+
+"$vigil" run -- python3 -c 'import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()' &
+pid=$!
+waits() { "$vigil" show $pid | grep -q "at PyThread_acquire_lock_timed+0x"; }
+until_true waits
+verdict
