@@ -5,12 +5,12 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "signals.h"
 
 #define LIBRARY "libvigil-pthread.so"
 
@@ -46,17 +46,6 @@ static bool preload_library(void) {
     return true;
 }
 
-static bool is_signal(const char *name) {
-    if (strcmp(name, "none") == 0) return true;
-    if (strncmp(name, "SIG", 3) == 0) name += 3;
-    for (int number = 1; number < NSIG; number++) {
-        const char *known = sigabbrev_np(number);
-        if (known && strcmp(known, name) == 0) return number != SIGKILL && number != SIGSTOP;
-    }
-    uint64_t number;
-    return cli_parse_count(name, &number) && number > 0 && number < NSIG && number != SIGKILL && number != SIGSTOP;
-}
-
 /* The profile is written by the program, which may have gone to another folder by then. */
 static bool set_profile(const char *file) {
     char path[PATH_MAX], folder[PATH_MAX];
@@ -87,7 +76,8 @@ int cli_run(int count, char **arguments) {
     char pid[16];
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
     if (!parsed.command || !*parsed.command) return cli_usage("a PROGRAM is needed, behind --");
-    if (report_signal && !is_signal(report_signal)) return cli_usage("--signal %s: there is no such signal", report_signal);
+    if (report_signal && strcmp(report_signal, "none") != 0 && !signal_named(report_signal))
+        return cli_usage("--signal %s: there is no such signal", report_signal);
     unsetenv("VIGIL_RUN_PROFILE");
     if (profile && !set_profile(profile)) return CLI_RUN_CANNOT;
     set_flag("VIGIL_RUN_CHECK", check);

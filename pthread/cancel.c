@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pthread_cancel. Our waits are not glibc's, so glibc cannot end them: the canceller does. It ends all waits at that
+ * pthread_cancel, and pthread_join. Our waits are not glibc's, so glibc cannot end them: the canceller does. It ends all waits at that
  * condition or semaphore; a thread that is not cancelled waits on, or returns from a condition for no reason, as it may.
  */
 #include "preload.h"
@@ -52,4 +52,12 @@ PRELOAD_API int pthread_cancel(pthread_t thread) {
     int error = REAL(pthread_cancel)(thread);
     if (!error && !pthread_equal(thread, pthread_self())) interrupt_until_seen(thread);
     return error;
+}
+
+/* As before, but seen to wait: a thread that joins one which waits for it is a deadlock, too. A cancellation point. */
+PRELOAD_API int pthread_join(pthread_t thread, void **result) {
+    __attribute__((cleanup(wait_end))) struct wait_place place;
+    wait_begin(&place, WAIT_JOIN, (const void *)(uintptr_t)thread, CALLER);
+    place.counts = false;
+    return REAL(pthread_join)(thread, result);
 }

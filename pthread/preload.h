@@ -70,7 +70,17 @@ int64_t deadline_timeout_ns(int64_t deadline_ns);
 bool deadline_pause(void);
 
 /* waits.c: the threads that wait now. */
-enum wait_kind { WAIT_MUTEX, WAIT_READ, WAIT_WRITE, WAIT_ONCE, WAIT_COND, WAIT_SEM, WAIT_BARRIER, WAIT_KINDS };
+enum wait_kind {
+    WAIT_MUTEX,
+    WAIT_READ,
+    WAIT_WRITE,
+    WAIT_ONCE,
+    WAIT_COND,
+    WAIT_SEM,
+    WAIT_BARRIER,
+    WAIT_JOIN, /* for the end of a thread: `lock` is its handle */
+    WAIT_KINDS
+};
 struct wait {
     uint32_t turn;   /* zero: not complete; otherwise no other wait has the same for a long time */
     uint32_t thread; /* identity; zero: free */
@@ -135,6 +145,7 @@ void wait_in_child(void);
     X(pthread_barrier_destroy, NULL)                                                                                   \
     X(pthread_barrier_wait, NULL)                                                                                      \
     X(pthread_cancel, NULL)                                                                                            \
+    X(pthread_join, NULL)                                                                                              \
     X(sigaction, NULL)                                                                                                 \
     X(signal, NULL)                                                                                                    \
     X(__register_atfork, NULL)
@@ -166,6 +177,15 @@ void mutex_restore_state(pthread_mutex_t *mutex, const struct mutex_state *state
 void mutex_unlock_word(pthread_mutex_t *mutex, const void *site);
 void mutex_lock_word(pthread_mutex_t *mutex, const void *site);
 
+/* sem.c, for reports. */
+struct semaphore {
+    vigil_sem word;
+    uint32_t taker;     /* the thread that has taken a permit last; zero: none has */
+    uint32_t unused[2]; /* glibc's own fields end here */
+    uint64_t mark;
+    const void *site; /* where that was */
+};
+
 /* order.c: vigil run --check. True from order_enter: the call is to be checked, and order_leave follows it. */
 bool order_enter(void);
 void order_leave(void);
@@ -195,8 +215,8 @@ void text_flush(struct text *text);
 #define SYMBOL_BYTES 256
 const char *symbol_of(const void *address, char name[SYMBOL_BYTES]);
 
-/* report.c: who waits for what. May be called from a signal handler. */
-void report_write(struct text *text, bool json);
+/* report.c: who waits for what. May be called from a signal handler. False: another thread is making one. */
+bool report_write(struct text *text, bool json);
 
 /* serve.c: the signal, and what `vigil show PID` talks to. */
 void serve_begin(void);

@@ -41,6 +41,7 @@ static bool copy_lock(const void *lock, void *copy, size_t bytes) {
 static void find_holder(struct seen *of) {
     pthread_mutex_t mutex;
     pthread_rwlock_t lock;
+    struct semaphore sem;
     of->holder = of->readers = 0;
     of->holder_site = NULL;
     if (of->wait.kind == WAIT_MUTEX && copy_lock(of->wait.lock, &mutex, sizeof mutex)) {
@@ -51,6 +52,9 @@ static void find_holder(struct seen *of) {
         of->holder = (uint32_t)lock.__data.__cur_writer;
         of->holder_site = (const void *)(uintptr_t)lock.__data.__pad2;
         of->readers = of->holder ? 0 : (lock.__data.__readers & 0x7fffffff) / 16;
+    } else if (of->wait.kind == WAIT_SEM && copy_lock(of->wait.lock, &sem, sizeof sem)) {
+        of->holder = sem.taker;
+        of->holder_site = sem.site;
     }
 }
 
@@ -66,9 +70,13 @@ static void insert(const struct wait *wait) {
     seen[at] = new;
 }
 
-static int32_t wait_of(uint32_t thread) {
-    for (uint32_t i = 0; thread && i < count; i++)
-        if (seen[i].wait.thread == thread) return (int32_t)i;
+/* Where the thread waits that could end this wait. */
+static int32_t next_of(const struct seen *of) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (of->wait.kind == WAIT_SEM && &seen[i] == of) continue; /* it has taken one before, and waits for the next */
+        bool joined = of->wait.kind == WAIT_JOIN && seen[i].wait.handle == (pthread_t)(uintptr_t)of->wait.lock;
+        if (joined || (of->holder && seen[i].wait.thread == of->holder)) return (int32_t)i;
+    }
     return -1;
 }
 
@@ -82,7 +90,10 @@ static void look(void) {
         else not_shown++;
     }
     for (uint32_t i = 0; i < count; i++) find_holder(&seen[i]);
-    for (uint32_t i = 0; i < count; i++) seen[i].next = wait_of(seen[i].holder);
+    for (uint32_t i = 0; i < count; i++) {
+        seen[i].next = next_of(&seen[i]);
+        if (seen[i].wait.kind == WAIT_JOIN && seen[i].next >= 0) seen[i].holder = seen[seen[i].next].wait.thread;
+    }
 }
 
 /* A circle that no earlier walk has been through: where it begins, or -1. */
@@ -127,13 +138,21 @@ static void print_thread(struct text *text, uint32_t identity) {
     text_add(text, "thread %u (%s)", preload_thread_id(identity), thread_name(identity, name));
 }
 
+static void print_what(struct text *text, const struct seen *of) {
+    char name[SYMBOL_BYTES];
+    text_add(text, "%s", wait_kind_name(of->wait.kind));
+    if (of->wait.kind != WAIT_JOIN) text_add(text, " %s", lock_name(of->wait.lock, name));
+    else if (of->holder) text_add(text, " %u", preload_thread_id(of->holder));
+}
+
 static void print_lock(struct text *text, const struct seen *of) {
     char name[SYMBOL_BYTES];
-    text_add(text, "%s %s", wait_kind_name(of->wait.kind), lock_name(of->wait.lock, name));
-    if (of->holder) {
-        text_add(text, ": held by ");
+    print_what(text, of);
+    if (of->holder && of->wait.kind != WAIT_JOIN) {
+        bool sem = of->wait.kind == WAIT_SEM;
+        text_add(text, sem ? ": last taken by " : ": held by ");
         print_thread(text, of->holder);
-        if (of->holder_site) text_add(text, ", locked at %s", symbol_of(of->holder_site, name));
+        if (of->holder_site) text_add(text, ", %sat %s", sem ? "" : "locked ", symbol_of(of->holder_site, name));
     } else if (of->readers) {
         text_add(text, ": held by %u reader%s", of->readers, of->readers == 1 ? "" : "s");
     }
@@ -150,16 +169,30 @@ static void print_waiter(struct text *text, const struct seen *of, int64_t now_n
              symbol_of(of->wait.site, name));
 }
 
-static void print_circle(struct text *text, int32_t begin) {
-    char name[SYMBOL_BYTES];
+/* Any thread may post a semaphore: only where it is used as a lock it is for the thread that has taken it. */
+static bool is_certain(int32_t begin) {
     int32_t at = begin;
-    text_add(text, "deadlock: these wait for each other, and will wait for ever:\n");
+    do {
+        if (seen[at].wait.kind == WAIT_SEM) return false;
+        at = seen[at].next;
+    } while (at != begin);
+    return true;
+}
+
+static void print_circle(struct text *text, int32_t begin) {
+    int32_t at = begin;
+    if (is_certain(begin)) text_add(text, "deadlock: these wait for each other, and will wait for ever:\n");
+    else text_add(text, "deadlock, if a semaphore is for the thread to post that has taken it: these wait for each other:\n");
     do {
         const struct seen *of = &seen[at];
         text_add(text, "    ");
         print_thread(text, of->wait.thread);
-        text_add(text, " waits for %s %s, held by ", wait_kind_name(of->wait.kind), lock_name(of->wait.lock, name));
-        print_thread(text, of->holder);
+        text_add(text, " waits for ");
+        print_what(text, of);
+        if (of->wait.kind != WAIT_JOIN) {
+            text_add(text, of->wait.kind == WAIT_SEM ? ", last taken by " : ", held by ");
+            print_thread(text, of->holder);
+        }
         text_add(text, "\n");
         at = of->next;
     } while (at != begin);
@@ -214,7 +247,7 @@ static void print_json_waiter(struct text *text, const struct seen *of, int64_t 
 
 static void print_json_circle(struct text *text, int32_t begin, bool first) {
     int32_t at = begin;
-    text_add(text, first ? "[" : ",[");
+    text_add(text, "%s{\"certain\":%s,\"circle\":[", first ? "" : ",", is_certain(begin) ? "true" : "false");
     do {
         const struct seen *of = &seen[at];
         text_add(text, "%s{\"thread\":%u,\"waits_for\":\"0x%llx\",\"held_by\":%u}", at == begin ? "" : ",",
@@ -222,7 +255,7 @@ static void print_json_circle(struct text *text, int32_t begin, bool first) {
                  preload_thread_id(of->holder));
         at = of->next;
     } while (at != begin);
-    text_add(text, "]");
+    text_add(text, "]}");
 }
 
 static void print_json(struct text *text, int64_t now_ns) {
@@ -251,11 +284,11 @@ static void print_json(struct text *text, int64_t now_ns) {
     text_add(text, "]}\n");
 }
 
-/* One at a time: a signal that comes meanwhile is not answered. */
-void report_write(struct text *text, bool json) {
+bool report_write(struct text *text, bool json) {
     static uint32_t busy;
-    if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) return;
+    if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) return false;
     look();
     (json ? print_json : print_text)(text, vigil_now_ns());
-    __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&busy, 0, __ATOMIC_SEQ_CST);
+    return true;
 }

@@ -8,11 +8,6 @@
 
 #include "prim.h"
 
-struct semaphore {
-    vigil_sem word;
-    uint32_t unused[3]; /* glibc's own fields end here */
-    uint64_t mark;
-};
 _Static_assert(sizeof(struct semaphore) <= sizeof(sem_t), "it must fit");
 
 static struct semaphore *semaphore_of(sem_t *sem) {
@@ -21,6 +16,13 @@ static struct semaphore *semaphore_of(sem_t *sem) {
 
 static bool is_foreign(sem_t *sem) {
     return semaphore_of(sem)->mark != OBJECT_MARK;
+}
+
+/* For people who look for the reason why nothing happens: many semaphores are used as locks. */
+static int taken(struct semaphore *semaphore, const void *site) {
+    __atomic_store_n(&semaphore->taker, preload_self(), __ATOMIC_RELAXED);
+    __atomic_store_n(&semaphore->site, site, __ATOMIC_RELAXED);
+    return 0;
 }
 
 static int fail(int error) {
@@ -55,34 +57,35 @@ static int wait_until(vigil_sem *word, int64_t deadline_ns, const void *site) {
 
 PRELOAD_API int sem_wait(sem_t *sem) {
     if (is_foreign(sem)) return REAL(sem_wait)(sem);
+    struct semaphore *semaphore = semaphore_of(sem);
     pthread_testcancel();
-    vigil_sem *word = &semaphore_of(sem)->word;
-    if (vigil_sem_tryacquire(word, 1) == VIGIL_OK) return 0;
-    int error = wait_until(word, DEADLINE_NEVER, CALLER);
-    return error ? fail(error) : 0;
+    if (vigil_sem_tryacquire(&semaphore->word, 1) == VIGIL_OK) return taken(semaphore, CALLER);
+    int error = wait_until(&semaphore->word, DEADLINE_NEVER, CALLER);
+    return error ? fail(error) : taken(semaphore, CALLER);
 }
 
-static int wait_on(vigil_sem *word, clockid_t clock, const struct timespec *at, const void *site) {
+static int wait_on(struct semaphore *semaphore, clockid_t clock, const struct timespec *at, const void *site) {
     pthread_testcancel();
     if (!deadline_is_valid(clock, at)) return fail(EINVAL);
-    if (vigil_sem_tryacquire(word, 1) == VIGIL_OK) return 0;
-    int error = wait_until(word, deadline_of(clock, at), site);
-    return error ? fail(error) : 0;
+    if (vigil_sem_tryacquire(&semaphore->word, 1) == VIGIL_OK) return taken(semaphore, site);
+    int error = wait_until(&semaphore->word, deadline_of(clock, at), site);
+    return error ? fail(error) : taken(semaphore, site);
 }
 
 PRELOAD_API int sem_timedwait(sem_t *sem, const struct timespec *at) {
     if (is_foreign(sem)) return REAL(sem_timedwait)(sem, at);
-    return wait_on(&semaphore_of(sem)->word, CLOCK_REALTIME, at, CALLER);
+    return wait_on(semaphore_of(sem), CLOCK_REALTIME, at, CALLER);
 }
 
 PRELOAD_API int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *at) {
     if (is_foreign(sem)) return REAL(sem_clockwait)(sem, clock, at);
-    return wait_on(&semaphore_of(sem)->word, clock, at, CALLER);
+    return wait_on(semaphore_of(sem), clock, at, CALLER);
 }
 
 PRELOAD_API int sem_trywait(sem_t *sem) {
     if (is_foreign(sem)) return REAL(sem_trywait)(sem);
-    return vigil_sem_tryacquire(&semaphore_of(sem)->word, 1) == VIGIL_OK ? 0 : fail(EAGAIN);
+    struct semaphore *semaphore = semaphore_of(sem);
+    return vigil_sem_tryacquire(&semaphore->word, 1) == VIGIL_OK ? taken(semaphore, CALLER) : fail(EAGAIN);
 }
 
 PRELOAD_API int sem_post(sem_t *sem) {

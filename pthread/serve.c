@@ -14,11 +14,19 @@
 
 static struct serve *served;
 
+static bool is_asked(uint32_t *asked) {
+    *asked = served ? __atomic_load_n(&served->asked, __ATOMIC_SEQ_CST) : 0;
+    return served && *asked != __atomic_load_n(&served->answered, __ATOMIC_RELAXED);
+}
+
+/* Whoever asks while another thread is at it is answered by that, which looks again. */
 static void answer(uint32_t asked) {
-    struct text text = {.fd = -1, .room = SERVE_BYTES - sizeof *served, .at = served->text};
-    report_write(&text, served->json);
-    served->length = (uint32_t)text.used;
-    __atomic_store_n(&served->answered, asked, __ATOMIC_RELEASE);
+    do {
+        struct text text = {.fd = -1, .room = SERVE_BYTES - sizeof *served, .at = served->text};
+        if (!report_write(&text, served->json)) return;
+        served->length = (uint32_t)text.used;
+        __atomic_store_n(&served->answered, asked, __ATOMIC_RELEASE);
+    } while (is_asked(&asked));
 }
 
 /* On the terminal, say, unless it was `vigil show` that asked. */
@@ -26,8 +34,8 @@ static void on_signal(int number) {
     static char page[16384];
     (void)number;
     int errno_before = errno;
-    uint32_t asked = served ? __atomic_load_n(&served->asked, __ATOMIC_ACQUIRE) : 0;
-    if (served && asked != __atomic_load_n(&served->answered, __ATOMIC_RELAXED)) {
+    uint32_t asked;
+    if (is_asked(&asked)) {
         answer(asked);
     } else {
         struct text text = {.fd = 2, .room = sizeof page, .at = page};

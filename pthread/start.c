@@ -9,8 +9,6 @@
 #include "preload.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -18,6 +16,7 @@
 
 #include "base/word_lock.h"
 #include "lot/lot.h"
+#include "signals.h"
 
 struct preload_options preload;
 
@@ -52,17 +51,9 @@ static void in_child(void) {
     serve_in_child();
 }
 
-/* Signals by the names that people use for them, or by number. */
-static int signal_number(const char *name) {
+static int report_signal(const char *name) {
     if (!name || !*name) return SIGUSR2;
-    if (strcmp(name, "none") == 0) return 0;
-    if (strncmp(name, "SIG", 3) == 0) name += 3;
-    for (int number = 1; number < NSIG; number++) {
-        const char *known = sigabbrev_np(number);
-        if (known && strcmp(known, name) == 0) return number;
-    }
-    long number = strtol(name, NULL, 10);
-    return number > 0 && number < NSIG ? (int)number : 0;
+    return strcmp(name, "none") == 0 ? 0 : signal_named(name);
 }
 
 static void read_options(void) {
@@ -72,7 +63,7 @@ static void read_options(void) {
         strcpy(preload.profile_path, profile);
     preload.json = getenv("VIGIL_RUN_JSON");
     preload.check = getenv("VIGIL_RUN_CHECK");
-    preload.signal = signal_number(getenv("VIGIL_RUN_SIGNAL"));
+    preload.signal = report_signal(getenv("VIGIL_RUN_SIGNAL"));
     preload.first_pid = pid ? (uint32_t)strtoul(pid, NULL, 10) : 0;
 }
 

@@ -25,7 +25,7 @@ struct mapping {
 struct reader {
     int fd;
     size_t used, at;
-    char text[4096];
+    char text[1024];
 };
 
 static bool read_line(struct reader *reader, char *line, size_t bytes) {
@@ -69,7 +69,7 @@ static void parse(const char *line, struct mapping *mapping) {
 
 /* The file that has the address, by the mapping of its beginning. What is zero at first has no file, and follows it. */
 static bool find_file(uint64_t address, struct mapping *file) {
-    static _Thread_local struct reader reader;
+    struct reader reader;
     char line[PATH_BYTES + 128];
     struct mapping mapping;
     bool found = false;

@@ -77,7 +77,8 @@ bool wait_copy(uint32_t index, struct wait *copy, bool *more) {
 }
 
 const char *wait_kind_name(enum wait_kind kind) {
-    static const char *const names[WAIT_KINDS] = {"mutex", "rwlock", "rwlock", "once", "condition", "semaphore", "barrier"};
+    static const char *const names[WAIT_KINDS] = {"mutex",     "rwlock",    "rwlock",  "once",
+                                                  "condition", "semaphore", "barrier", "end of thread"};
     return names[kind];
 }
 

@@ -28,8 +28,23 @@ static void *look(void *argument) {
     return argument;
 }
 
-int main(void) {
+/* With an argument: a thread that waits for a mutex of the one that waits for its end. */
+static void *wait_for_joiner(void *argument) {
+    pthread_mutex_lock(&accounts);
+    return argument;
+}
+
+static int join_in_vain(void) {
+    pthread_t thread;
+    pthread_mutex_lock(&accounts);
+    pthread_create(&thread, NULL, wait_for_joiner, NULL);
+    return pthread_join(thread, NULL);
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
     pthread_t threads[3];
+    if (argc > 1) return join_in_vain();
     pthread_barrier_init(&both, NULL, 3);
     pthread_create(&threads[0], NULL, book, NULL);
     pthread_create(&threads[1], NULL, audit, NULL);

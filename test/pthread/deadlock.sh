@@ -22,7 +22,9 @@ if command -v python3 >/dev/null; then
 import json, sys
 report = json.loads(sys.argv[2])
 assert report["pid"] == int(sys.argv[1]) and report["waiting"] == 4 and len(report["locks"]) == 3
-[circle] = report["deadlocks"]
+[deadlock] = report["deadlocks"]
+circle = deadlock["circle"]
+assert deadlock["certain"]
 assert {step["thread"] for step in circle} == {step["held_by"] for step in circle} and len(circle) == 2
 accounts = next(lock for lock in report["locks"] if lock["name"].startswith("accounts"))
 assert len(accounts["waiters"]) == 2 and accounts["holder"] in {step["thread"] for step in circle}
@@ -52,6 +54,15 @@ until_true maps_it
 says() { "$vigil" show $other 2>&1 | grep -q "uses the signal itself"; }
 until_true says
 kill $other
+
+# One that waits for the end of a thread, which waits for it.
+"$vigil" run -- "$DEADLOCK" join &
+pid=$!
+until_true shows "^deadlock: "
+expect 0 "$vigil" show $pid
+contains "$out" "waits for end of thread" "at wait_for_joiner+0x" "waits for mutex"
+expect 0 "$vigil" show $pid --json
+contains "$out" '"kind":"end of thread"' '"deadlocks":[{"certain":true'
 
 # Another signal.
 "$vigil" run --signal USR1 -- "$DEADLOCK" 2>"$scratch/report" &

@@ -12,8 +12,22 @@ if python3 -c 'import test.test_threading' 2>/dev/null; then
     expect 0 timeout 250 "$vigil" run -- python3 -m test test_thread test_queue test_threadsignals
 fi
 
-"$vigil" run -- python3 -c 'import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()' &
+cat >"$scratch/bank.py" <<'PYTHON'
+import threading
+accounts, ledger, both = threading.Lock(), threading.Lock(), threading.Barrier(2)
+def book(first, second):
+    with first:
+        both.wait()
+        with second:
+            print("booked")
+for locks in (accounts, ledger), (ledger, accounts):
+    threading.Thread(target=book, args=locks).start()
+PYTHON
+"$vigil" run -- python3 "$scratch/bank.py" &
 pid=$!
-waits() { "$vigil" show $pid | grep -q "at PyThread_acquire_lock_timed+0x"; }
-until_true waits
+hangs() { "$vigil" show $pid | grep -q "^deadlock, if a semaphore"; }
+until_true hangs
+expect 0 "$vigil" show $pid
+contains "$out" "at PyThread_acquire_lock_timed+0x" "last taken by thread"
+[ "$(grep -c ' waits for semaphore' <<<"$out")" = 2 ] || fail "the circle has not two threads: $out"
 verdict
