@@ -84,12 +84,27 @@ static int lock(pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
 
 /* Locking. */
 
+/* Where it is free and does not ask who holds it, which is nearly always, it takes no more than this. */
+static bool is_simple(const pthread_mutex_t *mutex) {
+    int kind = mutex->__data.__kind;
+    return (kind == PTHREAD_MUTEX_TIMED_NP || kind == PTHREAD_MUTEX_ADAPTIVE_NP) && !preload.check;
+}
+
+static bool lock_at_once(pthread_mutex_t *mutex, const void *site) {
+    if (!is_simple(mutex)) return false;
+    if (!vigil_mutex_change(mutex_word(mutex), 0, vigil_mutex_ours(), __ATOMIC_ACQUIRE)) return false;
+    set_holder(mutex, preload_self(), site);
+    return true;
+}
+
 PRELOAD_API int pthread_mutex_lock(pthread_mutex_t *mutex) {
+    if (lock_at_once(mutex, CALLER)) return 0;
     if (!mutex_is_foreign(mutex)) return lock(mutex, DEADLINE_NEVER, CALLER);
     return mutex->__data.__kind == DESTROYED ? EINVAL : REAL(pthread_mutex_lock)(mutex);
 }
 
 PRELOAD_API int pthread_mutex_trylock(pthread_mutex_t *mutex) {
+    if (lock_at_once(mutex, CALLER)) return 0;
     if (!mutex_is_foreign(mutex)) return lock(mutex, DEADLINE_TRY, CALLER);
     return mutex->__data.__kind == DESTROYED ? EINVAL : REAL(pthread_mutex_trylock)(mutex);
 }
@@ -127,6 +142,11 @@ void mutex_unlock_word(pthread_mutex_t *mutex, const void *site) {
 }
 
 PRELOAD_API int pthread_mutex_unlock(pthread_mutex_t *mutex) {
+    if (is_simple(mutex)) {
+        set_holder(mutex, 0, NULL);
+        vigil_mutex_unlock(mutex_word(mutex));
+        return 0;
+    }
     if (mutex_is_foreign(mutex)) return REAL(pthread_mutex_unlock)(mutex);
     int type = mutex->__data.__kind & TYPE;
     if (type == PTHREAD_MUTEX_RECURSIVE_NP || type == PTHREAD_MUTEX_ERRORCHECK_NP) {

@@ -52,7 +52,11 @@ extern struct preload_options preload;
 void preload_begin(void);
 /* The calling thread's identity, never zero. It is unique among the threads that live, and a forked child's thread keeps
  * that of the thread that forked. */
-uint32_t preload_self(void);
+extern _Thread_local uint32_t preload_identity; /* zero: not made yet */
+uint32_t preload_identify(void);
+static inline uint32_t preload_self(void) {
+    return __builtin_expect(preload_identity != 0, 1) ? preload_identity : preload_identify();
+}
 /* As the system's tools name it. */
 uint32_t preload_thread_id(uint32_t identity);
 /* How often this process and its ancestors have forked. */

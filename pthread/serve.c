@@ -7,12 +7,15 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "serve.h"
 
 static struct serve *served;
+static int served_fd = -1;
+static struct stat served_as; /* the program may have closed the descriptor, and opened another of that number */
 
 static bool is_asked(uint32_t *asked) {
     *asked = served ? __atomic_load_n(&served->asked, __ATOMIC_SEQ_CST) : 0;
@@ -80,6 +83,7 @@ static void open_file(void) {
     fresh->signal = preload.signal;
     __atomic_store_n(&fresh->magic, SERVE_MAGIC, __ATOMIC_RELEASE);
     served = fresh;
+    served_fd = fstat(fd, &served_as) == 0 ? fd : -1;
 }
 
 void serve_begin(void) {
@@ -87,11 +91,15 @@ void serve_begin(void) {
     open_file();
 }
 
-/* The file that came along is the parent's. Its descriptor is closed when the child runs another program. */
+/* The file that came along is the parent's. */
 void serve_in_child(void) {
     int errno_before = errno;
+    struct stat now;
     if (served) munmap(served, SERVE_BYTES);
+    bool open = served_fd >= 0 && fstat(served_fd, &now) == 0;
+    if (open && now.st_ino == served_as.st_ino && now.st_dev == served_as.st_dev) close(served_fd);
     served = NULL;
+    served_fd = -1;
     open_file();
     errno = errno_before;
 }

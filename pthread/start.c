@@ -28,11 +28,11 @@ struct preload_options preload;
 #define ID_MASK ((1u << ID_BITS) - 1)
 
 static uint32_t generation, forked_as; /* the identity that the child's first thread has brought along */
-static _Thread_local uint32_t self;
+_Thread_local uint32_t preload_identity;
 
-uint32_t preload_self(void) {
-    if (!self) self = (uint32_t)syscall(SYS_gettid) | generation << ID_BITS;
-    return self;
+uint32_t preload_identify(void) {
+    preload_identity = (uint32_t)syscall(SYS_gettid) | generation << ID_BITS;
+    return preload_identity;
 }
 
 uint32_t preload_thread_id(uint32_t identity) {
@@ -45,7 +45,7 @@ uint32_t preload_generation(void) {
 
 static void in_child(void) {
     generation++;
-    forked_as = self;
+    forked_as = preload_identity;
     wait_in_child();
     profile_in_child();
     serve_in_child();

@@ -831,6 +831,26 @@ static void *contend(void *argument) {
     return NULL;
 }
 
+/* Children of children have no more descriptors than their parents. */
+static int count_descriptors(void) {
+    int count = 0;
+    for (int fd = 0; fd < 1200; fd++) count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void test_descriptors(void) {
+    int before = count_descriptors(), status;
+    pid_t child = fork();
+    if (child == 0) {
+        pid_t grandchild = fork();
+        if (grandchild == 0) _exit(count_descriptors() != before);
+        waitpid(grandchild, &status, 0);
+        _exit(status != 0 || count_descriptors() != before);
+    }
+    EXPECT(child, waitpid(child, &status, 0));
+    EXPECT(0, status);
+}
+
 static void test_fork(void) {
     struct task tasks[3];
     int status;
@@ -899,6 +919,7 @@ int main(void) {
     test_barrier();
     test_once();
     test_cancel();
+    test_descriptors();
     test_fork();
     test_thread_exit();
     if (!failures) puts("all is as documented");
