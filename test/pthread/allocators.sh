@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Allocators whose locks are ours: they lock before our constructor has run, inside of malloc, and around fork.
-. "$(dirname "$0")/../cli/common.sh"
+. "$(dirname "$0")/common.sh"
 library() { ldconfig -p 2>/dev/null | sed -n "s/.*[[:space:]]$1.* => //p" | head -n 1; }
 found=""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # vigil run --check reports an order of locks that can deadlock, and a thread that waits for itself.
-. "$(dirname "$0")/../cli/common.sh"
+. "$(dirname "$0")/common.sh"
 
 expect 0 "$vigil" run -- "$INVERSION"
 [ -z "$err" ] || fail "it says something without --check: $err"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # A program in C++.
-. "$(dirname "$0")/../cli/common.sh"
+. "$(dirname "$0")/common.sh"
 command -v g++ >/dev/null || { echo "no g++"; exit 77; }
 g++ -std=c++17 -O1 -UNDEBUG -o "$scratch/program" "$here/cplusplus.cc" -pthread || exit 1
 expect 0 timeout 60 "$scratch/program"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # A program that hangs is asked why, from outside and by a signal.
-. "$(dirname "$0")/../cli/common.sh"
+. "$(dirname "$0")/common.sh"
 
-"$vigil" run -- "$DEADLOCK" 2>"$scratch/report" &
+dies_with_us "$vigil" run -- "$DEADLOCK" 2>"$scratch/report" &
 pid=$!
 shows() { "$vigil" show $pid | grep -q "$1"; }
 until_true shows "^vigil: process $pid (pthread_deadloc): 4 threads in 3 lines"
@@ -42,12 +42,12 @@ kill -KILL $pid
 wait $pid 2>/dev/null
 
 # A process that is none of ours, and one that has the signal for itself.
-sleep 600 &
+dies_with_us sleep 600 &
 other=$!
 expect 3 "$vigil" show $other
 contains "$err" "does not run on Vigil's locks"
 kill $other
-"$vigil" run --signal none -- sleep 600 &
+dies_with_us "$vigil" run --signal none -- sleep 600 &
 other=$!
 maps_it() { grep -q libvigil-pthread /proc/$other/maps; }
 until_true maps_it
@@ -56,7 +56,7 @@ until_true says
 kill $other
 
 # One that waits for the end of a thread, which waits for it.
-"$vigil" run -- "$DEADLOCK" join &
+dies_with_us "$vigil" run -- "$DEADLOCK" join &
 pid=$!
 until_true shows "^deadlock: "
 expect 0 "$vigil" show $pid
@@ -65,7 +65,7 @@ expect 0 "$vigil" show $pid --json
 contains "$out" '"kind":"end of thread"' '"deadlocks":[{"certain":true'
 
 # Another signal.
-"$vigil" run --signal USR1 -- "$DEADLOCK" 2>"$scratch/report" &
+dies_with_us "$vigil" run --signal USR1 -- "$DEADLOCK" 2>"$scratch/report" &
 pid=$!
 until_true shows "4 threads in 3 lines"
 expect 0 "$vigil" show $pid

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The profile names the contended lock, where it was wanted, and nothing else; on standard error, in a file, as JSON.
-. "$(dirname "$0")/../cli/common.sh"
+. "$(dirname "$0")/common.sh"
 
 expect 7 "$vigil" run --profile -- "$CONTENDED"
 [ "$out" = 80 ] || fail "it counts to $out"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Python's threads, whose interpreter lock is a mutex and a condition, and whose locks are semaphores; its own tests if it
 # has brought them along; and who waits for what in a program of it that hangs.
-. "$(dirname "$0")/../cli/common.sh"
+. "$(dirname "$0")/common.sh"
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }
 
 expect 0 timeout 120 "$vigil" run -- python3 "$here/threads.py"
@@ -24,7 +24,7 @@ def book(first, second):
 for locks in (accounts, ledger), (ledger, accounts):
     threading.Thread(target=book, args=locks).start()
 PYTHON
-"$vigil" run -- python3 "$scratch/bank.py" &
+dies_with_us "$vigil" run -- python3 "$scratch/bank.py" &
 pid=$!
 hangs() { "$vigil" show $pid | grep -q "^deadlock, if a semaphore"; }
 until_true hangs

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # redis-server with threads for input and output and in the background, on a socket in a folder of our own.
-. "$(dirname "$0")/../cli/common.sh"
+. "$(dirname "$0")/common.sh"
 for program in redis-cli redis-benchmark redis-check-rdb; do
     command -v $program >/dev/null || { echo "no $program"; exit 77; }
 done
 
 cd "$scratch" || exit 1
 ln -s "$(command -v redis-check-rdb)" redis-server # that is the server, by another name
-"$vigil" run --profile="$scratch/profile" -- ./redis-server --port 0 --unixsocket "$scratch/socket" --dir "$scratch" --save '' \
+dies_with_us "$vigil" run --profile="$scratch/profile" -- ./redis-server --port 0 --unixsocket "$scratch/socket" --dir "$scratch" --save '' \
     --appendonly yes --appendfsync always --io-threads 3 --io-threads-do-reads yes --daemonize no --loglevel warning \
     --lazyfree-lazy-user-del yes >"$scratch/log" 2>&1 &
 pid=$!

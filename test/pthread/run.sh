@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # vigil run itself: the program takes its place, with its arguments, environment, signals and exit status.
-. "$(dirname "$0")/../cli/common.sh"
+. "$(dirname "$0")/common.sh"
 
 expect 7 "$vigil" run -- sh -c 'echo "$1"; exit 7' sh 'a  b'
 [ "$out" = "a  b" ] || fail "other arguments: $out"
@@ -25,7 +25,7 @@ contains "$err" "too long"
 library=$(LD_PRELOAD='' "$vigil" run -- sh -c 'echo "$LD_PRELOAD"')
 [ -f "$library" ] || fail "LD_PRELOAD is $library"
 [ "$(LD_PRELOAD=$library "$vigil" run -- sh -c 'echo "$LD_PRELOAD"')" = "$library:$library" ] || fail "LD_PRELOAD is lost"
-"$vigil" run -- sleep 600 &
+dies_with_us "$vigil" run -- sleep 600 &
 pid=$!
 is_sleep() { [ "$(cat /proc/$pid/comm)" = sleep ]; }
 until_true is_sleep
@@ -40,7 +40,7 @@ expect 125 "$scratch/bin/vigil" run -- true
 contains "$err" "libvigil-pthread.so is not there"
 
 # A handler of the program's own has the signal: no report, and vigil show says why.
-"$vigil" run -- bash -c 'trap "echo mine" USR2; echo ready; while :; do read -r -t 1 <> <(:) || :; done' >"$scratch/out" &
+dies_with_us "$vigil" run -- bash -c 'trap "echo mine" USR2; echo ready; while :; do read -r -t 1 <> <(:) || :; done' >"$scratch/out" &
 pid=$!
 until_true grep -q ready "$scratch/out"
 expect 3 "$vigil" show $pid

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Programs that do nothing but lock: sysbench and stress-ng, as far as they are here.
-. "$(dirname "$0")/../cli/common.sh"
+. "$(dirname "$0")/common.sh"
 found=""
 
 if command -v sysbench >/dev/null; then

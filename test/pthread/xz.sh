@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # xz with several threads: what it packs on Vigil's locks is what it packs without them, and comes back whole.
-. "$(dirname "$0")/../cli/common.sh"
+. "$(dirname "$0")/common.sh"
 command -v xz >/dev/null || { echo "no xz"; exit 77; }
 
 # A few megabytes that can be packed, but are not all the same.
