@@ -36,6 +36,7 @@ struct cli_command {
     const char *help;    /* usage, options, an example: the whole text of --help */
     bool runs_command;   /* its failures are CLI_RUN_..., and what follows "--" is the command */
     const char *missing; /* of a program of its own: how to get it if it is not there */
+    bool has_no_name;    /* of one that runs a command: that begins with the first operand */
 };
 extern const struct cli_command cli_commands[]; /* ends with a null name */
 
@@ -58,6 +59,7 @@ int cli_cas(int count, char **arguments);
 int cli_show(int count, char **arguments);
 int cli_trace(int count, char **arguments);
 int cli_doctor(int count, char **arguments);
+int cli_run(int count, char **arguments);
 
 /*
  * Options (options.c). A subcommand has an array of these, ended by a null name. Options and operands may come in any
@@ -68,8 +70,8 @@ int cli_doctor(int count, char **arguments);
 struct cli_option {
     const char *name; /* without the dashes */
     char letter;      /* 0: none */
-    enum { CLI_FLAG, CLI_TEXT, CLI_DURATION, CLI_COUNT } type;
-    void *value; /* bool *, const char **, int64_t * (nanoseconds), uint64_t * */
+    enum { CLI_FLAG, CLI_TEXT, CLI_DURATION, CLI_COUNT, CLI_MAYBE } type;
+    void *value; /* bool *, const char **, int64_t * (nanoseconds), uint64_t *; CLI_MAYBE: const char **, "" without a value */
 };
 struct cli_arguments {
     char **operands;

@@ -212,6 +212,7 @@ static const char cas_help[] =
 
 static const char show_help[] =
     "usage: vigil show NAME [OPTION...]\n"
+    "       vigil show PID [OPTION...]\n"
     "\n"
     "Shows what is going on in a segment: the processes that have it open, who holds\n"
     "what since when, and each line of waiters in order, blocked threads and event\n"
@@ -225,10 +226,15 @@ static const char show_help[] =
     "there is no room in it for a time. \"its owner died\": the last holder was killed,\n"
     "and nobody has made good what that may have left half done.\n"
     "\n"
+    "Of a process that vigil run has started: its locks for which threads wait, their\n"
+    "holders, and threads that wait for each other. A number is a process unless it\n"
+    "is the name of a segment.\n"
+    "\n"
     "Exit status: 0; 3 it cannot be done; 64 usage.\n"
     "\n"
-    "Example:\n"
-    "  vigil show deploy\n";
+    "Examples:\n"
+    "  vigil show deploy\n"
+    "  vigil show 4711\n";
 
 static const char top_help[] =
     "usage: vigil top [OPTION...] [PATTERN...]\n"
@@ -288,6 +294,34 @@ static const char doctor_help[] =
     "Example:\n"
     "  vigil doctor deploy --fix\n";
 
+static const char run_help[] =
+    "usage: vigil run [OPTION...] -- PROGRAM [ARGUMENT...]\n"
+    "\n"
+    "Runs a program with Vigil's locks in place of those of pthreads: its mutexes,\n"
+    "conditions, read-write locks, semaphores, barriers and onces. It need not be\n"
+    "changed, and behaves as before; but it can be asked who waits for what. vigil\n"
+    "show PID prints that, and so does the program itself, on standard error, when it\n"
+    "gets SIGUSR2: each lock, its holder, the threads in line for it, and threads\n"
+    "that wait for each other in a circle.\n"
+    "\n"
+    "  --profile          when the program ends, list the contended locks on standard\n"
+    "                     error: how often and how long threads waited, and where;\n"
+    "                     with --profile=FILE, into that file\n"
+    "  --check            report locks that are taken in an order that can deadlock\n"
+    "  --signal NAME      report at that signal instead of USR2; none: at no signal\n"
+    "  --json             the profile as JSON\n"
+    "\n"
+    "Processes that the program starts are run in the same way; their profiles are in\n"
+    "FILE.PID. A program that is linked statically, or is set-user-ID, keeps its own\n"
+    "locks. man vigil-run and man 7 vigil-pthreads tell more.\n"
+    "\n"
+    "Exit status: the program's; 125 if vigil failed, or was called wrongly; 126 if\n"
+    "the program cannot be run; 127 if there is no such program.\n"
+    "\n"
+    "Examples:\n"
+    "  vigil run -- python3 server.py\n"
+    "  vigil run --profile=locks.txt -- xz -T4 file\n";
+
 static const char demo_help[] =
     "usage: vigil demo [OPTION...]\n"
     "\n"
@@ -324,22 +358,23 @@ static const char bench_help[] =
 /* clang-format on */
 
 const struct cli_command cli_commands[] = {
-    {"lock", cli_lock, "run a command while holding a lock", lock_help, true, NULL},
-    {"sem", cli_sem, "run at most so many commands at once", sem_help, true, NULL},
-    {"create", cli_create, "make a segment of shared memory", create_help, false, NULL},
-    {"rm", cli_rm, "remove segments, locks and semaphores", rm_help, false, NULL},
-    {"ls", cli_ls, "list them", ls_help, false, NULL},
-    {"wait", cli_wait, "wait at a word until notified", wait_help, false, NULL},
-    {"notify", cli_notify, "wake those who wait at a word", notify_help, false, NULL},
-    {"load", cli_load, "print a word", load_help, false, NULL},
-    {"store", cli_store, "write a word", store_help, false, NULL},
-    {"add", cli_add, "add to a word", add_help, false, NULL},
-    {"cas", cli_cas, "compare and swap a word", cas_help, false, NULL},
-    {"show", cli_show, "who holds what, and who waits where", show_help, false, NULL},
+    {"lock", cli_lock, "run a command while holding a lock", lock_help, true, NULL, false},
+    {"sem", cli_sem, "run at most so many commands at once", sem_help, true, NULL, false},
+    {"create", cli_create, "make a segment of shared memory", create_help, false, NULL, false},
+    {"rm", cli_rm, "remove segments, locks and semaphores", rm_help, false, NULL, false},
+    {"ls", cli_ls, "list them", ls_help, false, NULL, false},
+    {"wait", cli_wait, "wait at a word until notified", wait_help, false, NULL, false},
+    {"notify", cli_notify, "wake those who wait at a word", notify_help, false, NULL, false},
+    {"load", cli_load, "print a word", load_help, false, NULL, false},
+    {"store", cli_store, "write a word", store_help, false, NULL, false},
+    {"add", cli_add, "add to a word", add_help, false, NULL, false},
+    {"cas", cli_cas, "compare and swap a word", cas_help, false, NULL, false},
+    {"show", cli_show, "who holds what, and who waits where", show_help, false, NULL, false},
     {"top", NULL, "the same, live and full screen", top_help, false,
-     "it needs ncurses; install that (apt install libncurses-dev) and build vigil again"},
-    {"trace", cli_trace, "record what happens, for Perfetto or as a picture", trace_help, false, NULL},
-    {"doctor", cli_doctor, "find what is wrong, and repair it", doctor_help, false, NULL},
-    {"demo", NULL, "see it at work", demo_help, false, "make demo, in vigil's sources, builds and runs it"},
-    {"bench", NULL, "measure it", bench_help, false, "make bench, in vigil's sources, builds and runs it"},
+     "it needs ncurses; install that (apt install libncurses-dev) and build vigil again", false},
+    {"trace", cli_trace, "record what happens, for Perfetto or as a picture", trace_help, false, NULL, false},
+    {"doctor", cli_doctor, "find what is wrong, and repair it", doctor_help, false, NULL, false},
+    {"run", cli_run, "run a program on these locks, and see its threads wait", run_help, true, NULL, true},
+    {"demo", NULL, "see it at work", demo_help, false, "make demo, in vigil's sources, builds and runs it", false},
+    {"bench", NULL, "measure it", bench_help, false, "make bench, in vigil's sources, builds and runs it", false},
     {0}};

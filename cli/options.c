@@ -69,6 +69,7 @@ static bool set(const struct cli_option *option, const char *value) {
     switch (option->type) {
     case CLI_FLAG: *(bool *)option->value = true; return true;
     case CLI_TEXT: *(const char **)option->value = value; return true;
+    case CLI_MAYBE: *(const char **)option->value = value ? value : ""; return true;
     case CLI_DURATION:
         if (!cli_parse_duration(value, option->value))
             cli_usage("--%s '%s' is no duration, such as 250ms, 30s, 5m or 1.5h", option->name, value);
@@ -91,6 +92,7 @@ static bool set_with(const struct cli_option *option, const char *value, int cou
         cli_usage("--%s takes no value", option->name);
         return false;
     }
+    if (option->type == CLI_MAYBE) return set(option, value); /* only in the same argument */
     if (!value && *at + 1 < count && strcmp(arguments[*at + 1], "--") != 0) value = arguments[++*at];
     if (value) return set(option, value);
     cli_usage("--%s needs a value", option->name);
@@ -156,7 +158,7 @@ bool cli_options(int count, char **arguments, const struct cli_option *options, 
         } else if (!options_ended && is_option(arguments[i])) {
             if (!read_option(options, count, arguments, &i)) return false;
             continue;
-        } else if (!cli_now->runs_command || (parsed->operand_count == 0 && !options_ended)) {
+        } else if (!cli_now->runs_command || (parsed->operand_count == 0 && !options_ended && !cli_now->has_no_name)) {
             parsed->operands[parsed->operand_count++] = arguments[i];
             continue;
         }

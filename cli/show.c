@@ -253,12 +253,13 @@ int cli_show(int count, char **arguments) {
     static const struct cli_option options[] = {{0}};
     struct cli_arguments parsed;
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
-    if (parsed.operand_count != 1) return cli_usage("one NAME is needed; vigil ls lists them");
+    if (parsed.operand_count != 1) return cli_usage("one NAME or PID is needed; vigil ls lists the names");
     const char *name = parsed.operands[0];
 
     vigil_observer *observer;
     vigil_look look;
     int status = vigil_observer_open(&observer, name);
+    if (status == VIGIL_ENOTFOUND && show_is_process(name)) return show_process(name);
     if (status != VIGIL_OK) return cli_fail_segment(status, name);
     status = vigil_observer_look(observer, &look);
     struct cli_json json;

@@ -33,6 +33,12 @@ if(TARGET vigil_top)
     set(top vigil_top)
 endif()
 
+# What vigil run preloads: for nobody to link with, so not among the libraries.
+if(TARGET vigil_pthread)
+    install(TARGETS vigil_pthread LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/vigil COMPONENT command)
+    set(preloaded vigil_pthread)
+endif()
+
 set(man ${CMAKE_CURRENT_BINARY_DIR}/man) # see manual.cmake
 install(DIRECTORY ${man}/man1 ${man}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command)
 install(DIRECTORY ${man}/man3 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT development)
@@ -44,4 +50,4 @@ install(FILES ${completion}/_vigil DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site
 install(FILES ${completion}/vigil.fish
     DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT command)
 
-add_custom_target(installable DEPENDS vigil vigil_static vigil_command vigil_demo ${top} manual)
+add_custom_target(installable DEPENDS vigil vigil_static vigil_command vigil_demo ${top} ${preloaded} manual)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-# The manual, in man/man1, man3 and man7 of the build folder: vigil(1) and vigil(7) from doc/man, and section 3 made of
-# the headers.
+# The manual, in man/man1, man3 and man7 of the build folder: sections 1 and 7 from doc/man, and section 3 made of the
+# headers.
 find_program(AWK NAMES awk mawk gawk REQUIRED)
 
-foreach(section 1 7)
-    configure_file(doc/man/vigil.${section} ${CMAKE_BINARY_DIR}/man/man${section}/vigil.${section} @ONLY)
+foreach(page vigil.1 vigil-run.1 vigil.7 vigil-pthreads.7)
+    string(REGEX REPLACE ".*\\." "" section ${page})
+    configure_file(doc/man/${page} ${CMAKE_BINARY_DIR}/man/man${section}/${page} @ONLY)
 endforeach()
 
 file(GLOB manual_headers CONFIGURE_DEPENDS include/vigil/*.h adapter/*.h)

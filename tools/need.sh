@@ -13,6 +13,7 @@ target=$1
 has() { command -v "$1" >/dev/null; }
 has_header() { echo "#include <$1>" | gcc -E - >/dev/null 2>&1; }
 has_clang_runtime() { echo 'int main(void){return 0;}' | clang -fsanitize=address -x c - -o /dev/null 2>/dev/null; }
+has_library() { ldconfig -p | grep -q "$1"; }
 has_arm_libc() { echo '#include <stdio.h>' | aarch64-linux-gnu-gcc -E - >/dev/null 2>&1; }
 
 # need KIND PACKAGE REASON CHECK...: remember the package if the check fails.
@@ -52,6 +53,13 @@ look() {
         need optional mandoc "checks the manual pages" has mandoc
         need optional zsh "the test of its completions" has zsh
         need optional fish "the test of its completions" has fish
+        need required python3 "a program for vigil run" has python3
+        need required redis-tools "a program for vigil run" has redis-check-rdb
+        need required xz-utils "a program for vigil run" has xz
+        need optional sysbench "a program for vigil run" has sysbench
+        need optional stress-ng "a program for vigil run" has stress-ng
+        need optional libjemalloc2 "an allocator for vigil run" has_library libjemalloc.so
+        need optional libtcmalloc-minimal4 "an allocator for vigil run" has_library libtcmalloc_minimal.so
         ;;
     deb)
         need required dpkg-dev "makes the packages' descriptions" has dpkg-gencontrol

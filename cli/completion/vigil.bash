@@ -34,9 +34,12 @@ _vigil() {
             option=${COMP_WORDS[i]}
             i=$((i + 1)) # its value
             [ "${COMP_WORDS[i]-}" != = ] || i=$((i + 1)) # bash makes three words of --name=value
+        elif [ "${COMP_WORDS[i]}" = = ]; then
+            option=${COMP_WORDS[i - 1]} # one that may have a value
+            i=$((i + 1))
         elif [[ ${COMP_WORDS[i]} != -* ]]; then
             operands=$((operands + 1))
-            if [ $operands -eq 2 ] && [[ $subcommand == @(lock|sem) ]]; then
+            if [[ "$operands $subcommand" == @(2 lock|2 sem|1 run) ]]; then
                 _vigil_command $i
                 return
             fi
@@ -52,6 +55,8 @@ _vigil() {
         mapfile -t COMPREPLY < <(compgen -W "${options//=/}" -- "$word")
     elif [ "$subcommand" = help ]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_vigil_subcommands "$vigil")" -- "$word")
+    elif [ "$subcommand" = run ]; then
+        _vigil_command "$COMP_CWORD"
     elif [[ $subcommand == @(create|demo|bench) ]]; then
         : # it takes a new name, they take options only
     elif [ "$operands" -eq 0 ] || [[ $subcommand == @(rm|doctor|top) ]]; then

@@ -33,7 +33,7 @@ function __vigil_complete
     end
     set -l options (__vigil_options $words[2])
     set -l valued (string replace -rf '^(--[a-z-]+)\t[^\t]+\t.*' '$1' -- $options) -o
-    set -l runs_command (contains -- $words[2] lock sem; and echo yes)
+    set -l runs_command (contains -- $words[2] lock sem run; and echo yes)
     set -l operands
     set -l option # that the word is the value of
     for i in (seq 3 (count $words))
@@ -56,6 +56,8 @@ function __vigil_complete
         __vigil_choices $option $options | string replace -r -- '^' "$option="
     else if string match -q -- '-*' $word
         string replace -r '\t[^\t]*\t' '\t' -- $options
+    else if test "$words[2]" = run
+        complete -C (string join -- ' ' $operands $word)
     else if contains -- $words[2] create demo bench
         return # it takes a new name, they take options only
     else if not set -q operands[1]; or contains -- $words[2] rm doctor top

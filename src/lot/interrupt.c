@@ -62,13 +62,18 @@ uint32_t *interrupt_word(void) {
 
 bool interrupt_raised(void) {
     const struct prim_thread *self = prim_self();
-    if (!self->interruptible || self->holds_interruptions) return false;
+    if (self->holds_interruptions) return false;
+    if (self->heeds_signals && self->signalled) return true;
+    if (!self->interruptible) return false;
     return prim_load_acquire(&interrupt_records[self->interruptible]) & INTERRUPT_RAISED;
 }
 
 int interrupt_or_timeout(void) {
+    struct prim_thread *self = prim_self();
     if (!interrupt_raised()) return VIGIL_TIMED_OUT;
-    uint64_t *record = &interrupt_records[prim_self()->interruptible], seen = prim_load_relaxed(record);
+    self->signalled = false;
+    if (!self->interruptible) return VIGIL_INTERRUPTED;
+    uint64_t *record = &interrupt_records[self->interruptible], seen = prim_load_relaxed(record);
     while (!BUG(interrupt_kept) && !prim_cas_acq_rel(record, &seen, seen & ~INTERRUPT_RAISED)) {
     }
     return VIGIL_INTERRUPTED;

@@ -17,6 +17,9 @@
  * the second is not RAISED. The system compares both in the step that falls asleep: so an interruption between the last look
  * and the sleep is not missed.
  *
+ * A thread that heeds signals, as those of programs on pthread/ do in sem_wait, is interrupted as well by a signal handler
+ * that has run while it slept.
+ *
  * An interruption does not decide anything. It makes the thread do what it does at its deadline: leave the line, if it still
  * is in it (lot_leave). Only then is the interruption used. So nothing that the thread was given can be lost by it.
  */

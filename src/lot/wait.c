@@ -38,15 +38,15 @@ static void park(const struct lot *lot, struct slot *slot, uint32_t *interruptio
     else prim_park_shared(&slot->state, SLOT_ASLEEP, deadline_ns);
 }
 
-/* Until the slot's fate is known; or until the deadline or, if the thread sleeps on that too, an interruption: false. */
-static bool sleep_until_decided(struct lot *lot, struct slot *slot, uint32_t *interruption, uint64_t deadline_ns) {
+/* Until the slot's fate is known; or until the deadline or, if that is to end it, an interruption: false. */
+static bool sleep_until_decided(struct lot *lot, struct slot *slot, bool may_end, uint64_t deadline_ns) {
     uint32_t waiting = SLOT_WAITING;
     if (BUG(early_deadline) && deadline_ns != PRIM_NEVER) deadline_ns--;
     prim_cas_acquire(&slot->state, &waiting, SLOT_ASLEEP); /* fails when decided, or asleep before */
     while (!decided(slot)) {
         if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) return false;
-        if (interruption && interrupt_raised()) return false;
-        park(lot, slot, interruption, deadline_ns);
+        if (may_end && interrupt_raised()) return false;
+        park(lot, slot, may_end ? interrupt_word() : NULL, deadline_ns);
         if (BUG(spurious_return) && !decided(slot)) prim_store_relaxed(&slot->state, VIGIL_OK);
     }
     return true;
@@ -54,14 +54,14 @@ static bool sleep_until_decided(struct lot *lot, struct slot *slot, uint32_t *in
 
 bool lot_sleep(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
-    return spin_until_decided(slot) || sleep_until_decided(lot, slot, interrupt_word(), deadline_ns);
+    return spin_until_decided(slot) || sleep_until_decided(lot, slot, true, deadline_ns);
 }
 
 int lot_give_up(struct lot *lot, uint32_t index, const volatile void *address) {
     if (BUG(interrupt_decides) && interrupt_raised()) return interrupt_or_timeout();
     if (lot_leave(lot, index, address)) return interrupt_or_timeout();
     /* Too late: somebody took us out before, and is about to say so. */
-    sleep_until_decided(lot, &lot->slots[index], NULL, PRIM_NEVER);
+    sleep_until_decided(lot, &lot->slots[index], false, PRIM_NEVER);
     return BUG(timeout_counted) ? VIGIL_TIMED_OUT : (int)lot->slots[index].state;
 }
 

@@ -146,6 +146,8 @@ struct prim_thread {
     uint32_t robust;        /* sync/robust: the newest of its records of mutexes that it holds */
     /* sync/robust: to be called when the thread ends, and for the thread of a fork's child; null: nothing. */
     void (*robust_on_end)(struct prim_thread *, bool in_child);
+    bool heeds_signals;     /* lot/interrupt: a signal handler that has run while it slept interrupts its wait */
+    bool signalled;         /* prim: one has */
     void (*on_exit)(struct prim_thread *); /* debug/check: to be called when the thread ends; null: nothing */
 };
 #define PRIM_MAY_NOT_BLOCK 0x10000u

@@ -78,8 +78,8 @@ static struct segment_member *member_search(const struct segment *segment, uint3
 }
 
 struct segment_member *segment_find_member(const struct segment *segment, uint32_t number) {
+    prim_fence_seq_cst(); /* pairs with that in member_sign_in: how many records there are is read after it, too */
     uint32_t used = segment_records(segment);
-    prim_fence_seq_cst(); /* pairs with that in member_sign_in */
     struct segment_member *known = member_known(segment, number, used);
     return known ? known : member_search(segment, number, used);
 }

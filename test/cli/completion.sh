@@ -39,6 +39,10 @@ vigil lock $name-o|$name-one !$name-two
 vigil lock x --fa|--fair !--try
 vigil lock x -- vigi|vigil
 vigil lock x --fair -- cat $completions/vigil.ba|$completions/vigil.bash
+vigil run --pro|--profile !--json
+vigil run --signal USR1 -- vigi|vigil
+vigil run -- cat $completions/vigil.ba|$completions/vigil.bash
+vigil run vigi|vigil
 vigil trace x -o $completions/vigil.fi|$completions/vigil.fish
 vigil trace x --output $completions/vigil.fi|$completions/vigil.fish"
 

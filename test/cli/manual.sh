@@ -8,14 +8,14 @@
 source=$(cd "$here/../.." && pwd) manual=$scratch/man version=$("$vigil" --version | sed 's/vigil //')
 
 make_pages() { # into folder $1
-    local headers=() header section
+    local headers=() header page
     mkdir -p "$1"/man{1,3,7}
     for header in "$source"/include/vigil/*.h "$source"/adapter/*.h; do
         [ "${header##*/}" = vigil.h ] || headers+=("$header")
     done
     awk -v folder="$1/man3" -v version="$version" -f "$source/tools/manual.awk" "${headers[@]}" || fail "manual.awk"
-    for section in 1 7; do
-        sed "s/@PROJECT_VERSION@/$version/" "$source/doc/man/vigil.$section" >"$1/man$section/vigil.$section"
+    for page in "$source"/doc/man/*.[17]; do
+        sed "s/@PROJECT_VERSION@/$version/" "$page" >"$1/man${page##*.}/${page##*/}"
     done
 }
 make_pages "$manual"
@@ -48,7 +48,7 @@ done
 
 # --- what pages refer to is there.
 # shellcheck disable=SC2086 # one word each
-references() { cat $pages | grep -oE '\bvigil(_[a-z]+)?(\\fP| )?"?\([137]\)' | sed -e 's/\\fP//' -e 's/[" ]//g'; }
+references() { cat $pages | grep -oE '\bvigil(_[a-z]+|\\-[a-z]+)?(\\fP| )?"?\([137]\)' | sed -e 's/\\fP//' -e 's/\\-/-/' -e 's/[" ]//g'; }
 for reference in $(references | sort -u); do
     section=${reference//[!137]/} topic=${reference%%(*}
     [ -e "$manual/man$section/$topic.$section" ] || fail "there is no $reference"
@@ -61,7 +61,7 @@ options() { grep -oE -- '-[a-z]\b|--[a-z-]+' | sort; }
 options_in_manual() { section_of "$1" | awk 'was { print } { was = /^\.TP/ }' | options; }
 options_in_help() { "$vigil" "$1" --help | grep -oE '^  (-[a-z], )?--[a-z-]+' | options; }
 subcommands=$("$vigil" --help | grep -oE '^  [a-z]+ ' | tr -d ' ')
-contains "$subcommands" lock sem create rm ls wait notify load store add cas show top trace doctor demo bench
+contains "$subcommands" lock sem create rm ls wait notify load store add cas show top trace doctor run demo bench
 for subcommand in $subcommands; do
     [ -n "$(section_of "$subcommand")" ] || fail "vigil $subcommand is not in vigil.1"
     diff <(options_in_help "$subcommand") <(options_in_manual "$subcommand") >&2 ||

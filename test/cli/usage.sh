@@ -3,9 +3,9 @@
 # What all subcommands have in common: --help, --version, what is wrong with how they were called, output that gets lost.
 . "$(dirname "$0")/common.sh"
 
-subcommands="lock sem create rm ls wait notify load store add cas show top trace doctor demo bench"
+subcommands="lock sem create rm ls wait notify load store add cas show top trace doctor run demo bench"
 programs=" top demo bench "
-usage_status() { case $1 in lock | sem) echo 125 ;; *) echo 64 ;; esac; }
+usage_status() { case $1 in lock | sem | run) echo 125 ;; *) echo 64 ;; esac; }
 
 # is_json TEXT: exactly one object. Without a program that knows, it at least looks like one.
 is_json() {

@@ -12,9 +12,10 @@ for tree in "$stage" "$scratch/moved"; do
     "$vigil" rm "$name"
     [ "$said" = held ] || fail "$vigil lock: '$said'"
     finds_demo "$vigil" || fail "$vigil does not find vigil-demo"
+    "$vigil" run -- grep -q libvigil-pthread /proc/self/maps || fail "$vigil run does not preload its library"
 done
 
-for file in man/man1/vigil.1 man/man7/vigil.7 man/man3/vigil_mutex_lock.3 bash-completion/completions/vigil \
+for file in man/man1/vigil.1 man/man1/vigil-run.1 man/man7/vigil.7 man/man7/vigil-pthreads.7 man/man3/vigil_mutex_lock.3 bash-completion/completions/vigil \
     zsh/site-functions/_vigil fish/vendor_completions.d/vigil.fish; do
     [ -s "$stage/share/$file" ] || fail "there is no $file"
 done

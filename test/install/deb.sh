@@ -44,7 +44,8 @@ said=$("$system/usr/bin/vigil" lock "$name" -- echo held)
 "$system/usr/bin/vigil" rm "$name"
 [ "$said" = held ] || fail "vigil lock: '$said'"
 finds_demo "$system/usr/bin/vigil" || fail "vigil demo is not found in libexec"
-for page in man1/vigil.1 man7/vigil.7 man3/vigil_mutex_lock.3; do
+"$system/usr/bin/vigil" run -- grep -q libvigil-pthread /proc/self/maps || fail "vigil run does not preload its library"
+for page in man1/vigil.1 man1/vigil-run.1 man7/vigil.7 man7/vigil-pthreads.7 man3/vigil_mutex_lock.3; do
     [ -e "$system/usr/share/man/$page.gz" ] || fail "no manual page $page.gz"
 done
 for file in bash-completion/completions/vigil zsh/vendor-completions/_vigil fish/vendor_completions.d/vigil.fish; do

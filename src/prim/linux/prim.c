@@ -54,7 +54,8 @@ static void park(uint32_t *word, uint32_t expected, uint64_t deadline_ns, int pr
     struct timespec deadline = timespec_of(deadline_ns);
     const struct timespec *until = deadline_ns == PRIM_NEVER ? NULL : &deadline;
     int errno_before = errno;
-    syscall(SYS_futex, word, FUTEX_WAIT_BITSET | private, expected, until, NULL, FUTEX_BITSET_MATCH_ANY);
+    long failed = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | private, expected, until, NULL, FUTEX_BITSET_MATCH_ANY);
+    if (failed && errno == EINTR) prim_self()->signalled = true;
     errno = errno_before;
 }
 
@@ -102,6 +103,7 @@ static long park_on_all(const struct prim_word *words, unsigned count, const str
         waits[i] = (struct waitv){words[i].expected, (uint64_t)(uintptr_t)words[i].word,
                                   WAITV_32 | (words[i].own ? FUTEX_PRIVATE_FLAG : 0), 0};
     long woken = syscall(SYS_futex_waitv, waits, count, 0, until, CLOCK_MONOTONIC);
+    if (woken < 0 && errno == EINTR) prim_self()->signalled = true;
     bool slept = woken >= 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT || errno == EFAULT;
     return slept ? woken : -2;
 }

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Conditions. In glibc's object (48 bytes), the first word is Vigil's, and stays zero. __wrefs has what init has said.
+ *
+ * A mutex that stays glibc's may be used with a condition of ours. Vigil cannot release it in one step with joining the
+ * line, so the condition has a mutex of its own for that, `inner`: a waiter takes it before it releases glibc's, and gives
+ * it back by joining the line. From then on whoever signals takes it, too, and so finds that waiter in line.
+ */
+#include "preload.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SHARED    1u /* glibc's: the object is, too */
+#define MONOTONIC 2u /* glibc's */
+#define HAS_INNER 4u
+
+struct condition {
+    vigil_cond word;
+    vigil_mutex inner;
+    uint32_t inside; /* how many are in wait_foreign */
+    uint32_t unused[6];
+    uint32_t flags;
+};
+_Static_assert(sizeof(struct condition) <= sizeof(pthread_cond_t), "it must fit");
+_Static_assert(offsetof(struct condition, flags) == offsetof(pthread_cond_t, __data.__wrefs), "as glibc has it");
+
+static struct condition *condition_of(pthread_cond_t *cond) {
+    return (struct condition *)(void *)cond;
+}
+
+static bool is_foreign(pthread_cond_t *cond) {
+    return __atomic_load_n(&condition_of(cond)->flags, __ATOMIC_RELAXED) & SHARED;
+}
+
+static clockid_t clock_of(pthread_cond_t *cond) {
+    return __atomic_load_n(&condition_of(cond)->flags, __ATOMIC_RELAXED) & MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+
+/* Signals. */
+
+static int64_t signal_some(struct condition *condition, int64_t (*signal)(vigil_cond *)) {
+    if (!(__atomic_load_n(&condition->flags, __ATOMIC_RELAXED) & HAS_INNER)) return signal(&condition->word);
+    vigil_mutex_lock(&condition->inner);
+    int64_t signalled = signal(&condition->word);
+    vigil_mutex_unlock(&condition->inner);
+    return signalled;
+}
+
+PRELOAD_API int pthread_cond_signal(pthread_cond_t *cond) {
+    if (is_foreign(cond)) return REAL(pthread_cond_signal)(cond);
+    signal_some(condition_of(cond), vigil_cond_signal);
+    return 0;
+}
+
+PRELOAD_API int pthread_cond_broadcast(pthread_cond_t *cond) {
+    if (is_foreign(cond)) return REAL(pthread_cond_broadcast)(cond);
+    signal_some(condition_of(cond), vigil_cond_broadcast);
+    return 0;
+}
+
+/* Waiting. */
+
+/* With glibc's mutex. */
+static int wait_foreign(struct condition *condition, pthread_mutex_t *mutex, int64_t deadline_ns) {
+    __atomic_fetch_or(&condition->flags, HAS_INNER, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&condition->inside, 1, __ATOMIC_RELAXED);
+    vigil_mutex_lock(&condition->inner);
+    int result = REAL(pthread_mutex_unlock)(mutex), status = VIGIL_OK;
+    if (!result) status = vigil_cond_wait_for(&condition->word, &condition->inner, deadline_timeout_ns(deadline_ns));
+    vigil_mutex_unlock(&condition->inner);
+    if (__atomic_sub_fetch(&condition->inside, 1, __ATOMIC_RELEASE) == 0) vigil_notify(&condition->inside, VIGIL_ALL);
+    if (result) return result;
+    result = REAL(pthread_mutex_lock)(mutex);
+    return result ? result : status == VIGIL_TIMED_OUT ? ETIMEDOUT : 0;
+}
+
+static int wait_in_line(struct condition *condition, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
+    vigil_mutex *word = mutex_word(mutex);
+    int64_t timeout_ns = deadline_timeout_ns(deadline_ns);
+    if (timeout_ns <= 0) { /* others are to have their chance */
+        mutex_unlock_word(mutex, site);
+        mutex_lock_word(mutex, site);
+        return VIGIL_TIMED_OUT;
+    }
+    if (!preload.check || !order_enter()) return vigil_cond_wait_for(&condition->word, word, timeout_ns);
+    int status = vigil_check_cond_wait(&condition->word, word, timeout_ns, ORDER_FILE, order_site(site));
+    order_leave();
+    return status;
+}
+
+static int wait_ours(struct condition *condition, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
+    struct mutex_state state;
+    if (!vigil_mutex_is_locked(mutex_word(mutex))) return EPERM;
+    int result = mutex_release_state(mutex, &state), status;
+    if (result) return result;
+    do status = wait_in_line(condition, mutex, deadline_ns, site);
+    while ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause()); /* it is still held */
+    mutex_restore_state(mutex, &state);
+    switch (status) {
+    case VIGIL_OK: return 0;
+    case VIGIL_TIMED_OUT: return ETIMEDOUT;
+    default: return EINVAL;
+    }
+}
+
+/* The thread is cancelled, and has consumed a signal, perhaps: there may be another thread for it. */
+struct given {
+    struct condition *condition;
+    bool signalled;
+};
+static void pass_on(const struct given *given) {
+    if (given->signalled) signal_some(given->condition, vigil_cond_signal);
+}
+
+/* A cancellation point, with the mutex held. */
+static int wait_for(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
+    struct condition *condition = condition_of(cond);
+    struct wait_place place;
+    pthread_testcancel();
+    wait_begin(&place, WAIT_COND, condition, site);
+    int result = mutex_is_foreign(mutex) ? wait_foreign(condition, mutex, deadline_ns)
+                                         : wait_ours(condition, mutex, deadline_ns, site);
+    wait_end(&place);
+    __attribute__((cleanup(pass_on))) struct given given = {condition, result == 0};
+    pthread_testcancel();
+    given.signalled = false;
+    return result;
+}
+
+PRELOAD_API int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex) {
+    if (is_foreign(cond)) return REAL(pthread_cond_wait)(cond, mutex);
+    return wait_for(cond, mutex, DEADLINE_NEVER, CALLER);
+}
+
+PRELOAD_API int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *at) {
+    if (is_foreign(cond)) return REAL(pthread_cond_timedwait)(cond, mutex, at);
+    clockid_t clock = clock_of(cond);
+    if (!deadline_is_valid(clock, at)) return EINVAL;
+    return wait_for(cond, mutex, deadline_of(clock, at), CALLER);
+}
+
+PRELOAD_API int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+                                       const struct timespec *at) {
+    if (is_foreign(cond)) return REAL(pthread_cond_clockwait)(cond, mutex, clock, at);
+    if (!deadline_is_valid(clock, at)) return EINVAL;
+    return wait_for(cond, mutex, deadline_of(clock, at), CALLER);
+}
+
+/* Making and ending. */
+
+PRELOAD_API int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attributes) {
+    int shared = PTHREAD_PROCESS_PRIVATE;
+    clockid_t clock = CLOCK_REALTIME;
+    if (attributes) {
+        pthread_condattr_getpshared(attributes, &shared);
+        pthread_condattr_getclock(attributes, &clock);
+    }
+    if (shared != PTHREAD_PROCESS_PRIVATE) return REAL(pthread_cond_init)(cond, attributes);
+    memset(cond, 0, sizeof *cond);
+    condition_of(cond)->flags = clock == CLOCK_MONOTONIC ? MONOTONIC : 0;
+    return 0;
+}
+
+/* A waiter that has been signalled does not touch the condition any more; with glibc's mutex it may, for a moment. */
+PRELOAD_API int pthread_cond_destroy(pthread_cond_t *cond) {
+    if (is_foreign(cond)) return REAL(pthread_cond_destroy)(cond);
+    uint32_t *inside = &condition_of(cond)->inside, seen;
+    while ((seen = __atomic_load_n(inside, __ATOMIC_ACQUIRE))) vigil_wait32(inside, seen, VIGIL_FOREVER);
+    return 0;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preload.h - libvigil-pthread.so: the mutexes, conditions, read-write locks, semaphores, barriers and onces of pthreads
+ * on Vigil's lines. `vigil run` preloads it into a program, which then needs no change.
+ *
+ * OBJECTS
+ *
+ * An object of ours has glibc's type and size, and begins with Vigil's word. All-zero memory, and what the static
+ * initialisers make, is an object of ours. An object whose attributes ask for what Vigil does not have (process-shared,
+ * robust, priority inheritance or protection) stays glibc's: its init is passed on, and glibc's own fields say so from
+ * then on:
+ *
+ *     pthread_mutex_t      __kind          one of the bits FOREIGN_KIND
+ *     pthread_cond_t       __wrefs         bit 0
+ *     pthread_rwlock_t     __shared        not zero
+ *     sem_t, pthread_barrier_t             the object lacks OBJECT_MARK, which our init writes
+ *
+ * WHO HOLDS A LOCK
+ *
+ * A mutex and a read-write lock that is held for writing have the identity of their holder (start.c), where gdb looks for
+ * it, and the address that called lock. Both are plain stores next to the lock's word. A thread that has to wait also
+ * claims an entry in the table of waits (waits.c); the report (report.c) and the profile (profile.c) are made of those.
+ * A lock that nobody waits for costs no more than this.
+ */
+#ifndef VIGIL_PRELOAD_H
+#define VIGIL_PRELOAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+#include <vigil/vigil.h>
+
+#define PRELOAD_API __attribute__((visibility("default")))
+#define CALLER      __builtin_return_address(0)
+
+/* In a semaphore and a barrier of ours. */
+#define OBJECT_MARK UINT64_C(0x6c696769762d7470)
+
+/* start.c: options, identities, fork. */
+struct preload_options {
+    bool check;          /* vigil run --check */
+    bool profile;        /* vigil run --profile */
+    bool json;           /* the profile as JSON */
+    int signal;          /* that asks for a report; 0: none */
+    uint32_t first_pid;  /* the process that vigil run became */
+    char profile_path[1024]; /* empty: stderr */
+};
+extern struct preload_options preload;
+/* Make it ready, once. Called by the constructor, or by an earlier call that needs it. */
+void preload_begin(void);
+/* The calling thread's identity, never zero. It is unique among the threads that live, and a forked child's thread keeps
+ * that of the thread that forked. */
+extern _Thread_local uint32_t preload_identity; /* zero: not made yet */
+uint32_t preload_identify(void);
+static inline uint32_t preload_self(void) {
+    return __builtin_expect(preload_identity != 0, 1) ? preload_identity : preload_identify();
+}
+/* As the system's tools name it. */
+uint32_t preload_thread_id(uint32_t identity);
+/* How often this process and its ancestors have forked. */
+uint32_t preload_generation(void);
+
+/* clock.c: deadlines are nanoseconds of the monotonic clock. */
+#define DEADLINE_NEVER INT64_MAX
+#define DEADLINE_TRY   INT64_C(0) /* do not wait at all */
+/* False: the clock is not one of the two, or the nanoseconds are out of range. */
+bool deadline_is_valid(clockid_t clock, const struct timespec *at);
+int64_t deadline_of(clockid_t clock, const struct timespec *at);
+/* The timeout that ends then: VIGIL_FOREVER, or zero and less when it has passed. */
+int64_t deadline_timeout_ns(int64_t deadline_ns);
+/* A lock could not be waited for because there is no memory for waiters: sleep a millisecond, and try again. True. */
+bool deadline_pause(void);
+
+/* waits.c: the threads that wait now. */
+enum wait_kind {
+    WAIT_MUTEX,
+    WAIT_READ,
+    WAIT_WRITE,
+    WAIT_ONCE,
+    WAIT_COND,
+    WAIT_SEM,
+    WAIT_BARRIER,
+    WAIT_JOIN, /* for the end of a thread: `lock` is its handle */
+    WAIT_KINDS
+};
+struct wait {
+    uint32_t turn;   /* zero: not complete; otherwise no other wait has the same for a long time */
+    uint32_t thread; /* identity; zero: free */
+    enum wait_kind kind;
+    const void *lock;
+    const void *site; /* the address that called */
+    int64_t since_ns;
+    pthread_t handle;
+};
+struct wait_place { /* of one wait, on its thread's stack */
+    struct wait *wait; /* null: the table is full */
+    enum wait_kind kind;
+    const void *lock, *site;
+    int64_t since_ns;
+    bool counts; /* for the profile: it was contended. True unless it is changed */
+};
+void wait_begin(struct wait_place *place, enum wait_kind kind, const void *lock, const void *site);
+/* From now on it counts as another wait, which began when the first one did. */
+void wait_renew(const struct wait_place *place);
+void wait_end(const struct wait_place *place);
+/* Copies entry number `index` if it is in use. False: it is not. `*more`: there may be others behind it. */
+bool wait_copy(uint32_t index, struct wait *copy, bool *more);
+const char *wait_kind_name(enum wait_kind kind);
+void wait_in_child(void);
+
+/* real.c: glibc's own functions, for objects that stay glibc's. */
+#define REAL_FUNCTIONS(X)                                                                                              \
+    X(pthread_mutex_init, NULL)                                                                                        \
+    X(pthread_mutex_destroy, NULL)                                                                                     \
+    X(pthread_mutex_lock, NULL)                                                                                        \
+    X(pthread_mutex_trylock, NULL)                                                                                     \
+    X(pthread_mutex_timedlock, NULL)                                                                                   \
+    X(pthread_mutex_clocklock, NULL)                                                                                   \
+    X(pthread_mutex_unlock, NULL)                                                                                      \
+    X(pthread_cond_init, "GLIBC_2.3.2")                                                                                \
+    X(pthread_cond_destroy, "GLIBC_2.3.2")                                                                             \
+    X(pthread_cond_wait, "GLIBC_2.3.2")                                                                                \
+    X(pthread_cond_timedwait, "GLIBC_2.3.2")                                                                           \
+    X(pthread_cond_clockwait, NULL)                                                                                    \
+    X(pthread_cond_signal, "GLIBC_2.3.2")                                                                              \
+    X(pthread_cond_broadcast, "GLIBC_2.3.2")                                                                           \
+    X(pthread_rwlock_init, NULL)                                                                                       \
+    X(pthread_rwlock_destroy, NULL)                                                                                    \
+    X(pthread_rwlock_rdlock, NULL)                                                                                     \
+    X(pthread_rwlock_tryrdlock, NULL)                                                                                  \
+    X(pthread_rwlock_timedrdlock, NULL)                                                                                \
+    X(pthread_rwlock_clockrdlock, NULL)                                                                                \
+    X(pthread_rwlock_wrlock, NULL)                                                                                     \
+    X(pthread_rwlock_trywrlock, NULL)                                                                                  \
+    X(pthread_rwlock_timedwrlock, NULL)                                                                                \
+    X(pthread_rwlock_clockwrlock, NULL)                                                                                \
+    X(pthread_rwlock_unlock, NULL)                                                                                     \
+    X(sem_init, NULL)                                                                                                  \
+    X(sem_destroy, NULL)                                                                                               \
+    X(sem_wait, NULL)                                                                                                  \
+    X(sem_trywait, NULL)                                                                                               \
+    X(sem_timedwait, NULL)                                                                                             \
+    X(sem_clockwait, NULL)                                                                                             \
+    X(sem_post, NULL)                                                                                                  \
+    X(sem_getvalue, NULL)                                                                                              \
+    X(pthread_barrier_init, NULL)                                                                                      \
+    X(pthread_barrier_destroy, NULL)                                                                                   \
+    X(pthread_barrier_wait, NULL)                                                                                      \
+    X(pthread_cancel, NULL)                                                                                            \
+    X(pthread_join, NULL)                                                                                              \
+    X(sigaction, NULL)                                                                                                 \
+    X(signal, NULL)                                                                                                    \
+    X(__register_atfork, NULL)
+
+enum real_number {
+#define REAL_NUMBER(name, version) REAL_##name,
+    REAL_FUNCTIONS(REAL_NUMBER)
+#undef REAL_NUMBER
+        REAL_COUNT
+};
+void *real_function(enum real_number number);
+#define REAL(name) ((__typeof__(&name))(uintptr_t)real_function(REAL_##name))
+
+/* mutex.c, for conditions. */
+#define FOREIGN_KIND 0xf0 /* of glibc's __kind: robust, inherit, protect, shared */
+struct mutex_state {      /* what a wait takes away, and puts back */
+    unsigned count;
+    const void *site;
+};
+static inline bool mutex_is_foreign(const pthread_mutex_t *mutex) {
+    return mutex->__data.__kind & FOREIGN_KIND;
+}
+static inline vigil_mutex *mutex_word(pthread_mutex_t *mutex) {
+    return (vigil_mutex *)(void *)&mutex->__data.__lock;
+}
+/* Zero, or EPERM: the caller does not hold it, and the mutex is of a kind that knows. */
+int mutex_release_state(pthread_mutex_t *mutex, struct mutex_state *state);
+void mutex_restore_state(pthread_mutex_t *mutex, const struct mutex_state *state);
+void mutex_unlock_word(pthread_mutex_t *mutex, const void *site);
+void mutex_lock_word(pthread_mutex_t *mutex, const void *site);
+
+/* sem.c, for reports. */
+struct semaphore {
+    vigil_sem word;
+    uint32_t taker;     /* the thread that has taken a permit last; zero: none has */
+    uint32_t unused[2]; /* glibc's own fields end here */
+    uint64_t mark;
+    const void *site; /* where that was */
+};
+
+/* order.c: vigil run --check. True from order_enter: the call is to be checked, and order_leave follows it. */
+bool order_enter(void);
+void order_leave(void);
+/* What stands for file and line in calls of vigil_check_...: the report has the function's name instead. */
+#define ORDER_FILE "pthread"
+int order_site(const void *site);
+void order_begin(void);
+void order_forget(const void *lock, uint64_t length);
+
+/* profile.c: vigil run --profile. */
+void profile_add(const struct wait_place *place, int64_t waited_ns);
+void profile_in_child(void);
+void profile_write(void);
+
+/* text.c: text in a buffer, or on its way to a descriptor. No stdio, no memory, no locks. */
+struct text {
+    int fd; /* -1: what does not fit is lost */
+    size_t used, room;
+    char *at;
+};
+void text_add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_json(struct text *text, const char *value); /* with quotes */
+void text_flush(struct text *text);
+
+/* symbol.c: the name of an address, "transfer+0x1f (bank)", by /proc and the symbols of the file; "0x55..." when there is
+ * none. Takes no lock and allocates nothing: for signal handlers too. Answers `name`. */
+#define SYMBOL_BYTES 256
+const char *symbol_of(const void *address, char name[SYMBOL_BYTES]);
+
+/* report.c: who waits for what. May be called from a signal handler. False: another thread is making one. */
+bool report_write(struct text *text, bool json);
+
+/* serve.c: the signal, and what `vigil show PID` talks to. */
+void serve_begin(void);
+void serve_in_child(void);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* Semaphores. There is no static initialiser: those that our sem_init has made have its mark, and all others are glibc's. */
+#include "preload.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <string.h>
+
+#include "prim.h"
+
+_Static_assert(sizeof(struct semaphore) <= sizeof(sem_t), "it must fit");
+
+static struct semaphore *semaphore_of(sem_t *sem) {
+    return (struct semaphore *)(void *)sem;
+}
+
+static bool is_foreign(sem_t *sem) {
+    return semaphore_of(sem)->mark != OBJECT_MARK;
+}
+
+/* For people who look for the reason why nothing happens: many semaphores are used as locks. */
+static int taken(struct semaphore *semaphore, const void *site) {
+    __atomic_store_n(&semaphore->taker, preload_self(), __ATOMIC_RELAXED);
+    __atomic_store_n(&semaphore->site, site, __ATOMIC_RELAXED);
+    return 0;
+}
+
+static int fail(int error) {
+    errno = error;
+    return -1;
+}
+
+/*
+ * A signal handler that has run meanwhile ends the wait, as it does in glibc: see lot/interrupt.h. (vigil_sem_acquire itself goes
+ * on.) A cancelled thread is taken out of the line by pthread_cancel: VIGIL_CANCELLED, and so may others be.
+ */
+static int acquire(vigil_sem *word, int64_t deadline_ns, const struct wait_place *place) {
+    struct prim_thread *self = prim_self();
+    int status;
+    self->signalled = false;
+    do {
+        wait_renew(place);
+        pthread_testcancel();
+        self->heeds_signals = true;
+        status = vigil_sem_acquire_slowly(word, 1, deadline_timeout_ns(deadline_ns));
+        self->heeds_signals = false;
+    } while (status == VIGIL_CANCELLED || ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause()));
+    if (status == VIGIL_INTERRUPTED) return EINTR;
+    return status == VIGIL_OK ? 0 : status == VIGIL_TIMED_OUT ? ETIMEDOUT : EINVAL;
+}
+
+static int wait_until(vigil_sem *word, int64_t deadline_ns, const void *site) {
+    __attribute__((cleanup(wait_end))) struct wait_place place; /* also when the thread is cancelled */
+    wait_begin(&place, WAIT_SEM, word, site);
+    return acquire(word, deadline_ns, &place);
+}
+
+PRELOAD_API int sem_wait(sem_t *sem) {
+    if (is_foreign(sem)) return REAL(sem_wait)(sem);
+    struct semaphore *semaphore = semaphore_of(sem);
+    pthread_testcancel();
+    if (vigil_sem_tryacquire(&semaphore->word, 1) == VIGIL_OK) return taken(semaphore, CALLER);
+    int error = wait_until(&semaphore->word, DEADLINE_NEVER, CALLER);
+    return error ? fail(error) : taken(semaphore, CALLER);
+}
+
+static int wait_on(struct semaphore *semaphore, clockid_t clock, const struct timespec *at, const void *site) {
+    pthread_testcancel();
+    if (!deadline_is_valid(clock, at)) return fail(EINVAL);
+    if (vigil_sem_tryacquire(&semaphore->word, 1) == VIGIL_OK) return taken(semaphore, site);
+    int error = wait_until(&semaphore->word, deadline_of(clock, at), site);
+    return error ? fail(error) : taken(semaphore, site);
+}
+
+PRELOAD_API int sem_timedwait(sem_t *sem, const struct timespec *at) {
+    if (is_foreign(sem)) return REAL(sem_timedwait)(sem, at);
+    return wait_on(semaphore_of(sem), CLOCK_REALTIME, at, CALLER);
+}
+
+PRELOAD_API int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *at) {
+    if (is_foreign(sem)) return REAL(sem_clockwait)(sem, clock, at);
+    return wait_on(semaphore_of(sem), clock, at, CALLER);
+}
+
+PRELOAD_API int sem_trywait(sem_t *sem) {
+    if (is_foreign(sem)) return REAL(sem_trywait)(sem);
+    struct semaphore *semaphore = semaphore_of(sem);
+    return vigil_sem_tryacquire(&semaphore->word, 1) == VIGIL_OK ? taken(semaphore, CALLER) : fail(EAGAIN);
+}
+
+PRELOAD_API int sem_post(sem_t *sem) {
+    if (is_foreign(sem)) return REAL(sem_post)(sem);
+    return vigil_sem_release(&semaphore_of(sem)->word, 1) == VIGIL_OK ? 0 : fail(EOVERFLOW);
+}
+
+PRELOAD_API int sem_getvalue(sem_t *sem, int *value) {
+    if (is_foreign(sem)) return REAL(sem_getvalue)(sem, value);
+    *value = (int)vigil_sem_value(&semaphore_of(sem)->word);
+    return 0;
+}
+
+PRELOAD_API int sem_init(sem_t *sem, int shared, unsigned value) {
+    semaphore_of(sem)->mark = 0;
+    if (shared || value > VIGIL_SEM_MAX) return REAL(sem_init)(sem, shared, value);
+    *semaphore_of(sem) = (struct semaphore){.word = VIGIL_SEM_INIT(value), .mark = OBJECT_MARK};
+    return 0;
+}
+
+PRELOAD_API int sem_destroy(sem_t *sem) {
+    if (is_foreign(sem)) return REAL(sem_destroy)(sem);
+    semaphore_of(sem)->mark = 0;
+    return 0;
+}
