@@ -31,8 +31,11 @@ static uint32_t take_from_pool(void) {
 
 static void add(int64_t *count, int64_t more) {
     int64_t seen = prim_own_load(count);
-    if (BUG(deferred_overwritten)) prim_own_store(count, seen + more);
-    else while (!prim_own_cas(count, &seen, more > INT64_MAX - seen ? INT64_MAX : seen + more)) continue;
+    if (BUG(deferred_overwritten)) {
+        prim_own_store(count, seen + more);
+        return;
+    }
+    while (!prim_own_cas(count, &seen, more > INT64_MAX - seen ? INT64_MAX : seen + more)) continue;
 }
 
 int critical_defer(critical_work *work, const volatile void *address, int64_t count) {
