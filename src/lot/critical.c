@@ -78,10 +78,10 @@ static void carry_out(uint32_t number) {
 /* In a critical section meanwhile, so that what is deferred in between is done here, and not one inside of the other. */
 void critical_settle(struct prim_thread *self) {
     do {
-        uint32_t list = take_list(self);
-        prim_own_store(&self->may_not_block, prim_own_load(&self->may_not_block) + 1);
+        uint32_t list = take_list(self), outside = prim_own_load(&self->may_not_block);
+        prim_own_store(&self->may_not_block, outside + 1);
         carry_out(list);
-        prim_own_store(&self->may_not_block, prim_own_load(&self->may_not_block) - 1);
+        prim_own_store(&self->may_not_block, outside);
     } while (prim_own_load(&self->deferred));
 }
 

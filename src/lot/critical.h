@@ -65,7 +65,8 @@ static inline bool critical_interrupted(void) {
 /* C1 */
 static inline void critical_enter(void) {
     struct prim_thread *self = prim_self();
-    prim_own_store(&self->may_not_block, prim_own_load(&self->may_not_block) + 1);
+    uint32_t entered = prim_own_load(&self->may_not_block) + 1;
+    prim_own_store(&self->may_not_block, entered);
 }
 
 /* C3 and C4 */
