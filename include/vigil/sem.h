@@ -74,7 +74,7 @@ typedef struct vigil_sem {
  * vigil_sem_release - VIGIL_OK. VIGIL_ERANGE if that would be more than VIGIL_SEM_MAX in all: then nothing changes.
  * VIGIL_ENOTHELD if they are leased and this process has fewer: the same. VIGIL_EINVAL, VIGIL_ENULL, VIGIL_EMISALIGNED
  * as above. It may be called in a signal handler. If that has interrupted a call of the library (see wait.h) the permits
- * are there when it returns, and those who wait for them are called a moment later; VIGIL_ELIMIT if that cannot be left to
+ * are there when it returns, and the waiters are called a moment later; VIGIL_ELIMIT if that cannot be left to
  * the interrupted call: then nothing changes. Leased permits of a segment are released a moment later as a whole: VIGIL_OK
  * then does not say that this process has so many, and if it has fewer than handlers have released meanwhile, none of
  * these are.

@@ -115,7 +115,7 @@ static int64_t expire(vigil_agent *agent) {
     return expired;
 }
 
-/* True: somebody wants the agent to look up. What was posted before that is served next. */
+/* True: the agent has been woken. What was posted before that is served next. */
 static bool take_wake(vigil_agent *agent) {
     bool woken = seat_take_wake(&agent->seat);
     if (woken) tsan_acquire(agent);

@@ -31,8 +31,11 @@ static uint32_t take_from_pool(void) {
 
 static void add(int64_t *count, int64_t more) {
     int64_t seen = prim_own_load(count);
-    if (BUG(deferred_overwritten)) prim_own_store(count, seen + more);
-    else while (!prim_own_cas(count, &seen, more > INT64_MAX - seen ? INT64_MAX : seen + more)) continue;
+    if (BUG(deferred_overwritten)) {
+        prim_own_store(count, seen + more);
+        return;
+    }
+    while (!prim_own_cas(count, &seen, more > INT64_MAX - seen ? INT64_MAX : seen + more)) continue;
 }
 
 int critical_defer(critical_work *work, const volatile void *address, int64_t count) {
@@ -75,10 +78,10 @@ static void carry_out(uint32_t number) {
 /* In a critical section meanwhile, so that what is deferred in between is done here, and not one inside of the other. */
 void critical_settle(struct prim_thread *self) {
     do {
-        uint32_t list = take_list(self);
-        prim_own_store(&self->may_not_block, prim_own_load(&self->may_not_block) + 1);
+        uint32_t list = take_list(self), outside = prim_own_load(&self->may_not_block);
+        prim_own_store(&self->may_not_block, outside + 1);
         carry_out(list);
-        prim_own_store(&self->may_not_block, prim_own_load(&self->may_not_block) - 1);
+        prim_own_store(&self->may_not_block, outside);
     } while (prim_own_load(&self->deferred));
 }
 

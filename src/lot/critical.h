@@ -29,7 +29,7 @@
  * that the compiler must not reorder, and the processor does not matter (prim_own_load and so on).
  *
  * A handler may be interrupted by another one, which is out of it again before it goes on. So a count that is read and
- * then stored is right: the other one has restored it. The list is not restored, hence the CAS. Nobody takes anything
+ * then stored is right: the other one has restored it. The list is not restored, hence the CAS. Nothing is taken
  * out of the list while a handler looks at it: the thread at C4 has depth zero, and so has no handler at H2 above it.
  *
  * Deferrals of the same thing for the same address are one: their counts are added up. They come from a pool of the
@@ -65,7 +65,8 @@ static inline bool critical_interrupted(void) {
 /* C1 */
 static inline void critical_enter(void) {
     struct prim_thread *self = prim_self();
-    prim_own_store(&self->may_not_block, prim_own_load(&self->may_not_block) + 1);
+    uint32_t entered = prim_own_load(&self->may_not_block) + 1;
+    prim_own_store(&self->may_not_block, entered);
 }
 
 /* C3 and C4 */

@@ -276,7 +276,7 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
             uint64_t look_ns = prim_now_ns() + SHARED_LOOK_NS;
             prim_park_shared(word, seen, look_ns < deadline_ns ? look_ns : deadline_ns);
             mine |= WORD_SLEEPERS; /* as in word_lock.c */
-            critical_settle_meanwhile(); /* the holder's process may be stopped */
+            if (!BUG(deferred_too_long)) critical_settle_meanwhile(); /* the holder's process may be stopped */
             if (prim_load_relaxed(word) == seen) segment_lives(lot->share->segment, seen / WORD_HOLDER);
         }
     }

@@ -79,7 +79,8 @@ struct lot_share {
 /* The segment's lot; null when there is no memory for what we need to use it. When it is opened it is asked for. */
 struct lot *lot_in(struct segment *segment);
 
-/* Lock a bucket that is locked already, in a critical section (critical.h). False: until the deadline somebody has had it, who lives but may be stopped. */
+/* Lock a bucket that is locked already; the caller has entered a critical section (critical.h). False: until the deadline
+ * a process has held it that lives, but may be stopped. */
 bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns);
 
 /* Lock a bucket, as long as the deadline is not over. */

@@ -134,8 +134,8 @@ static void look_at_line(struct look look) {
     lot_call(look.lot, look.word, &release, &look);
 }
 
-/* The same for one who has released permits outside of the lock. The others may have taken them and freed the memory
- * since: the word is looked at only if somebody is in line, and so has not had it back. */
+/* The same after permits have been released outside of the lock. Other threads may have taken them and freed the memory
+ * since: the word is looked at only if a waiter is in line, to which the memory still belongs. */
 static bool begin_if_any(uint32_t *word, const struct slot *head, void *context) {
     return head && begin(word, head, context);
 }
@@ -143,7 +143,7 @@ static bool begin_if_any(uint32_t *word, const struct slot *head, void *context)
 static void look_at_line_if_any(uint32_t *word) {
     static const struct lot_release release_if_any = {begin_if_any, call, NULL};
     struct look look = {.word = word};
-    prim_fence_seq_cst(); /* as N2: who is not in line yet sees the permits */
+    prim_fence_seq_cst(); /* as N2: a waiter that is not in line yet sees the permits */
     look.lot = lot_for_if_used(word);
     if (look.lot && lot_occupied(look.lot, word)) lot_call(look.lot, word, &release_if_any, &look);
 }
@@ -271,9 +271,9 @@ static int release_now(uint32_t *word, uint32_t permits) {
     struct lot *lot = NULL;
     while (!(seen & WAITERS) || !(lot = lot_for_if_used(word)) || BUG(sem_released_outside)) {
         if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
-        bool nobody_yet = seen & WAITERS; /* in this process: somebody else has said so, or the word began like this */
+        bool no_lot = seen & WAITERS; /* the word began like this, say; a waiter may be making the lot right now */
         int status = change(word, &seen, seen + permits * PERMIT, change_of(permits, 0));
-        if (status == VIGIL_OK && nobody_yet && !BUG(sem_released_outside)) look_at_line_if_any(word);
+        if (status == VIGIL_OK && no_lot && !BUG(sem_released_outside)) look_at_line_if_any(word);
         if (status != VIGIL_NOT_EQUAL) return status;
     }
     struct look look = {.lot = lot, .word = word, .released = permits};

@@ -3,7 +3,9 @@
  * Scenarios with signal handlers: a fiber is interrupted at any step of a call, and its handler notifies, releases
  * permits or wakes an agent. Whatever the handler could not do at once is done when the interrupted call has returned.
  */
-#include "memory/segment.h"
+#include "base/word_lock.h"
+#include "lot/critical.h"
+#include "recovery/recovery.h"
 #include "scenario.h"
 #include "vigil/mutex.h"
 #include "vigil/segment.h"
@@ -103,7 +105,6 @@ static void no_more_signals(void) {
     interrupted_is_done = true;
 }
 
-
 FIBER(own_waiter) {
     (void)argument;
     sim_handle(change_and_notify_all, 1);
@@ -117,8 +118,8 @@ FIBER(own_waiter_timed) {
     (void)argument;
     sim_handle(change_and_notify_all, 1);
     int status = vigil_wait32(line, 0, 10);
-    sim_check(status != VIGIL_OK || handled == 1, "notified by nobody");
-    sim_check(status != VIGIL_NOT_EQUAL || handled == 1, "changed by nobody");
+    sim_check(status != VIGIL_OK || handled == 1, "notified, without a signal");
+    sim_check(status != VIGIL_NOT_EQUAL || handled == 1, "changed, without a signal");
     no_more_signals();
 }
 
@@ -285,7 +286,7 @@ FIBER(shared_own_acquirer) {
 FIBER(shared_acquirer) {
     vigil_buffer *buffer = join_segment();
     acquirer(argument);
-    vigil_sem_release(sem, 1); /* if it is leased it must come back; if not nobody minds */
+    vigil_sem_release(sem, 1); /* a leased one must come back */
     leave_segment(buffer);
 }
 
@@ -317,6 +318,45 @@ FIBER(shared_releaser) {
     leave_segment(buffer);
 }
 
+/* A process is stopped in a bucket. A thread of another one waits for that bucket, and has a signal that has nothing to do
+ * with it: what its handler defers is done all the same. */
+static bool stopped_in_bucket;
+
+static bool is_stopped(void *unused) {
+    (void)unused;
+    return stopped_in_bucket;
+}
+
+FIBER(stopper) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    struct lot *lot = lot_in(buffer->segment);
+    uint32_t buckets = 1u << lot->bucket_bits; /* all of them will do */
+    for (uint32_t i = 0; i < buckets; i++) shared_trylock(lot, &lot->buckets[i], PRIM_NEVER);
+    stopped_in_bucket = true;
+    sim_stop(VICTIM);
+    for (uint32_t i = 0; i < buckets; i++) {
+        if (word_unlock_only(&lot->buckets[i].word, false)) prim_wake_shared(&lot->buckets[i].word);
+        critical_leave();
+    }
+    leave_segment(buffer);
+}
+
+FIBER(blocked) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(is_stopped, NULL);
+    sim_handle(release_one, 1);
+    expect(vigil_wait32(line, 0, 10), VIGIL_TIMED_OUT, "wait");
+    no_more_signals();
+    leave_segment(buffer);
+}
+
+FIBER(rescuer) {
+    acquirer(argument);
+    sim_continue(VICTIM);
+}
+
 /* ---- Agents ---- */
 
 static void note(vigil_agent *agent, void *argument) {
@@ -330,7 +370,6 @@ FIBER(poster) {
     post(woken_agent, note, NULL);
     interrupted_is_done = true;
 }
-
 
 static bool posted(void *unused) {
     (void)unused;
@@ -492,6 +531,15 @@ static void handler_writes_to_loop(void) {
     go_joined(SURVIVOR, "loop", shared_loop);
 }
 
+static void handler_beside_the_stopped(void) {
+    begin_signals_shared(false);
+    sem = &private_sem;
+    stopped_in_bucket = false;
+    go_joined(VICTIM, "stopped", stopper);
+    go_joined(SURVIVOR, "blocked", blocked);
+    sim_go_in(SURVIVOR, "rescuer", rescuer, NULL);
+}
+
 static void handler_ends_run(void) {
     begin_signals();
     go("runner", runner);
@@ -538,13 +586,16 @@ const struct sim_scenario signal_scenarios[] = {
      permits_balance},
     {"handler_brings_to_two", "two of them", handler_brings_permits_to_two, permits_balance},
     {"handler_brings_late", "and gives up", handler_brings_permit_late, permits_balance},
-    {"handler_in_mutex", "a mutex's lock and unlock are interrupted by a release of permits", handler_in_mutex, balance},
+    {"handler_in_mutex", "a mutex's lock and unlock are interrupted by a release of permits", handler_in_mutex,
+     balance},
     {"handler_calls_loop", "a release that calls a loop is interrupted by another one", handler_calls_loop, balance},
     {"handler_in_segment", "a thread waits in a segment for what its own handler does", handler_in_segment, balance},
     {"handler_notifies_process", "a handler notifies another process", handler_notifies_process, balance},
     {"handler_permits_process", "a handler releases permits that two processes want", handler_permits_process, balance},
     {"handler_returns_lease", "a handler releases leased permits", handler_returns_lease, one_lease_left},
     {"handler_writes_to_loop", "a handler calls a loop of another process", handler_writes_to_loop, balance},
+    {"handler_beside_the_stopped", "a handler's work does not wait for a stopped process", handler_beside_the_stopped,
+     permits_balance},
     {"handler_ends_run", "a handler wakes the agent that its thread runs", handler_ends_run, balance},
     {"handler_ends_run_with_mail", "and there is mail", handler_ends_run_with_mail, balance},
     {"handler_ends_poll", "the same with the agent's descriptor", handler_ends_poll, balance},

@@ -36,13 +36,17 @@
 
 /* After each instruction: the processor's trap flag, and SIGTRAP. In the handler it is clear. */
 #if defined(__x86_64__) && !defined(UNDER_TSAN)
-#define CAN_STEP 1
+#define CAN_STEP  1
 #define TRAP_FLAG 0x100
 static void step(bool on) { /* below what a leaf function may have on the stack */
-    if (on) __asm__ __volatile__("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
-                                 ::"i"(TRAP_FLAG) : "memory", "cc");
-    else __asm__ __volatile__("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
-                              ::"i"(~TRAP_FLAG) : "memory", "cc");
+    if (on)
+        __asm__ __volatile__(
+            "lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::"i"(TRAP_FLAG)
+            : "memory", "cc");
+    else
+        __asm__ __volatile__(
+            "lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::"i"(~TRAP_FLAG)
+            : "memory", "cc");
 }
 
 static void stop_stepping(void *context) {
@@ -93,7 +97,8 @@ static unsigned acts; /* which of these */
 static vigil_agent *agent;
 static unsigned wrong; /* for people: a bit for each thing that went wrong */
 
-static unsigned steps_before, burst; /* the interrupted thread's own: instructions before the first signal, and signals */
+/* The interrupted thread's own: instructions before the first signal, and signals. */
+static unsigned steps_before, burst;
 
 static bool is_wanted(void *context) {
     if (steps_before) return steps_before--, false;
@@ -123,7 +128,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     errno = before;
 }
 
-/* Those who wait. */
+/* Waiters. */
 
 #define ACQUIRERS 2
 #define WAITERS   2
@@ -314,9 +319,9 @@ static void *interrupted(void *argument) {
 static const int kinds_of_signals[] = {SIGUSR1, SIGUSR2, SIGURG, SIGWINCH};
 #define KINDS (sizeof kinds_of_signals / sizeof *kinds_of_signals)
 
-static void storm(struct interrupted *who) {
-    while (!load_flag(&who->begun)) sched_yield();
-    for (unsigned i = 0; !load_flag(&who->ended); i++) pthread_kill(who->thread, kinds_of_signals[i % KINDS]);
+static void storm(struct interrupted *target) {
+    while (!load_flag(&target->begun)) sched_yield();
+    for (unsigned i = 0; !load_flag(&target->ended); i++) pthread_kill(target->thread, kinds_of_signals[i % KINDS]);
 }
 
 /* A round. */
@@ -361,7 +366,7 @@ static void play_round(uint64_t seed) {
     pthread_join(asking, NULL);
     pthread_join(locking, NULL);
     FAIL_UNLESS(!wrong, "handlers went wrong: %#x", wrong);
-    FAIL_UNLESS(vigil_waiters(&objects->word) == 0 && vigil_waiters(&objects->sem) == 0, "somebody is left in line");
+    FAIL_UNLESS(vigil_waiters(&objects->word) == 0 && vigil_waiters(&objects->sem) == 0, "a waiter is left in line");
 }
 
 static const struct kind only_kind = {"signals", play_round};
@@ -371,7 +376,8 @@ int main(int argc, char **argv) {
     uint64_t wanted = 0;
     if (argc > 2 && read_option(argv + argc - 2, "--signals", &wanted)) argc -= 2;
     if (!read_options(argc, argv, &run)) return 2;
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART};
+    /* Each kind interrupts the others, and not itself. */
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     for (unsigned i = 0; i < KINDS; i++) sigaction(kinds_of_signals[i], &action, NULL);
     sigaction(SIGTRAP, &action, NULL);
 #ifndef UNDER_TSAN

@@ -105,13 +105,13 @@ static void permits_are_there_at_once(void **state) {
     assert_int_equal(vigil_sem_value(&sem), 0);
 }
 
-/* Whoever has got the permits may free the memory before the line is looked at. */
+/* The thread that has got the permits may free the memory before the line is looked at. */
 static void freed_memory_is_not_looked_at(void **state) {
     (void)state;
     long page = sysconf(_SC_PAGESIZE);
     vigil_sem *there = prim_map((size_t)page);
     assert_true(there && prim_map_open(there, (size_t)page, false));
-    there->word = 1; /* somebody may wait */
+    there->word = 1; /* WAITERS */
     critical_enter();
     assert_int_equal(vigil_sem_release(there, 1), VIGIL_OK);
     assert_int_equal(vigil_sem_tryacquire(there, 1), VIGIL_OK);
@@ -121,7 +121,7 @@ static void freed_memory_is_not_looked_at(void **state) {
 
 static void a_release_makes_no_lot(void **state) {
     (void)state;
-    sem = (vigil_sem){1}; /* somebody may wait, and nobody does */
+    sem = (vigil_sem){1}; /* WAITERS, and there is none */
     assert_null(lot_private_if_used());
     assert_int_equal(vigil_sem_release(&sem, 3), VIGIL_OK);
     assert_int_equal(vigil_sem_value(&sem), 3);

@@ -61,7 +61,7 @@ void sim_pause(const struct sim_site *site);
 #define prim_cas_acq_rel(p, e, v)     SIM_CAS(p, e, v, SIM_ACQ_REL, "cas acq_rel")
 #define prim_cas_seq_cst(p, e, v)     SIM_CAS(p, e, v, SIM_SEQ_CST, "cas seq_cst")
 
-/* Nobody else sees these: a moment at which a signal may come, and no other. */
+/* No other fiber sees these: a moment at which a signal may come, and nothing else. */
 void sim_signal_point(void);
 #define prim_own_load(p)     (sim_signal_point(), *(p))
 #define prim_own_store(p, v)                                                                                           \

@@ -82,8 +82,8 @@ void sim_on_kill(void (*call)(unsigned process));
 
 /*
  * From now on so many signals come to this fiber, each at any of its steps: every one is tried. The handler is called on
- * the fiber's own stack, and may be interrupted by the next one. What has not come when nobody can go on comes then, if
- * the fiber sleeps in the kernel. Null: none come any more.
+ * the fiber's own stack, and may be interrupted by the next one. What has not come when no fiber can go on comes then,
+ * if this one sleeps in the kernel. Null: none come any more.
  */
 void sim_handle(void (*handler)(void), unsigned signals);
 
