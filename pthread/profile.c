@@ -2,7 +2,7 @@
 /*
  * Where threads have waited, how often and for how long. An entry is for one lock and one address that called; a lock's
  * entries are put together when it is written, at the end. Entries are claimed for good, by their lock; there is no lock
- * here, and nothing happens where nobody waits.
+ * here, and it costs nothing where no thread waits.
  */
 #include "preload.h"
 
@@ -38,8 +38,8 @@ static struct entry *find(const struct wait_place *place) {
     for (uint32_t i = 0; i < 64; i++) {
         struct entry *entry = &entries[(mixed + i) % ENTRIES];
         const void *seen = __atomic_load_n(&entry->lock, __ATOMIC_RELAXED);
-        if (!seen && __atomic_compare_exchange_n(&entry->lock, &seen, place->lock, false, __ATOMIC_RELAXED,
-                                                 __ATOMIC_RELAXED)) {
+        if (!seen &&
+            __atomic_compare_exchange_n(&entry->lock, &seen, place->lock, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             entry->site = place->site;
             entry->kind = place->kind;
             __atomic_store_n(&entry->ready, 1, __ATOMIC_RELEASE);
@@ -60,8 +60,8 @@ void profile_add(const struct wait_place *place, int64_t waited_ns) {
     __atomic_fetch_add(&entry->count, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&entry->total_ns, waited, __ATOMIC_RELAXED);
     uint64_t longest = __atomic_load_n(&entry->longest_ns, __ATOMIC_RELAXED);
-    while (longest < waited && !__atomic_compare_exchange_n(&entry->longest_ns, &longest, waited, true, __ATOMIC_RELAXED,
-                                                            __ATOMIC_RELAXED)) {
+    while (longest < waited && !__atomic_compare_exchange_n(&entry->longest_ns, &longest, waited, true,
+                                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
 }
 
@@ -156,7 +156,8 @@ static void print_group(struct text *text, const struct total *totals, uint32_t 
     uint32_t of_group = 0;
     for (uint32_t i = 0; i < count; i++) of_group += totals[i].waits == waits;
     if (waits && !of_group) return;
-    text_add(text, waits ? "vigil: where threads waited for each other's signals: %u\n" : "vigil: contended locks: %u\n",
+    text_add(text,
+             waits ? "vigil: where threads waited for each other's signals: %u\n" : "vigil: contended locks: %u\n",
              of_group);
     if (of_group) text_add(text, "%10s %12s %12s  %s\n", "waits", "total", "longest", "lock, and where it was wanted");
     for (uint32_t i = 0, shown = 0; i < count; i++) {
@@ -196,7 +197,9 @@ static void print_json_lock(struct text *text, const struct total *total, uint32
         text_add(text, "%s{\"name\":", entry == first ? "" : ",");
         text_json(text, symbol_of(entry->site, name));
         text_add(text, ",\"address\":\"0x%llx\",\"mode\":\"%s\",", (unsigned long long)(uintptr_t)entry->site,
-                 entry->kind == WAIT_READ ? "read" : entry->kind == WAIT_WRITE ? "write" : "");
+                 entry->kind == WAIT_READ    ? "read"
+                 : entry->kind == WAIT_WRITE ? "write"
+                                             : "");
         print_json_figures(text, entry->count, entry->total_ns, entry->longest_ns);
         text_add(text, "}");
     }
