@@ -199,10 +199,13 @@ int order_site(const void *site);
 void order_begin(void);
 void order_forget(const void *lock, uint64_t length);
 
+struct text;
 /* profile.c: vigil run --profile. */
 void profile_add(const struct wait_place *place, int64_t waited_ns);
 void profile_in_child(void);
 void profile_write(void);
+/* The longest so far, as a part of a report: see there. */
+void profile_report(struct text *text, bool json);
 
 /* text.c: text in a buffer, or on its way to a descriptor. No stdio, no memory, no locks. */
 struct text {

@@ -219,6 +219,7 @@ static void print_text(struct text *text, int64_t now_ns) {
         int32_t begin = find_circle(i);
         if (begin >= 0) print_circle(text, begin);
     }
+    if (preload.profile) profile_report(text, false);
 }
 
 /* As JSON. */
@@ -287,7 +288,12 @@ static void print_json(struct text *text, int64_t now_ns) {
         print_json_circle(text, begin, none_yet);
         none_yet = false;
     }
-    text_add(text, "]}\n");
+    text_add(text, "]");
+    if (preload.profile) {
+        text_add(text, ",\"profile\":");
+        profile_report(text, true);
+    }
+    text_add(text, "}\n");
 }
 
 bool report_write(struct text *text, bool json) {

@@ -31,6 +31,17 @@ assert wanted["sites"][0]["name"].startswith("work+0x")
 PYTHON
 fi
 
+# While it runs, it is part of the report.
+dies_with_us "$vigil" run --profile="$scratch/later" -- "$DEADLOCK" &
+pid=$!
+shows() { "$vigil" show $pid | grep -q "$1"; }
+until_true shows "4 threads in 3 lines"
+expect 0 "$vigil" show $pid
+contains "$out" "deadlock: " "vigil: contended locks: "
+expect 0 "$vigil" show $pid --json
+contains "$out" '"profile":{"pid":'
+kill -KILL $pid
+
 # Where it cannot be written, that is said.
 expect 7 "$vigil" run --profile="$scratch/no/such/folder" -- "$CONTENDED"
 contains "$err" "the profile cannot be written to"
