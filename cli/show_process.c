@@ -31,7 +31,8 @@ static int open_served(const char *pid) {
         ssize_t length = readlink(path, target, sizeof target - 1);
         if (length < 0) continue;
         target[length] = 0;
-        if (strncmp(target, "/memfd:" SERVE_NAME, strlen("/memfd:" SERVE_NAME)) == 0) fd = open(path, O_RDWR | O_CLOEXEC);
+        if (strncmp(target, "/memfd:" SERVE_NAME, strlen("/memfd:" SERVE_NAME)) == 0)
+            fd = open(path, O_RDWR | O_CLOEXEC);
     }
     int error = errno;
     closedir(listing);
@@ -81,8 +82,9 @@ static int ask(struct serve *served, const char *pid) {
         return cli_fail(VIGIL_OK, "process %s blocks signal %d: start it with another vigil run --signal", pid, number);
     served->json = cli_wants_json;
     uint32_t asked = __atomic_add_fetch(&served->asked, 1, __ATOMIC_ACQ_REL);
-    if (kill((pid_t)strtol(pid, NULL, 10), number) != 0) return cli_fail(VIGIL_ESYSTEM, "cannot signal process %s", pid);
-    if (!wait_for_answer(served, asked)) return cli_fail(VIGIL_OK, "process %s does not answer: is it stopped?", pid);
+    if (kill((pid_t)strtol(pid, NULL, 10), number) != 0)
+        return cli_fail(VIGIL_ESYSTEM, "cannot signal process %s", pid);
+    if (!wait_for_answer(served, asked)) return cli_fail(VIGIL_OK, "process %s does not respond: is it stopped?", pid);
     fwrite(served->text, 1, served->length < SERVE_BYTES - sizeof *served ? served->length : 0, stdout);
     return CLI_OK;
 }

@@ -39,7 +39,7 @@ static char *cut(size_t bytes) {
 
 void *heap_allocate(size_t bytes) {
     uint64_t class = 0;
-    while (class < CLASSES && ((size_t)32 << class) - HEAD < bytes) class++;
+    while (class < CLASSES && ((size_t)32 << class) - HEAD < bytes) class ++;
     if (class == CLASSES) return NULL;
     struct piece *piece = free_pieces[class];
     if (piece) free_pieces[class] = piece->next;

@@ -15,12 +15,12 @@
  *     pthread_rwlock_t     __shared        not zero
  *     sem_t, pthread_barrier_t             the object lacks OBJECT_MARK, which our init writes
  *
- * WHO HOLDS A LOCK
+ * THE HOLDER OF A LOCK
  *
  * A mutex and a read-write lock that is held for writing have the identity of their holder (start.c), where gdb looks for
  * it, and the address that called lock. Both are plain stores next to the lock's word. A thread that has to wait also
  * claims an entry in the table of waits (waits.c); the report (report.c) and the profile (profile.c) are made of those.
- * A lock that nobody waits for costs no more than this.
+ * A lock without waiters costs no more than this.
  */
 #ifndef VIGIL_PRELOAD_H
 #define VIGIL_PRELOAD_H
@@ -40,11 +40,11 @@
 
 /* start.c: options, identities, fork. */
 struct preload_options {
-    bool check;          /* vigil run --check */
-    bool profile;        /* vigil run --profile */
-    bool json;           /* the profile as JSON */
-    int signal;          /* that asks for a report; 0: none */
-    uint32_t first_pid;  /* the process that vigil run became */
+    bool check;              /* vigil run --check */
+    bool profile;            /* vigil run --profile */
+    bool json;               /* the profile as JSON */
+    int signal;              /* that asks for a report; 0: none */
+    uint32_t first_pid;      /* the process that vigil run became */
     char profile_path[1024]; /* empty: stderr */
 };
 extern struct preload_options preload;
@@ -94,7 +94,7 @@ struct wait {
     int64_t since_ns;
     pthread_t handle;
 };
-struct wait_place { /* of one wait, on its thread's stack */
+struct wait_place {    /* of one wait, on its thread's stack */
     struct wait *wait; /* null: the table is full */
     enum wait_kind kind;
     const void *lock, *site;
@@ -199,10 +199,13 @@ int order_site(const void *site);
 void order_begin(void);
 void order_forget(const void *lock, uint64_t length);
 
+struct text;
 /* profile.c: vigil run --profile. */
 void profile_add(const struct wait_place *place, int64_t waited_ns);
 void profile_in_child(void);
 void profile_write(void);
+/* The longest so far, as a part of a report: see there. */
+void profile_report(struct text *text, bool json);
 
 /* text.c: text in a buffer, or on its way to a descriptor. No stdio, no memory, no locks. */
 struct text {
@@ -215,7 +218,7 @@ void text_json(struct text *text, const char *value); /* with quotes */
 void text_flush(struct text *text);
 
 /* symbol.c: the name of an address, "transfer+0x1f (bank)", by /proc and the symbols of the file; "0x55..." when there is
- * none. Takes no lock and allocates nothing: for signal handlers too. Answers `name`. */
+ * none. Takes no lock and allocates nothing: for signal handlers too. Returns `name`. */
 #define SYMBOL_BYTES 256
 const char *symbol_of(const void *address, char name[SYMBOL_BYTES]);
 

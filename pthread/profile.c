@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where threads have waited, how often and for how long. An entry is for one lock and one address that called; a lock's
- * entries are put together when it is written, at the end. Entries are claimed for good, by their lock; there is no lock
- * here, and nothing happens where nobody waits.
+ * entries are put together when it is written: at the end, or for a report. Entries are claimed for good, by their lock; there is no lock
+ * here, and it costs nothing where no thread waits.
  */
 #include "preload.h"
 
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,8 +36,8 @@ static struct entry *find(const struct wait_place *place) {
     for (uint32_t i = 0; i < 64; i++) {
         struct entry *entry = &entries[(mixed + i) % ENTRIES];
         const void *seen = __atomic_load_n(&entry->lock, __ATOMIC_RELAXED);
-        if (!seen && __atomic_compare_exchange_n(&entry->lock, &seen, place->lock, false, __ATOMIC_RELAXED,
-                                                 __ATOMIC_RELAXED)) {
+        if (!seen &&
+            __atomic_compare_exchange_n(&entry->lock, &seen, place->lock, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             entry->site = place->site;
             entry->kind = place->kind;
             __atomic_store_n(&entry->ready, 1, __ATOMIC_RELEASE);
@@ -60,8 +58,8 @@ void profile_add(const struct wait_place *place, int64_t waited_ns) {
     __atomic_fetch_add(&entry->count, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&entry->total_ns, waited, __ATOMIC_RELAXED);
     uint64_t longest = __atomic_load_n(&entry->longest_ns, __ATOMIC_RELAXED);
-    while (longest < waited && !__atomic_compare_exchange_n(&entry->longest_ns, &longest, waited, true, __ATOMIC_RELAXED,
-                                                            __ATOMIC_RELAXED)) {
+    while (longest < waited && !__atomic_compare_exchange_n(&entry->longest_ns, &longest, waited, true,
+                                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
 }
 
@@ -94,15 +92,33 @@ static int by_total(const void *a, const void *b) {
     return one->total_ns != other->total_ns ? one->total_ns > other->total_ns ? -1 : 1 : 0;
 }
 
+/* Shell's: qsort may allocate, and a signal handler may need this. */
+static void sort(void *base, uint32_t count, size_t size, int (*compare)(const void *, const void *)) {
+    char *items = base, item[64];
+    for (uint32_t gap = count / 2; gap; gap /= 2) {
+        for (uint32_t i = gap; i < count; i++) {
+            uint32_t at = i;
+            memcpy(item, items + i * size, size);
+            for (; at >= gap && compare(item, items + (at - gap) * size) < 0; at -= gap)
+                memcpy(items + at * size, items + (at - gap) * size, size);
+            memcpy(items + at * size, item, size);
+        }
+    }
+}
+_Static_assert(sizeof(struct entry) <= 64 && sizeof(struct total) <= 64, "an item fits");
+
+static struct entry sorted[ENTRIES];
+static struct total totals[ENTRIES];
+
 /* Sorted by lock, the longest first of each; and the locks' sums, of which it returns how many. */
-static uint32_t add_up(struct total *totals, uint32_t *used) {
+static uint32_t add_up(uint32_t *used) {
     uint32_t count = 0;
     *used = 0;
     for (uint32_t i = 0; i < ENTRIES; i++)
-        if (entries[i].count) entries[(*used)++] = entries[i];
-    qsort(entries, *used, sizeof *entries, by_lock);
+        if (__atomic_load_n(&entries[i].ready, __ATOMIC_ACQUIRE)) sorted[(*used)++] = entries[i];
+    sort(sorted, *used, sizeof *sorted, by_lock);
     for (uint32_t i = 0; i < *used; i++) {
-        const struct entry *entry = &entries[i];
+        const struct entry *entry = &sorted[i];
         if (!count || totals[count - 1].lock != entry->lock)
             totals[count++] = (struct total){.lock = entry->lock, .waits = is_for_events(entry->kind)};
         struct total *total = &totals[count - 1];
@@ -110,13 +126,13 @@ static uint32_t add_up(struct total *totals, uint32_t *used) {
         total->total_ns += entry->total_ns;
         if (entry->longest_ns > total->longest_ns) total->longest_ns = entry->longest_ns;
     }
-    qsort(totals, count, sizeof *totals, by_total);
+    sort(totals, count, sizeof *totals, by_total);
     return count;
 }
 
 static const struct entry *first_of(const void *lock, uint32_t used) {
-    const struct entry *entry = entries;
-    while (entry < entries + used && entry->lock != lock) entry++;
+    const struct entry *entry = sorted;
+    while (entry < sorted + used && entry->lock != lock) entry++;
     return entry;
 }
 
@@ -146,35 +162,36 @@ static void print_lock(struct text *text, const struct total *total, uint32_t us
     print_figures(text, total->count, total->total_ns, total->longest_ns);
     text_add(text, "%s %s%s%s\n", wait_kind_name(entry->kind), address, strcmp(name, address) ? " " : "",
              strcmp(name, address) ? name : "");
-    for (uint32_t shown = 0; entry < entries + used && entry->lock == total->lock && shown < 8; entry++, shown++) {
+    for (uint32_t shown = 0; entry < sorted + used && entry->lock == total->lock && shown < 8; entry++, shown++) {
         print_figures(text, entry->count, entry->total_ns, entry->longest_ns);
         text_add(text, "    %s%s\n", action(entry->kind), symbol_of(entry->site, name));
     }
 }
 
-static void print_group(struct text *text, const struct total *totals, uint32_t count, bool waits, uint32_t used) {
+static void print_group(struct text *text, uint32_t count, bool waits, uint32_t used, uint32_t most) {
     uint32_t of_group = 0;
     for (uint32_t i = 0; i < count; i++) of_group += totals[i].waits == waits;
     if (waits && !of_group) return;
-    text_add(text, waits ? "vigil: where threads waited for each other's signals: %u\n" : "vigil: contended locks: %u\n",
+    text_add(text,
+             waits ? "vigil: where threads waited for each other's signals: %u\n" : "vigil: contended locks: %u\n",
              of_group);
     if (of_group) text_add(text, "%10s %12s %12s  %s\n", "waits", "total", "longest", "lock, and where it was wanted");
     for (uint32_t i = 0, shown = 0; i < count; i++) {
-        if (totals[i].waits != waits || shown++ >= SHOWN) continue;
+        if (totals[i].waits != waits || shown++ >= most) continue;
         print_lock(text, &totals[i], used);
     }
-    if (of_group > SHOWN) text_add(text, "%10s and %u more\n", "", of_group - SHOWN);
+    if (of_group > most) text_add(text, "%10s and %u more\n", "", of_group - most);
 }
 
-static void print_text(struct text *text, const struct total *totals, uint32_t count, uint32_t used) {
+static void print_text(struct text *text, uint32_t count, uint32_t used, uint32_t most) {
     char command[256] = "?";
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC);
     long length = fd < 0 ? 0 : syscall(SYS_read, fd, command, sizeof command - 1);
     if (fd >= 0) syscall(SYS_close, fd);
     command[length > 0 ? length - 1 : 1] = 0;
     text_add(text, "vigil: profile of process %d (%s)\n", (int)getpid(), command);
-    print_group(text, totals, count, false, used);
-    print_group(text, totals, count, true, used);
+    print_group(text, count, false, used, most);
+    print_group(text, count, true, used, most);
     if (left_out) text_add(text, "vigil: %llu waits had no room here\n", (unsigned long long)left_out);
 }
 
@@ -192,24 +209,26 @@ static void print_json_lock(struct text *text, const struct total *total, uint32
     text_add(text, ",");
     print_json_figures(text, total->count, total->total_ns, total->longest_ns);
     text_add(text, ",\"sites\":[");
-    for (const struct entry *first = entry; entry < entries + used && entry->lock == total->lock; entry++) {
+    for (const struct entry *first = entry; entry < sorted + used && entry->lock == total->lock; entry++) {
         text_add(text, "%s{\"name\":", entry == first ? "" : ",");
         text_json(text, symbol_of(entry->site, name));
         text_add(text, ",\"address\":\"0x%llx\",\"mode\":\"%s\",", (unsigned long long)(uintptr_t)entry->site,
-                 entry->kind == WAIT_READ ? "read" : entry->kind == WAIT_WRITE ? "write" : "");
+                 entry->kind == WAIT_READ    ? "read"
+                 : entry->kind == WAIT_WRITE ? "write"
+                                             : "");
         print_json_figures(text, entry->count, entry->total_ns, entry->longest_ns);
         text_add(text, "}");
     }
     text_add(text, "]}");
 }
 
-static void print_json(struct text *text, const struct total *totals, uint32_t count, uint32_t used) {
+static void print_json(struct text *text, uint32_t count, uint32_t used, uint32_t most) {
     text_add(text, "{\"pid\":%d,\"left_out\":%llu,\"locks\":[", (int)getpid(), (unsigned long long)left_out);
-    for (uint32_t i = 0; i < count; i++) {
-        text_add(text, i ? "," : "");
+    for (uint32_t i = 0; i < count && i < most; i++) {
+        if (i) text_add(text, ",");
         print_json_lock(text, &totals[i], used);
     }
-    text_add(text, "]}\n");
+    text_add(text, "]}");
 }
 
 /* The process that vigil run became has the file; others that it has started add their number to the name. */
@@ -221,19 +240,25 @@ static int open_output(void) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
+#define IN_REPORT 10u
+
+void profile_report(struct text *text, bool json) {
+    uint32_t used, count = add_up(&used);
+    (json ? print_json : print_text)(text, count, used, IN_REPORT);
+}
+
 void profile_write(void) {
-    static struct total totals[ENTRIES];
     static char page[16384];
-    uint32_t used, count;
     preload.profile = false; /* what follows is not counted any more */
     bool first = !preload.first_pid || preload.first_pid == (uint32_t)getpid();
-    count = add_up(totals, &used);
+    uint32_t used, count = add_up(&used);
     if (!count && !first) return;
     struct text text = {.fd = open_output(), .room = sizeof page, .at = page};
     if (text.fd < 0) {
         text.fd = 2;
         text_add(&text, "vigil: the profile cannot be written to %s\n", preload.profile_path);
     }
-    (preload.json ? print_json : print_text)(&text, totals, count, used);
+    (preload.json ? print_json : print_text)(&text, count, used, preload.json ? ENTRIES : SHOWN);
+    if (preload.json) text_add(&text, "\n");
     text_flush(&text);
 }

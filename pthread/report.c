@@ -4,8 +4,8 @@
  * what the locks say of their holders; nothing is locked and nothing allocated, so that it can be made in a signal handler
  * while everything else hangs.
  *
- * A thread waits for one thing at a time and a mutex has one holder: so each thread leads to one other at most, and who
- * follows that from each of them finds every circle.
+ * A thread waits for one thing at a time and a mutex has one holder. So each wait leads to one other at most, and a walk
+ * along that from each of them finds every circle.
  */
 #include "preload.h"
 
@@ -165,7 +165,9 @@ static void print_waiter(struct text *text, const struct seen *of, int64_t now_n
     text_add(text, "    ");
     print_thread(text, of->wait.thread);
     text_add(text, ", for %lld.%03lld s, %sat %s\n", ms / 1000, ms % 1000,
-             of->wait.kind == WAIT_READ ? "to read, " : of->wait.kind == WAIT_WRITE ? "to write, " : "",
+             of->wait.kind == WAIT_READ    ? "to read, "
+             : of->wait.kind == WAIT_WRITE ? "to write, "
+                                           : "",
              symbol_of(of->wait.site, name));
 }
 
@@ -182,7 +184,9 @@ static bool is_certain(int32_t begin) {
 static void print_circle(struct text *text, int32_t begin) {
     int32_t at = begin;
     if (is_certain(begin)) text_add(text, "deadlock: these wait for each other, and will wait for ever:\n");
-    else text_add(text, "deadlock, if a semaphore is for the thread to post that has taken it: these wait for each other:\n");
+    else
+        text_add(text,
+                 "deadlock, if a semaphore is for the thread to post that has taken it: these wait for each other:\n");
     do {
         const struct seen *of = &seen[at];
         text_add(text, "    ");
@@ -215,6 +219,7 @@ static void print_text(struct text *text, int64_t now_ns) {
         int32_t begin = find_circle(i);
         if (begin >= 0) print_circle(text, begin);
     }
+    if (preload.profile) profile_report(text, false);
 }
 
 /* As JSON. */
@@ -240,7 +245,9 @@ static void print_json_waiter(struct text *text, const struct seen *of, int64_t 
     text_add(text, "{\"thread\":%u,\"thread_name\":", preload_thread_id(of->wait.thread));
     text_json(text, thread_name(of->wait.thread, name));
     text_add(text, ",\"for_ns\":%lld,\"mode\":\"%s\"", (long long)(now_ns - of->wait.since_ns),
-             of->wait.kind == WAIT_READ ? "read" : of->wait.kind == WAIT_WRITE ? "write" : "");
+             of->wait.kind == WAIT_READ    ? "read"
+             : of->wait.kind == WAIT_WRITE ? "write"
+                                           : "");
     print_json_name(text, "at", of->wait.site);
     text_add(text, "}");
 }
@@ -281,7 +288,12 @@ static void print_json(struct text *text, int64_t now_ns) {
         print_json_circle(text, begin, none_yet);
         none_yet = false;
     }
-    text_add(text, "]}\n");
+    text_add(text, "]");
+    if (preload.profile) {
+        text_add(text, ",\"profile\":");
+        profile_report(text, true);
+    }
+    text_add(text, "}\n");
 }
 
 bool report_write(struct text *text, bool json) {

@@ -3,9 +3,9 @@
  * Read-write locks. In glibc's object, __readers is Vigil's word, __cur_writer the identity of the thread that writes,
  * and __pad2 the address that called to write. __shared and __flags mean what they mean to glibc.
  *
- * glibc prefers readers unless the lock's kind is PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP: who comes to read while
- * others read does not wait, even if a writer does. Programs rely on that when a thread reads that is reading already. So
- * does ours: such a reader counts itself where Vigil would let it wait behind the writer.
+ * glibc prefers readers unless the lock's kind is PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP: a reader that comes while
+ * other threads read does not wait, even if a writer does. Programs rely on that when a thread reads that is reading
+ * already. So such a reader counts itself here, where Vigil would let it wait behind the writer.
  */
 #include "preload.h"
 
@@ -52,7 +52,7 @@ static int result_of(int status, int64_t deadline_ns) {
 
 /* Reading. */
 
-/* At once. If others read, whoever waits: the word's rules allow that to a reader that has been called. */
+/* If it need not wait. It passes by a waiting writer: the word's rules allow that to a reader that has been called. */
 static bool read_at_once(vigil_rwlock *word, bool in_order) {
     uint32_t seen = __atomic_load_n(&word->word, __ATOMIC_RELAXED);
     for (;;) {
@@ -99,7 +99,8 @@ static int take_to_write(vigil_rwlock *word, int64_t deadline_ns, const void *si
     int status;
     do {
         if (preload.check && order_enter()) {
-            status = vigil_check_rwlock_write_lock(word, deadline_timeout_ns(deadline_ns), ORDER_FILE, order_site(site));
+            status =
+                vigil_check_rwlock_write_lock(word, deadline_timeout_ns(deadline_ns), ORDER_FILE, order_site(site));
             order_leave();
         } else {
             status = vigil_rwlock_write_lock_slowly(word, deadline_timeout_ns(deadline_ns));
@@ -172,7 +173,7 @@ PRELOAD_API int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clo
 static int unlock(vigil_rwlock *word, bool writes, const void *site) {
     if (preload.check && order_enter()) {
         int status = (writes ? vigil_check_rwlock_write_unlock : vigil_check_rwlock_read_unlock)(word, ORDER_FILE,
-                                                                                                  order_site(site));
+                                                                                                 order_site(site));
         order_leave();
         return status;
     }

@@ -18,7 +18,7 @@ static bool is_foreign(sem_t *sem) {
     return semaphore_of(sem)->mark != OBJECT_MARK;
 }
 
-/* For people who look for the reason why nothing happens: many semaphores are used as locks. */
+/* For reports: many semaphores are used as locks, and then the last taker is the holder. */
 static int taken(struct semaphore *semaphore, const void *site) {
     __atomic_store_n(&semaphore->taker, preload_self(), __ATOMIC_RELAXED);
     __atomic_store_n(&semaphore->site, site, __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The signal that asks for a report, and who gets it: see serve.h. */
+/* The signal that asks for a report, and where that goes: see serve.h. */
 #include "preload.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static bool is_asked(uint32_t *asked) {
     return served && *asked != __atomic_load_n(&served->answered, __ATOMIC_RELAXED);
 }
 
-/* Whoever asks while another thread is at it is answered by that, which looks again. */
+/* A request that comes while another thread makes a report is for that thread, which looks again. */
 static void answer(uint32_t asked) {
     do {
         struct text text = {.fd = -1, .room = SERVE_BYTES - sizeof *served, .at = served->text};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How it begins, and who is who.
+ * How it begins, and the identities of threads.
  *
  * Other libraries' constructors may run before ours and use locks, so nothing depends on it: the locks need no
  * preparation, and preload_begin is also called when such a library registers handlers for fork. Ours are thus the first

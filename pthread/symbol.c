@@ -136,7 +136,8 @@ static const char *find_symbol(const struct image *image, uint64_t address, uint
     for (uint64_t i = 0; i < table->sh_size / sizeof *symbols; i++) {
         const Elf64_Sym *symbol = &symbols[i];
         unsigned type = ELF64_ST_TYPE(symbol->st_info);
-        if ((type != STT_FUNC && type != STT_OBJECT) || !symbol->st_value || symbol->st_name >= strings->sh_size) continue;
+        if ((type != STT_FUNC && type != STT_OBJECT) || !symbol->st_value || symbol->st_name >= strings->sh_size)
+            continue;
         if (address - symbol->st_value >= (symbol->st_size ? symbol->st_size : 1)) continue;
         if (!best || symbol->st_value >= best->st_value) best = symbol;
     }
@@ -164,7 +165,8 @@ const char *symbol_of(const void *pointer, char name[SYMBOL_BYTES]) {
     if (!find_file(address, &file) || !map_file(file.path, &image)) return name;
     if (find_bias(&image, &file, address, &bias)) {
         const char *symbol = find_symbol(&image, address - bias, &offset), *base = strrchr(file.path, '/') + 1;
-        if (symbol && offset) snprintf(name, SYMBOL_BYTES, "%.120s+0x%llx (%.100s)", symbol, (unsigned long long)offset, base);
+        if (symbol && offset)
+            snprintf(name, SYMBOL_BYTES, "%.120s+0x%llx (%.100s)", symbol, (unsigned long long)offset, base);
         else if (symbol) snprintf(name, SYMBOL_BYTES, "%.120s (%.100s)", symbol, base);
         else snprintf(name, SYMBOL_BYTES, "%.100s+0x%llx", base, (unsigned long long)(address - bias));
     }

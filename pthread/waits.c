@@ -60,7 +60,7 @@ void wait_end(const struct wait_place *place) {
     struct wait *wait = place->wait;
     if (wait) {
         __atomic_store_n(&wait->turn, 0, __ATOMIC_RELAXED);
-        __atomic_thread_fence(__ATOMIC_RELEASE); /* whoever sees another wait in here sees that turn is zero */
+        __atomic_thread_fence(__ATOMIC_RELEASE); /* a reader that sees the next wait sees turn zero first */
         __atomic_store_n(&wait->thread, 0, __ATOMIC_RELEASE);
     }
     if (preload.profile && place->counts) profile_add(place, vigil_now_ns() - place->since_ns);

@@ -6,7 +6,7 @@
 expect 7 "$vigil" run --profile -- "$CONTENDED"
 [ "$out" = 80 ] || fail "it counts to $out"
 contains "$err" "vigil: profile of process" "vigil: contended locks: 1" "mutex 0x" "wanted (pthread_contended)" "at work+0x"
-[[ $err != *spare* ]] || fail "it names what nobody has waited for: $err"
+[[ $err != *spare* ]] || fail "it names what no thread has waited for: $err"
 
 # In a folder that the program leaves; its children have files of their own, if they have waited.
 mkdir "$scratch/folder"
@@ -30,6 +30,17 @@ assert sum(site["waits"] for site in wanted["sites"]) == wanted["waits"]
 assert wanted["sites"][0]["name"].startswith("work+0x")
 PYTHON
 fi
+
+# While it runs, it is part of the report.
+dies_with_us "$vigil" run --profile="$scratch/later" -- "$DEADLOCK" &
+pid=$!
+shows() { "$vigil" show $pid | grep -q "$1"; }
+until_true shows "4 threads in 3 lines"
+expect 0 "$vigil" show $pid
+contains "$out" "deadlock: " "vigil: contended locks: "
+expect 0 "$vigil" show $pid --json
+contains "$out" '"profile":{"pid":'
+kill -KILL $pid
 
 # Where it cannot be written, that is said.
 expect 7 "$vigil" run --profile="$scratch/no/such/folder" -- "$CONTENDED"

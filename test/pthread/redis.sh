@@ -13,8 +13,8 @@ dies_with_us "$vigil" run --profile="$scratch/profile" -- ./redis-server --port 
     --lazyfree-lazy-user-del yes >"$scratch/log" 2>&1 &
 pid=$!
 cli() { timeout 60 redis-cli -s "$scratch/socket" "$@"; }
-answers() { [ "$(cli ping 2>/dev/null)" = PONG ]; }
-until_true answers || cat "$scratch/log" >&2
+is_up() { [ "$(cli ping 2>/dev/null)" = PONG ]; }
+until_true is_up || cat "$scratch/log" >&2
 
 timeout 120 redis-benchmark -s "$scratch/socket" -q -n 2000 -c 20 -P 8 --threads 2 -t set,get,incr,lpush >"$scratch/bench" ||
     fail "redis-benchmark: $(cat "$scratch/bench")"

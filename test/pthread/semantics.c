@@ -638,7 +638,7 @@ static void *go_round(void *argument) {
     return NULL;
 }
 
-/* Whoever comes back first may destroy it. */
+/* Any thread that has come back may destroy it. */
 struct freed {
     pthread_barrier_t barrier;
     char page[4096];
