@@ -86,8 +86,9 @@ static void deliver(vigil_agent *agent, uint32_t index) {
 static int64_t deliver_mail(vigil_agent *agent) {
     if (agent_forked(agent)) return 0;
     int64_t delivered = 0;
-    for (uint32_t index = seat_collect(agent->lot, &agent->seat), next; index && !agent_forked(agent);
-         index = next, delivered++) {
+    uint32_t first = seat_collect(agent->lot, &agent->seat, &agent->woken);
+    if (agent->woken) tsan_acquire(agent);
+    for (uint32_t index = first, next; index && !agent_forked(agent); index = next, delivered++) {
         next = agent->lot->slots[index].next;
         deliver(agent, index);
     }
@@ -113,13 +114,6 @@ static int64_t expire(vigil_agent *agent) {
         expired++;
     }
     return expired;
-}
-
-/* True: the agent has been woken. What was posted before that is served next. */
-static bool take_wake(vigil_agent *agent) {
-    bool woken = seat_take_wake(&agent->seat);
-    if (woken) tsan_acquire(agent);
-    return woken;
 }
 
 /* One round: what has arrived, then what has expired. The agent is awake. */
@@ -169,12 +163,12 @@ int64_t vigil_agent_dispatch(vigil_agent *agent) {
     int64_t served = 0;
     bool resting = false;
     for (int round = 0; round < ROUNDS && !resting; round++) {
-        take_wake(agent);
         served += serve(agent);
         if (agent_forked(agent)) return abandon_dispatch(agent);
         resting = seat_rest(&agent->seat);
     }
     if (!resting) seat_rest_rung(&agent->seat);
+    agent->woken = false;
     end_dispatch(agent);
     return served;
 }
@@ -216,10 +210,9 @@ static bool keeps_going(vigil_agent *agent) {
 static int run(vigil_agent *agent, uint64_t deadline_ns) {
     for (;;) {
         bool last = deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns; /* asked before what is due by then */
-        bool woken = take_wake(agent);
         serve(agent);
         if (agent_forked(agent)) return abandon_dispatch(agent);
-        if (agent->stopping || woken) return VIGIL_OK;
+        if (agent->stopping || agent->woken) return VIGIL_OK;
         if (!keeps_going(agent)) return VIGIL_OK;
         if (last) return VIGIL_TIMED_OUT;
         if (seat_has_mail(&agent->seat)) continue;
@@ -233,7 +226,7 @@ int vigil_agent_run_until(vigil_agent *agent, int64_t deadline_ns) {
     if (error) return error;
     int status = run(agent, deadline_ns == INT64_MAX ? PRIM_NEVER : deadline_ns < 0 ? 0 : (uint64_t)deadline_ns);
     if (status == VIGIL_EFORKED) return status;
-    agent->stopping = false;
+    agent->stopping = agent->woken = false;
     if (!seat_rest(&agent->seat)) seat_rest_rung(&agent->seat);
     end_dispatch(agent);
     return status;
@@ -323,7 +316,7 @@ int agent_close(vigil_agent *agent) {
 }
 
 static void discard_mail(vigil_agent *agent) {
-    for (uint32_t index = seat_collect(agent->lot, &agent->seat), next; index; index = next) {
+    for (uint32_t index = seat_collect(agent->lot, &agent->seat, &agent->woken), next; index; index = next) {
         next = agent->lot->slots[index].next;
         slot_release(agent->lot, index);
     }

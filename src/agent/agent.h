@@ -37,6 +37,7 @@ struct vigil_agent {
     uint32_t generation;        /* prim's when it was created; another one: we are a fork's child */
     unsigned flags;
     bool dispatching, closing, stopping;
+    bool woken;   /* a wake has been taken in this dispatch or run */
     bool kept;    /* the keeper knows of it: see sync/request.c */
     bool alarmed; /* the descriptor is in use, and alarm_ns is what it is set to */
     uint64_t alarm_ns;

@@ -29,12 +29,6 @@ bool seat_wake(struct seat *seat) {
     return ring;
 }
 
-bool seat_take_wake(struct seat *seat) {
-    bool woken = prim_load_relaxed(&seat->mail) & MAIL_WOKEN;
-    if (woken) prim_fetch_and_acq_rel(&seat->mail, ~MAIL_WOKEN);
-    return woken;
-}
-
 static void take_ring(struct seat *seat) {
     if (BUG(bell_lost)) {
         prim_fetch_and_acq_rel(&seat->mail, ~MAIL_RUNG);
@@ -53,13 +47,13 @@ bool seat_has_mail(struct seat *seat) {
     return prim_load_relaxed(&seat->mail) / MAIL_WOKEN != 0;
 }
 
-uint32_t seat_collect(struct lot *lot, struct seat *seat) {
+uint32_t seat_collect(struct lot *lot, struct seat *seat, bool *woken) {
     uint32_t seen = prim_load_relaxed(&seat->mail);
     assert(seen & MAIL_AWAKE);
-    if (seen / MAIL_SLOT == 0) return 0;
+    if (seen / MAIL_WOKEN == 0) return 0;
     /* While AWAKE is set nobody sets RUNG, and only we clear it: these flags are still what we saw. */
     seen = prim_exchange_acq_rel(&seat->mail, seen & (MAIL_AWAKE | MAIL_RUNG));
-    if ((seen & MAIL_WOKEN) && !BUG(wake_collected)) prim_fetch_or_acq_rel(&seat->mail, MAIL_WOKEN);
+    *woken |= (seen & MAIL_WOKEN) && !(BUG(wake_collected) && seen / MAIL_SLOT);
     uint32_t chain = seen / MAIL_SLOT, first = 0;
     for (uint32_t older; chain; chain = older) {
         older = lot->slots[chain].prev;

@@ -16,7 +16,8 @@
  *             after it has taken the ring.
  *
  * A third one, WOKEN, is mail without a slot: the agent is to look up (vigil_agent_wake). Any thread sets it, as a push
- * sets the top, and so may a signal handler: it takes no lock. The agent clears it, before it collects what else there is.
+ * sets the top, and so may a signal handler: it takes no lock. The agent clears it in the step
+ * that collects what else there is: all that was pushed before.
  *
  * A push rings if it finds both flags clear. So there is one ring for each rest, never two without the agent's taking
  * one in between, and no mail without somebody awake, a ring there, or a ring on its way:
@@ -56,10 +57,10 @@ bool seat_push(struct lot *lot, struct seat *seat, uint32_t oldest, uint32_t new
 bool seat_wake(struct seat *seat);
 
 /* The agent's side, on its thread only. */
-void seat_attend(struct seat *seat);                       /* be awake; take the ring if it is there */
-uint32_t seat_collect(struct lot *lot, struct seat *seat); /* all mail, oldest first, linked by `next`; 0: none */
-bool seat_has_mail(struct seat *seat);                     /* or WOKEN */
-bool seat_take_wake(struct seat *seat);  /* clear WOKEN: whether it was set. What was pushed before is collected next */
+void seat_attend(struct seat *seat); /* be awake; take the ring if it is there */
+/* All mail, oldest first, linked by `next`; 0: none. Clears WOKEN, and sets `woken` if it was set. */
+uint32_t seat_collect(struct lot *lot, struct seat *seat, bool *woken);
+bool seat_has_mail(struct seat *seat);   /* or WOKEN */
 bool seat_rest(struct seat *seat);       /* false: there is mail, or WOKEN: stay awake */
 void seat_rest_rung(struct seat *seat);  /* rest all the same, and see to it that the bell is rung */
 void seat_await_ring(struct seat *seat); /* until a ring that is on its way has arrived, and take it */

@@ -34,7 +34,7 @@
     X(blocking, first_wait_missed, "a notifier may not yet see that anybody has ever waited")                          \
     X(signals, critical_late, "a thread says that it is in a critical section after it has taken the lock")            \
     X(signals, deferred_missed, "a thread looks for what handlers deferred before it has left its critical section")   \
-    X(signals, wake_collected, "an agent that collects its mail forgets that it has been woken")                       \
+    X(signals, wake_collected, "an agent that has been woken, and has mail, sees the mail alone")                       \
     X(signals, deferred_too_long, "what a handler deferred waits until a stopped process goes on")                     \
     X(signals, deferred_forgotten, "what a handler deferred is never done")                                            \
     X(signals, deferred_overwritten, "a handler that interrupts another one defers the same, and that is lost")        \
