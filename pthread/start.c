@@ -14,7 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/word_lock.h"
 #include "lot/lot.h"
 #include "signals.h"
 
@@ -96,18 +95,17 @@ PRELOAD_API int __register_atfork(void (*prepare)(void), void (*parent)(void), v
 }
 
 /*
- * The once of the library's own objects (see CMakeLists.txt): ours would wait in lines that are not there yet. It is
- * called before the process has threads, or next to it: so a lock will do.
+ * The once of the library's own objects (see CMakeLists.txt): ours would wait in lines that are not there yet. One may be
+ * run by the function of another.
  */
 int preload_library_once(pthread_once_t *once, void (*initialise)(void));
 int preload_library_once(pthread_once_t *once, void (*initialise)(void)) {
-    static uint32_t gate;
-    if (__atomic_load_n(once, __ATOMIC_ACQUIRE)) return 0;
-    word_lock(&gate);
-    if (!__atomic_load_n(once, __ATOMIC_RELAXED)) {
+    enum { NEW = PTHREAD_ONCE_INIT, DONE, RUNNING };
+    int seen = NEW;
+    if (__atomic_compare_exchange_n(once, &seen, RUNNING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         initialise();
-        __atomic_store_n(once, 1, __ATOMIC_RELEASE);
+        __atomic_store_n(once, DONE, __ATOMIC_RELEASE);
     }
-    word_unlock(&gate, false);
+    while (__atomic_load_n(once, __ATOMIC_ACQUIRE) != DONE) syscall(SYS_sched_yield);
     return 0;
 }
