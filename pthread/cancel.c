@@ -1,56 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pthread_cancel, and pthread_join. Our waits are not glibc's, so glibc cannot end them: the canceller does. It ends all waits at that
- * condition or semaphore; a thread that is not cancelled waits on, or returns from a condition for no reason, as it may.
+ * pthread_cancel, and pthread_join. Our waits are not glibc's, so glibc cannot end them: the canceller does, by
+ * vigil_interrupt, and the thread finds that it is cancelled.
+ *
+ *     thread                                       canceller
+ *     T1  enter the wait into the table            C1  the real pthread_cancel
+ *     T2  pthread_testcancel                       C2  look for waits of the thread at a condition or semaphore
+ *     T3  wait                                     C3  interrupt it
+ *
+ * T1, and the fence of C2, are seq_cst: if C2 does not find the wait then T2 comes after C1. An interruption that comes too
+ * late for the wait ends another one of the thread's, or is ignored: a condition may return for no reason, and all others
+ * wait again.
  */
 #include "preload.h"
 
-#define TRIES 50 /* of a millisecond */
-
-static bool find(pthread_t thread, struct wait *wait, uint32_t *index) {
-    bool more = true;
-    for (*index = 0; more; ++*index) {
-        if (!wait_copy(*index, wait, &more) || !pthread_equal(wait->handle, thread)) continue;
-        if (wait->kind == WAIT_COND || wait->kind == WAIT_SEM) return true;
-    }
-    return false;
-}
-
-static int64_t count_at(const void *lock) {
+static void interrupt_waits(pthread_t thread) {
     struct wait wait;
-    int64_t count = 0;
     bool more = true;
-    for (uint32_t index = 0; more; index++) count += wait_copy(index, &wait, &more) && wait.lock == lock;
-    return count;
-}
-
-/* The seam for a call that ends the wait of one thread. Returns how many waits it has ended. */
-static int64_t interrupt(const struct wait *wait) {
-    if (wait->kind == WAIT_COND) return vigil_cond_broadcast((vigil_cond *)(uintptr_t)wait->lock);
-    return vigil_forget(wait->lock, sizeof(uint32_t));
-}
-
-/*
- * The thread may be on its way into the line: so until as many were there as have an entry, or until that wait, of which
- * this is the turn, is over. Not for long: if it is on its way out it will find that it is cancelled, and what it is
- * waiting for then may be a mutex of ours.
- */
-static void interrupt_until_seen(pthread_t thread) {
-    struct wait wait, now;
-    uint32_t index;
-    bool more;
-    if (!find(thread, &wait, &index)) return;
-    for (int tries = 0; tries < TRIES; tries++) {
-        int64_t count = count_at(wait.lock);
-        if (interrupt(&wait) >= count) return;
-        deadline_pause();
-        if (!wait_copy(index, &now, &more) || now.turn != wait.turn) return;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (uint32_t index = 0; more; index++) {
+        if (!wait_copy(index, &wait, &more) || !pthread_equal(wait.handle, thread)) continue;
+        if (wait.name) vigil_interrupt(wait.name);
     }
 }
 
 PRELOAD_API int pthread_cancel(pthread_t thread) {
     int error = REAL(pthread_cancel)(thread);
-    if (!error && !pthread_equal(thread, pthread_self())) interrupt_until_seen(thread);
+    if (!error && !pthread_equal(thread, pthread_self())) interrupt_waits(thread);
     return error;
 }
 

@@ -32,7 +32,7 @@ int64_t deadline_of(clockid_t clock, const struct timespec *at) {
 
 int64_t deadline_timeout_ns(int64_t deadline_ns) {
     if (deadline_ns == DEADLINE_NEVER) return VIGIL_FOREVER;
-    return deadline_ns == DEADLINE_TRY ? 0 : deadline_ns - vigil_now_ns();
+    return deadline_ns == DEADLINE_TRY ? 0 : vigil_until(deadline_ns);
 }
 
 bool deadline_pause(void) {

@@ -8,6 +8,8 @@
  */
 #include "preload.h"
 
+#include "lot/interrupt.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -39,9 +41,16 @@ static clockid_t clock_of(pthread_cond_t *cond) {
 
 /* Signals. */
 
+/* An interruption by pthread_cancel is for the wait that follows. */
+static void lock_inner(struct condition *condition) {
+    interrupt_hold_back();
+    vigil_mutex_lock(&condition->inner);
+    interrupt_let();
+}
+
 static int64_t signal_some(struct condition *condition, int64_t (*signal)(vigil_cond *)) {
     if (!(__atomic_load_n(&condition->flags, __ATOMIC_RELAXED) & HAS_INNER)) return signal(&condition->word);
-    vigil_mutex_lock(&condition->inner);
+    lock_inner(condition);
     int64_t signalled = signal(&condition->word);
     vigil_mutex_unlock(&condition->inner);
     return signalled;
@@ -61,28 +70,33 @@ PRELOAD_API int pthread_cond_broadcast(pthread_cond_t *cond) {
 
 /* Waiting. */
 
+/* EINTR: it returns for no reason, and has consumed no signal. */
+static int result_of(int status) {
+    switch (status) {
+    case VIGIL_OK: return 0;
+    case VIGIL_TIMED_OUT: return ETIMEDOUT;
+    case VIGIL_INTERRUPTED: return EINTR;
+    default: return EINVAL;
+    }
+}
+
 /* With glibc's mutex. */
 static int wait_foreign(struct condition *condition, pthread_mutex_t *mutex, int64_t deadline_ns) {
     __atomic_fetch_or(&condition->flags, HAS_INNER, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&condition->inside, 1, __ATOMIC_RELAXED);
-    vigil_mutex_lock(&condition->inner);
+    lock_inner(condition);
     int result = REAL(pthread_mutex_unlock)(mutex), status = VIGIL_OK;
     if (!result) status = vigil_cond_wait_for(&condition->word, &condition->inner, deadline_timeout_ns(deadline_ns));
     vigil_mutex_unlock(&condition->inner);
     if (__atomic_sub_fetch(&condition->inside, 1, __ATOMIC_RELEASE) == 0) vigil_notify(&condition->inside, VIGIL_ALL);
     if (result) return result;
     result = REAL(pthread_mutex_lock)(mutex);
-    return result ? result : status == VIGIL_TIMED_OUT ? ETIMEDOUT : 0;
+    return result ? result : result_of(status);
 }
 
 static int wait_in_line(struct condition *condition, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
     vigil_mutex *word = mutex_word(mutex);
     int64_t timeout_ns = deadline_timeout_ns(deadline_ns);
-    if (timeout_ns <= 0) { /* others are to have their chance */
-        mutex_unlock_word(mutex, site);
-        mutex_lock_word(mutex, site);
-        return VIGIL_TIMED_OUT;
-    }
     if (!preload.check || !order_enter()) return vigil_cond_wait_for(&condition->word, word, timeout_ns);
     int status = vigil_check_cond_wait(&condition->word, word, timeout_ns, ORDER_FILE, order_site(site));
     order_leave();
@@ -97,11 +111,7 @@ static int wait_ours(struct condition *condition, pthread_mutex_t *mutex, int64_
     do status = wait_in_line(condition, mutex, deadline_ns, site);
     while ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause()); /* it is still held */
     mutex_restore_state(mutex, &state);
-    switch (status) {
-    case VIGIL_OK: return 0;
-    case VIGIL_TIMED_OUT: return ETIMEDOUT;
-    default: return EINVAL;
-    }
+    return result_of(status);
 }
 
 /* The thread is cancelled, and has consumed a signal, perhaps: there may be another thread for it. */
@@ -116,16 +126,15 @@ static void pass_on(const struct given *given) {
 /* A cancellation point, with the mutex held. */
 static int wait_for(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
     struct condition *condition = condition_of(cond);
-    struct wait_place place;
-    pthread_testcancel();
+    __attribute__((cleanup(wait_end))) struct wait_place place; /* also when the thread is cancelled */
     wait_begin(&place, WAIT_COND, condition, site);
+    pthread_testcancel();
     int result = mutex_is_foreign(mutex) ? wait_foreign(condition, mutex, deadline_ns)
                                          : wait_ours(condition, mutex, deadline_ns, site);
-    wait_end(&place);
     __attribute__((cleanup(pass_on))) struct given given = {condition, result == 0};
     pthread_testcancel();
     given.signalled = false;
-    return result;
+    return result == EINTR ? 0 : result;
 }
 
 PRELOAD_API int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex) {

@@ -45,7 +45,7 @@ static int take_slowly(vigil_mutex *word, int64_t deadline_ns, const void *site)
         } else {
             status = vigil_mutex_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
-    } while (needs_memory(status) && deadline_pause());
+    } while (status == VIGIL_INTERRUPTED || (needs_memory(status) && deadline_pause()));
     return status;
 }
 
@@ -131,7 +131,7 @@ PRELOAD_API int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
 
 /* Unlocking. */
 
-void mutex_unlock_word(pthread_mutex_t *mutex, const void *site) {
+static void unlock_word(pthread_mutex_t *mutex, const void *site) {
     vigil_mutex *word = mutex_word(mutex);
     if (preload.check && order_enter()) {
         vigil_check_mutex_unlock(word, ORDER_FILE, order_site(site));
@@ -154,7 +154,7 @@ PRELOAD_API int pthread_mutex_unlock(pthread_mutex_t *mutex) {
         if (type == PTHREAD_MUTEX_RECURSIVE_NP && --mutex->__data.__count) return 0;
     }
     set_holder(mutex, 0, NULL);
-    mutex_unlock_word(mutex, CALLER);
+    unlock_word(mutex, CALLER);
     return 0;
 }
 
@@ -172,10 +172,6 @@ int mutex_release_state(pthread_mutex_t *mutex, struct mutex_state *state) {
 void mutex_restore_state(pthread_mutex_t *mutex, const struct mutex_state *state) {
     set_holder(mutex, preload_self(), state->site);
     mutex->__data.__count = state->count;
-}
-
-void mutex_lock_word(pthread_mutex_t *mutex, const void *site) {
-    take(mutex_word(mutex), DEADLINE_NEVER, site);
 }
 
 /* Making and ending. */

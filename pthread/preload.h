@@ -68,7 +68,7 @@ uint32_t preload_generation(void);
 /* False: the clock is not one of the two, or the nanoseconds are out of range. */
 bool deadline_is_valid(clockid_t clock, const struct timespec *at);
 int64_t deadline_of(clockid_t clock, const struct timespec *at);
-/* The timeout that ends then: VIGIL_FOREVER, or zero and less when it has passed. */
+/* The timeout that ends then. */
 int64_t deadline_timeout_ns(int64_t deadline_ns);
 /* A lock could not be waited for because there is no memory for waiters: sleep a millisecond, and try again. True. */
 bool deadline_pause(void);
@@ -93,6 +93,7 @@ struct wait {
     const void *site; /* the address that called */
     int64_t since_ns;
     pthread_t handle;
+    vigil_thread name; /* at a condition or semaphore: by which the wait can be ended. Zero: it cannot */
 };
 struct wait_place {    /* of one wait, on its thread's stack */
     struct wait *wait; /* null: the table is full */
@@ -102,8 +103,6 @@ struct wait_place {    /* of one wait, on its thread's stack */
     bool counts; /* for the profile: it was contended. True unless it is changed */
 };
 void wait_begin(struct wait_place *place, enum wait_kind kind, const void *lock, const void *site);
-/* From now on it counts as another wait, which began when the first one did. */
-void wait_renew(const struct wait_place *place);
 void wait_end(const struct wait_place *place);
 /* Copies entry number `index` if it is in use. False: it is not. `*more`: there may be others behind it. */
 bool wait_copy(uint32_t index, struct wait *copy, bool *more);
@@ -178,8 +177,6 @@ static inline vigil_mutex *mutex_word(pthread_mutex_t *mutex) {
 /* Zero, or EPERM: the caller does not hold it, and the mutex is of a kind that knows. */
 int mutex_release_state(pthread_mutex_t *mutex, struct mutex_state *state);
 void mutex_restore_state(pthread_mutex_t *mutex, const struct mutex_state *state);
-void mutex_unlock_word(pthread_mutex_t *mutex, const void *site);
-void mutex_lock_word(pthread_mutex_t *mutex, const void *site);
 
 /* sem.c, for reports. */
 struct semaphore {

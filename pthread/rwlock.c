@@ -19,8 +19,8 @@ _Static_assert(offsetof(pthread_rwlock_t, __data.__readers) == 0, "the word come
 #define RESERVED 4u
 #define SAVED    8u
 #define READER   16u
-#define READERS  0x7ffffff0u
-#define TOO_MANY (1u << 30)
+#define READERS  0x3ffffff0u
+#define TOO_MANY (1u << 29)
 
 static vigil_rwlock *word_of(pthread_rwlock_t *lock) {
     return (vigil_rwlock *)(void *)&lock->__data.__readers;
@@ -72,7 +72,7 @@ static int take_to_read(vigil_rwlock *word, int64_t deadline_ns, const void *sit
         } else {
             status = vigil_rwlock_read_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
-    } while (status == VIGIL_ENOMEM && deadline_pause());
+    } while (status == VIGIL_INTERRUPTED || (status == VIGIL_ENOMEM && deadline_pause()));
     return status;
 }
 
@@ -80,9 +80,8 @@ static int read_lock(pthread_rwlock_t *lock, int64_t deadline_ns, const void *si
     vigil_rwlock *word = word_of(lock);
     if (writes_here(lock)) return deadline_ns == DEADLINE_TRY ? EBUSY : EDEADLK;
     bool in_order = lock->__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
-    /* What the check would let wait behind a writer, and glibc would not, it is not told of. */
-    uint32_t seen = __atomic_load_n(&word->word, __ATOMIC_RELAXED);
-    bool passes = !in_order && (seen & READERS) && (seen & (RESERVED | SAVED));
+    /* To read again is a mistake to the check, and none to glibc: so the check is not told of it. */
+    bool passes = !in_order && (__atomic_load_n(&word->word, __ATOMIC_RELAXED) & READERS);
     if ((passes || !preload.check) && read_at_once(word, in_order)) return 0;
     if (deadline_ns == DEADLINE_TRY) return result_of(take_to_read(word, deadline_ns, site), deadline_ns);
     struct wait_place place;
@@ -105,7 +104,7 @@ static int take_to_write(vigil_rwlock *word, int64_t deadline_ns, const void *si
         } else {
             status = vigil_rwlock_write_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
-    } while ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause());
+    } while (status == VIGIL_INTERRUPTED || ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause()));
     return status;
 }
 

@@ -31,28 +31,31 @@ static int fail(int error) {
 }
 
 /*
- * A signal handler that has run meanwhile ends the wait, as it does in glibc: see lot/interrupt.h. (vigil_sem_acquire itself goes
- * on.) A cancelled thread is taken out of the line by pthread_cancel: VIGIL_CANCELLED, and so may others be.
+ * A signal handler that has run meanwhile ends the wait, as it does in glibc: see lot/interrupt.h. (vigil_sem_acquire itself
+ * goes on.) So does pthread_cancel.
  */
-static int acquire(vigil_sem *word, int64_t deadline_ns, const struct wait_place *place) {
+static int acquire(vigil_sem *word, int64_t deadline_ns) {
     struct prim_thread *self = prim_self();
     int status;
     self->signalled = false;
-    do {
-        wait_renew(place);
-        pthread_testcancel();
-        self->heeds_signals = true;
-        status = vigil_sem_acquire_slowly(word, 1, deadline_timeout_ns(deadline_ns));
-        self->heeds_signals = false;
-    } while (status == VIGIL_CANCELLED || ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause()));
-    if (status == VIGIL_INTERRUPTED) return EINTR;
-    return status == VIGIL_OK ? 0 : status == VIGIL_TIMED_OUT ? ETIMEDOUT : EINVAL;
+    pthread_testcancel();
+    self->heeds_signals = true;
+    do status = vigil_sem_acquire_slowly(word, 1, deadline_timeout_ns(deadline_ns));
+    while ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause());
+    self->heeds_signals = false;
+    if (status == VIGIL_INTERRUPTED) pthread_testcancel();
+    switch (status) {
+    case VIGIL_OK: return 0;
+    case VIGIL_TIMED_OUT: return ETIMEDOUT;
+    case VIGIL_INTERRUPTED: return EINTR;
+    default: return EINVAL;
+    }
 }
 
 static int wait_until(vigil_sem *word, int64_t deadline_ns, const void *site) {
     __attribute__((cleanup(wait_end))) struct wait_place place; /* also when the thread is cancelled */
     wait_begin(&place, WAIT_SEM, word, site);
-    return acquire(word, deadline_ns, &place);
+    return acquire(word, deadline_ns);
 }
 
 PRELOAD_API int sem_wait(sem_t *sem) {

@@ -49,11 +49,8 @@ void wait_begin(struct wait_place *place, enum wait_kind kind, const void *lock,
     wait->site = site;
     wait->since_ns = place->since_ns;
     wait->handle = pthread_self();
-    __atomic_store_n(&wait->turn, next_turn(), __ATOMIC_RELEASE);
-}
-
-void wait_renew(const struct wait_place *place) {
-    if (place->wait) __atomic_store_n(&place->wait->turn, next_turn(), __ATOMIC_RELEASE);
+    wait->name = kind == WAIT_COND || kind == WAIT_SEM ? vigil_thread_self() : 0;
+    __atomic_store_n(&wait->turn, next_turn(), __ATOMIC_SEQ_CST); /* see cancel.c */
 }
 
 void wait_end(const struct wait_place *place) {
