@@ -8,7 +8,7 @@
 #include "version.h"
 #include "status.h"
 #include "wait.h"
-#include "interrupt.h"
+#include "thread.h"
 #include "agent.h"
 #include "memory.h"
 #include "atomics.h"

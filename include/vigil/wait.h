@@ -33,7 +33,7 @@
  * unlock and wait: pthread_atfork(lock, unlock, unlock) around a vigil_mutex works as with a pthread_mutex_t. (If the
  * library is loaded by dlopen, register them after that.)
  *
- * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel: see interrupt.h for how to
+ * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel: see thread.h for how to
  * end one from outside.
  *
  * SIGNAL HANDLERS

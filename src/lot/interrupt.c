@@ -2,7 +2,7 @@
 #include "interrupt.h"
 
 #include "lot.h"
-#include "vigil/interrupt.h"
+#include "vigil/thread.h"
 
 #define INTERRUPT_RAISED     UINT64_C(1)
 #define INTERRUPT_GENERATION (UINT64_C(1) << 32)

@@ -4,7 +4,7 @@
 
 #include "vigil/barrier.h"
 #include "vigil/cond.h"
-#include "vigil/interrupt.h"
+#include "vigil/thread.h"
 #include "vigil/mutex.h"
 #include "vigil/sem.h"
 

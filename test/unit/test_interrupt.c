@@ -8,7 +8,7 @@
 
 #include "vigil/barrier.h"
 #include "vigil/cond.h"
-#include "vigil/interrupt.h"
+#include "vigil/thread.h"
 #include "vigil/memory.h"
 #include "vigil/mutex.h"
 #include "vigil/once.h"

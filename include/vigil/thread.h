@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil/interrupt.h - end a thread's blocking call from outside.
+ * vigil/thread.h - end a thread's blocking call from outside.
  *
  *     the thread itself       worker = vigil_thread_self();
  *                             while (vigil_sem_acquire(&jobs) == VIGIL_OK) do_the_next_job();
@@ -21,8 +21,8 @@
  * hides it): taking the mutex again is not interrupted. A thread in vigil_agent_run is not blocked, whatever it looks like:
  * see agent.h for how to wake it up.
  */
-#ifndef VIGIL_INTERRUPT_H
-#define VIGIL_INTERRUPT_H
+#ifndef VIGIL_THREAD_H
+#define VIGIL_THREAD_H
 
 #include <stdint.h>
 
