@@ -248,7 +248,7 @@ static vigil_thread to_interrupt;
 
 static void interrupt_it(int number) {
     (void)number;
-    vigil_interrupt(to_interrupt);
+    vigil_interrupt(LOAD(to_interrupt));
 }
 
 static void from_a_signal_handler(void **state) {
@@ -258,7 +258,7 @@ static void from_a_signal_handler(void **state) {
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
         struct caller caller;
         caller_start(&caller, calls[i], VIGIL_FOREVER);
-        to_interrupt = caller.name;
+        STORE(to_interrupt, caller.name);
         AWAIT(all_in_line());
         assert_int_equal(pthread_kill(i % 2 ? caller.thread : pthread_self(), SIGUSR1), 0);
         assert_interrupted(&caller);
