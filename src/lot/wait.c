@@ -19,7 +19,11 @@ static bool decided(struct slot *slot) {
 }
 
 static bool spin_until_decided(struct slot *slot) {
-    for (unsigned turns = spin_budget(); turns; turns--) {
+    unsigned turns = spin_budget();
+    /* One that waits for a mutex has spun before it joined. With more threads than processors, longer spins cost more than
+     * they save. */
+    if (slot->kind == SLOT_MUTEX && turns > PRIM_SPIN_LOCK) turns = PRIM_SPIN_LOCK;
+    for (; turns; turns--) {
         if (decided(slot)) {
             spin_learn(true);
             return true;
