@@ -18,7 +18,8 @@
  * - Comparing the word and joining the line are one step as far as vigil_notify is concerned: whoever
  *   changes the word and then notifies cannot miss a waiter that still saw the old value.
  * - A wait ends by a notification (VIGIL_OK), by its deadline (VIGIL_TIMED_OUT) or because the memory is
- *   forgotten or the agent ends (VIGIL_CANCELLED): never spuriously, never two of them. The number
+ *   forgotten or the agent ends (VIGIL_CANCELLED): never spuriously, never two of them. (Of a thread that
+ *   can be interrupted also by that, VIGIL_INTERRUPTED: see thread.h.) The number
  *   that vigil_notify answers is exactly the number of waits that answer VIGIL_OK because of it.
  * - A deadline is on the monotonic clock and never early. One that passes after the notification
  *   changes nothing: the wait answers VIGIL_OK. It can be given as a timeout or as a moment: see vigil_until.

@@ -231,6 +231,9 @@ bool lot_change_place(struct lot *lot, uint32_t slot, const volatile void *addre
 /* In line: sleep until the slot's fate is known, and is in its `state`; or until the deadline or an interruption
  * (interrupt.h): false. */
 bool lot_sleep(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
+/* The same for a thread that has spun before it joined: with more threads than processors, to spin longer costs more than
+ * it saves. */
+bool lot_sleep_soon(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
 
 /*
  * What vigil_wait32 does, for one who waits for something of that kind. `joined`, unless null, is called when he is in

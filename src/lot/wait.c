@@ -18,12 +18,9 @@ static bool decided(struct slot *slot) {
     return !undecided(prim_load_acquire(&slot->state));
 }
 
-static bool spin_until_decided(struct slot *slot) {
+static bool spin_until_decided(struct slot *slot, unsigned most) {
     unsigned turns = spin_budget();
-    /* One that waits for a mutex has spun before it joined. With more threads than processors, longer spins cost more than
-     * they save. */
-    if (slot->kind == SLOT_MUTEX && turns > PRIM_SPIN_LOCK) turns = PRIM_SPIN_LOCK;
-    for (; turns; turns--) {
+    for (turns = turns < most ? turns : most; turns; turns--) {
         if (decided(slot)) {
             spin_learn(true);
             return true;
@@ -56,9 +53,17 @@ static bool sleep_until_decided(struct lot *lot, struct slot *slot, bool may_end
     return true;
 }
 
-bool lot_sleep(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
+static bool sleep_after(unsigned spins, struct lot *lot, uint32_t index, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
-    return spin_until_decided(slot) || sleep_until_decided(lot, slot, true, deadline_ns);
+    return spin_until_decided(slot, spins) || sleep_until_decided(lot, slot, true, deadline_ns);
+}
+
+bool lot_sleep(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
+    return sleep_after(PRIM_SPIN_MOST, lot, index, deadline_ns);
+}
+
+bool lot_sleep_soon(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
+    return sleep_after(PRIM_SPIN_LOCK, lot, index, deadline_ns);
 }
 
 int lot_give_up(struct lot *lot, uint32_t index, const volatile void *address) {

@@ -201,9 +201,18 @@ static void keeper_recover(struct lot *lot, struct rest *rest) {
 
 /* Looking. */
 
-/* Not all at the same time. */
-static uint64_t keeper_period_ns(const struct lot *lot, uint32_t looks) {
-    uint64_t period_ns = prim_load_relaxed(&segment_header(lot->share->segment)->waiting) * KEEPER_LOOK_EACH_NS;
+/* When a keeper last looked at the whole segment. (A time that has not come yet is that of a process whose clock is ahead of
+ * ours, or garbage.) */
+static bool keeper_looked_within(const struct segment_header *header, uint64_t now_ns, uint64_t period_ns) {
+    uint64_t last_ns = prim_load_relaxed(&header->looked_ns);
+    return last_ns <= now_ns && now_ns - last_ns < period_ns;
+}
+
+/* Not all at the same time. How many wait is known if a keeper has just looked. */
+static uint64_t keeper_period_ns(const struct lot *lot, uint64_t now_ns, uint32_t looks) {
+    const struct segment_header *header = segment_header(lot->share->segment);
+    bool known = keeper_looked_within(header, now_ns, 2 * KEEPER_LOOK_NS);
+    uint64_t period_ns = known ? prim_load_relaxed(&header->waiting) * KEEPER_LOOK_EACH_NS : 0;
     if (period_ns < KEEPER_LOOK_NS) return KEEPER_LOOK_NS;
     if (period_ns > KEEPER_LOOK_MOST_NS) period_ns = KEEPER_LOOK_MOST_NS;
     uint32_t scattered = (lot->number + looks) * UINT32_C(0x9E3779B1);
@@ -216,12 +225,11 @@ static void keeper_strike_off_ended(struct segment *segment) {
     }
 }
 
-/* (A time that has not come yet is that of a process whose clock is ahead of ours, or garbage.) */
 static bool keeper_has_turn(struct segment_header *header, uint64_t now_ns) {
     uint64_t last_ns = prim_load_relaxed(&header->looked_ns);
-    bool recent = last_ns <= now_ns && now_ns - last_ns < KEEPER_RECENT_NS;
     if (BUG(turn_kept) && last_ns) return false;
-    return !recent && prim_cas_acq_rel(&header->looked_ns, &last_ns, now_ns);
+    return !keeper_looked_within(header, now_ns, KEEPER_RECENT_NS) &&
+           prim_cas_acq_rel(&header->looked_ns, &last_ns, now_ns);
 }
 
 /* A pulse may beat for ever if its word has been written over. So the kernel is asked about a few members each time, in turn:
@@ -248,14 +256,14 @@ static uint64_t keeper_look_or_not(struct lot *lot, uint64_t now_ns) {
         keeper_look(lot);
         return now_ns + KEEPER_LOOK_NS;
     }
-    return now_ns + keeper_period_ns(lot, ++lot->share->keeping.looks);
+    return now_ns + keeper_period_ns(lot, now_ns, ++lot->share->keeping.looks);
 }
 
 /* When its process has not waited for some looks it does not look any more, until the process waits. */
 static void keeper_look_if_due(struct lot *lot, struct rest *rest) {
     struct keeping *keeping = &lot->share->keeping;
     bool waits = prim_load_relaxed(&lot->share->claimed);
-    if (!keeping->look_ns) keeping->look_ns = rest->now_ns + keeper_period_ns(lot, 0);
+    if (!keeping->look_ns) keeping->look_ns = rest->now_ns + keeper_period_ns(lot, rest->now_ns, 0);
     if (rest->now_ns >= keeping->look_ns) {
         keeping->unneeded = waits ? 0 : keeping->unneeded + 1;
         keeping->look_ns = waits ? keeper_look_or_not(lot, rest->now_ns) : rest->now_ns + KEEPER_LOOK_NS;
@@ -264,7 +272,7 @@ static void keeper_look_if_due(struct lot *lot, struct rest *rest) {
     prim_store_seq_cst(&keeping->idle, idle);              /* R1 */
     if (idle && prim_load_seq_cst(&lot->share->claimed)) { /* R2 */
         keeping->unneeded = idle = 0;
-        keeping->look_ns = rest->now_ns + keeper_period_ns(lot, 0);
+        keeping->look_ns = rest->now_ns + keeper_period_ns(lot, rest->now_ns, 0);
         prim_store_relaxed(&keeping->idle, 0);
     }
     if (!idle) rest_until(rest, keeping->look_ns);

@@ -47,7 +47,8 @@ int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t index, uin
     for (;; seen = lock_look(kind, word, seen)) {
         uint64_t patience_ns = lock_patience_ns(kind, seen);
         uint64_t until_ns = patience_ns == PRIM_NEVER ? deadline_ns : earlier(deadline_ns, prim_now_ns() + patience_ns);
-        if (lot_sleep(lot, index, until_ns)) return (int)lot->slots[index].state;
+        bool told = kind->slot == SLOT_MUTEX ? lot_sleep_soon(lot, index, until_ns) : lot_sleep(lot, index, until_ns);
+        if (told) return (int)lot->slots[index].state;
         if (until_ns == deadline_ns || interrupt_raised()) return lot_give_up(lot, index, word);
     }
 }
