@@ -63,9 +63,9 @@ int cli_run(int count, char **arguments);
 
 /*
  * Options (options.c). A subcommand has an array of these, ended by a null name. Options and operands may come in any
- * order, --name VALUE and --name=VALUE are the same; "--" ends the options: what follows are operands. For those that run
- * a command it is the command; that may also begin, without "--", with the second operand. An argument that begins like a
- * negative number is an operand. All have --json (see above) and --help, which prints the help.
+ * order, --name VALUE and --name=VALUE are the same; "--" ends the options: what follows are operands. For those that
+ * run a command it is the command; that may also begin, without "--", with the second operand. An argument that begins
+ * like a negative number is an operand. All have --json (see above) and --help, which prints the help.
  */
 struct cli_option {
     const char *name; /* without the dashes */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The subcommands, each with the text of its --help, at most 80 columns wide. The completions read it as well: a line that
- * tells of an option has two spaces, the option, a space and its value if it has one, and at least two more spaces before
- * what it does.
+ * The subcommands, each with the text of its --help, at most 80 columns wide. The completions read it as well: a line
+ * that tells of an option has two spaces, the option, a space and its value if it has one, and at least two more spaces
+ * before what it does.
  */
 #include "cli.h"
 

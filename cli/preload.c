@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil run: a program with libvigil-pthread.so preloaded. It takes this process's place, so that signals, exit status and
- * process number are its own. The library's options are in the environment: see pthread/start.c.
+ * vigil run: a program with libvigil-pthread.so preloaded. It takes this process's place, so that signals, exit status
+ * and process number are its own. The library's options are in the environment: see pthread/start.c.
  */
 #include <errno.h>
 #include <limits.h>

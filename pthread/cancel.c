@@ -8,9 +8,9 @@
  *     T2  pthread_testcancel                       C2  look for waits of the thread at a condition or semaphore
  *     T3  wait                                     C3  interrupt it
  *
- * T1, and the fence of C2, are seq_cst: if C2 does not find the wait then T2 comes after C1. An interruption that comes too
- * late for the wait ends another one of the thread's, or is ignored: a condition may return for no reason, and all others
- * wait again.
+ * T1, and the fence of C2, are seq_cst: if C2 does not find the wait then T2 comes after C1. An interruption that comes
+ * too late for the wait ends another one of the thread's, or is ignored: a condition may return for no reason, and all
+ * others wait again.
  */
 #include "preload.h"
 

@@ -3,8 +3,9 @@
  * Conditions. In glibc's object (48 bytes), the first word is Vigil's, and stays zero. __wrefs has what init has said.
  *
  * A mutex that stays glibc's may be used with a condition of ours. Vigil cannot release it in one step with joining the
- * line, so the condition has a mutex of its own for that, `inner`: a waiter takes it before it releases glibc's, and gives
- * it back by joining the line. From then on a thread that signals takes it, too, and so finds that waiter in line.
+ * line, so the condition has a mutex of its own for that, `inner`: a waiter takes it before it releases glibc's, and
+ * gives it back by joining the line. From then on a thread that signals takes it, too, and so finds that waiter in
+ * line.
  */
 #include "preload.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory for the library's own check (see CMakeLists.txt), which calls this under its gate, one thread at a time. The
- * program's allocator is not to be used: it may be in the middle of an allocation, with its locks held, when those locks
- * are checked.
+ * program's allocator is not to be used: it may be in the middle of an allocation, with its locks held, when those
+ * locks are checked.
  */
 #include <stddef.h>
 #include <stdint.h>

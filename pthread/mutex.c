@@ -84,7 +84,7 @@ static int lock(pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
 
 /* Locking. */
 
-/* Where it is free and does not ask who holds it, which is nearly always, it takes no more than this. */
+/* A mutex that is free, and of a kind that does not know its holder, which is nearly always: it takes no more than this. */
 static bool is_simple(const pthread_mutex_t *mutex) {
     int kind = mutex->__data.__kind;
     return (kind == PTHREAD_MUTEX_TIMED_NP || kind == PTHREAD_MUTEX_ADAPTIVE_NP) && !preload.check;

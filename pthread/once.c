@@ -7,8 +7,8 @@
  *     ... | WAITERS           and others wait for that
  *     DONE                    for ever
  *
- * The function may be left by an exception, or because its thread is cancelled: then the once is new again. In the child
- * of a fork a once that another thread of the parent was running, which the generation shows, is new, too.
+ * The function may be left by an exception, or because its thread is cancelled: then the once is new again. In the
+ * child of a fork a once that another thread of the parent was running, which the generation shows, is new, too.
  */
 #include "preload.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preload.h - libvigil-pthread.so: the mutexes, conditions, read-write locks, semaphores, barriers and onces of pthreads
- * on Vigil's lines. `vigil run` preloads it into a program, which then needs no change.
+ * preload.h - libvigil-pthread.so: the mutexes, conditions, read-write locks, semaphores, barriers and onces of
+ * pthreads on Vigil's lines. `vigil run` preloads it into a program, which then needs no change.
  *
  * OBJECTS
  *
@@ -17,10 +17,10 @@
  *
  * THE HOLDER OF A LOCK
  *
- * A mutex and a read-write lock that is held for writing have the identity of their holder (start.c), where gdb looks for
- * it, and the address that called lock. Both are plain stores next to the lock's word. A thread that has to wait also
- * claims an entry in the table of waits (waits.c); the report (report.c) and the profile (profile.c) are made of those.
- * A lock without waiters costs no more than this.
+ * A mutex and a read-write lock that is held for writing have the identity of their holder (start.c), where gdb looks
+ * for it, and the address that called lock. Both are plain stores next to the lock's word. A thread that has to wait
+ * also claims an entry in the table of waits (waits.c); the report (report.c) and the profile (profile.c) are made of
+ * those. A lock without waiters costs no more than this.
  */
 #ifndef VIGIL_PRELOAD_H
 #define VIGIL_PRELOAD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * glibc's functions, found when first needed. dlsym takes glibc's own lock and, when it finds the name, allocates nothing:
- * so this may be called from inside an allocator.
+ * glibc's functions, found when first needed. dlsym takes glibc's own lock and, when it finds the name, allocates
+ * nothing: so this may be called from inside an allocator.
  */
 #include "preload.h"
 

@@ -3,9 +3,9 @@
  * Read-write locks. In glibc's object, __readers is Vigil's word, __cur_writer the identity of the thread that writes,
  * and __pad2 the address that called to write. __shared and __flags mean what they mean to glibc.
  *
- * glibc prefers readers unless the lock's kind is PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP: a reader that comes while
- * other threads read does not wait, even if a writer does. Programs rely on that when a thread reads that is reading
- * already. So such a reader counts itself here, where Vigil would let it wait behind the writer.
+ * glibc prefers readers unless the lock's kind is PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP: a reader that comes
+ * while other threads read does not wait, even if a writer does. Programs rely on that when a thread reads that is
+ * reading already. So such a reader counts itself here, where Vigil would let it wait behind the writer.
  */
 #include "preload.h"
 

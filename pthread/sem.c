@@ -31,8 +31,8 @@ static int fail(int error) {
 }
 
 /*
- * A signal handler that has run meanwhile ends the wait, as it does in glibc: see lot/interrupt.h. (vigil_sem_acquire itself
- * goes on.) So does pthread_cancel.
+ * A signal handler that has run meanwhile ends the wait, as it does in glibc: see lot/interrupt.h. (vigil_sem_acquire
+ * itself goes on.) So does pthread_cancel.
  */
 static int acquire(vigil_sem *word, int64_t deadline_ns) {
     struct prim_thread *self = prim_self();

@@ -3,8 +3,8 @@
  * serve.h - how `vigil show PID` asks a process for its report.
  *
  * The process has an open, unnamed file, "memfd:vigil-run", which others find as /proc/PID/fd/N; it is gone with the
- * process, however that ends. The asking process adds one to `asked` and sends the signal; the handler writes the report
- * behind this and stores `asked` in `answered`. The file can be opened by the process's user only.
+ * process, however that ends. The asking process adds one to `asked` and sends the signal; the handler writes the
+ * report behind this and stores `asked` in `answered`. The file can be opened by the process's user only.
  */
 #ifndef VIGIL_SERVE_H
 #define VIGIL_SERVE_H

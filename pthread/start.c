@@ -3,8 +3,8 @@
  * How it begins, and the identities of threads.
  *
  * Other libraries' constructors may run before ours and use locks, so nothing depends on it: the locks need no
- * preparation, and preload_begin is also called when such a library registers handlers for fork. Ours are thus the first
- * to run in a child: when others unlock there what they have locked before the fork, the lines are in order.
+ * preparation, and preload_begin is also called when such a library registers handlers for fork. Ours are thus the
+ * first to run in a child: when others unlock there what they have locked before the fork, the lines are in order.
  */
 #include "preload.h"
 
@@ -95,8 +95,8 @@ PRELOAD_API int __register_atfork(void (*prepare)(void), void (*parent)(void), v
 }
 
 /*
- * The once of the library's own objects (see CMakeLists.txt): ours would wait in lines that are not there yet. One may be
- * run by the function of another.
+ * The once of the library's own objects (see CMakeLists.txt): ours would wait in lines that are not there yet. One may
+ * be run by the function of another.
  */
 int preload_library_once(pthread_once_t *once, void (*initialise)(void));
 int preload_library_once(pthread_once_t *once, void (*initialise)(void)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of addresses: /proc/self/maps says in which file an address is, and the file has the symbols. dladdr would take the
- * loader's lock, which a thread that hangs may hold, and knows nothing of functions that are not exported.
+ * Names of addresses: /proc/self/maps says in which file an address is, and the file has the symbols. dladdr would take
+ * the loader's lock, which a thread that hangs may hold, and knows nothing of functions that are not exported.
  */
 #include "preload.h"
 

@@ -3,8 +3,8 @@
  * The table of threads that wait now. An entry is claimed for one wait, not for a thread: so there is nothing to be
  * cleaned up when threads end, however late in their end they wait.
  *
- * Its thread alone writes to a claimed entry. Others copy it: `turn` is stored last, and cleared first; a copy during which
- * it has stayed the same is whole.
+ * Its thread alone writes to a claimed entry. Others copy it: `turn` is stored last, and cleared first; a copy during
+ * which it has stayed the same is whole.
  */
 #include "preload.h"
 

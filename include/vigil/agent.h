@@ -15,10 +15,10 @@
  *
  * Who has no loop calls vigil_agent_run.
  *
- * An agent belongs to the thread that created it. Only that thread may use it, with three exceptions that any thread may
- * call: vigil_agent_post, vigil_agent_stop and vigil_agent_wake. Of the functions here, vigil_agent_wake and vigil_now_ns
- * may be called in signal handlers, and no other. Callbacks run on that thread, inside dispatch, run or destroy, one after
- * the other and under no lock; they may start, cancel, notify and post as they like.
+ * An agent belongs to the thread that created it. Only that thread may use it, with three exceptions that any thread
+ * may call: vigil_agent_post, vigil_agent_stop and vigil_agent_wake. Of the functions here, vigil_agent_wake and
+ * vigil_now_ns may be called in signal handlers, and no other. Callbacks run on that thread, inside dispatch, run or
+ * destroy, one after the other and under no lock; they may start, cancel, notify and post as they like.
  *
  * Every call below answers VIGIL_ENULL for a null agent; those for the agent's thread alone VIGIL_EWRONGTHREAD
  * elsewhere; where it says so, VIGIL_EREENTRANT or VIGIL_EFORKED. A thread that ends destroys its agents before: nobody
@@ -95,10 +95,10 @@ VIGIL_API int vigil_agent_post(vigil_agent *agent, vigil_function *function, voi
 
 /*
  * Has the agent's thread look up, without a callback: its descriptor becomes readable, and the current or, if none is
- * running, the next vigil_agent_run returns VIGIL_OK, after what was posted before. A dispatch takes the wake as well, and
- * then the next run does not return on account of it. Wakes that have not been taken yet are one. What was done before is
- * visible to the agent's thread then. Any thread, and any signal handler: errno is left as it was. VIGIL_ENULL,
- * VIGIL_EFORKED.
+ * running, the next vigil_agent_run returns VIGIL_OK, after what was posted before. A dispatch takes the wake as well,
+ * and then the next run does not return on account of it. Wakes that have not been taken yet are one. What was done
+ * before is visible to the agent's thread then. Any thread, and any signal handler: errno is left as it was.
+ * VIGIL_ENULL, VIGIL_EFORKED.
  *
  *     static void on_sigterm(int signal) { __atomic_store_n(&terminate, 1, __ATOMIC_RELAXED); vigil_agent_wake(agent); }
  */

@@ -17,12 +17,12 @@
  * An arrival counts until it is taken back, by a deadline, by vigil_cancel or by the end of the agent. Then the round
  * needs somebody else. Once a round is complete nothing can be taken back: VIGIL_OK it is, late deadline or not.
  *
- * In a segment (segment.h) parties are of any of its processes. One that is killed, or ends, takes its arrivals with it.
- * If it is killed while it completes a round, then the round is complete, and it may be that nobody is VIGIL_LAST.
+ * In a segment (segment.h) parties are of any of its processes. One that is killed, or ends, takes its arrivals with
+ * it. If it is killed while it completes a round, then the round is complete, and it may be that nobody is VIGIL_LAST.
  *
- * A party that has gone on (its wait has returned, or its callback has begun) may free the barrier, if no other is going to
- * arrive any more: the library does not touch it for those that have been told to go on and have not yet returned. A wait
- * that is to time out or to be cancelled must have come back before.
+ * A party that has gone on (its wait has returned, or its callback has begun) may free the barrier, if no other is
+ * going to arrive any more: the library does not touch it for those that have been told to go on and have not yet
+ * returned. A wait that is to time out or to be cancelled must have come back before.
  */
 #ifndef VIGIL_BARRIER_H
 #define VIGIL_BARRIER_H
@@ -63,9 +63,9 @@ VIGIL_API int vigil_barrier_wait_until(vigil_barrier *barrier, int64_t deadline_
  * vigil_barrier_wait_async - the same without blocking, on the agent's thread.
  *
  * VIGIL_LAST: the callback is never called. VIGIL_PENDING: it has arrived, and callback(&request->op, status) is called
- * once, from the agent's dispatch, with VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_CANCELLED. vigil_cancel(&request->op) takes the
- * arrival back, or answers VIGIL_ETOOLATE: the round is complete, or the memory forgotten, and the callback will be called.
- * Errors as of vigil_wait32_async, and VIGIL_EINVAL.
+ * once, from the agent's dispatch, with VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_CANCELLED. vigil_cancel(&request->op) takes
+ * the arrival back, or returns VIGIL_ETOOLATE: the round is complete, or the memory forgotten, and the callback will be
+ * called. Errors as of vigil_wait32_async, and VIGIL_EINVAL.
  */
 VIGIL_API int vigil_barrier_wait_async(vigil_agent *agent, vigil_request *request, vigil_barrier *barrier,
                                        int64_t timeout_ns, vigil_callback *callback);

@@ -44,11 +44,11 @@ typedef struct vigil_cond {
  * vigil_cond_wait - release the mutex, wait for a signal, and take the mutex again: VIGIL_OK.
  *
  * Joining the condition's line and releasing the mutex are one step for whoever takes the mutex next and signals. The
- * timed forms return VIGIL_TIMED_OUT when `timeout_ns` has passed, or vigil_now_ns() has reached `deadline_ns`, without a
- * signal, also with the mutex held, whenever that is to be had: the timeout is for the signal alone. With a timeout of
- * zero or less, or a deadline that has passed, they do not wait for a signal, but release the mutex and take it again as
- * always: if there are waiters in the mutex's line, those get it first. So the usual loop,
- * `while (!ready) vigil_cond_wait_until(...)`, lets others in also when its deadline has passed.
+ * timed forms return VIGIL_TIMED_OUT when `timeout_ns` has passed, or vigil_now_ns() has reached `deadline_ns`, without
+ * a signal, also with the mutex held, whenever that is to be had: the timeout is for the signal alone. With a timeout
+ * of zero or less, or a deadline that has passed, they do not wait for a signal, but release the mutex and take it
+ * again as always: if there are waiters in the mutex's line, those get it first. So the usual loop, `while (!ready)
+ * vigil_cond_wait_until(...)`, lets others in also when its deadline has passed.
  *
  * VIGIL_OWNER_DIED: the same as VIGIL_OK or VIGIL_TIMED_OUT, and the mutex's previous holder, a process or the thread
  * of a robust mutex, has ended while it held it (mutex.h): the mutex is held; repair what it guards, then call
@@ -68,9 +68,9 @@ VIGIL_API int vigil_cond_wait_until(vigil_cond *cond, vigil_mutex *mutex, int64_
  * vigil_cond_wait_async - the same without blocking, on the agent's thread, by whoever holds the mutex.
  *
  * VIGIL_PENDING: the mutex has been released, and callback(&request->op, status) is called once, from the agent's
- * dispatch: VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_OWNER_DIED with the mutex held, to be released by vigil_mutex_unlock; VIGIL_CANCELLED, or
- * VIGIL_ELIMIT when every place to wait for the mutex was taken, without it. That goes for a timeout of zero or less as
- * well. Any other answer: nothing has happened, the mutex is still held.
+ * dispatch: VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_OWNER_DIED with the mutex held, to be released by vigil_mutex_unlock;
+ * VIGIL_CANCELLED, or VIGIL_ELIMIT when every place to wait for the mutex was taken, without it. That goes for a
+ * timeout of zero or less as well. Any other answer: nothing has happened, the mutex is still held.
  *
  * vigil_cancel(&request->op) may answer VIGIL_ETOOLATE between the signal and the callback. A signal that came to a
  * request which is cancelled after that, or whose agent ends, goes on to the next in line.
@@ -80,9 +80,10 @@ VIGIL_API int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, 
 
 /*
  * vigil_cond_signal, vigil_cond_broadcast - the first in line, or all of them, may go on: how many there were, or
- * VIGIL_ENULL, VIGIL_EMISALIGNED. With nobody in line it costs a fence and a load. In a segment, a signal that a process
- * has been given and not used when it is killed goes to the next in line. They do not touch the condition once a waiter can
- * go on. So a waiter that has returned may free it, although the signal has not; all that waited must have come back.
+ * VIGIL_ENULL, VIGIL_EMISALIGNED. With nobody in line it costs a fence and a load. In a segment, a signal that a
+ * process has been given and not used when it is killed goes to the next in line. They do not touch the condition once
+ * a waiter can go on. So a waiter that has returned may free it, although the signal has not; all that waited must have
+ * come back.
  */
 VIGIL_API int64_t vigil_cond_signal(vigil_cond *cond);
 VIGIL_API int64_t vigil_cond_broadcast(vigil_cond *cond);

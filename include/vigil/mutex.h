@@ -31,14 +31,14 @@
  * THE WORD
  *
  *     0  unlocked
- *     1  locked, and nobody waits
- *     2  locked, and somebody may wait
+ *     1  locked, and there are no waiters
+ *     2  locked, and there may be waiters
  *     3  unlocked, and reserved for the head of the line
  *     4  added to these: fair
- *     8  added: in a segment, or if it is robust, that its owner died; elsewhere, that somebody who has been called has yet to come, so that
- *        it need not call anybody else
+ *     8  added: in a segment, or if it is robust, that its owner died; elsewhere, that a waiter which has been called has
+ *        yet to come, so that an unlock need not call another
  *     16 and above: the number of the process that holds it, if that has opened a segment (segment.h); while it is
- *        reserved, since when; while somebody has yet to come, how often he has been passed by
+ *        reserved, since when; while a waiter has yet to come, how often it has been passed by
  *     2^30  added: robust, and the thread that has locked it is to unlock it
  *     2^31  added: robust
  *
@@ -75,11 +75,11 @@
  *
  * WHEN SOMETHING IS WRONG
  *
- * Compiled with VIGIL_CHECK, your code is told of self-deadlocks, of unlocks by strangers, of threads that end while they
- * hold a lock and of locks that are taken in different orders: check.h. vigil_debug_dump shows who waits where, and for how long: debug.h. A program that is
- * built with the thread sanitizer uses the same library, and is told of its own races only. Tracing tools find the
- * probes vigil:lock_contended, lock_granted, lock_released and lock_reserved in it, each with the address of the lock,
- * if it was built on a system that has sys/sdt.h.
+ * Compiled with VIGIL_CHECK, your code is told of self-deadlocks, of unlocks by strangers, of threads that end while
+ * they hold a lock and of locks that are taken in different orders: check.h. vigil_debug_dump shows who waits where,
+ * and for how long: debug.h. A program that is built with the thread sanitizer uses the same library, and is told of
+ * its own races only. Tracing tools find the probes vigil:lock_contended, lock_granted, lock_released and lock_reserved
+ * in it, each with the address of the lock, if it was built on a system that has sys/sdt.h.
  */
 #ifndef VIGIL_MUTEX_H
 #define VIGIL_MUTEX_H
@@ -110,14 +110,15 @@ typedef struct vigil_mutex {
 /*
  * vigil_mutex_lock - block until the lock is ours: VIGIL_OK, or VIGIL_OWNER_DIED, see above.
  *
- * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the trying
- * one at once. VIGIL_CANCELLED if the memory
- * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ENULL,
- * VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the
+ * trying one at once. VIGIL_CANCELLED if the memory is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to
+ * wait on a thread that may not block; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in
+ * vigil_wait32.
  *
- * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it or, if it is robust, another thread does: then nothing
- * changes. Once another thread can have the mutex this call does not touch it any more. So the last one to hold it may free
- * it when its own unlock has returned, although another's has not; all that waited for it must have come back.
+ * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it or, if it is robust, another thread does: then
+ * nothing changes. Once another thread can have the mutex this call does not touch it any more. So the last one to hold
+ * it may free it when its own unlock has returned, although another's has not; all that waited for it must have come
+ * back.
  *
  * vigil_mutex_consistent - what it protects is in order again: VIGIL_OK. VIGIL_EINVAL if its owner has not died,
  * VIGIL_ENOTHELD if nobody holds it.
@@ -138,9 +139,9 @@ VIGIL_API int vigil_mutex_execute_slowly(vigil_agent *agent, vigil_request *requ
  *
  * VIGIL_OK, VIGIL_OWNER_DIED: the lock is ours already, and the callback is never called. VIGIL_TIMED_OUT: it is not
  * free, and the timeout is not above zero. VIGIL_PENDING: callback(&request->op, status) is called once, from the
- * agent's dispatch: VIGIL_OK or VIGIL_OWNER_DIED, with the lock held, to be released by vigil_mutex_unlock then or later, on any thread; VIGIL_TIMED_OUT or
- * VIGIL_CANCELLED, without it. A pending request can be cancelled at any time: vigil_cancel never comes too late.
- * Errors as in vigil_wait32_async.
+ * agent's dispatch: VIGIL_OK or VIGIL_OWNER_DIED, with the lock held, to be released by vigil_mutex_unlock then or
+ * later, on any thread; VIGIL_TIMED_OUT or VIGIL_CANCELLED, without it. A pending request can be cancelled at any time:
+ * vigil_cancel never comes too late. Errors as in vigil_wait32_async.
  */
 VIGIL_API int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                                      vigil_callback *callback);

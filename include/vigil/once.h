@@ -20,11 +20,12 @@
  * The function may block, if its thread may, and use the library as it likes; it may not call the same once, for which
  * it would wait forever, and it has to return.
  *
- * In the child of a fork, a function that another thread was calling has not been called: the once is new there, whatever
- * the function has done so far. If the function itself forks, it returns in both, and is done in both.
+ * In the child of a fork, a function that another thread was calling has not been called: the once is new there,
+ * whatever the function has done so far. If the function itself forks, it returns in both, and is done in both.
  *
  * In a segment (segment.h) callers are of any of its processes, each with a function of its own. If the process that is
- * calling the function is killed, or ends, then that counts as a failure: whatever the function has done so far is there.
+ * calling the function is killed, or ends, then that counts as a failure: whatever the function has done so far is
+ * there.
  *
  * The memory may be freed when every call has come back: has returned, or its callback has begun.
  */
@@ -55,9 +56,9 @@ typedef int vigil_once_function(void *argument);
  * vigil_once_call - VIGIL_OK when it is done. Otherwise what function(argument) has answered, if it was called here.
  *
  * The timed forms do not wait for others longer than `timeout_ns`, or until vigil_now_ns() reaches `deadline_ns`
- * (VIGIL_TIMED_OUT; zero and less, or a deadline that has passed: not at all). The function itself may take as long as it likes. VIGIL_CANCELLED if the memory is forgotten meanwhile;
- * VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ENULL, VIGIL_EMISALIGNED;
- * VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ * (VIGIL_TIMED_OUT; zero and less, or a deadline that has passed: not at all). The function itself may take as long as
+ * it likes. VIGIL_CANCELLED if the memory is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a
+ * thread that may not block; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
  * vigil_once_is_done - whether it is; if so, what the function did is seen.
  *

@@ -12,13 +12,13 @@
  *     vigil_cancel(&request.op);                               the callback will not be called
  *
  * The callback gets the op, `(vigil_request *)op` is the request. A request that is cancelled or times out just when
- * it would have been granted neither loses the lock nor holds it: it goes on to the next in line. An agent that has waited
- * for a lock has a thread of the library's beside it until it is destroyed, one for all agents of the process: it passes by
- * an event loop that has been called and does not run. If that thread cannot be started, a request that would have to wait
- * is refused with VIGIL_ELIMIT.
+ * it would have been granted neither loses the lock nor holds it: it goes on to the next in line. An agent that has
+ * waited for a lock has a thread of the library's beside it until it is destroyed, one for all agents of the process:
+ * it passes by an event loop that has been called and does not run. If that thread cannot be started, a request that
+ * would have to wait is refused with VIGIL_ELIMIT.
  *
- * The memory of a lock may be freed when every call that waits for it has returned and every request for it has come back.
- * The call that releases it to the thread that frees it need not have returned.
+ * The memory of a lock may be freed when every call that waits for it has returned and every request for it has come
+ * back. The call that releases it to the thread that frees it need not have returned.
  */
 #ifndef VIGIL_REQUEST_H
 #define VIGIL_REQUEST_H

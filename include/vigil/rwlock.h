@@ -14,13 +14,13 @@
  *
  * WHO GETS IT NEXT
  *
- * All who wait stand in one line, by the moment at which they found the lock taken. A lock that has been unlocked goes to
- * whoever takes it first; the head of the line is called by each unlock, and readers who stand together at the head are
- * called together. New readers join those that read already, past a writer that waits: for half a millisecond. From then
- * on they wait behind the writer. Nobody starves: once the
- * head has waited for half a millisecond the unlock reserves the lock for it, and no newcomer can come in between. That
- * goes for event loops as well; but one that is called and does not run keeps nobody from the lock who waits for it:
- * after half a millisecond it is the next one's turn. (The trying forms, which do not wait, fail meanwhile.)
+ * All waiters stand in one line, by the moment at which they found the lock taken. A lock that has been unlocked goes to
+ * the first that takes it; the head of the line is called by each unlock, and readers that stand together at the head
+ * are called together. New readers join those that read already, past a writer that waits: for half a millisecond. From
+ * then on they wait behind the writer. No waiter starves: once the head has waited for half a millisecond the unlock
+ * reserves the lock for it, and no newcomer can come in between. That goes for event loops as well; but a loop that is
+ * called and does not run does not keep others from the lock: after half a millisecond it is the next one's turn. (The
+ * trying forms, which do not wait, fail meanwhile.)
  *
  * A lock that begins as VIGIL_RWLOCK_READERS_PASS lets readers take it while it is read, even though writers wait, as
  * PTHREAD_RWLOCK_PREFER_READER_NP does: then a thread that reads can always read once more, and readers in line are let
@@ -76,16 +76,16 @@ typedef struct vigil_rwlock {
  * vigil_rwlock_read_lock, vigil_rwlock_write_lock - block until the lock is ours, to share or alone: VIGIL_OK, or
  * VIGIL_OWNER_DIED, see above.
  *
- * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the trying
- * ones at once. VIGIL_CANCELLED if the memory
- * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_ELIMIT
- * beyond 33,554,432 readers; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the
+ * trying ones at once. VIGIL_CANCELLED if the memory is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to
+ * wait on a thread that may not block; VIGIL_ELIMIT beyond 33,554,432 readers; VIGIL_ENULL, VIGIL_EMISALIGNED;
+ * VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
  * vigil_rwlock_read_unlock, vigil_rwlock_write_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody, or in a segment nobody
  * of this process, holds it in that way: then nothing changes.
  *
- * Once others can have the lock these calls do not touch it any more. So the last one to hold it may free it when its own
- * unlock has returned, although another's has not; all that waited for it must have come back.
+ * Once others can have the lock these calls do not touch it any more. So the last one to hold it may free it when its
+ * own unlock has returned, although another's has not; all that waited for it must have come back.
  *
  * vigil_rwlock_downgrade - from writing to reading, and no other writer comes in between: VIGIL_OK. Readers at the head
  * of the line are let in. VIGIL_ENOTHELD as above.

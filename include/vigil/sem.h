@@ -65,22 +65,21 @@ typedef struct vigil_sem {
 /*
  * vigil_sem_acquire - block until `permits` are ours: VIGIL_OK.
  *
- * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the trying
- * one at once. VIGIL_CANCELLED if the memory
- * is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a thread that may not block; VIGIL_EINVAL
- * for no permits at all and VIGIL_ERANGE for more than VIGIL_SEM_MAX; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and
- * VIGIL_ELIMIT as in vigil_wait32.
+ * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the
+ * trying one at once. VIGIL_CANCELLED if the memory is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to
+ * wait on a thread that may not block; VIGIL_EINVAL for no permits at all and VIGIL_ERANGE for more than VIGIL_SEM_MAX;
+ * VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
  * vigil_sem_release - VIGIL_OK. VIGIL_ERANGE if that would be more than VIGIL_SEM_MAX in all: then nothing changes.
  * VIGIL_ENOTHELD if they are leased and this process has fewer: the same. VIGIL_EINVAL, VIGIL_ENULL, VIGIL_EMISALIGNED
- * as above. It may be called in a signal handler. If that has interrupted a call of the library (see wait.h) the permits
- * are there when it returns, and the waiters are called a moment later; VIGIL_ELIMIT if that cannot be left to
- * the interrupted call: then nothing changes. Leased permits of a segment are released a moment later as a whole: VIGIL_OK
- * then does not say that this process has so many, and if it has fewer than handlers have released meanwhile, none of
- * these are.
+ * as above. It may be called in a signal handler. If that has interrupted a call of the library (see wait.h) the
+ * permits are there when it returns, and the waiters are called a moment later; VIGIL_ELIMIT if that cannot be left to
+ * the interrupted call: then nothing changes. Leased permits of a segment are released a moment later as a whole:
+ * VIGIL_OK then does not say that this process has so many, and if it has fewer than handlers have released meanwhile,
+ * none of these are.
  *
- * Once the permits can be had, vigil_sem_release does not touch the semaphore any more. So a thread that has acquired them
- * may free it, although the release has not returned; all that waited for it must have come back.
+ * Once the permits can be had, vigil_sem_release does not touch the semaphore any more. So a thread that has acquired
+ * them may free it, although the release has not returned; all that waited for it must have come back.
  *
  * vigil_sem_value - how many permits there are right now. To look at.
  *

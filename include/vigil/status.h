@@ -56,7 +56,7 @@ extern "C" {
     X(ENOTHELD, -18, "not-held", "nobody holds this lock; unlock what was locked, and only once")                 \
     X(EDEADLOCK, -19, "deadlock", "this thread holds that lock already and would wait for itself; see check.h")   \
     X(EEXISTS, -20, "exists", "a segment has that name; open or unlink it, or choose another name")               \
-    X(ENOTFOUND, -21, "not-found", "no segment has that name; create it first")                                   \
+    X(ENOTFOUND, -21, "not-found", "no segment has that name, create it first; or no thread, it has ended")       \
     X(ENAME, -22, "bad-name",                                                                                     \
       "a segment's name is 1 to 200 of A-Z a-z 0-9 . _ - and begins without a dot; choose such a one")            \
     X(EFOREIGN, -23, "foreign", "this is no segment of Vigil's; look what it is, and choose another name")        \
@@ -78,8 +78,8 @@ enum vigil_status {
 };
 
 /*
- * For the inline functions: what the word of a mutex is when this process has it and nobody waits. That is 1, and, once
- * the process has opened a segment, 16 times its number.
+ * For the inline functions: what the word of a mutex is when this process has it and no other waits. That is 1, and,
+ * once the process has opened a segment, 16 times its number plus 1.
  */
 VIGIL_API extern uint32_t vigil_holder;
 

@@ -22,17 +22,17 @@
  *   can be interrupted also by that, VIGIL_INTERRUPTED: see thread.h.) The number
  *   that vigil_notify answers is exactly the number of waits that answer VIGIL_OK because of it.
  * - A deadline is on the monotonic clock and never early. One that passes after the notification
- *   changes nothing: the wait answers VIGIL_OK. It can be given as a timeout or as a moment: see vigil_until.
+ *   changes nothing: the wait returns VIGIL_OK. It can be given as a timeout or as a moment: see vigil_until.
  * - Everything a thread wrote before vigil_notify is visible to those it woke.
  * - The line belongs to the address alone: 32- and 64-bit waiters on one address share it.
  *
- * Blocking waits and notifications allocate no memory, and neither do the locks: not even the first time, and on a thread
- * that has never waited before.
+ * Blocking waits and notifications allocate no memory, and neither do the locks: not even the first time, and on a
+ * thread that has never waited before.
  *
- * FORK. In the child nobody waits, and everything can be used; what is special about agents and segments is said in
- * agent.h and segment.h. The library's handlers of forks are registered when it is loaded. So the program's own may lock,
- * unlock and wait: pthread_atfork(lock, unlock, unlock) around a vigil_mutex works as with a pthread_mutex_t. (If the
- * library is loaded by dlopen, register them after that.)
+ * FORK. In the child there are no waiters, and everything can be used; what is special about agents and segments is said in
+ * agent.h and segment.h. The library's handlers of forks are registered when it is loaded. So the program's own may
+ * lock, unlock and wait: pthread_atfork(lock, unlock, unlock) around a vigil_mutex works as with a pthread_mutex_t. (If
+ * the library is loaded by dlopen, register them after that.)
  *
  * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel: see thread.h for how to
  * end one from outside.
@@ -40,15 +40,16 @@
  * SIGNAL HANDLERS
  *
  * These functions may be called in a signal handler, whatever it has interrupted: vigil_notify, vigil_sem_release,
- * vigil_sem_value, vigil_interrupt, vigil_agent_wake and vigil_now_ns. They leave errno as it was, and may be interrupted by another handler
- * that calls them. No other function of the library may: one that blocks would hang, or returns VIGIL_EMAYNOTBLOCK. A
- * handler returns; it must not leave by longjmp.
+ * vigil_sem_value, vigil_interrupt, vigil_agent_wake and vigil_now_ns. They leave errno as it was, and may be
+ * interrupted by another handler that calls them. No other function of the library may: one that blocks would hang, or
+ * returns VIGIL_EMAYNOTBLOCK. A handler returns; it must not leave by longjmp.
  *
- * If the handler has interrupted a call of the library on the same thread, then that call may hold a lock that is needed
- * here. In that case vigil_notify and vigil_sem_release leave what is to be done to the interrupted call, and return. It is
- * done as soon as that call is out of its critical section, some ten instructions mostly, and at the latest when it
- * returns. Nothing is lost or counted twice. VIGIL_ELIMIT: so much has been left to interrupted calls already, on all
- * threads together, for more than a thousand different addresses, that there is no room for this one. Nothing has happened.
+ * If the handler has interrupted a call of the library on the same thread, then that call may hold a lock that is
+ * needed here. In that case vigil_notify and vigil_sem_release leave what is to be done to the interrupted call, and
+ * return. It is done as soon as that call is out of its critical section, some ten instructions mostly, and at the
+ * latest when it returns. Nothing is lost or counted twice. VIGIL_ELIMIT: so much has been left to interrupted calls
+ * already, on all threads together, for more than a thousand different addresses, that there is no room for this one.
+ * Nothing has happened.
  */
 #ifndef VIGIL_WAIT_H
 #define VIGIL_WAIT_H
@@ -75,10 +76,10 @@ VIGIL_API int64_t vigil_now_ns(void);
  *     vigil_wait32(&word, 0, vigil_until(deadline_ns));
  *     vigil_mutex_lock_async(agent, &request, &mutex, vigil_until(deadline_ns), granted);
  *
- * Every `timeout_ns` of the library, of blocking and of asynchronous calls, may be vigil_until(deadline_ns) instead of a
- * duration: the wait then ends when vigil_now_ns() reaches `deadline_ns`, at exactly that moment of the clock, however long
- * it took to make the call. A deadline that has passed is a timeout of zero; VIGIL_FOREVER is never. The blocking calls
- * have forms with a deadline of their own, vigil_mutex_lock_until and the like, which do the same.
+ * Every `timeout_ns` of the library, of blocking and of asynchronous calls, may be vigil_until(deadline_ns) instead of
+ * a duration: the wait then ends when vigil_now_ns() reaches `deadline_ns`, at exactly that moment of the clock,
+ * however long it took to make the call. A deadline that has passed is a timeout of zero; VIGIL_FOREVER is never. The
+ * blocking calls have forms with a deadline of their own, vigil_mutex_lock_until and the like, which do the same.
  *
  * The returned number means a deadline only as a timeout: it is below every negative duration of less than 146 years.
  * Where it is inline it is also exported.

@@ -74,8 +74,8 @@ int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, uint64
 bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t slot, const struct word *word, enum slot_kind kind);
 
 /*
- * A slot of the agent's lot, for one who is to wait for what is at that address; zero: none is to be had. If that is in a
- * segment there is another slot with it, which will be in line there (lot/shared.h): agent_place answers which.
+ * A slot of the agent's lot, for one who is to wait for what is at that address; zero: none is to be had. If that is in
+ * a segment there is another slot with it, which will be in line there (lot/shared.h): agent_place answers which.
  */
 uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address);
 void agent_slot_release(vigil_agent *agent, uint32_t slot);

@@ -3,8 +3,9 @@
  * critical.h - critical sections, and what a signal handler that interrupts one leaves to be done.
  *
  * vigil_notify and vigil_sem_release may be called in a signal handler. The thread that the handler interrupts may hold
- * the lock that they need, or another one that comes after it. So each thread counts how many critical sections it is in
- * (`depth`, the low bits of prim_thread.may_not_block). A handler runs on the interrupted thread and sees that count:
+ * the lock that they need, or another one that comes after it. So each thread counts how many critical sections it is
+ * in (`depth`, the low bits of prim_thread.may_not_block). A handler runs on the interrupted thread and sees that
+ * count:
  *
  *     depth == 0    the thread holds no lock that the handler could want: the handler does what any caller does
  *     depth != 0    the handler takes no lock. It writes down what is to be done, in the thread's list of deferrals, and
@@ -12,8 +13,8 @@
  *
  * Which locks are counted: those of buckets, and the gate of recovery/guard.c, which is taken inside of a bucket. They
  * are all that the two functions ever take. A thread that holds one of them waits for no lock but another one of these;
- * so a handler that interrupts a thread with any other lock (the lot's gate, the keeper's, that of memory/segment.c) may
- * wait for a bucket: its holder does not wait for that thread.
+ * so a handler that interrupts a thread with any other lock (the lot's gate, the keeper's, that of memory/segment.c)
+ * may wait for a bucket: its holder does not wait for that thread.
  *
  * NOTHING IS LOST
  *
@@ -23,10 +24,10 @@
  *     C3  depth - 1
  *     C4  load the list; if there is any: take all of it, C1, carry it out, C3, and C4 again
  *
- * The handler runs from H1 to H2 while the thread stands still. If H1 sees a depth then the thread has not done C3, so C4
- * is yet to come and finds the deferral. If it sees zero the thread is before C1 or after C3, and holds nothing. That
- * needs C1 before the lock is tried and C3 after it has been unlocked, in the order in which this thread does them: for
- * that the compiler must not reorder, and the processor does not matter (prim_own_load and so on).
+ * The handler runs from H1 to H2 while the thread stands still. If H1 sees a depth then the thread has not done C3, so
+ * C4 is yet to come and finds the deferral. If it sees zero the thread is before C1 or after C3, and holds nothing.
+ * That needs C1 before the lock is tried and C3 after it has been unlocked, in the order in which this thread does
+ * them: for that the compiler must not reorder, and the processor does not matter (prim_own_load and so on).
  *
  * A handler may be interrupted by another one, which is out of it again before it goes on. So a count that is read and
  * then stored is right: the other one has restored it. The list is not restored, hence the CAS. Nothing is taken

@@ -29,10 +29,11 @@
  * If no waiter is in line C, the gift has no heir. It is gone, as one is that is given while no waiter is in line; the
  * segment's header counts these (heirless).
  *
- * Killed before P2: it is decided anew by the next process that passes it on. Killed later: the bucket is locked by a dead
- * process, and before anybody else can look at line C its repair does what is left of P3 and P4. It knows from `began_ns`
- * whose the gift is; if no waiter in line C has this place, P3 has been done. No two waiters of a line ever have the same
- * place, and nobody can leave the line in between. So whoever is killed, and whoever else clears up, one waiter gets it.
+ * Killed before P2: it is decided anew by the next process that passes it on. Killed later: the bucket is locked by a
+ * dead process, and before anybody else can look at line C its repair does what is left of P3 and P4. It knows from
+ * `began_ns` whose the gift is; if no waiter in line C has this place, P3 has been done. No two waiters of a line ever
+ * have the same place, and nobody can leave the line in between. So whoever is killed, and whoever else clears up, one
+ * waiter gets it.
  *
  * WHAT ELSE CAN BE GIVEN, and why it needs no such field:
  *

@@ -13,15 +13,16 @@
  *     to use         CAS not RAISED                                         by the thread
  *     to end         store generation + 1, not RAISED                       by the thread when it ends
  *
- * The thread sleeps on two words at once, that of its slot and the lower half of its record, while the first is ASLEEP and
- * the second is not RAISED. The system compares both in the step that falls asleep: so an interruption between the last look
- * and the sleep is not missed.
+ * The thread sleeps on two words at once, that of its slot and the lower half of its record, while the first is ASLEEP
+ * and the second is not RAISED. The system compares both in the step that falls asleep: so an interruption between the
+ * last look and the sleep is not missed.
  *
- * A thread that heeds signals, as those of programs on pthread/ do in sem_wait, is interrupted as well by a signal handler
- * that has run while it slept.
+ * A thread that heeds signals, as those of programs on pthread/ do in sem_wait, is interrupted as well by a signal
+ * handler that has run while it slept.
  *
- * An interruption does not decide anything. It makes the thread do what it does at its deadline: leave the line, if it still
- * is in it (lot_leave). Only then is the interruption used. So nothing that the thread was given can be lost by it.
+ * An interruption does not decide anything. It makes the thread do what it does at its deadline: leave the line, if it
+ * still is in it (lot_leave). Only then is the interruption used. So nothing that the thread was given can be lost by
+ * it.
  */
 #ifndef VIGIL_SRC_INTERRUPT_H
 #define VIGIL_SRC_INTERRUPT_H

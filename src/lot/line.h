@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * line.h - buckets and the lines in them, and whom to wake when a bucket is unlocked. Inside of a lot: see lot.h for who
- * may touch what. All of the lines' functions are called under the bucket's lock.
+ * line.h - buckets and the lines in them, and whom to wake when a bucket is unlocked. Inside of a lot: see lot.h for
+ * who may touch what. All of the lines' functions are called under the bucket's lock.
  */
 #ifndef VIGIL_LINE_H
 #define VIGIL_LINE_H

@@ -19,8 +19,8 @@
  *
  * WHO MAY TOUCH WHAT
  *
- * The bucket's word is its lock, and says whether anybody is in line there (word_lock.h). It is zero exactly when nobody
- * is in line and nobody is inside: that is all a notifier needs to look at.
+ * The bucket's word is its lock, and says whether anybody is in line there (word_lock.h). It is zero exactly when
+ * nobody is in line and nobody is inside: that is all a notifier needs to look at.
  *
  * The lock guards the bucket's `line` and, of every slot in its lines: key, next, prev, tail, next_line, began_ns, kind
  * and gift. A slot is in line from lot_join until, under the lock, exactly one of lot_leave (its own waiter:
@@ -237,13 +237,13 @@ bool lot_sleep_soon(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
 
 /*
  * What vigil_wait32 does, for one who waits for something of that kind. `joined`, unless null, is called when he is in
- * line, before he sleeps. The deadline may be DEADLINE_PASSED.
+ * line, before it sleeps. The deadline may be DEADLINE_PASSED.
  */
 typedef void lot_joined(const struct word *word);
 int lot_wait(const struct word *word, uint64_t deadline_ns, enum slot_kind kind, lot_joined *joined);
 
 /*
- * Take one's own slot out of the line: false if somebody else has done so before, and its outcome is on its way. In the
+ * Take one's own slot out of the line: false if another thread has done so before, and its outcome is on its way. In the
  * process's own lot, a barrier's word counts those in its line, and is one less then: in the same step.
  */
 bool lot_leave(struct lot *lot, uint32_t slot, const volatile void *address);
@@ -278,8 +278,8 @@ struct lot_release {
 void lot_call(struct lot *lot, const volatile void *address, const struct lot_release *release, void *context);
 
 /*
- * The same or, if none is to be called because `begin` has returned false, join the end of the line, in one step. False: the
- * slot has not joined, or is zero, which is none. It must be filled in, except for began_ns.
+ * The same or, if none is to be called because `begin` has returned false, join the end of the line, in one step.
+ * False: the slot has not joined, or is zero, which is none. It must be filled in, except for began_ns.
  */
 bool lot_call_or_join(struct lot *lot, uint32_t slot, const volatile void *address, const struct lot_release *release,
                       void *context);
@@ -337,8 +337,8 @@ uint32_t seat_register(struct lot *lot, struct seat *seat);
 void seat_unregister(struct lot *lot, uint32_t number);
 
 /*
- * What src/recovery does for every lot: a loop in that line has been called, and others are behind it. If it does not come
- * the keeper calls the next one (recovery/guard.h). Under the lock of the line's bucket.
+ * What src/recovery does for every lot: a loop in that line has been called, and others are behind it. If it does not
+ * come the keeper calls the next one (recovery/guard.h). Under the lock of the line's bucket.
  */
 void guard_note(struct lot *lot, uint64_t key);
 /* There may be calls to event loops of one more agent: have a keeper. False: there is none to be had. */

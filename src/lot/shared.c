@@ -37,7 +37,7 @@ static bool holds_one_of_bucket(struct lot *lot, struct bucket *bucket) {
     return holds;
 }
 
-/* What it holds of a lock, or a lock itself for which somebody waits: those are to be told as if it had died. */
+/* What it holds of a lock, or a lock itself for which others wait: they are to be told as if it had died. */
 static bool leaves_something(struct lot *lot) {
     for (uint32_t index = 1; index < lot->share->slots; index++) {
         if (prim_load_relaxed(&lot->share->claims[index]) == lot->claim) return true;

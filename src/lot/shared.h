@@ -20,16 +20,16 @@
  *     to move      store key       under the locks of both buckets
  *     used         store key = 0   by its own waiter, then it waits for something else or gives the slot back
  *
- * All else is derived: next, prev, tail, next_line, the bucket's `line` and OCCUPIED. So a bucket whose holder is dead can
- * be rebuilt from the slots, as it was before that one's next store or after it. Who takes such a lock over does that
- * first, being the holder now; if he is killed, the next one does it again.
+ * All else is derived: next, prev, tail, next_line, the bucket's `line` and OCCUPIED. So a bucket whose holder is dead
+ * can be rebuilt from the slots, as it was before that one's next store or after it. Who takes such a lock over does
+ * that first, being the holder now; if he is killed, the next one does it again.
  *
  * What happens when a process has died is in recovery/recovery.h.
  *
  * MAIL
  *
- * An agent of another process is told by mail: its slot is pushed into the mail of that process's member record, and the
- * keeper there (recovery/keeper.h) hands it on. The mail is a word:
+ * An agent of another process is told by mail: its slot is pushed into the mail of that process's member record, and
+ * the keeper there (recovery/keeper.h) hands it on. The mail is a word:
  *
  *     bits 32-63   the member's number: what is for a dead one is not pushed into the mail of the next
  *     bits 1-31    the slot that came last, which names the one before it by `next`
@@ -58,7 +58,7 @@ struct keeping {
     uint64_t poll_ns;   /* when it asks the kernel next about members without a pulse */
     uint64_t pause_ns;  /* and how long it waits then */
     uint32_t looks;     /* for which it had no turn */
-    uint32_t unneeded;  /* looks in a row at which nobody waited */
+    uint32_t unneeded;  /* looks in a row at which the process did not wait */
     uint32_t deaths;    /* that it has heard of */
     uint32_t recovered; /* up to which death its own have been looked after */
     uint32_t letters;   /* turns with mail, in a row */

@@ -53,13 +53,14 @@ void prim_wake(uint32_t *word);
 /* The same two for a word in memory that processes share. */
 void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns);
 void prim_wake_shared(uint32_t *word);
-/* Wake all who sleep on the word: some may sleep on what it was before. */
+/* Wake all sleepers on the word: some may sleep on what it was before. */
 void prim_wake_shared_all(uint32_t *word);
 
 /*
  * Sleep while each of these words is as expected, until one of them is woken or the deadline. A word of memory that
- * processes share is woken by prim_wake_shared, one that is this process's own by prim_wake. May return at any time for no reason; where the system can sleep on one word only, it does so at least every
- * PRIM_SLICE_NS. A word that does not exist any more is such a reason. Returns which word was woken; -1: it is not known.
+ * processes share is woken by prim_wake_shared, one that is this process's own by prim_wake. May return at any time for
+ * no reason; where the system can sleep on one word only, it does so at least every PRIM_SLICE_NS. A word that does not
+ * exist any more is such a reason. Returns which word was woken; -1: it is not known.
  */
 struct prim_word {
     uint32_t *word;
@@ -172,8 +173,8 @@ extern uint32_t prim_generation;
 
 /*
  * Called by the library before any slot exists: `at_exit(thread)` is to run when a thread ends for which
- * prim_keep_self has returned true, `in_child` in the child after each fork, before the program's own handlers of forks if
- * those were registered after the library was loaded. False: that is not possible.
+ * prim_keep_self has returned true, `in_child` in the child after each fork, before the program's own handlers of forks
+ * if those were registered after the library was loaded. False: that is not possible.
  */
 bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void));
 /* False: at_exit will not be called, so the thread may not keep anything. That may be so unless memory is allocated. */

@@ -80,8 +80,8 @@ bool prim_file_locked(int fd);
 
 
 /*
- * Called around each fork, from when the library is loaded: before it, after the program's own handlers; after it, before
- * those. It is for memory/segment.c to say what. False: for want of memory they are not called.
+ * Called around each fork, from when the library is loaded: before it, after the program's own handlers; after it,
+ * before those. It is for memory/segment.c to say what. False: for want of memory they are not called.
  */
 struct prim_fork {
     void (*before)(void), (*in_parent)(void), (*in_child)(void);

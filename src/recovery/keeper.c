@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper: the one thread of the library's that a process has, if it has segments or event loops that wait for locks.
+ * The keeper: the one thread of the library's that a process has, if it has segments or event loops that wait for
+ * locks.
  *
- * It hands on the mail for the process's event loops, notices when another member dies, guards calls to event loops that
- * may not come (guard.h), and looks after the segment from time to time. It polls nothing: it sleeps on all of that at
- * once, and when nothing happens it makes a system call when it looks, and no other.
+ * It hands on the mail for the process's event loops, notices when another member dies, guards calls to event loops
+ * that may not come (guard.h), and looks after the segment from time to time. It polls nothing: it sleeps on all of
+ * that at once, and when nothing happens it makes a system call when it looks, and no other.
  *
  * WHO WATCHES WHOM
  *
  * The members are a ring, in the order of their records. Each keeper watches the members behind its own, up to and
- * including the first one that has a keeper too. Mostly that is one. It sleeps on that member's pulse (prim.h): the system
- * ends the pulse, and so wakes the keeper, when the member dies. Then the keeper strikes it off, and watches the next one.
+ * including the first one that has a keeper too. Mostly that is one. It sleeps on that member's pulse (prim.h): the
+ * system ends the pulse, and so wakes the keeper, when the member dies. Then the keeper strikes it off, and watches the
+ * next one.
  *
  *     A member without a pulse      has just joined, or could not start a keeper, or the system has no pulses. The kernel
  *                                   is asked about it every 20 ms
@@ -25,23 +27,23 @@
  *     R2  look who is behind us                     B1  load mail of the keeper before us; if it is RESTING
  *     R3  sleep while it is RESTING                     clear that, and wake it     (seq_cst)
  *
- * If R2 does not see J3, then B1 sees R1. A member that leaves, or dies, ends its pulse, on which the keeper sleeps. What
- * its own process wants of it is told in the same way, with `asleep` for the mail: R1 is a store, R2 looks at the list of
- * segments and whether anybody waits.
+ * If R2 does not see J3, then B1 sees R1. A member that leaves, or dies, ends its pulse, on which the keeper sleeps.
+ * What its own process wants of it is told in the same way, with `asleep` for the mail: R1 is a store, R2 looks at the
+ * list of segments and whether anybody waits.
  *
  * WHO MAY TOUCH WHAT
  *
- * `gate` guards the list of segments, and what the keeper has in each (struct keeping). The keeper has it except while it
- * sleeps. So who takes a segment away, having the gate, knows that the keeper does not use it; if it sleeps on words of
- * that segment, they are words that do not exist any more, and it wakes up or sleeps on.
+ * `gate` guards the list of segments, and what the keeper has in each (struct keeping). The keeper has it except while
+ * it sleeps. So who takes a segment away, having the gate, knows that the keeper does not use it; if it sleeps on words
+ * of that segment, they are words that do not exist any more, and it wakes up or sleeps on.
  *
  * THE LOOK
  *
- * A process may be stopped that has been called for a lock, or that watches one that dies: nobody is told of that. So in
- * each second a keeper whose process waits looks at the whole segment: for members that have died, for what they have left,
- * and for calls that have not been followed. One is enough. It says when it looked, in the header, and the others, when
- * they wake up, find that and sleep on: the more waiters there are, the longer. If it looks no more, one of the others
- * finds an old time, and looks from then on.
+ * A process may be stopped that has been called for a lock, or that watches one that dies: nobody is told of that. So
+ * in each second a keeper whose process waits looks at the whole segment: for members that have died, for what they
+ * have left, and for calls that have not been followed. One is enough. It says when it looked, in the header, and the
+ * others, when they wake up, find that and sleep on: the more waiters there are, the longer. If it looks no more, one
+ * of the others finds an old time, and looks from then on.
  */
 #include "keeper.h"
 
@@ -102,7 +104,7 @@ static void rest_on_pulse(struct rest *rest, uint32_t *word, uint32_t pulse) {
 }
 
 /* The kernel wakes one sleeper on a pulse, and that may be the wrong one: for a moment two may watch the same member, or
- * one sleep on a pulse of a segment that it has closed. So who is woken by a pulse wakes the others. */
+ * one sleep on a pulse of a segment that it has closed. So a keeper that is woken by a pulse wakes the others. */
 static void rest_sleep(const struct rest *rest) {
     int woken = prim_park_any(rest->words, rest->count, rest->deadline_ns);
     bool by_pulse = woken >= 0 && (rest->pulses[woken / 32] >> woken % 32 & 1);

@@ -16,9 +16,9 @@
  *     a thread that it told  and did not wake: is woken; it looks at its slot and sleeps on, or returns
  *     a loop that it told    and whose slot it did not put into the mail: its keeper is poked, and looks for it
  *
- * One process does all of that, for all members: recovery_run. It may be killed in the middle. Then it is dead itself, and
- * whoever clears up after it does all of it again: every step leaves what is already done alone. Two may do it at once.
- * `recovered` in the header says up to which death everything is done; it is stored last.
+ * One process does all of that, for all members: recovery_run. It may be killed in the middle. Then it is dead itself,
+ * and whoever clears up after it does all of it again: every step leaves what is already done alone. Two may do it at
+ * once. `recovered` in the header says up to which death everything is done; it is stored last.
  *
  * WHO ENTERS, AND WHEN
  *
@@ -32,8 +32,8 @@
  *     who joins                 and finds nobody alive                     recovery_empty: nothing is believed
  *     vigil_segment_mend        is called                                  recovery_mend: every bucket, then recovery_run
  *
- * A process that is stopped in a bucket keeps others from that bucket, but not from the rest: recovery has a deadline for
- * all buckets together, leaves out what it cannot lock, says so, and is done again.
+ * A process that is stopped in a bucket keeps others from that bucket, but not from the rest: recovery has a deadline
+ * for all buckets together, leaves out what it cannot lock, says so, and is done again.
  */
 #ifndef VIGIL_RECOVERY_H
 #define VIGIL_RECOVERY_H

@@ -64,7 +64,7 @@ static void member_note(const struct segment *segment, uint32_t number, uint32_t
     }
 }
 
-/* Look at all records, and note on the way where everybody is. */
+/* Look at all records, and note on the way where each member is. */
 static struct segment_member *member_search(const struct segment *segment, uint32_t number, uint32_t used) {
     struct segment_member *found = NULL;
     for (uint32_t i = 0; i < used; i++) {

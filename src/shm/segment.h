@@ -37,13 +37,13 @@
  *
  * So whoever reads a length may touch the bytes, and who opens the file reads the length before the file's size.
  *
- * NUMBERS. A process is known by the same number in all its segments: 26 random bits, never zero, drawn when it opens one
- * and has no other. Whatever belongs to somebody in a segment, a lock say, says so by that number, which stands in the
- * member's record as well. A number that is in no member's record is that of one who has died or left: so nothing waits
- * for a record to be used again. A process that leaves one of its segments and comes back has the same number there; its
- * slots are told from those of before by its incarnation (format.h), so that a process which is clearing up after it
- * cannot mistake one for the other. Who finds its own number taken in a segment,
- * which happens once in 2^26 times, draws another one if it has no segment yet, and otherwise cannot open it.
+ * NUMBERS. A process is known by the same number in all its segments: 26 random bits, never zero, drawn when it opens
+ * one and has no other. Whatever belongs to somebody in a segment, a lock say, says so by that number, which stands in
+ * the member's record as well. A number that is in no member's record is that of one who has died or left: so nothing
+ * waits for a record to be used again. A process that leaves one of its segments and comes back has the same number
+ * there; its slots are told from those of before by its incarnation (format.h), so that a process which is clearing up
+ * after it cannot mistake one for the other. Who finds its own number taken in a segment, which happens once in 2^26
+ * times, draws another one if it has no segment yet, and otherwise cannot open it.
  *
  * LIFE OF A MEMBER'S RECORD. The truth is a lock of the kernel's, on a byte of the file for each record (far beyond
  * the content), held through the open file description of the process that has the record. The kernel drops it
@@ -69,22 +69,23 @@
  *
  * Otherwise only who holds the lock stores into a record, except for its mail, and who joins and finds nobody alive
  * (below); and no kill leaves it half done. A joiner takes the first record whose lock it gets, be it free or dead. A
- * living member's lock is held as long as its record says JOINED: so whoever finds JOINED, then no lock, and then, by D2,
- * the same life as before, knows that this generation is dead, and has struck it off. No lock of the kernel's is taken
- * for that, which threads of one process would share. To strike off, between J1 and J3, whom a joiner replaces makes no
- * difference to J3. The other way round, a dead one passes for alive while a joiner is between J1 and J3: for an instant,
- * unless that one is stopped just then.
+ * living member's lock is held as long as its record says JOINED: so whoever finds JOINED, then no lock, and then, by
+ * D2, the same life as before, knows that this generation is dead, and has struck it off. No lock of the kernel's is
+ * taken for that, which threads of one process would share. To strike off, between J1 and J3, whom a joiner replaces
+ * makes no difference to J3. The other way round, a dead one passes for alive while a joiner is between J1 and J3: for
+ * an instant, unless that one is stopped just then.
  *
- * What the dead one did is known to who finds its lock free, through the kernel; and, since each reads `life` with acquire
- * and J3, L1 and D2 store it with release or more, to all who find it gone. So is the count of D1: see segment_deaths.
+ * What the dead one did is known to who finds its lock free, through the kernel; and, since each reads `life` with
+ * acquire and J3, L1 and D2 store it with release or more, to all who find it gone. So is the count of D1: see
+ * segment_deaths.
  *
  * Who joins, the door being locked, and finds no other member alive, empties the lot: so whatever the members before
  * have left there is gone, and nothing in the lot is believed that no living process has written.
  *
  * The mapping holds on to the open file description as the descriptor does, and a forked child has both. So the
  * child drops them at once (memory/segment.c, in_child), and nothing may be opened or closed, or a name be taken away
- * by U1 to U3, while somebody forks: `gate`. Whoever is killed in between passes for alive until its child has begun. To
- * others only descriptors of another description are given. Exec drops both.
+ * by U1 to U3, while somebody forks: `gate`. Whoever is killed in between passes for alive until its child has begun.
+ * To others only descriptors of another description are given. Exec drops both.
  *
  * A process is a member once: opening what is open already counts, and answers the same buffer.
  *
@@ -116,7 +117,7 @@ struct segment {
     uint32_t self;          /* the number of ours */
     uint32_t opens;         /* under the gate: how many times the user has it */
     char label[SEGMENT_LABEL_BYTES];
-    struct lot *lot; /* null until somebody needs it: see lot/shared.h */
+    struct lot *lot; /* null until it is needed: see lot/shared.h */
     uint32_t found_mask;
     uint32_t found[]; /* atomic: where members have been found, by their numbers: see segment_find_member */
 };

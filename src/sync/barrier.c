@@ -13,32 +13,32 @@
  *                                     S2  tell all in line
  *     else                                store that one more has arrived, and join the line
  *
- * and so is leaving the line, at a deadline or cancelled: lot_leave takes the arrival back (lot.c). So in line are exactly
- * those that have arrived for the present round, and each of them either is told that the round is complete or has taken
- * its arrival back, never both.
+ * and so is leaving the line, at a deadline or cancelled: lot_leave takes the arrival back (lot.c). So in line are
+ * exactly those that have arrived for the present round, and each of them either is told that the round is complete or
+ * has taken its arrival back, never both.
  *
  * THE MEMORY
  *
- * A party that has been told does not touch the barrier again: it need not, since it is its own round that is complete. The
- * last party does not touch it after S1. So each of them may free it when it has returned.
+ * A party that has been told does not touch the barrier again: it need not, since it is its own round that is complete.
+ * The last party does not touch it after S1. So each of them may free it when it has returned.
  *
  * When it has been forgotten (vigil_forget), those that were in line are out of it, and lot_leave takes nothing back.
  *
  * MEMORY ORDER
  *
- * The bucket's lock orders all arrivals: the last party has seen what the others did before theirs. They see what it has
- * seen by being told (lot.h).
+ * The bucket's lock orders all arrivals: the last party has seen what the others did before theirs. They see what it
+ * has seen by being told (lot.h).
  *
  * IN A SEGMENT
  *
- * A count in the word would keep counting parties that are killed. So there the word is the round alone, and the parties
- * that have arrived are counted in the line. The sweep that takes the slot of a dead one out of the line (recovery/sweep.c)
- * has taken its arrival back. Before S1 the kernel is asked whether all those in line live: one that was dead by then has
- * not arrived.
+ * A count in the word would keep counting parties that are killed. So there the word is the round alone, and the
+ * parties that have arrived are counted in the line. The sweep that takes the slot of a dead one out of the line
+ * (recovery/sweep.c) has taken its arrival back. Before S1 the kernel is asked whether all those in line live: one that
+ * was dead by then has not arrived.
  *
- * Each slot has, in `round`, the round for which its party waits. A process that is killed between S1 and S2, or during S2,
- * leaves some in line that wait for a round that is over. None can have joined them: before another process has the lock
- * of the bucket the bucket is repaired, and they are told then (barrier_recovery).
+ * Each slot has, in `round`, the round for which its party waits. A process that is killed between S1 and S2, or during
+ * S2, leaves some in line that wait for a round that is over. None can have joined them: before another process has the
+ * lock of the bucket the bucket is repaired, and they are told then (barrier_recovery).
  */
 #include "vigil/barrier.h"
 

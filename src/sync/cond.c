@@ -20,10 +20,10 @@
  *
  * A deadline races with signals alone: lot_leave, for the condition's line, decides. After a signal there is none.
  *
- * A wait whose deadline has passed when it begins does not join the condition's line, so it takes no signal from another
- * waiter. It goes where a signal would move it, to the end of the mutex's line, and releases the mutex then. So the
- * waiters before it get the mutex first: a caller that waits in a loop until its condition holds, with such a deadline,
- * does not keep the mutex from the thread that is to make it hold.
+ * A wait whose deadline has passed when it begins does not join the condition's line, so it takes no signal from
+ * another waiter. It goes where a signal would move it, to the end of the mutex's line, and releases the mutex then. So
+ * the waiters before it get the mutex first: a caller that waits in a loop until its condition holds, with such a
+ * deadline, does not keep the mutex from the thread that is to make it hold.
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* the mutex's own functions: see tsan.h */

@@ -14,8 +14,8 @@
  *
  * A thread that is called comes: it runs sooner or later, and has nothing else to do. An event loop may not: it may be
  * busy for a long time, or its thread may block, perhaps behind its own request. So a call to a loop is guarded by the
- * keeper, the library's own thread in that loop's process (recovery/guard.h): if others are in line, and the lock is still
- * not taken after half a millisecond, the keeper calls the next one in the loop's place.
+ * keeper, the library's own thread in that loop's process (recovery/guard.h): if others are in line, and the lock is
+ * still not taken after half a millisecond, the keeper calls the next one in the loop's place.
  *
  * To keep lines short, an event loop has one place in the line of a lock, that of its oldest request; the others queue
  * up behind it on the agent's own side (request.c).
@@ -23,26 +23,27 @@
  * NOBODY WAITS IN VAIN
  *
  * If a waiter is in line and nobody holds the lock, then somebody is responsible: a thread that has been called and not
- * yet come back, or the keeper that guards a loop. The thread either takes the lock, and then says in the word that others
- * wait (so that its release will call them); or finds it taken, says so in the word, and waits again; or finds it reserved
- * and guards that: see below. The keeper calls the next one, for which the same is true. In a segment a process may be
- * killed, and then recovery looks at the lines of all locks; or stopped, with everybody in it that is responsible: then the
- * keepers of those who wait notice when they look (recovery/keeper.c).
+ * yet come back, or the keeper that guards a loop. The thread either takes the lock, and then says in the word that
+ * others wait (so that its release will call them); or finds it taken, says so in the word, and waits again; or finds
+ * it reserved and guards that: see below. The keeper calls the next one, for which the same is true. In a segment a
+ * process may be killed, and then recovery looks at the lines of all locks; or stopped, with everybody in it that is
+ * responsible: then the keepers of those who wait notice when they look (recovery/keeper.c).
  *
  * RESERVED
  *
  * So that no waiter starves, a lock can be reserved when it is released: newcomers may not take it, nor those that have
  * been called beside another (SLOT_BESIDE), but only a waiter that has been called itself (SLOT_CALLED). That may be an
- * event loop that does not run. So whoever joins the line meanwhile guards the reservation: it looks at the word after a
- * while (`patience_ns`), without leaving the line, and if it still is reserved as it was it declines in place of the one
- * that does not come: the lock is released once more, and the head of the line is called.
+ * event loop that does not run. So whoever joins the line meanwhile guards the reservation: it looks at the word after
+ * a while (`patience_ns`), without leaving the line, and if it still is reserved as it was it declines in place of the
+ * one that does not come: the lock is released once more, and the head of the line is called.
  *
- * It is all the same who takes a reserved lock: a waiter called earlier, which comes late, may take what was reserved for
- * another. That one goes back to the head of the line.
+ * It is all the same who takes a reserved lock: a waiter called earlier, which comes late, may take what was reserved
+ * for another. That one goes back to the head of the line.
  *
  * FIRST COME, FIRST SERVED
  *
- * A lock that is fair is always reserved for the head of the line. A loop that does not come loses its turn after a second.
+ * A lock that is fair is always reserved for the head of the line. A loop that does not come loses its turn after a
+ * second.
  */
 #ifndef VIGIL_LOCK_H
 #define VIGIL_LOCK_H
@@ -146,8 +147,8 @@ uint64_t lock_patience_ns(const struct lock_kind *kind, uint32_t seen);
 uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen);
 
 /*
- * Before it is said that it is not to be had, in a segment: true if it may, after all, because somebody has died. `kept`:
- * what the word says while it is kept for those in line, of whom there may be none left.
+ * Before it is said that it is not to be had, in a segment: true if it may, after all, because somebody has died.
+ * `kept`: what the word says while it is kept for those in line, of whom there may be none left.
  */
 bool lock_recovered(const struct lock_kind *kind, uint32_t *word, uint32_t kept);
 
@@ -156,8 +157,8 @@ static inline vigil_request *request_of_op(vigil_op *op) {
 }
 
 /*
- * The asynchronous form: VIGIL_OK, VIGIL_OWNER_DIED, it is ours; VIGIL_PENDING, and kind->granted or the callback (with another status)
- * will be called; VIGIL_TIMED_OUT; or an error, as of vigil_wait32_async.
+ * The asynchronous form: VIGIL_OK, VIGIL_OWNER_DIED, it is ours; VIGIL_PENDING, and kind->granted or the callback (with
+ * another status) will be called; VIGIL_TIMED_OUT; or an error, as of vigil_wait32_async.
  */
 int request_start(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
                   uint32_t argument, int64_t timeout_ns, vigil_callback *callback);

@@ -28,8 +28,8 @@
  * WHOSE IT IS
  *
  * Who takes it puts its process's number into the word, so that it is known in a segment when the holder is dead. That
- * is noticed by the waiter that joins the line, if the process has been struck off already, and else by whoever recovers
- * (recovery/recovery.h). Both cannot miss it:
+ * is noticed by the waiter that joins the line, if the process has been struck off already, and else by whoever
+ * recovers (recovery/recovery.h). Both cannot miss it:
  *
  *     who joins                                    who recovers
  *     M1  join the line   (under its lock)         C1  strike the dead member off   (seq_cst)
@@ -37,9 +37,9 @@
  *     M3  load the word, and whether its           C3  look at every line
  *         holder is gone
  *
- * If it is robust the same goes for the thread that holds it by a blocking call: the word says BY_THREAD, and the thread
- * has a record (robust.h). When the thread ends, mutex_abandon does in its place what it has not done: it says DIED and
- * unlocks the mutex as ever. The thread itself does that, so there is nothing to be noticed by others.
+ * If it is robust the same goes for the thread that holds it by a blocking call: the word says BY_THREAD, and the
+ * thread has a record (robust.h). When the thread ends, mutex_abandon does in its place what it has not done: it says
+ * DIED and unlocks the mutex as ever. The thread itself does that, so there is nothing to be noticed by others.
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -60,7 +60,7 @@
 #define STATE     3u
 #define FAIR      4u
 #define COMING    8u /* in memory of this process alone: somebody is, see coming() */
-#define DIED      8u /* in a segment, or if it is robust: the owner has, and nobody has said that all is well since */
+#define DIED      8u /* in a segment, or if it is robust: the owner has, and no holder has said that all is well since */
 #define BY_THREAD MUTEX_BY_THREAD
 #define ROBUST    MUTEX_ROBUST
 #define NUMBER    0x3ffffff0u
@@ -105,8 +105,8 @@ static uint32_t mine(void) {
  * leaves the mutex reserved and waits in line. Not if it was called beside somebody else, who may never come: then what
  * is reserved would not be for it, and nothing is counted.
  *
- * Not in a segment: there the word says who holds it, and a process may be killed on its way. Nor if it is robust: the bit
- * is that of DIED.
+ * Not in a segment: there the word says who holds it, and a process may be killed on its way. Nor if it is robust: the
+ * bit is that of DIED.
  */
 static uint32_t coming(bool beside) {
     return (prim_generation & 0x3ffu) << 20 | COMING | (beside ? UNCOUNTED : PASSED);
@@ -235,8 +235,8 @@ static void set_free(void *context) {
 static bool must_call(uint32_t *word, struct mutex_release *release);
 
 /*
- * For must_call, which found that nobody has it: reserve it for the head of the line, or, if there is none, make it free.
- * False: somebody has it now, and knows that others wait.
+ * For must_call, which found that nobody has it: reserve it for the head of the line, or, if there is none, make it
+ * free. False: somebody has it now, and knows that others wait.
  */
 static bool settle(struct mutex_release *release, const struct slot *head) {
     uint32_t for_whom = head ? owner_of(release->lot, head) : 0, seen = release->seen;
@@ -303,9 +303,9 @@ static bool holder_is_gone(const struct lot *lot, uint32_t seen) {
 }
 
 /*
- * Somebody has to be called if nobody holds it. It is not taken for that, lest it look as if one who is killed meanwhile
- * had held it. One that is not fair is free then, for whoever comes first; a fair one is reserved for the head of the
- * line, in one step, so that nobody comes in between.
+ * Somebody has to be called if nobody holds it. It is not taken for that, lest it look as if one who is killed
+ * meanwhile had held it. One that is not fair is free then, for whoever comes first; a fair one is reserved for the
+ * head of the line, in one step, so that nobody comes in between.
  */
 static bool must_call(uint32_t *word, struct mutex_release *release) {
     struct lot *lot = lot_for(word);

@@ -43,8 +43,8 @@ struct mutex_release {
 };
 
 /*
- * Some have just been put into its line, or somebody has died, or does not come: call those in line, unless somebody holds
- * it, and so will. The context is a struct mutex_release, zero but for `expired`.
+ * Some have just been put into its line, or somebody has died, or does not come: call those in line, unless somebody
+ * holds it, and so will. The context is a struct mutex_release, zero but for `expired`.
  */
 extern const struct lot_release mutex_recovery;
 

@@ -19,10 +19,10 @@
  * FORK
  *
  * With 1 and 2 stands the generation of the process (prim_generation) that calls the function: zero in one that is no
- * fork's child. In a child, a 1 or 2 of another generation is that of a thread that does not exist there. So whoever looks
- * puts its own there, leaving the 1 or 2 as it is, and calls the function. If the function itself forks, then its thread is
- * the one that exists in the child; there it ends the once too, unless another thread of the child has begun anew
- * meanwhile.
+ * fork's child. In a child, a 1 or 2 of another generation is that of a thread that does not exist there. So the
+ * first caller that looks puts its own there, leaving the 1 or 2 as it is, and calls the function. If the function itself forks, then its
+ * thread is the one that exists in the child; there it ends the once too, unless another thread of the child has begun
+ * anew meanwhile.
  *
  * MEMORY ORDER
  *
@@ -31,11 +31,12 @@
  *
  * IN A SEGMENT
  *
- * There it is the number of the process that calls the function, and if that is gone, whoever looks does the same; a caller
- * that waits does so while the word is the very one that it saw. That somebody looks is up to who joins the line and to recovery, which cannot both miss it, as with the
- * mutex (M1 to M3 in mutex.c): everybody in line is told to look again. So they are, too, if somebody was killed between
- * the change to 3 or 0 and the notification, even if the next one is at it already: unless the word is a 2 of somebody
- * who lives and so will notify them, they are told (once_must_call).
+ * There it is the number of the process that calls the function, and if that is gone, a caller that looks does the same.
+ * A caller that waits does so while the word is the very one that it saw. It is up to the waiter that joins the line and
+ * to recovery to look, which cannot both miss it, as with the mutex (M1 to M3 in mutex.c): all in line are told to look
+ * again. They are told as well if a process was killed between the change to 3 or 0 and the notification, even if the
+ * next one calls the function already: unless the word is a 2 of a process that lives and so will notify them
+ * (once_must_call).
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */

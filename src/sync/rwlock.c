@@ -9,7 +9,7 @@
  *                         back as if he had read. So nothing may depend on the number but whether it is zero; and who
  *                         sees that it is not can rely on somebody to come who will make it less
  *     who writes          sets WRITER when there is neither that nor a reader
- *     who must wait       sets WAITERS. Joins the line only while the word still is what he saw. If readers hold the
+ *     who must wait       sets WAITERS. Joins the line only while the word still is what it saw. If readers hold the
  *                         lock, a waiter looks at the line after PATIENCE_NS
  *     who looks           with readers inside and a writer at the head of the line, sets SAVED: that keeps new readers out
  *     who leaves last     without WAITERS: removes himself. With it, under the lock of the bucket: removes himself,
@@ -20,15 +20,15 @@
  * All of these are read-modify-writes, so what was done before a release is seen by whoever takes the lock later.
  *
  * In a segment nobody is counted in error, and all of it happens under the lock of the bucket, together with the record
- * of what the process holds (recovery/hold.h). When that is dead its share is given back; if it was writing the word says
- * DIED from then on, until somebody who writes says that all is well.
+ * of what the process holds (recovery/hold.h). When that is dead its share is given back; if it was writing the word
+ * says DIED from then on, until somebody who writes says that all is well.
  *
  * NOBODY WAITS IN VAIN
  *
  * Somebody is in line only while WAITERS is set: it is cleared under the lock of the bucket, and only if nobody is. So
- * the writer, or the last of the readers, looks at the line when it leaves. It calls the head; if that is a reader, then
- * also the readers that stand together behind it. Of the others each waits for one that holds the lock, or has been called
- * and will (lock.h), with these exceptions:
+ * the writer, or the last of the readers, looks at the line when it leaves. It calls the head; if that is a reader,
+ * then also the readers that stand together behind it. Of the others each waits for one that holds the lock, or has
+ * been called and will (lock.h), with these exceptions:
  *
  *     RESERVED    is no reason to wait for long: who joins the line meanwhile is a guard (lock.h).
  *     called      a reader that has been called and has taken the lock looks at the line: readers may have come back to
@@ -40,11 +40,11 @@
  * SAVED is set only while there are readers, and the last of them clears it. Those who were called before it was set
  * may still come in: they are few, and were first. Nobody guards it.
  *
- * A writer that finds readers inside does not set it at once, since a lock that changes hands for each writer makes all of
- * them sleep in turn: so new readers may pass it, but not for ever. If they leave no gap for PATIENCE_NS the writer looks,
- * and sets SAVED; if they leave one, the last of them calls the writer, and reserves the lock for it when it has waited so
- * long. Readers can also come in before a writer that joined the line while another one was writing: by being called, and
- * then they look, or by a downgrade, which looks.
+ * A writer that finds readers inside does not set it at once, since a lock that changes hands for each writer makes all
+ * of them sleep in turn: so new readers may pass it, but not for ever. If they leave no gap for PATIENCE_NS the writer
+ * looks, and sets SAVED; if they leave one, the last of them calls the writer, and reserves the lock for it when it has
+ * waited so long. Readers can also come in before a writer that joined the line while another one was writing: by being
+ * called, and then they look, or by a downgrade, which looks.
  *
  * WHERE READERS PASS (the lock says PASS)
  *
@@ -255,7 +255,7 @@ static void waited(uint32_t *word, uint32_t seen) {
     if (readers_may_pass(seen) && !BUG(rwlock_never_saved)) look_at_line((struct look){.word = word});
 }
 
-/* What is saved is so for him who was the head of the line: now somebody may stand before that one. Where readers pass:
+/* What is saved is so for the writer that was the head of the line: another may stand before it now. Where readers pass:
  * see FASTER above. */
 static void joined(uint32_t *word, uint32_t seen) {
     if ((seen & SAVED) && !BUG(rwlock_saved_for_another)) look_at_line((struct look){.word = word, .only_saved = true});

@@ -22,8 +22,8 @@
  * Somebody is in line only while WAITERS is set: it is cleared under the lock of the bucket, and only if nobody is. So
  * every release from then on looks at the line. It calls all for whom there are enough permits, in order, and stops at
  * the first for whom there are not; if they are RESERVED it stops after the first, so that no other can be faster. When
- * those who have been called have come, then there are too few for the head of the line, or it has gone back there having seen that
- * there are; with these exceptions:
+ * those who have been called have come, then there are too few for the head of the line, or it has gone back there
+ * having seen that there are; with these exceptions:
  *
  *     RESERVED    is no reason to wait for long: who joins the line meanwhile is a guard (lock.h). Who takes permits
  *                 and so ends the reservation looks at the line: for those who have waited because of it, and for those

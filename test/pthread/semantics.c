@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every function that libvigil-pthread.so stands in for, against what glibc documents. The same program is run as it is and
- * under vigil run, and has to be right both times.
+ * Every function that libvigil-pthread.so stands in for, against what glibc documents. The same program is run as it is
+ * and under vigil run, and has to be right both times.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -61,14 +61,18 @@ static void take_at_deadline(void) {
     }
 }
 
-FIBER(taker) {
-    (void)argument;
+static void lock_and_take(void) {
     lock();
     while (!tokens) {
         expect(vigil_cond_wait(&cond, &mutex), VIGIL_OK, "cond_wait");
         signalled++;
     }
     take();
+}
+
+FIBER(taker) {
+    (void)argument;
+    lock_and_take();
     unlock();
 }
 
@@ -481,12 +485,7 @@ static void hold_as_successor(int status) {
 
 FIBER(taker_that_ends) {
     (void)argument;
-    lock();
-    while (!tokens) {
-        expect(vigil_cond_wait(&cond, &mutex), VIGIL_OK, "cond_wait");
-        signalled++;
-    }
-    take();
+    lock_and_take();
     ended_with_it = true;
 }
 

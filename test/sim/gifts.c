@@ -26,8 +26,8 @@
  *     to a loop     signalled_loop_killed     signal_loop_heir_killed     signalled_loop_killed, which has two requests
  *                   [carrier_dropped]         [carrier_dropped]
  *
- * What else can be given is not counted, and is looked at again after every death, whoever was called or held it; so one
- * scenario stands for several columns:
+ * What else can be given is not counted, and is looked at again after every death, whoever was called or held it; so
+ * one scenario stands for several columns:
  *
  *   call for a lock   contender_killed, loop_killed_before_locker, two_lockers_killed   [no_revival, dead_holder_kept]
  *   share             reader_killed, writer_killed, loop_killed_that_writes, two_writers_killed

@@ -2,8 +2,8 @@
 /*
  * sim_test - the library under the simulator.
  *
- * Without arguments it explores every scenario. With --bugs it switches the planted bugs on, one after the other (those of
- * one part, or one of them, if that is said), and every one must be caught.
+ * Without arguments it explores every scenario. With --bugs it switches the planted bugs on, one after the other (those
+ * of one part, or one of them, if that is said), and every one must be caught.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>

@@ -562,8 +562,8 @@ static void stopped_inside(void) {
 }
 
 /*
- * The same where somebody dies who has been signalled and moved: whoever buries him has to go to the condition's bucket, if
- * not now then later, for the signal is another one's.
+ * The same where somebody dies who has been signalled and moved: whoever buries him has to go to the condition's
+ * bucket, if not now then later, for the signal is another one's.
  */
 #define NEIGHBOUR (&shared[18]) /* in the bucket of the mutex, not in that of the condition */
 
@@ -1104,8 +1104,8 @@ FIBER(victim_arrives) {
 }
 
 /*
- * If the victim did not, this one does. Not if the round is over, and it was not this one who ended it: then the survivor
- * must be told. (With one who has just died it may come through, as if he had died right after.)
+ * If the victim did not, this one does. Not if the round is over, and it was not this one who ended it: then the
+ * survivor must be told. (With one who has just died it may come through, as if he had died right after.)
  */
 FIBER(arrives_after_victim) {
     (void)argument;

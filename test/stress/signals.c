@@ -5,12 +5,12 @@
  *
  *     signals [--seconds N | --rounds N] [--seed S] [--signals N]
  *
- * In some rounds the signals come after single instructions of the thread's, where the processor can do that: one, or some
- * in a row, somewhere in each call. (Not without an end: a thread never succeeds in changing a word that its handler
- * changes after each instruction.) In the others another thread sends them as fast as it can, of several kinds, so that handlers interrupt
- * each other. Threads and a loop wait for the permits, and others for the word that the handlers change: in the end, and
- * after each call that was stepped through, every permit has been taken, and each waiter has seen the last value. One that
- * was forgotten waits for ever, and an alarm says so.
+ * In some rounds the signals come after single instructions of the thread's, where the processor can do that: one, or
+ * some in a row, somewhere in each call. (Not without an end: a thread never succeeds in changing a word that its
+ * handler changes after each instruction.) In the others another thread sends them as fast as it can, of several kinds,
+ * so that handlers interrupt each other. Threads and a loop wait for the permits, and others for the word that the
+ * handlers change: in the end, and after each call that was stepped through, every permit has been taken, and each
+ * waiter has seen the last value. One that was forgotten waits for ever, and an alarm says so.
  *
  * With --signals it goes on until there have been so many.
  */
@@ -20,22 +20,15 @@
 #include <sched.h>
 #include <ucontext.h>
 
+#include "../sanitizers.h"
 #include "vigil/cond.h"
 #include "vigil/mutex.h"
 #include "vigil/rwlock.h"
 #include "vigil/segment.h"
 #include "vigil/sem.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#endif
-#endif
-
 /* After each instruction: the processor's trap flag, and SIGTRAP. In the handler it is clear. */
-#if defined(__x86_64__) && !defined(UNDER_TSAN)
+#if defined(__x86_64__) && !UNDER_TSAN
 #define CAN_STEP  1
 #define TRAP_FLAG 0x100
 static void step(bool on) { /* below what a leaf function may have on the stack */
@@ -380,7 +373,7 @@ int main(int argc, char **argv) {
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     for (unsigned i = 0; i < KINDS; i++) sigaction(kinds_of_signals[i], &action, NULL);
     sigaction(SIGTRAP, &action, NULL);
-#ifndef UNDER_TSAN
+#if !UNDER_TSAN
     FAIL_UNLESS(vigil_segment_create_anonymous(&segment, NULL) == VIGIL_OK, "no segment");
 #endif
     do {

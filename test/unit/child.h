@@ -33,8 +33,8 @@ static inline int exit_status_of(pid_t child) {
 }
 
 /*
- * Whether the child of a process with threads can start threads of its own, as it does when it opens a segment. Linux says
- * yes; the thread sanitizer and some emulators cannot follow, so that is tried out before, without any of ours.
+ * Whether the child of a process with threads can start threads of its own, as it does when it opens a segment. Linux
+ * says yes; the thread sanitizer and some emulators cannot follow, so that is tried out before, without any of ours.
  */
 #define NO_THREADS_IN_CHILDREN 77 /* as the program's exit status: left out */
 

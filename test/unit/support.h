@@ -21,31 +21,10 @@
 
 #include <cmocka.h>
 
+#include "../sanitizers.h"
 #include "lot/shared.h"
 #include "vigil/agent.h"
 #include "vigil/wait.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#endif
-#endif
-#ifndef UNDER_TSAN
-#define UNDER_TSAN 0
-#endif
-
-#if defined(__SANITIZE_ADDRESS__)
-#define UNDER_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define UNDER_ASAN 1
-#endif
-#endif
-#ifndef UNDER_ASAN
-#define UNDER_ASAN 0
-#endif
 
 #define MICROSECOND INT64_C(1000)
 #define MILLISECOND INT64_C(1000000)

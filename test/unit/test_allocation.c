@@ -3,8 +3,8 @@
  * Waiting and notifying never allocate memory, the first time included. This program has an allocator of its own, which
  * ends it when it is called while that is forbidden: by any of its threads, the library's own as well.
  *
- * Many keys of pthread_key_create exist when the library is used for the first time; in test_allocation_late.c even when
- * it is loaded, and then there is none left whose value a thread of glibc has room for.
+ * Many keys of pthread_key_create exist when the library is used for the first time; in test_allocation_late.c even
+ * when it is loaded, and then there is none left whose value a thread of glibc has room for.
  */
 #include "support.h"
 

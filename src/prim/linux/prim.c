@@ -123,8 +123,9 @@ int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadli
 
 /*
  * The kernel goes through a thread's robust list when that ends: what is in it and holds the thread's id it marks, and,
- * because FUTEX_WAITERS is set, wakes one sleeper. libc has a list of its own for each thread; for a thread of ours, which
- * never locks a robust mutex, this one takes its place. It can be read at any instruction: each change is one store.
+ * because FUTEX_WAITERS is set, wakes one sleeper. libc has a list of its own for each thread; for a thread of ours,
+ * which never locks a robust mutex, this one takes its place. It can be read at any instruction: each change is one
+ * store.
  */
 static struct robust_list_head pulses; /* of the one thread that has any */
 

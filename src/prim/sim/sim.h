@@ -8,8 +8,9 @@
  *
  * A deviation is a choice against the simplest one: after a fiber that cannot go on, another one than whose turn it is;
  * to take the processor from a fiber that could go on (or to let the clock move meanwhile); to read an old value; to
- * end a sleep spuriously; to kill a victim, if there is one; to send a signal to a fiber that handles them. Exhaustive exploration runs the execution without deviations, then every one with one, with
- * two ... so the first failure found is a simplest one.
+ * end a sleep spuriously; to kill a victim, if there is one; to send a signal to a fiber that handles them. Exhaustive
+ * exploration runs the execution without deviations, then every one with one, with two ... so the first failure found
+ * is a simplest one.
  *
  * Memory is not sequentially consistent: see memory.c.
  */
@@ -57,8 +58,8 @@ void sim_new_process(void);
 
 /*
  * Processes are numbered from 0. A fiber belongs to that of the fiber that starts it, or to the one named here, and
- * those that setup starts to process 0. All memory is shared, but variables that are PRIM_PROCESS exist in each process,
- * and what one has allocated the others may not touch.
+ * those that setup starts to process 0. All memory is shared, but variables that are PRIM_PROCESS exist in each
+ * process, and what one has allocated the others may not touch.
  */
 #define SIM_PROCESSES 4u
 extern unsigned sim_process; /* whose fiber runs; 0 in setup and finish */
@@ -70,8 +71,8 @@ void sim_within(unsigned process, void (*call)(void));
 void sim_pass_fd(int fd, unsigned process);
 
 /*
- * None of its fibers does anything any more, its locks on files are dropped, and everything else stays as it is. To kill
- * oneself is to exit without any cleaning up.
+ * None of its fibers does anything any more, its locks on files are dropped, and everything else stays as it is. To
+ * kill oneself is to exit without any cleaning up.
  */
 void sim_kill(unsigned process);
 bool sim_dead(unsigned process);
@@ -81,9 +82,9 @@ void sim_victim(unsigned process);
 void sim_on_kill(void (*call)(unsigned process));
 
 /*
- * From now on so many signals come to this fiber, each at any of its steps: every one is tried. The handler is called on
- * the fiber's own stack, and may be interrupted by the next one. What has not come when no fiber can go on comes then,
- * if this one sleeps in the kernel. Null: none come any more.
+ * From now on so many signals come to this fiber, each at any of its steps: every one is tried. The handler is called
+ * on the fiber's own stack, and may be interrupted by the next one. What has not come when no fiber can go on comes
+ * then, if this one sleeps in the kernel. Null: none come any more.
  */
 void sim_handle(void (*handler)(void), unsigned signals);
 
