@@ -118,9 +118,11 @@ static int cond_wait_late(struct lot *lot, uint32_t index, vigil_mutex *mutex) {
     if (status == VIGIL_PENDING) {
         enum standing standing = NEWCOMER;
         vigil_mutex_unlock(mutex);
+        if (!BUG(late_waiter_interrupted)) interrupt_hold_back();
         status = lock_wait(&retaking, lot, index, word, seen, PRIM_NEVER);
         if (standing_after(status, &standing))
             status = lock_block_in(&retaking, word, 0, PRIM_NEVER, lot, index, standing);
+        if (!BUG(late_waiter_interrupted)) interrupt_let();
     }
     return status ? status : VIGIL_TIMED_OUT;
 }

@@ -14,7 +14,7 @@ static vigil_mutex mutex;
 static vigil_cond cond;
 static vigil_sem sem;
 static vigil_barrier barrier;
-static int signals, permits;
+static int signals, permits, holders;
 
 static void begin_interrupting(void) {
     begin();
@@ -214,6 +214,35 @@ static void interrupt_at_condition(void) {
     go("interrupter", interrupter);
 }
 
+/* The deadline has passed, and another thread is in the mutex's line. */
+FIBER(late_at_condition) {
+    (void)argument;
+    expect(vigil_mutex_lock(&mutex), VIGIL_OK, "lock");
+    prim_store_release(&named, vigil_thread_self());
+    expect(vigil_cond_wait_for(&cond, &mutex, 0), VIGIL_TIMED_OUT, "a wait that is late");
+    sim_check(!holders++, "it returns without the mutex");
+    holders--;
+    vigil_mutex_unlock(&mutex);
+    note(wait_while_zero(&words[0], VIGIL_FOREVER));
+}
+
+FIBER(visible_holder) {
+    (void)argument;
+    expect(vigil_mutex_lock(&mutex), VIGIL_OK, "lock");
+    sim_check(!holders++, "two hold the mutex");
+    prim_load_acquire(&words[1]); /* a step, in which others may run */
+    holders--;
+    vigil_mutex_unlock(&mutex);
+}
+
+static void interrupt_late_at_condition(void) {
+    begin_interrupting();
+    holders = 0;
+    go("late", late_at_condition);
+    go("holder", visible_holder);
+    go("interrupter", interrupter);
+}
+
 static void each_signal_has_arrived(void) {
     sim_check(signals == 0, "%d signals more have arrived than were given", signals);
     interrupted_once();
@@ -254,6 +283,8 @@ const struct sim_scenario interrupt_scenarios[] = {
     {"interrupt_for_permit", "an interruption against permits", interrupt_for_permit, all_permits_are_somewhere},
     {"interrupt_for_mutex", "an interruption against the release of a mutex", interrupt_for_mutex, interrupted_once},
     {"interrupt_at_condition", "an interruption against a signal", interrupt_at_condition, each_signal_has_arrived},
+    {"interrupt_late_at_condition", "an interruption of a wait that is late", interrupt_late_at_condition,
+     interrupted_once},
     {"interrupt_at_barrier", "an interruption against the end of a round", interrupt_at_barrier, interrupted_once},
     {NULL, NULL, NULL, NULL},
 };

@@ -30,6 +30,7 @@
     X(blocking, wake_before_state, "a thread is woken before its slot says why")                                       \
     X(interrupt, interrupt_not_slept_on, "a thread that sleeps is not woken by an interruption")                         \
     X(interrupt, interrupt_decides, "an interrupted thread returns without leaving the line")                            \
+    X(interrupt, late_waiter_interrupted, "a wait on a condition that is late returns without the mutex")               \
     X(interrupt, interrupt_kept, "one interruption ends more than one call")                                             \
     X(blocking, first_wait_missed, "a notifier may not yet see that anybody has ever waited")                          \
     X(signals, critical_late, "a thread says that it is in a critical section after it has taken the lock")            \
