@@ -78,7 +78,18 @@ int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argumen
     }
 }
 
+/* A thread may have been called just before the fork, and is not in the child. A waiter in line would look at the word
+ * after a while; a thread that only tries has to do so itself. */
+bool lock_outlived_fork(const struct lock_kind *kind, uint32_t *word, bool kept) {
+    if (!prim_generation || !kept) return false;
+    struct lot *lot = lot_for(word);
+    if (!lot || lot_count(lot, word)) return false;
+    kind->decline(word);
+    return true;
+}
+
 bool lock_recovered(const struct lock_kind *kind, uint32_t *word, uint32_t kept) {
+    if (!segment_of(word)) return lock_outlived_fork(kind, word, prim_load_relaxed(word) & kept);
     bool somebody_died = hold_recovered(word);
     if (!(prim_load_relaxed(word) & kept) || !hold_forsaken(word)) return somebody_died;
     kind->decline(word);

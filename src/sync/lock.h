@@ -147,10 +147,13 @@ uint64_t lock_patience_ns(const struct lock_kind *kind, uint32_t seen);
 uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen);
 
 /*
- * Before it is said that it is not to be had, in a segment: true if it may, after all, because somebody has died.
+ * Before it is said that the lock cannot be had: true if it may, after all, because its holder has died.
  * `kept`: what the word says while it is kept for those in line, of whom there may be none left.
  */
 bool lock_recovered(const struct lock_kind *kind, uint32_t *word, uint32_t kept);
+
+/* The same in private memory, and the word says that it is kept: perhaps for a thread that fork has not copied. */
+bool lock_outlived_fork(const struct lock_kind *kind, uint32_t *word, bool kept);
 
 static inline vigil_request *request_of_op(vigil_op *op) {
     return (vigil_request *)(void *)((char *)op - offsetof(vigil_request, op));

@@ -121,7 +121,7 @@ static bool is_coming(uint32_t seen, bool shared) {
 }
 
 static bool passed_often(uint32_t seen, bool shared) {
-    if (!may_come(seen, shared) || (seen & PASSES) == UNCOUNTED || BUG(passed_for_ever)) return false;
+    if (!is_coming(seen, shared) || (seen & PASSES) == UNCOUNTED || BUG(passed_for_ever)) return false;
     return (seen & PASSES) >= PRIM_PASSES * PASSED;
 }
 
@@ -380,19 +380,7 @@ void mutex_joined(uint32_t *word, uint32_t seen) {
     if (holder_is_gone(lot, now) || is_for_nobody(lot, now)) revive(lot, word, 0); /* M3 */
 }
 
-/* Before it is said that it cannot be had now: true if it may, after all. */
-static bool recovered(uint32_t *word) {
-    struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
-    uint32_t seen = prim_load_relaxed(word), number = segment_holder_number(seen);
-    if (!lot) return false;
-    bool died = is_held(seen) && number && !segment_lives(lot->share->segment, number);
-    if (mutex_reserved(seen)) hold_recovered(word);
-    bool forsaken = mutex_reserved(seen) && hold_forsaken(word);
-    if (died || forsaken) revive(lot, word, forsaken ? seen : 0);
-    return died || forsaken;
-}
-
-/* Blocking. */
+/* The kinds. */
 
 static void granted_to_execute(vigil_request *request, int status) {
     vigil_mutex *mutex = request->object;
@@ -402,6 +390,20 @@ static void granted_to_execute(vigil_request *request, int status) {
 
 static const struct lock_kind locking = {MUTEX_KIND, .granted = lock_granted};
 static const struct lock_kind executing = {MUTEX_KIND, .granted = granted_to_execute};
+
+/* Before it is said that it cannot be had now: true if it may, after all. */
+static bool recovered(uint32_t *word) {
+    struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
+    uint32_t seen = prim_load_relaxed(word), number = segment_holder_number(seen);
+    if (!lot) return lock_outlived_fork(&locking, word, mutex_reserved(seen));
+    bool died = is_held(seen) && number && !segment_lives(lot->share->segment, number);
+    if (mutex_reserved(seen)) hold_recovered(word);
+    bool forsaken = mutex_reserved(seen) && hold_forsaken(word);
+    if (died || forsaken) revive(lot, word, forsaken ? seen : 0);
+    return died || forsaken;
+}
+
+/* Blocking. */
 
 /* For as long as a short critical section takes, if nobody else waits. */
 static bool spin_to_take(uint32_t *word) {

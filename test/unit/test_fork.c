@@ -4,6 +4,8 @@
 
 #include "vigil/mutex.h"
 #include "vigil/once.h"
+#include "vigil/rwlock.h"
+#include "vigil/sem.h"
 
 #include "agent_fixture.h"
 #include "child.h"
@@ -111,7 +113,7 @@ static void a_child_while_threads_and_agents_wait(void **state) {
         if (i < 3) noted_start(agent, &noted[i], word, i ? 3600 * SECOND : VIGIL_FOREVER);
     }
     run_in_child(lines_are_empty_and_all_works);
-    assert_int_equal(in_line(word), SLEEPERS + 3); /* the parent notices nothing */
+    assert_int_equal(waiters_in_line(word), SLEEPERS + 3); /* the parent notices nothing */
     assert_int_equal(vigil_notify(word, VIGIL_ALL), SLEEPERS + 3);
     assert_int_equal(vigil_agent_dispatch(agent), 3);
     for (int i = 0; i < SLEEPERS; i++) assert_int_equal(sleeper_join(&sleepers[i]), VIGIL_OK);
@@ -516,7 +518,7 @@ static void fork_while_once_runs(int answer, bool awaited) {
     AWAIT(LOAD(begun.inside));
     if (awaited) {
         assert_int_equal(pthread_create(&waiter, NULL, call_once_too, NULL), 0);
-        AWAIT(in_line(&begun.once) == 1);
+        AWAIT(waiters_in_line(&begun.once) == 1);
     }
     run_in_child(it_is_called_again);
     run_in_child(it_fails_and_is_called_again);
@@ -565,6 +567,30 @@ static void the_function_of_a_once_forks(void **state) {
     assert_true(vigil_once_is_done(&begun.once));
 }
 
+/* A thread that has been called, and has not come yet: it is not in the child, and the lock is nobody's. */
+static void what_is_reserved_can_be_had_in_the_child(void **state) {
+    (void)state;
+    vigil_mutex mutex = {3}, passed = {8 | 0x3fff0};
+    vigil_rwlock rwlock = {4}, held = {4 | 2};
+    vigil_sem sem = {16 | 2}, saved = {16 | 4 | 1};
+    assert_int_equal(vigil_mutex_trylock(&mutex), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_mutex_trylock(&passed), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_rwlock_read_trylock(&rwlock), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_rwlock_write_trylock(&held), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_sem_tryacquire(&sem, 1), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_sem_tryacquire(&saved, 1), VIGIL_TIMED_OUT);
+    pid_t child = fork_here();
+    if (child == 0) {
+        CHECK(vigil_mutex_trylock(&mutex) == VIGIL_OK && vigil_mutex_unlock(&mutex) == VIGIL_OK);
+        CHECK(vigil_mutex_trylock(&passed) == VIGIL_OK && vigil_mutex_unlock(&passed) == VIGIL_OK);
+        CHECK(vigil_rwlock_read_trylock(&rwlock) == VIGIL_OK && vigil_rwlock_read_unlock(&rwlock) == VIGIL_OK);
+        CHECK(vigil_rwlock_write_trylock(&held) == VIGIL_OK && vigil_rwlock_write_unlock(&held) == VIGIL_OK);
+        CHECK(vigil_sem_tryacquire(&sem, 1) == VIGIL_OK && vigil_sem_tryacquire(&saved, 1) == VIGIL_OK);
+        _exit(0);
+    }
+    child_succeeds(child);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_loop_is_passed_by_in_the_child_too),
@@ -583,6 +609,7 @@ int main(void) {
         TEST(anothers_agent_may_be_destroyed_in_the_child),
         TEST(a_once_is_called_again_in_the_child),
         TEST(the_function_of_a_once_forks),
+        TEST(what_is_reserved_can_be_had_in_the_child),
     };
     return cmocka_run_group_tests(tests, try_threads, NULL);
 }
