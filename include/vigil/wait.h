@@ -49,7 +49,7 @@
  * return. It is done as soon as that call is out of its critical section, some ten instructions mostly, and at the
  * latest when it returns. Nothing is lost or counted twice. VIGIL_ELIMIT: so much has been left to interrupted calls
  * already, on all threads together, for more than a thousand different addresses, that there is no room for this one.
- * Nothing has happened.
+ * Nothing has happened. A segment (segment.h) is not to be closed before the interrupted call has returned.
  */
 #ifndef VIGIL_WAIT_H
 #define VIGIL_WAIT_H

@@ -54,8 +54,8 @@ static int leave(struct segment *segment) {
     if (!lot) return status;
     if (segment->fd >= 0) { /* else we are a fork's child, and all of this is our parent's */
         if (prim_load_relaxed(&lot->share->claimed)) return VIGIL_EBUSY;
+        status = leaves_something(lot) ? VIGIL_OWNER_DIED : VIGIL_OK; /* may repair a bucket, and note a guard */
         keeper_leave(lot);
-        status = leaves_something(lot) ? VIGIL_OWNER_DIED : VIGIL_OK;
     }
     free(lot->share);
     free(lot);
@@ -254,9 +254,15 @@ bool lot_deliver(struct lot *lot) {
 
 /* The lock of a bucket. */
 
+/* A dead process's pulse may beat for ever, if its word has been written over: so now and then the kernel is asked. */
+static void look_for_holder(struct lot *lot, uint32_t number, unsigned looks) {
+    if (looks % SHARED_ASK_LOOKS) segment_lives(lot->share->segment, number);
+    else segment_ask_about(lot->share->segment, number);
+}
+
 bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
     uint32_t *word = &bucket->word, mine = WORD_LOCKED | lot->number * WORD_HOLDER;
-    unsigned spins_left = PRIM_SPIN_LOCK;
+    unsigned spins_left = PRIM_SPIN_LOCK, looks = 0;
     for (;;) {
         uint32_t seen = prim_load_relaxed(word);
         if (!(seen & WORD_LOCKED)) {
@@ -277,7 +283,7 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
             prim_park_shared(word, seen, look_ns < deadline_ns ? look_ns : deadline_ns);
             mine |= WORD_SLEEPERS; /* as in word_lock.c */
             if (!BUG(deferred_too_long)) critical_settle_meanwhile(); /* the holder's process may be stopped */
-            if (prim_load_relaxed(word) == seen) segment_lives(lot->share->segment, seen / WORD_HOLDER);
+            if (prim_load_relaxed(word) == seen) look_for_holder(lot, seen / WORD_HOLDER, ++looks);
         }
     }
 }

@@ -47,8 +47,10 @@
 #include "shm/segment.h"
 #include "shm/table.h"
 
-/* So long a bucket may be locked before the kernel is asked whether its holder lives. */
+/* So long a bucket may be locked before a waiter looks whether its holder lives. */
 #define SHARED_LOOK_NS UINT64_C(20000000)
+/* Mostly it is by the holder's pulse that this is known. Every so many times the kernel is asked whatever that says. */
+#define SHARED_ASK_LOOKS 50u
 
 /* What the keeper has to do for a segment: see recovery/keeper.c. */
 struct keeping {

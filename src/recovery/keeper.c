@@ -424,7 +424,10 @@ bool keeper_attend(struct lot *lot) {
 }
 
 void keeper_leave(struct lot *lot) {
-    if (!prim_load_acquire(&lot->share->keeping.attended)) return;
+    if (!prim_load_acquire(&lot->share->keeping.attended)) {
+        guard_forget(lot);
+        return;
+    }
     word_lock(&keeper.gate);
     unsigned at = 0;
     while (keeper.lots[at] != lot) at++;

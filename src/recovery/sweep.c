@@ -174,9 +174,9 @@ bool recovery_check(struct lot *lot, uint64_t deadline_ns) {
 bool recovery_now(struct lot *lot) {
     segment_strike_off_all(lot->share->segment);
     uint32_t now = segment_deaths(lot->share->segment);
-    if (prim_exchange_acq_rel(&lot->share->deaths_seen, now) == now) return false;
+    if (prim_load_acquire(&lot->share->deaths_seen) == now) return false;
     bool all = recovery_run(lot, prim_now_ns() + RECOVERY_TRY_NS);
-    if (!all) prim_store_relaxed(&lot->share->deaths_seen, now - 1); /* so that it is done again */
+    if (all) prim_store_release(&lot->share->deaths_seen, now); /* not before: another thread would not wait for it */
     return true;
 }
 

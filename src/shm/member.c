@@ -146,6 +146,11 @@ bool segment_lives(struct segment *segment, uint32_t number) {
     return segment_find_member(segment, number);
 }
 
+void segment_ask_about(struct segment *segment, uint32_t number) {
+    struct segment_member *record = segment_find_member(segment, number);
+    if (record) segment_ask(segment, (uint32_t)(record - segment_member(segment, 0)));
+}
+
 void segment_strike_off_all(struct segment *segment) {
     for (uint32_t i = 0, used = segment_records(segment); i < used; i++) segment_strike_off(segment, i);
 }

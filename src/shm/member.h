@@ -17,8 +17,11 @@ bool segment_member_alive(const struct segment *segment, uint32_t record);
 /* The record of the member with that number; null: it has died and been struck off, or has left. */
 struct segment_member *segment_find_member(const struct segment *segment, uint32_t number);
 
-/* Whether the process with that number lives. Asks the kernel, and strikes it off if it is dead. */
+/* Whether the process with that number lives. If its pulse does not beat, asks the kernel; strikes it off if it is
+ * dead. */
 bool segment_lives(struct segment *segment, uint32_t number);
+/* The same, whatever its pulse says. */
+void segment_ask_about(struct segment *segment, uint32_t number);
 
 /* The same for a claim. Does not ask the kernel. */
 bool segment_has_claimant(const struct segment *segment, uint32_t claim);

@@ -59,7 +59,7 @@ static inline unsigned slots_in_line(const volatile void *address, uint32_t stat
 }
 
 /* How many are in line for the address. */
-static inline unsigned in_line(const volatile void *address) {
+static inline unsigned waiters_in_line(const volatile void *address) {
     return slots_in_line(address, 0);
 }
 
@@ -102,10 +102,10 @@ static inline void sleeper_launch(struct sleeper *sleeper) {
 
 /* Starts the thread, which waits for zero without end, and returns once it is in line. */
 static inline void sleeper_start(struct sleeper *sleeper, const volatile void *address, bool wide) {
-    unsigned before = in_line(address);
+    unsigned before = waiters_in_line(address);
     *sleeper = (struct sleeper){.address = address, .timeout_ns = VIGIL_FOREVER, .wide = wide};
     sleeper_launch(sleeper);
-    AWAIT(in_line(address) > before);
+    AWAIT(waiters_in_line(address) > before);
 }
 
 static inline bool sleeper_up(struct sleeper *sleeper) {

@@ -365,7 +365,7 @@ static void an_unreferenced_operation_does_not_keep_run_going(void **state) {
     assert_int_equal(vigil_unref(&noted.op), VIGIL_OK);
     assert_int_equal(vigil_unref(&noted.op), VIGIL_OK); /* not counted */
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-    assert_int_equal(in_line(word), 1);
+    assert_int_equal(waiters_in_line(word), 1);
     assert_int_equal(vigil_ref(&noted.op), VIGIL_OK);
     assert_int_equal(vigil_ref(&noted.op), VIGIL_OK);
     assert_int_equal(vigil_agent_run_until(agent, 0), VIGIL_TIMED_OUT);
@@ -828,7 +828,7 @@ static void destroyed_while_notified(void **state) {
         ok += (uint64_t)(uintptr_t)answer;
     }
     assert_int_equal(notified, ok);
-    assert_int_equal(in_line(word), 0);
+    assert_int_equal(waiters_in_line(word), 0);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)

@@ -57,7 +57,7 @@ static void another_value_is_answered_at_once(void **state) {
         assert_int_equal(vigil_wait64_async(agent, &noted.op, word, UINT64_C(1) << 40, timeouts_ns[i], note),
                          VIGIL_NOT_EQUAL);
     }
-    assert_int_equal(in_line(word), 0);
+    assert_int_equal(waiters_in_line(word), 0);
     assert_int_equal(vigil_cancel(&noted.op), VIGIL_EIDLE);
     assert_int_equal(dispatch(), 0);
     assert_int_equal(noted.calls, 0);
@@ -69,7 +69,7 @@ static void zero_and_less_time_out_without_joining(void **state) {
     const int64_t timeouts_ns[] = {0, -1, INT64_MIN};
     for (size_t i = 0; i < COUNT_OF(timeouts_ns); i++) {
         assert_int_equal(noted_start(agent, &noted, word, timeouts_ns[i]), VIGIL_TIMED_OUT);
-        assert_int_equal(in_line(word), 0);
+        assert_int_equal(waiters_in_line(word), 0);
         assert_int_equal(vigil_cancel(&noted.op), VIGIL_EIDLE);
     }
     assert_int_equal(vigil_notify(word, VIGIL_ALL), 0);
@@ -84,7 +84,7 @@ static void an_operation_in_use_is_refused(void **state) {
     assert_int_equal(noted_start(agent, &noted, word, VIGIL_FOREVER), VIGIL_EINUSE);
     assert_int_equal(noted_start(agent, &noted, word + 1, 0), VIGIL_EINUSE);
     assert_int_equal(vigil_wait64_async(agent, &noted.op, word, 0, 1, note), VIGIL_EINUSE);
-    assert_int_equal(in_line(word), 1);
+    assert_int_equal(waiters_in_line(word), 1);
     assert_int_equal(vigil_notify(word, 1), 1);
     assert_int_equal(noted_start(agent, &noted, word, VIGIL_FOREVER), VIGIL_EINUSE); /* until its callback */
     assert_int_equal(dispatch(), 1);
@@ -120,7 +120,7 @@ static void another_thread_is_refused(void **state) {
     assert_int_equal(answers.cancel, VIGIL_EWRONGTHREAD);
     assert_int_equal(answers.ref, VIGIL_EWRONGTHREAD);
     assert_int_equal(answers.unref, VIGIL_EWRONGTHREAD);
-    assert_int_equal(in_line(word), 1);
+    assert_int_equal(waiters_in_line(word), 1);
     assert_int_equal(vigil_cancel(&noted.op), VIGIL_OK);
 }
 
@@ -156,7 +156,7 @@ static void one_agent_many_times_in_one_line(void **state) {
     static struct noted noted[MANY];
     memset(noted, 0, sizeof noted);
     for (int i = 0; i < MANY; i++) noted_pending(agent, &noted[i], word);
-    assert_int_equal(in_line(word), MANY);
+    assert_int_equal(waiters_in_line(word), MANY);
     unsigned first = notes_taken + 1;
     assert_int_equal(vigil_notify(word, 0), 0);
     assert_int_equal(vigil_notify(word, 1), 1);
@@ -238,7 +238,7 @@ static void one_line_for_threads_and_agents(void **state) {
         } else {
             assert_int_equal(vigil_agent_post(vigil_worker_agent(worker), join_on_worker, member), VIGIL_OK);
         }
-        AWAIT(in_line(word) == i + 1);
+        AWAIT(waiters_in_line(word) == i + 1);
     }
     for (unsigned next = 0; next < MEMBERS;) {
         unsigned step = 1 + next % 3, end = next + step < MEMBERS ? next + step : MEMBERS;
@@ -280,7 +280,7 @@ static void a_deadline_is_never_early(void **state) {
         assert_int_equal(noted[i].status, VIGIL_TIMED_OUT);
         assert_true(noted[i].ended_ns >= deadline_ns[i]);
     }
-    for (int i = 0; i < 3; i++) assert_int_equal(in_line(word + i), 0);
+    for (int i = 0; i < 3; i++) assert_int_equal(waiters_in_line(word + i), 0);
 }
 
 static void deadlines_pass_in_their_order(void **state) {
@@ -345,7 +345,7 @@ static void cancelled_in_line(void **state) {
         for (int i = 0; i < 5; i++) noted_start(agent, &noted[i], word, i % 2 ? SECOND : VIGIL_FOREVER);
         assert_int_equal(vigil_cancel(&noted[leaver].op), VIGIL_OK);
         assert_int_equal(vigil_cancel(&noted[leaver].op), VIGIL_EIDLE);
-        assert_int_equal(in_line(word), 4);
+        assert_int_equal(waiters_in_line(word), 4);
         unsigned rank = notes_taken;
         assert_int_equal(vigil_notify(word, VIGIL_ALL), 4);
         assert_int_equal(dispatch(), 4);
@@ -448,7 +448,7 @@ static void a_callback_cancels_one_whose_deadline_has_passed(void **state) {
     assert_int_equal(killer.status, VIGIL_TIMED_OUT);
     assert_int_equal(victim_answer, VIGIL_OK);
     assert_int_equal(innocent.calls, 0);
-    assert_int_equal(in_line(word), 0);
+    assert_int_equal(waiters_in_line(word), 0);
 }
 
 static void a_callback_cannot_cancel_its_own(void **state) {
@@ -476,7 +476,7 @@ static void a_callback_starts_its_own_operation_again(void **state) {
         assert_int_equal(dispatch(), 1);
         assert_int_equal(noted.calls, turn);
     }
-    assert_int_equal(in_line(word), 0);
+    assert_int_equal(waiters_in_line(word), 0);
 }
 
 static void a_deadlines_callback_starts_again(void **state) {

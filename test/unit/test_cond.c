@@ -15,7 +15,7 @@ static int set_up_cond(void **state) {
 }
 
 static int tear_down_cond(void **state) {
-    bool clean = !vigil_mutex_is_locked(&mutex) && !in_line(&mutex) && !in_line(&cond);
+    bool clean = !vigil_mutex_is_locked(&mutex) && !waiters_in_line(&mutex) && !waiters_in_line(&cond);
     return tear_down(state) || !clean;
 }
 
@@ -39,10 +39,10 @@ static void *wait_once(void *argument) {
 }
 
 static void waiter_start(struct waiter *waiter, int64_t timeout_ns) {
-    unsigned before = in_line(&cond);
+    unsigned before = waiters_in_line(&cond);
     *waiter = (struct waiter){.timeout_ns = timeout_ns, .status = UNDECIDED};
     assert_int_equal(pthread_create(&waiter->thread, NULL, wait_once, waiter), 0);
-    AWAIT(in_line(&cond) > before || LOAD(waiter->status) != UNDECIDED);
+    AWAIT(waiters_in_line(&cond) > before || LOAD(waiter->status) != UNDECIDED);
 }
 
 static int waiter_join(struct waiter *waiter) {
@@ -107,7 +107,7 @@ static void a_signal_is_for_one_in_turn(void **state) {
         assert_int_equal(vigil_cond_signal(&cond), 1);
         unlock();
         assert_int_equal(waiter_join(&waiters[i]), VIGIL_OK);
-        assert_int_equal(in_line(&cond), COUNT_OF(waiters) - 1 - i);
+        assert_int_equal(waiters_in_line(&cond), COUNT_OF(waiters) - 1 - i);
     }
 }
 
@@ -119,7 +119,7 @@ static void a_broadcast_moves_them_to_the_mutex(void **state) {
     AWAIT(asleep(&cond) == COUNT_OF(waiters));
     lock();
     assert_int_equal(vigil_cond_broadcast(&cond), COUNT_OF(waiters));
-    assert_int_equal(in_line(&cond), 0);
+    assert_int_equal(waiters_in_line(&cond), 0);
     assert_int_equal(asleep(&mutex), COUNT_OF(waiters)); /* no herd: nobody has been woken */
     unlock();
     for (unsigned i = 0; i < COUNT_OF(waiters); i++) assert_int_equal(waiter_join(&waiters[i]), VIGIL_OK);
@@ -195,7 +195,7 @@ static void a_late_wait_lets_others_in(void **state) {
         ready = false;
         lock();
         assert_int_equal(pthread_create(&thread, NULL, make_ready, NULL), 0);
-        AWAIT(in_line(&mutex) == 1);
+        AWAIT(waiters_in_line(&mutex) == 1);
         assert_int_equal(turns_until_ready(), 1);
         unlock();
         pthread_join(thread, NULL);
@@ -210,7 +210,7 @@ static void a_late_wait_lets_signalled_ones_in(void **state) {
     AWAIT(asleep(&cond) == 1);
     lock();
     assert_int_equal(vigil_cond_signal(&cond), 1);
-    assert_int_equal(in_line(&mutex), 1);
+    assert_int_equal(waiters_in_line(&mutex), 1);
     assert_int_equal(turns_until_ready(), 1);
     unlock();
     pthread_join(thread, NULL);
@@ -223,7 +223,7 @@ static void a_late_wait_takes_no_signal(void **state) {
     waiter_start(&waiter, VIGIL_FOREVER);
     lock();
     assert_int_equal(vigil_cond_wait_for(&cond, &mutex, 0), VIGIL_TIMED_OUT);
-    assert_int_equal(in_line(&cond), 1);
+    assert_int_equal(waiters_in_line(&cond), 1);
     assert_int_equal(vigil_cond_signal(&cond), 1);
     unlock();
     assert_int_equal(waiter_join(&waiter), VIGIL_OK);
@@ -306,9 +306,9 @@ static void a_late_loop_lets_others_in(void **state) {
     calls = 0;
     lock();
     assert_int_equal(pthread_create(&thread, NULL, make_ready, NULL), 0);
-    AWAIT(in_line(&mutex) == 1);
+    AWAIT(waiters_in_line(&mutex) == 1);
     assert_int_equal(vigil_cond_wait_async(agent, &request, &cond, &mutex, 0, look), VIGIL_PENDING);
-    assert_int_equal(in_line(&cond), 0);
+    assert_int_equal(waiters_in_line(&cond), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(ready);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);

@@ -133,8 +133,8 @@ static void assert_interrupted(struct caller *caller) {
 }
 
 static unsigned all_in_line(void) {
-    return in_line(&objects->word) + in_line(&objects->wide_word) + in_line(&objects->mutex) +
-           in_line(&objects->cond) + in_line(&objects->sem) + in_line(&objects->rwlock) + in_line(&objects->barrier);
+    return waiters_in_line(&objects->word) + waiters_in_line(&objects->wide_word) + waiters_in_line(&objects->mutex) +
+           waiters_in_line(&objects->cond) + waiters_in_line(&objects->sem) + waiters_in_line(&objects->rwlock) + waiters_in_line(&objects->barrier);
 }
 
 /* Before it blocks, or while it does: that makes no difference. */
@@ -156,12 +156,12 @@ static void one_of_many(void **state) {
     enum { MANY = 20 };
     struct caller callers[MANY];
     for (unsigned i = 0; i < MANY; i++) caller_start(&callers[i], acquire_permit, VIGIL_FOREVER);
-    AWAIT(in_line(&objects->sem) == MANY);
+    AWAIT(waiters_in_line(&objects->sem) == MANY);
     for (unsigned i = 0; i < MANY; i++) {
         unsigned at = i * 7 % MANY;
         assert_int_equal(vigil_interrupt(callers[at].name), VIGIL_OK);
         assert_interrupted(&callers[at]);
-        assert_int_equal(in_line(&objects->sem), MANY - 1 - i);
+        assert_int_equal(waiters_in_line(&objects->sem), MANY - 1 - i);
     }
     vigil_sem_release(&objects->sem, 1);
     assert_int_equal(vigil_sem_tryacquire(&objects->sem, 1), VIGIL_OK);

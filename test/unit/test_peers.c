@@ -159,12 +159,12 @@ static void nobody_is_overtaken_by_those_who_come_again(void **state) {
     pthread_t greedy[2];
     for (int i = 0; i < 2; i++) greedy[i] = start_thread(wait_again_and_again, NULL);
     for (int i = 0; i < 500; i++) {
-        AWAIT(in_line(word) == 2);
+        AWAIT(waiters_in_line(word) == 2);
         struct noted patient = {0};
         noted_pending(agent, &patient, word);
         assert_int_equal(vigil_notify(word, 1), 1);
         assert_int_equal(vigil_notify(word, 1), 1);
-        AWAIT(in_line(word) == 3); /* both have come again, behind the patient one */
+        AWAIT(waiters_in_line(word) == 3); /* both have come again, behind the patient one */
         assert_int_equal(vigil_notify(word, 1), 1);
         assert_int_equal(vigil_agent_dispatch(agent), 1);
         assert_int_equal(patient.status, VIGIL_OK);
@@ -259,8 +259,8 @@ static void wait_inside_a_wait(bool inner_first) {
     sleeper_start(&outer, word, false);
     AWAIT(asleep(word) == 1);
     assert_int_equal(pthread_kill(outer.thread, SIGUSR2), 0);
-    AWAIT(in_line(word + 8) == 1);
-    assert_int_equal(in_line(word), 1);
+    AWAIT(waiters_in_line(word + 8) == 1);
+    assert_int_equal(waiters_in_line(word), 1);
     assert_int_equal(vigil_notify(inner_first ? word + 8 : word, VIGIL_ALL), 1);
     if (inner_first) AWAIT(LOAD(nested_status) == VIGIL_OK);
     assert_false(sleeper_up(&outer));
@@ -354,7 +354,7 @@ static void cancel_disturbs_nobody_else(void **state) {
     sleeper_start(&sleeper, word, false);
     assert_int_equal(vigil_cancel(&cancelled.op), VIGIL_OK);
     assert_int_equal(vigil_agent_dispatch(agent), 0);
-    assert_int_equal(in_line(word), 2);
+    assert_int_equal(waiters_in_line(word), 2);
     assert_int_equal(vigil_notify(word, VIGIL_ALL), 2);
     assert_int_equal(vigil_agent_dispatch(agent), 1);
     assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
@@ -395,7 +395,7 @@ static void forgotten_memory_has_no_waiters(void **state) {
     struct noted noted = {0};
     noted_pending(agent, &noted, &buffer[3]);
     assert_int_equal(vigil_forget(buffer, 16 * sizeof *buffer), 1);
-    assert_int_equal(in_line(&buffer[3]), 0);
+    assert_int_equal(waiters_in_line(&buffer[3]), 0);
     free(buffer);
     assert_int_equal(vigil_agent_dispatch(agent), 1);
     assert_int_equal(noted.status, VIGIL_CANCELLED);

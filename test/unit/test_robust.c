@@ -251,7 +251,7 @@ static void an_agent_is_rung_before_the_thread_behind_it_is_woken(void) {
     pthread_t notifier;
     int64_t notified = 0;
     CHECK(pthread_create(&notifier, NULL, notify_everybody, &notified) == 0);
-    AWAIT(LOAD(notifier_id) && in_line(word) == 0 && is_blocked(notifier_id));
+    AWAIT(LOAD(notifier_id) && waiters_in_line(word) == 0 && is_blocked(notifier_id));
     CHECK(prim_load_acquire(&seconds_slot->state) >= SLOT_WAITING); /* its fate is not known yet */
 
     empty_bell(agent);

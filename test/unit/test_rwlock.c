@@ -361,7 +361,7 @@ static void a_plain_wait_ends_with_an_unlock(void **state) {
         int status = vigil_wait32_async(agent, &noted.op, &rwlock, LOAD(rwlock.word), VIGIL_FOREVER, note);
         assert_int_equal(status, VIGIL_PENDING);
         sleeper_launch(&sleeper);
-        AWAIT(in_line(&rwlock) == 3);
+        AWAIT(waiters_in_line(&rwlock) == 3);
         unlock((enum share)share);
         assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
         until_answered(&asker, VIGIL_OK);
@@ -451,7 +451,7 @@ static void a_request_to_write_that_goes_lets_readers_in(void **state) {
         ask_pending(&asker, WRITE, how == AT_ITS_DEADLINE ? 50 * MILLISECOND : VIGIL_FOREVER);
         while (!(LOAD(rwlock.word) & SAVED) && !asker.calls) dispatch();
         taker_launch(&reader, READ, VIGIL_FOREVER);
-        AWAIT(in_line(&rwlock) == 2 || taker_through(&reader));
+        AWAIT(waiters_in_line(&rwlock) == 2 || taker_through(&reader));
         asker_goes(&asker, how);
         assert_int_equal(taker_join(&reader), VIGIL_OK);
         assert_int_equal(try_lock(READ), VIGIL_OK);

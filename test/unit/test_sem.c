@@ -213,7 +213,7 @@ static void a_plain_wait_ends_with_a_release(void **state) {
     ask_pending(&asker, 1, VIGIL_FOREVER); /* or nobody would look at the line */
     sleeper.expected = LOAD(sem.word);
     sleeper_launch(&sleeper);
-    AWAIT(in_line(&sem) == 2);
+    AWAIT(waiters_in_line(&sem) == 2);
     int status = vigil_wait32_async(agent, &noted.op, &sem, LOAD(sem.word), VIGIL_FOREVER, note);
     assert_int_equal(status, VIGIL_PENDING);
     release(1);

@@ -5,6 +5,8 @@
 #include "child.h"
 #include "mates.h"
 
+#include "lot/line.h"
+#include "recovery/guard.h"
 #include "vigil/cond.h"
 #include "vigil/mutex.h"
 
@@ -762,6 +764,37 @@ static void a_private_mutex_across_fork(void **state) {
     assert_int_equal(mate_does(&mates[0], fork_while_holding, 0), VIGIL_OK);
 }
 
+/* The mate that closes the segment has to repair a bucket, and a line there is to be guarded from then on: not by the
+ * mate. Its keeper goes on, for the other segment. */
+static int64_t leave_a_line_to_be_guarded(const struct order *order) {
+    struct lot *lot = lot_for(at(order->where));
+    uint32_t nobody = lot->number + 12345;
+    bucket_of(lot, key_of(lot, at(order->where)))->word = WORD_LOCKED | WORD_OCCUPIED | nobody * WORD_HOLDER;
+    int64_t status = vigil_buffer_destroy(buffers[0]);
+    buffers[0] = NULL;
+    AWAIT(guard_due_ns() == PRIM_NEVER); /* the keeper has looked at all guards that there are */
+    return status;
+}
+
+static void closing_leaves_no_guard_behind(void **state) {
+    (void)state;
+    segment_new(1, NULL);
+    mates_start(4);
+    gets(&mates[0], FAIR);
+    queues(&mates[1], true, FAIR);
+    queues(&mates[2], true, FAIR);
+    mate_stop(&mates[1]);
+    mate_stop(&mates[2]);
+    gives_back(&mates[0], FAIR); /* it is reserved for one that does not come */
+    assert_int_equal(mate_does(&mates[3], leave_a_line_to_be_guarded, FAIR), VIGIL_OK);
+    mate_kill(&mates[3]);
+    for (int i = 1; i <= 2; i++) mate_continue(&mates[i]);
+    struct mate *first = first_to_say(VIGIL_OK), *second = first == &mates[1] ? &mates[2] : &mates[1];
+    gives_back(first, FAIR);
+    assert_hears(second, VIGIL_OK);
+    gives_back(second, FAIR);
+}
+
 #undef TEST
 #define TEST(function) cmocka_unit_test_setup_teardown(function, new_locks, locks_end)
 
@@ -796,6 +829,7 @@ int main(void) {
         TEST(a_lock_in_each_of_two_segments),
         TEST(private_mutexes_are_as_ever),
         TEST(a_private_mutex_across_fork),
+        TEST(closing_leaves_no_guard_behind),
     };
     return children_can_start_threads() ? cmocka_run_group_tests_name("shared_mutex", tests, NULL, NULL) : NO_THREADS_IN_CHILDREN;
 }

@@ -5,6 +5,8 @@
 #include "child.h"
 #include "mates.h"
 
+#include "lot/line.h"
+
 /* Words of the segment, in different lines. */
 #define WORD      0u
 #define BYSTANDER 512u
@@ -616,6 +618,29 @@ static void in_another_pid_namespace(void **state) {
     }
 }
 
+/* Its pulse goes on beating, as that of a process does whose word has been written over. */
+static int64_t die_in_a_bucket(const struct order *order) {
+    struct lot *lot = lot_for(at(order->where));
+    AWAIT(prim_load_relaxed(&lot->share->self->pulse.word)); /* its keeper has begun */
+    prim_store_relaxed(&lot->share->self->pulse.word, 0x80000001u);
+    bucket_lock(lot, key_of(lot, at(order->where)));
+    raise(SIGKILL);
+    return VIGIL_OK;
+}
+
+static int64_t notify_one(const struct order *order) {
+    return vigil_notify(at(order->where), 1);
+}
+
+static void a_bucket_is_taken_from_the_dead_though_their_pulse_beats(void **state) {
+    (void)state;
+    mates_start(2);
+    mate_tell(&mates[0], die_in_a_bucket, 0);
+    assert_int_equal(waitpid(mates[0].pid, NULL, 0), mates[0].pid);
+    mate_gone(&mates[0]);
+    assert_int_equal(mate_does(&mates[1], notify_one, 0), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(notified_by_another_process),
@@ -642,6 +667,7 @@ int main(void) {
         TEST(the_death_of_a_forked_child_is_not_its_parents),
         TEST(a_forked_child_does_not_keep_its_parent_alive),
         TEST(in_another_pid_namespace),
+        TEST(a_bucket_is_taken_from_the_dead_though_their_pulse_beats),
     };
     return children_can_start_threads() ? cmocka_run_group_tests_name("shared_wait", tests, NULL, NULL) : NO_THREADS_IN_CHILDREN;
 }

@@ -25,9 +25,9 @@ static void a_notification_is_deferred(void **state) {
     critical_enter();
     assert_int_equal(vigil_notify(word, 1), 0);
     assert_int_equal(vigil_notify(word, 1), 0);
-    assert_int_equal(in_line(word), 3);
+    assert_int_equal(waiters_in_line(word), 3);
     critical_leave();
-    assert_int_equal(in_line(word), 1);
+    assert_int_equal(waiters_in_line(word), 1);
     assert_int_equal(vigil_notify(word, VIGIL_ALL), 1);
     for (unsigned i = 0; i < COUNT_OF(sleepers); i++) assert_int_equal(sleeper_join(&sleepers[i]), VIGIL_OK);
 }
@@ -41,7 +41,7 @@ static void only_the_outermost_leave_settles(void **state) {
     assert_int_equal(vigil_notify(word, VIGIL_ALL), 0);
     assert_int_equal(vigil_notify(word, VIGIL_ALL), 0); /* more than can be counted */
     critical_leave();
-    assert_int_equal(in_line(word), 1);
+    assert_int_equal(waiters_in_line(word), 1);
     critical_leave();
     assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
 }
@@ -92,13 +92,13 @@ static void permits_are_there_at_once(void **state) {
     void *acquired;
     sem = (vigil_sem)VIGIL_SEM_INIT(0);
     assert_int_equal(pthread_create(&thread, NULL, acquire_two, NULL), 0);
-    AWAIT(in_line(&sem) == 1);
+    AWAIT(waiters_in_line(&sem) == 1);
     critical_enter();
     assert_int_equal(vigil_sem_release(&sem, 1), VIGIL_OK);
     assert_int_equal(vigil_sem_release(&sem, 1), VIGIL_OK);
     assert_int_equal(vigil_sem_value(&sem), 2);
     assert_int_equal(vigil_sem_release(&sem, VIGIL_SEM_MAX), VIGIL_ERANGE);
-    assert_int_equal(in_line(&sem), 1);
+    assert_int_equal(waiters_in_line(&sem), 1);
     critical_leave();
     assert_int_equal(pthread_join(thread, &acquired), 0);
     assert_non_null(acquired);

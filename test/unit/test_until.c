@@ -155,7 +155,7 @@ static void a_passed_deadline_is_a_timeout_of_zero(void **state) {
         expect(waiting, waiting->with_timeout(0), VIGIL_TIMED_OUT);
         expect(waiting, waiting->with_timeout(-HOUR), VIGIL_TIMED_OUT);
         expect(waiting, waiting->with_timeout(INT64_MIN), VIGIL_TIMED_OUT);
-        assert_int_equal(in_line(waiting->line), 0);
+        assert_int_equal(waiters_in_line(waiting->line), 0);
     }
 }
 
@@ -210,7 +210,7 @@ static void *thread_main(void *argument) {
 static void wait_and_end(struct thread thread) {
     occupy();
     assert_int_equal(pthread_create(&thread.thread, NULL, thread_main, &thread), 0);
-    AWAIT(in_line(thread.waiting->line) == 1);
+    AWAIT(waiters_in_line(thread.waiting->line) == 1);
     thread.waiting->end();
     assert_int_equal(pthread_join(thread.thread, NULL), 0);
     expect(thread.waiting, thread.status, VIGIL_OK);

@@ -91,7 +91,7 @@ static void a_negative_count_is_refused(void **state) {
     sleeper_start(&sleeper, word, false);
     assert_int_equal(vigil_notify(word, -1), VIGIL_ECOUNT);
     assert_int_equal(vigil_notify(word, INT64_MIN), VIGIL_ECOUNT);
-    assert_int_equal(in_line(word), 1);
+    assert_int_equal(waiters_in_line(word), 1);
     assert_int_equal(vigil_notify(word, 1), 1);
     assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
 }
@@ -165,7 +165,7 @@ static void another_value_is_answered_at_once(void **state) {
         assert_int_equal(vigil_wait32(word, 8, timeouts_ns[i]), VIGIL_NOT_EQUAL); /* it beats a zero timeout too */
         assert_int_equal(vigil_wait64(word, 8, timeouts_ns[i]), VIGIL_NOT_EQUAL);
     }
-    assert_int_equal(in_line(word), 0);
+    assert_int_equal(waiters_in_line(word), 0);
 }
 
 static void all_bits_of_the_width_count_and_no_others(void **state) {
@@ -201,7 +201,7 @@ static void a_deadline_is_never_early(void **state) {
         assert_int_equal(status, VIGIL_TIMED_OUT);
         assert_true(end_ns - start_ns >= timeout_ns);
     }
-    assert_int_equal(in_line(word), 0);
+    assert_int_equal(waiters_in_line(word), 0);
 }
 
 static void long_timeouts_are_not_short_ones(void **state) {
@@ -311,7 +311,7 @@ static void the_first_so_many(void **state) {
     for (size_t step = 0; step < COUNT_OF(steps); step++) {
         assert_int_equal(vigil_notify(word, steps[step].count), steps[step].answer);
         up += (unsigned)steps[step].answer;
-        assert_int_equal(in_line(word), CROWD - up);
+        assert_int_equal(waiters_in_line(word), CROWD - up);
         AWAIT(how_many_up(sleepers, CROWD) == up);
         for (unsigned i = 0; i < CROWD; i++) assert_int_equal(sleeper_up(&sleepers[i]), i < up);
     }
@@ -347,10 +347,10 @@ static void who_times_out_leaves_the_others_in_order(void **state) {
             int64_t timeout_ns = i == leaver ? 20 * MILLISECOND : VIGIL_FOREVER;
             sleepers[i] = (struct sleeper){.address = word, .timeout_ns = timeout_ns};
             sleeper_launch(&sleepers[i]);
-            AWAIT(in_line(word) + (leaver <= i && sleeper_up(&sleepers[leaver])) == i + 1);
+            AWAIT(waiters_in_line(word) + (leaver <= i && sleeper_up(&sleepers[leaver])) == i + 1);
         }
         assert_int_equal(sleeper_join(&sleepers[leaver]), VIGIL_TIMED_OUT);
-        AWAIT(in_line(word) == SOME - 1);
+        AWAIT(waiters_in_line(word) == SOME - 1);
         for (unsigned next = 0, up = 1; next < SOME; next++) {
             if (next == leaver) continue;
             assert_int_equal(vigil_notify(word, 1), 1);
@@ -369,7 +369,7 @@ static void neighbours_have_lines_of_their_own(void **state) {
     sleeper_start(&wide, word, true); /* covers both words, and stands at the first */
     assert_int_equal(vigil_notify(word + 1, VIGIL_ALL), 1);
     assert_int_equal(sleeper_join(&high), VIGIL_OK);
-    assert_int_equal(in_line(word), 2);
+    assert_int_equal(waiters_in_line(word), 2);
     assert_int_equal(vigil_notify(word, VIGIL_ALL), 2);
     assert_int_equal(sleeper_join(&low), VIGIL_OK);
     assert_int_equal(sleeper_join(&wide), VIGIL_OK);
@@ -398,7 +398,7 @@ static void lines_that_share_a_bucket_do_not_mix(void **state) {
         for (int i = LINES - 1; i >= 0; i--) {
             assert_int_equal(vigil_notify(line[i], 1), 1);
             assert_int_equal(sleeper_join(&sleepers[i][turn]), VIGIL_OK);
-            assert_int_equal(in_line(line[i]), EACH - 1 - turn);
+            assert_int_equal(waiters_in_line(line[i]), EACH - 1 - turn);
         }
     }
     for (int i = 0; i < LINES; i++) assert_int_equal(vigil_notify(line[i], VIGIL_ALL), 0);
@@ -462,7 +462,7 @@ static void forget_of_nothing(void **state) {
     assert_int_equal(vigil_forget(at - 1, 4), 0);
     assert_int_equal(vigil_forget(at + 1, 64), 0);
     assert_int_equal(vigil_forget((char *)at + 1, 3), 0); /* the word begins before it */
-    assert_int_equal(in_line(at), 1);
+    assert_int_equal(waiters_in_line(at), 1);
     assert_int_equal(vigil_forget(at, 1), 1); /* and here it begins in it */
     assert_int_equal(sleeper_join(&sleeper), VIGIL_CANCELLED);
 }
@@ -494,7 +494,7 @@ static void forget_of_more_than_there_is(void **state) {
     sleeper_start(&sleeper, word, false);
     assert_int_equal(vigil_forget(word, UINT64_MAX), VIGIL_ERANGE);
     assert_int_equal(vigil_forget(word, UINT64_MAX - (uint64_t)(uintptr_t)word + 2), VIGIL_ERANGE);
-    assert_int_equal(in_line(word), 1);
+    assert_int_equal(waiters_in_line(word), 1);
     assert_int_equal(vigil_forget(word, UINT64_MAX - (uint64_t)(uintptr_t)word + 1), 1); /* up to the very last byte */
     assert_int_equal(sleeper_join(&sleeper), VIGIL_CANCELLED);
     assert_int_equal(vigil_forget((void *)(UINTPTR_MAX - 1), 2), 0);
@@ -526,7 +526,7 @@ static void hit_by_signals(int flags, int64_t timeout_ns) {
         if (!UNDER_TSAN) AWAIT(LOAD(handled) > before); /* which puts handlers off while a thread sleeps */
         assert_false(sleeper_up(&sleeper));
     }
-    assert_int_equal(in_line(word), 1);
+    assert_int_equal(waiters_in_line(word), 1);
     assert_int_equal(vigil_notify(word, 1), 1);
     assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
 }

@@ -160,7 +160,7 @@ static void a_worker_may_block(void **state) {
     (void)state;
     int status = UNDECIDED;
     vigil_worker *worker = new_worker(wait_for_word, &status);
-    AWAIT(in_line(&word) == 1);
+    AWAIT(waiters_in_line(&word) == 1);
     assert_int_equal(vigil_notify(&word, 1), 1);
     stop_and_join(worker);
     assert_int_equal(status, VIGIL_OK);
@@ -179,7 +179,7 @@ static void the_end_cancels_what_is_pending(void **state) {
     (void)state;
     memset(noted, 0, sizeof noted);
     vigil_worker *worker = new_worker(start_four, NULL);
-    AWAIT(in_line(&word) == 4);
+    AWAIT(waiters_in_line(&word) == 4);
     assert_int_equal(vigil_notify(&word, 1), 1);
     stop_and_join(worker);
     for (int i = 0; i < 4; i++) {
@@ -187,7 +187,7 @@ static void the_end_cancels_what_is_pending(void **state) {
         assert_int_equal(noted[i].calls, 1);
         assert_int_equal(noted[i].status, i ? VIGIL_CANCELLED : VIGIL_OK);
     }
-    assert_int_equal(in_line(&word), 0);
+    assert_int_equal(waiters_in_line(&word), 0);
 }
 
 static void it_serves_without_anything_pending(void **state) {
