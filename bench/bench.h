@@ -172,6 +172,12 @@ void contest_of_processes(const struct job *job, const struct arena *arena, stru
                           double figures[FIGURES_MAX]);
 /* The longest single wait for the lock, in milliseconds. */
 void contest_longest_wait(const struct job *job, struct lock lock, double figures[FIGURES_MAX]);
+/* Four threads that take a lock back to back, one in n times to write, else to read: million locks per second, with next
+ * to nothing to do under it, and with 100 ns. */
+struct rwlock {
+    void (*read_lock)(void), (*read_unlock)(void), (*write_lock)(void), (*write_unlock)(void);
+};
+void contest_of_readers(const struct job *job, struct rwlock rwlock, double figures[FIGURES_MAX]);
 /*
  * Million locks per second with one more on a thread of its own who does work_inside in whatever way until `stopped`,
  * and its part of a fair share.

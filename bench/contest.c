@@ -6,7 +6,9 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { THREADS_MAX = 32, STEPS_INSIDE = 8, STEPS_OUTSIDE = 40 };
+enum { THREADS_MAX = 32, STEPS_INSIDE = 8, STEPS_OUTSIDE = 40, STEPS_100NS = 75 };
+
+enum { READERS_AND_WRITERS = 4 };
 
 /* The more threads, the longer it takes until each of them has had many turns on a processor. */
 enum { MS_PER_THREAD = 60, MS_PER_THREAD_QUICK = 2 };
@@ -18,6 +20,7 @@ struct contester {
     struct partner partner;         /* in place of the thread, in a contest of processes */
     uint64_t served, served_before; /* at all, and when the measured time began */
     uint64_t longest_wait_ns;
+    uint64_t written; /* of what was served, for readers and writers */
 };
 
 /* What the mutex protects. */
@@ -28,6 +31,9 @@ struct protected {
 
 struct contest {
     struct lock lock;
+    struct rwlock rwlock;
+    uint64_t one_in;      /* so many calls writes; zero: it is no contest of readers and writers */
+    unsigned steps;       /* of their work */
     const struct arena *arena; /* null: it is of threads */
     guest_function *guest;
     unsigned threads; /* or processes; the guest's too, which is the last */
@@ -93,6 +99,46 @@ static void *serve_by_the_clock(void *argument) {
         count_served(&self->served);
         work_outside();
         if (wait_ns > self->longest_wait_ns) self->longest_wait_ns = wait_ns;
+    }
+    return NULL;
+}
+
+static void read_inside(unsigned steps) {
+    uint64_t served = __atomic_load_n(&protected->served, __ATOMIC_RELAXED);
+    work(served, steps);
+    must(__atomic_load_n(&protected->served, __ATOMIC_RELAXED) == served);
+}
+
+static void write_inside(struct contester *self, unsigned steps) {
+    work(protected->served, steps);
+    __atomic_store_n(&protected->served, protected->served + 1, __ATOMIC_RELAXED);
+    self->written++;
+}
+
+static uint64_t random_next(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static void *serve_readers_and_writers(void *argument) {
+    struct contester *self = argument;
+    struct rwlock rwlock = self->contest->rwlock;
+    uint64_t one_in = self->contest->one_in, state = (uint64_t)(self - self->contest->contesters) + 1;
+    unsigned steps = self->contest->steps;
+    pthread_barrier_wait(&self->contest->start);
+    while (!is_stopped(self->contest)) {
+        if (random_next(&state) % one_in == 0) {
+            rwlock.write_lock();
+            write_inside(self, steps);
+            rwlock.write_unlock();
+        } else {
+            rwlock.read_lock();
+            read_inside(steps);
+            rwlock.read_unlock();
+        }
+        count_served(&self->served);
     }
     return NULL;
 }
@@ -164,7 +210,7 @@ static void finish(struct contest *contest) {
     __atomic_store_n(&contest->stopped, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < contest->threads; i++) {
         contester_wait(&contest->contesters[i]);
-        served += contest->contesters[i].served;
+        served += contest->one_in ? contest->contesters[i].written : contest->contesters[i].served;
     }
     pthread_barrier_destroy(&contest->start);
     must(protected->served == served);
@@ -228,6 +274,19 @@ void contest_longest_wait(const struct job *job, struct lock lock, double figure
         if (contest->contesters[i].longest_wait_ns > longest_ns) longest_ns = contest->contesters[i].longest_wait_ns;
     contest_close(contest);
     figures[0] = (double)longest_ns / 1e6;
+}
+
+void contest_of_readers(const struct job *job, struct rwlock rwlock, double figures[FIGURES_MAX]) {
+    static const unsigned steps[] = {0, STEPS_100NS};
+    uint64_t served[THREADS_MAX];
+    for (unsigned i = 0; i < 2; i++) {
+        struct contest *contest = contest_open((struct lock){0}, READERS_AND_WRITERS);
+        contest->rwlock = rwlock;
+        contest->one_in = job->n;
+        contest->steps = steps[i];
+        figures[i] = run(contest, serve_readers_and_writers, served);
+        contest_close(contest);
+    }
 }
 
 void contest_with_guest(const struct job *job, struct lock lock, guest_function *guest, double figures[FIGURES_MAX]) {

@@ -57,6 +57,26 @@ static void rwlock_read(const struct job *job, double figures[FIGURES_MAX]) {
     figures[0] = per_call_of_two_ns(read_loop, job->n);
 }
 
+static void read_lock(void) {
+    pthread_rwlock_rdlock(&locks.rwlock);
+}
+
+static void read_unlock(void) {
+    pthread_rwlock_unlock(&locks.rwlock);
+}
+
+static void write_lock(void) {
+    pthread_rwlock_wrlock(&locks.rwlock);
+}
+
+static void write_unlock(void) {
+    pthread_rwlock_unlock(&locks.rwlock);
+}
+
+static void rwlock_mixed(const struct job *job, double figures[FIGURES_MAX]) {
+    contest_of_readers(job, (struct rwlock){read_lock, read_unlock, write_lock, write_unlock}, figures);
+}
+
 static void sem_loop(uint64_t n) {
     for (uint64_t i = 0; i < n; i++) {
         while (sem_wait(&locks.sem) != 0) must(errno == EINTR);
@@ -83,6 +103,7 @@ static const struct skill skills[] = {
     {"mutex_waits", mutex_waits, false},
     {"cond_broadcast", cond_broadcast, false},
     {"rwlock_read", rwlock_read, false},
+    {"rwlock_mixed", rwlock_mixed, false},
     {"sem_uncontended", sem_uncontended, false},
     {"barrier", barrier, false},
     {0},

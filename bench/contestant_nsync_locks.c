@@ -43,11 +43,24 @@ static void rwlock_read(const struct job *job, double figures[FIGURES_MAX]) {
     figures[0] = per_call_of_two_ns(read_loop, job->n);
 }
 
+static void read_lock(void) {
+    nsync_mu_rlock(&locks.mu);
+}
+
+static void read_unlock(void) {
+    nsync_mu_runlock(&locks.mu);
+}
+
+static void rwlock_mixed(const struct job *job, double figures[FIGURES_MAX]) {
+    contest_of_readers(job, (struct rwlock){read_lock, read_unlock, lock, unlock}, figures);
+}
+
 const struct skill nsync_locks[] = {
     {"mutex_uncontended", mutex_uncontended, false},
     {"mutex_contest", mutex_contest, false},
     {"mutex_waits", mutex_waits, false},
     {"cond_broadcast", cond_broadcast, false},
     {"rwlock_read", rwlock_read, false},
+    {"rwlock_mixed", rwlock_mixed, false},
     {0},
 };

@@ -18,7 +18,28 @@ static void rwlock_read(const struct job *job, double figures[FIGURES_MAX]) {
     figures[0] = per_call_of_two_ns(read_loop, job->n);
 }
 
+static void read_lock(void) {
+    must(vigil_rwlock_read_lock(&shared.rwlock) == VIGIL_OK);
+}
+
+static void read_unlock(void) {
+    must(vigil_rwlock_read_unlock(&shared.rwlock) == VIGIL_OK);
+}
+
+static void write_lock(void) {
+    must(vigil_rwlock_write_lock(&shared.rwlock) == VIGIL_OK);
+}
+
+static void write_unlock(void) {
+    must(vigil_rwlock_write_unlock(&shared.rwlock) == VIGIL_OK);
+}
+
+static void rwlock_mixed(const struct job *job, double figures[FIGURES_MAX]) {
+    contest_of_readers(job, (struct rwlock){read_lock, read_unlock, write_lock, write_unlock}, figures);
+}
+
 const struct skill our_rwlock[] = {
     {"rwlock_read", rwlock_read, false},
+    {"rwlock_mixed", rwlock_mixed, false},
     {0},
 };

@@ -7,7 +7,7 @@
 /*
  * "line": n asynchronous waiters in one line; the cost of registering the last tenth of them, of notifying all, of
  * running all callbacks. "lines": the same with a line for each. "cancel": a tenth of n in random order.
- * "mutex_contest": n threads; "mutex_waits": the same with a clock around each lock; "mutex_mixed": n and a loop.
+ * "rwlock_mixed": one in n calls writes. "mutex_contest": n threads; "mutex_waits": the same with a clock around each lock; "mutex_mixed": n and a loop.
  * "shared_...": the same between processes. "owner_death": n holders are killed, one after the other; it is not
  * repeated, as the worst of all is wanted. "cli_...": n commands run by the vigil command. "idle_waiters": n
  * processes that wait for a lock. "release_wakes": n loops.
@@ -49,6 +49,8 @@ const struct job jobs[] = {
     {"release_wakes", 128, 5, {"release_wakes_loops_128", "release_wakes_loops_128_fair"}},
     {"cond_broadcast", 64, 15, {"cond_broadcast_64"}},
     {"rwlock_read", 2000000, 15, {"rwlock_read_2"}},
+    {"rwlock_mixed", 20, 9, {"rwlock_1_in_20", "rwlock_1_in_20_100ns"}},
+    {"rwlock_mixed", 1000, 9, {"rwlock_1_in_1000", "rwlock_1_in_1000_100ns"}},
     {"sem_uncontended", 2000000, 15, {"sem_uncontended"}},
     {"barrier", 5000, 15, {"barrier_2"}},
     {"shared_notify_nobody", 2000000, 15, {"shared_notify_nobody"}},
@@ -101,6 +103,10 @@ const struct row rows[] = {
     {LOCKS, "release_wakes_loops_128_fair", "count", "the same with a fair mutex", false},
     {LOCKS, "cond_broadcast_64", "us", "broadcast to 64 waiters, until all have had the mutex", false},
     {LOCKS, "rwlock_read_2", "ns", "lock and unlock for reading, two threads at once", false},
+    {LOCKS, "rwlock_1_in_20", "M/s", "4 threads back to back, one in 20 times to write", true},
+    {LOCKS, "rwlock_1_in_20_100ns", "M/s", "the same with 100 ns under the lock", true},
+    {LOCKS, "rwlock_1_in_1000", "M/s", "4 threads back to back, one in 1,000 times to write", true},
+    {LOCKS, "rwlock_1_in_1000_100ns", "M/s", "the same with 100 ns under the lock", true},
     {LOCKS, "sem_uncontended", "ns", "acquire and release", false},
     {LOCKS, "barrier_2", "ns", "two threads meet", false},
     {PROCESSES, "shared_notify_nobody", "ns", "notify with no waiter, in memory that processes share", false},
@@ -158,6 +164,10 @@ const struct target targets[] = {
     {"release_wakes_loops_128_fair", false, 1.5, NULL, NULL, "at most 1.5 for each grant"},
     {"cond_broadcast_64", false, 1.0 / 2, "glibc", NULL, "at most half of glibc"},
     {"rwlock_read_2", false, 1.0 / 2, "glibc", NULL, "at most half of glibc"},
+    {"rwlock_1_in_20", true, 1, "glibc", NULL, "at least glibc's"},
+    {"rwlock_1_in_20_100ns", true, 1, "glibc", NULL, "at least glibc's"},
+    {"rwlock_1_in_1000", true, 1, "glibc", NULL, "at least glibc's"},
+    {"rwlock_1_in_1000_100ns", true, 1, "glibc", NULL, "at least glibc's"},
     {"sem_uncontended", false, 1, "glibc", NULL, "ahead of glibc"},
     {"barrier_2", false, 1, "glibc", NULL, "ahead of glibc"},
     {"shared_notify_nobody", false, 2, "vigil", "notify_nobody", "at most 2x the private one"},

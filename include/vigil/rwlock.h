@@ -14,9 +14,10 @@
  *
  * WHO GETS IT NEXT
  *
- * All waiters stand in one line, by the moment at which they found the lock taken. A lock that has been unlocked goes to
- * the first that takes it; the head of the line is called by each unlock, and readers that stand together at the head
- * are called together. New readers join those that read already, past a writer that waits: for half a millisecond. From
+ * All waiters stand in one line, by the moment at which they found the lock taken. An unlock calls the head of the line,
+ * and readers that stand together at the head are called together. If the head is a thread that has not fallen asleep
+ * yet the lock is reserved for it; if not, it goes to the first that takes it, and until the head has woken up others
+ * may take it several times. New readers join those that read already, past a writer that waits: for half a millisecond. From
  * then on they wait behind the writer. No waiter starves: once the head has waited for half a millisecond the unlock
  * reserves the lock for it, and no newcomer can come in between. That goes for event loops as well; but a loop that is
  * called and does not run does not keep others from the lock: after half a millisecond it is the next one's turn. (The

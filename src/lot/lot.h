@@ -351,5 +351,7 @@ void keeper_in_child(void);
 /* Spinning before a sleep, as long as it has paid for this thread lately. */
 unsigned spin_budget(void);
 void spin_learn(bool paid);
+/* A lock was found taken: perhaps there are too many threads at once. Not beyond the deadline. */
+void spin_stand_aside(uint64_t deadline_ns);
 
 #endif

@@ -3,11 +3,19 @@
  * How long to spin before a sleep. A thread begins hopeful, at PRIM_SPIN_MOST. Each spin in vain takes an eighth of
  * what is left above PRIM_SPIN_LEAST, and each that paid halves the caution; now and then a full spin finds out whether
  * it would pay again.
+ *
+ * Where threads take a lock back to back, most of the time goes by while its cache line moves from one processor to the
+ * next: one thread alone does more than two together. So a thread that has found locks taken PRIM_CROWD times, each
+ * CONFLICT_NS after the other on average, stands aside for a moment and lets the others go on. (Dice: Malthusian Locks,
+ * EuroSys 2017, has the idea, and long-term fairness by the line.)
  */
 #include "lot.h"
 
 #define RANGE       (PRIM_SPIN_MOST - PRIM_SPIN_LEAST)
 #define PROBE_EVERY 64
+
+#define CONFLICT_NS UINT64_C(1000)
+#define ASIDE_NS    UINT64_C(20000)
 
 static bool alone(void) {
     static uint32_t processors; /* asked once: which thread asks makes no difference */
@@ -26,4 +34,16 @@ void spin_learn(bool paid) {
     struct prim_thread *self = prim_self();
     if (paid) self->spin_caution /= 2;
     else self->spin_caution += (RANGE - self->spin_caution + 7) / 8;
+}
+
+void spin_stand_aside(uint64_t deadline_ns) {
+    struct prim_thread *self = prim_self();
+    if (++self->conflicts % PRIM_CROWD || alone()) return;
+    uint64_t now_ns = prim_now_ns();
+    bool crowded = now_ns - self->conflicts_ns < PRIM_CROWD * CONFLICT_NS;
+    self->conflicts_ns = now_ns;
+    if (!crowded || now_ns + ASIDE_NS > deadline_ns) return;
+    uint32_t nothing = 0;
+    prim_park(&nothing, 0, now_ns + ASIDE_NS);
+    self->conflicts_ns = prim_now_ns();
 }

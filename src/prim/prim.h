@@ -138,6 +138,8 @@ struct prim_thread {
     uint32_t spare_slot;    /* lot/slot: one more */
     uint32_t spin_caution;  /* lot/spin: by how much to shorten the spins, having spun in vain */
     uint32_t spins;         /* lot/spin: how many so far */
+    uint32_t conflicts;     /* lot/spin: how often it has found a lock taken */
+    uint64_t conflicts_ns;  /* lot/spin: since when the last PRIM_CROWD of these */
     uint32_t may_not_block; /* the low 16 bits are lot/critical's; agent: PRIM_MAY_NOT_BLOCK for each one that may not */
     uint32_t deferred;      /* lot/critical */
     uint32_t id;            /* prim: see prim_thread_id */

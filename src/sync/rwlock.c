@@ -13,8 +13,10 @@
  *                         lock, a waiter looks at the line after PATIENCE_NS
  *     who looks           with readers inside and a writer at the head of the line, sets SAVED: that keeps new readers out
  *     who leaves last     without WAITERS: removes himself. With it, under the lock of the bucket: removes himself,
- *                         says what is RESERVED or SAVED, and calls those in line who can have it now; or, if nobody is
- *                         in line, clears WAITERS. A reader that is not the last does not look at the line
+ *                         says what is RESERVED or SAVED, and calls those in line who can have it now. Clears WAITERS
+ *                         if nobody is in line, or if the first one called is a thread, which sets it again. A reader
+ *                         that is not the last does not look at the line
+ *     who was called      takes it, or not, and sets WAITERS in the same step
  *     who need not wait   the same without removing himself, because others may have waited for him only: see below
  *
  * All of these are read-modify-writes, so what was done before a release is seen by whoever takes the lock later.
@@ -25,10 +27,13 @@
  *
  * NOBODY WAITS IN VAIN
  *
- * Somebody is in line only while WAITERS is set: it is cleared under the lock of the bucket, and only if nobody is. So
- * the writer, or the last of the readers, looks at the line when it leaves. It calls the head; if that is a reader,
- * then also the readers that stand together behind it. Of the others each waits for one that holds the lock, or has
- * been called and will (lock.h), with these exceptions:
+ * While waiters are in line WAITERS is set, or a thread that has been called has not come yet. (In a segment, where that
+ * thread may be killed: WAITERS is set.) It is cleared under the lock of the bucket, and only if nobody is in line or
+ * such a thread has just been called; and the thread sets it, whether it can take the lock or not. So the writer, or the
+ * last of the readers, looks at the line when it leaves, unless that is left to the one that comes: those that take and
+ * leave the lock meanwhile need not call all others, one after the other, only to see them come too late. Who looks
+ * calls the head; if that is a reader, then also the readers that stand together behind it. Of the others each waits for
+ * one that holds the lock, or has been called and will (lock.h), with these exceptions:
  *
  *     RESERVED    is no reason to wait for long: who joins the line meanwhile is a guard (lock.h).
  *     called      a reader that has been called and has taken the lock looks at the line: readers may have come back to
@@ -36,6 +41,9 @@
  *     leaving     a writer leaves the line, for which readers have waited behind it while others read: he looks at the
  *                 line. That is a thread whose time is up and an event loop that has given its request up, whether that
  *                 is in line, or called (decline).
+ *
+ * A lock is RESERVED for the head of the line if that has waited for PATIENCE_NS, or if it is a thread that has not
+ * fallen asleep yet: that one will be here before a newcomer could be through.
  *
  * SAVED is set only while there are readers, and the last of them clears it. Those who were called before it was set
  * may still come in: they are few, and were first. Nobody guards it.
@@ -131,18 +139,29 @@ static bool readers_pass(uint32_t seen) {
     return (seen & PASS) && !BUG(rwlock_pass_ignored);
 }
 
+/* When it is called it comes, and says then that others may wait. */
+static bool is_thread_here(const struct look *look, const struct slot *slot) {
+    return !is_shared(look->lot) && slot->kind != SLOT_PLAIN && !slot->seat;
+}
+
 static uint32_t flags_for(const struct look *look, uint32_t seen, const struct slot *head, bool entitled) {
     uint32_t reserved = look->afresh ? 0 : seen & RESERVED;
     if (!head) return reserved;
     if (look->now & WRITER) return WAITERS;
     if (look->now && writes(head)) return WAITERS | (look->pass ? 0 : SAVED);
-    return WAITERS | (reserved || entitled ? RESERVED : 0);
+    return (is_thread_here(look, head) ? 0 : WAITERS) | (reserved || entitled ? RESERVED : 0);
+}
+
+static bool is_entitled(const struct look *look, const struct slot *head) {
+    if (!head || head->kind == SLOT_PLAIN) return false;
+    bool is_awake = is_thread_here(look, head) && prim_load_relaxed(&head->state) == SLOT_WAITING;
+    return is_awake || prim_now_ns() >= head->began_ns + PATIENCE_NS;
 }
 
 static bool begin(uint32_t *word, const struct slot *head, void *context) {
     struct look *look = context;
     (void)word;
-    bool entitled = head && head->kind != SLOT_PLAIN && prim_now_ns() >= head->began_ns + PATIENCE_NS;
+    bool entitled = is_entitled(look, head);
     uint32_t seen = prim_load_relaxed(look->word), flags;
     int status;
     do {
@@ -220,14 +239,15 @@ static void decline(uint32_t *word) {
 }
 
 static int take(uint32_t *word, uint32_t share, enum standing standing, uint32_t *result) {
-    uint32_t seen = prim_load_relaxed(word);
+    bool came = standing != NEWCOMER && !segment_of(word) && !BUG(rwlock_comes_silently);
+    uint32_t seen = prim_load_relaxed(word), others = came ? WAITERS : 0;
     int status = VIGIL_NOT_EQUAL;
     while (status == VIGIL_NOT_EQUAL) {
         if (may_take(seen, share, standing)) {
-            status = change(word, &seen, (seen & ~RESERVED) + share, change_of(0, share));
+            status = change(word, &seen, ((seen & ~RESERVED) + share) | others, change_of(0, share));
             if (status != VIGIL_OK) continue;
-            bool others = share == TO_READ && standing != NEWCOMER && !BUG(rwlock_not_further);
-            if (others) look_at_line((struct look){.word = word});
+            bool further = share == TO_READ && standing != NEWCOMER && !BUG(rwlock_not_further);
+            if (further) look_at_line((struct look){.word = word});
             return taken(seen);
         }
         *result = seen | WAITERS;
@@ -352,10 +372,10 @@ static int try_once(uint32_t *word, uint32_t share) {
     return VIGIL_TIMED_OUT;
 }
 
-/* For as long as a short critical section takes, if nobody else waits. */
+/* Not for long: in line, one spins on a word of one's own. */
 static int spin_to_take(uint32_t *word, uint32_t share) {
     int status = VIGIL_TIMED_OUT;
-    for (unsigned turns = PRIM_SPIN_LOCK; turns && !(prim_load_relaxed(word) & (RESERVED | SAVED)); turns--) {
+    for (unsigned turns = PRIM_SPIN_TO_JOIN; turns && !(prim_load_relaxed(word) & (RESERVED | SAVED)); turns--) {
         status = try_once(word, share);
         if (status != VIGIL_TIMED_OUT) break;
         prim_pause();
@@ -376,6 +396,7 @@ static int lock_slowly(vigil_rwlock *lock, enum share share, int64_t timeout_ns)
     if (refused && recovered(word)) status = try_once(word, share);
     if (status != VIGIL_TIMED_OUT || passed) return status;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
+    if (!segment_of(word)) spin_stand_aside(deadline_ns);
     status = spin_to_take(word, share);
     if (status != VIGIL_TIMED_OUT) return status;
     status = lock_block(&locking, word, share, deadline_ns);

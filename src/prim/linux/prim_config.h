@@ -17,6 +17,10 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 #define PRIM_SPIN_LEAST 20u
 /* And before it sleeps until a bucket is unlocked: mostly, these are locked for some ten instructions. */
 #define PRIM_SPIN_LOCK 100u
+/* And before it joins the line of a read-write lock. */
+#define PRIM_SPIN_TO_JOIN 10u
+/* So many conflicts over locks, each soon after the other, make a crowd: see lot/spin.c. */
+#define PRIM_CROWD 16u
 
 /* How often newcomers may take a mutex while one who has been called has yet to come: at most 65534. */
 #define PRIM_PASSES 8000u

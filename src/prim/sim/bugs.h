@@ -44,6 +44,7 @@
     X(sem, sem_left_silently, "who wanted many permits leaves the line without calling those behind him")              \
     X(sem, sem_saved_in_vain, "newcomers take permits that are saved for the head of the line")                        \
     X(rwlock, rwlock_left_silently, "a writer leaves the line without calling the readers behind it")                  \
+    X(rwlock, rwlock_comes_silently, "a thread that was called does not say that others may wait")                     \
     X(rwlock, rwlock_not_further, "a reader that was called does not look whether others have to be")                  \
     X(rwlock, rwlock_never_saved, "new readers pass a writer for as long as others read")                              \
     X(rwlock, rwlock_readers_pass, "new readers do not mind that a writer waits")                                      \

@@ -16,6 +16,8 @@
 #define PRIM_SPIN_MOST  1u
 #define PRIM_SPIN_LEAST 0u
 #define PRIM_SPIN_LOCK  1u
+#define PRIM_SPIN_TO_JOIN 1u
+#define PRIM_CROWD UINT32_MAX /* a thread that stands aside is one that runs later: that is tried out anyway */
 #define PRIM_PASSES     2u
 
 /* So often a keeper looks although nobody of its process waits, before it stops that: see recovery/keeper.c. */
