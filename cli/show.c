@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "colours.h"
+#include "served.h"
 #include "show.h"
 
 #define COMMAND_MAX 4096 /* bytes of a command line, where there is no terminal to fit it in */
@@ -259,7 +260,7 @@ int cli_show(int count, char **arguments) {
     vigil_observer *observer;
     vigil_look look;
     int status = vigil_observer_open(&observer, name);
-    if (status == VIGIL_ENOTFOUND && show_is_process(name)) return show_process(name);
+    if (status == VIGIL_ENOTFOUND && served_is_process(name)) return show_process(name);
     if (status != VIGIL_OK) return cli_fail_segment(status, name);
     status = vigil_observer_look(observer, &look);
     struct cli_json json;

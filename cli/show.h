@@ -22,8 +22,7 @@ void show_task(const vigil_look *look, uint32_t number, char *text, size_t bytes
 
 /* Everything, as text of at most `columns` columns. */
 void show_text(FILE *out, const char *name, const vigil_look *look, size_t columns, bool colour);
-/* Whether there is such a process; and what its threads wait for, if it runs under vigil run: the exit status. */
-bool show_is_process(const char *name);
+/* What the threads of a process wait for, if it runs under vigil run: the exit status. */
 int show_process(const char *pid);
 void show_json(struct cli_json *json, const char *name, const vigil_look *look);
 

@@ -36,6 +36,7 @@ PRELOAD_API int pthread_barrier_wait(pthread_barrier_t *object) {
     do status = vigil_barrier_wait(&barrier->barrier);
     while (status == VIGIL_INTERRUPTED || ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause()));
     place.counts = status != VIGIL_LAST;
+    place.got = true;
     wait_end(&place);
     if (__atomic_sub_fetch(&barrier->inside, 1, __ATOMIC_RELEASE) == 0) vigil_notify(&barrier->inside, VIGIL_ALL);
     return status == VIGIL_LAST ? PTHREAD_BARRIER_SERIAL_THREAD : 0;

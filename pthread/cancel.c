@@ -19,7 +19,7 @@ static void interrupt_waits(pthread_t thread) {
     bool more = true;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     for (uint32_t index = 0; more; index++) {
-        if (!wait_copy(index, &wait, &more) || !pthread_equal(wait.handle, thread)) continue;
+        if (!wait_copy(index, &wait, &more) || wait.handle != (uintptr_t)thread) continue;
         if (wait.name) vigil_interrupt(wait.name);
     }
 }
@@ -35,5 +35,7 @@ PRELOAD_API int pthread_join(pthread_t thread, void **result) {
     __attribute__((cleanup(wait_end))) struct wait_place place;
     wait_begin(&place, WAIT_JOIN, (const void *)(uintptr_t)thread, CALLER);
     place.counts = false;
-    return REAL(pthread_join)(thread, result);
+    int error = REAL(pthread_join)(thread, result);
+    place.got = !error;
+    return error;
 }

@@ -14,6 +14,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "record.h"
+
 #define SHARED    1u /* glibc's: the object is, too */
 #define MONOTONIC 2u /* glibc's */
 #define HAS_INNER 4u
@@ -57,15 +59,22 @@ static int64_t signal_some(struct condition *condition, int64_t (*signal)(vigil_
     return signalled;
 }
 
+/* Whether there was a thread to call is known afterwards, when it runs already. */
+static void call_some(struct condition *condition, int64_t (*signal)(vigil_cond *)) {
+    int64_t at_ns = is_recorded() ? vigil_now_ns() : 0;
+    int64_t signalled = signal_some(condition, signal);
+    if (at_ns && signalled > 0) record_event(SERVE_CALLS, WAIT_COND, condition, 0, at_ns);
+}
+
 PRELOAD_API int pthread_cond_signal(pthread_cond_t *cond) {
     if (is_foreign(cond)) return REAL(pthread_cond_signal)(cond);
-    signal_some(condition_of(cond), vigil_cond_signal);
+    call_some(condition_of(cond), vigil_cond_signal);
     return 0;
 }
 
 PRELOAD_API int pthread_cond_broadcast(pthread_cond_t *cond) {
     if (is_foreign(cond)) return REAL(pthread_cond_broadcast)(cond);
-    signal_some(condition_of(cond), vigil_cond_broadcast);
+    call_some(condition_of(cond), vigil_cond_broadcast);
     return 0;
 }
 
@@ -132,6 +141,8 @@ static int wait_for(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadli
     pthread_testcancel();
     int result = mutex_is_foreign(mutex) ? wait_foreign(condition, mutex, deadline_ns)
                                          : wait_ours(condition, mutex, deadline_ns, site);
+    place.got = result == 0;
+    place.retaken = mutex_is_foreign(mutex) ? NULL : mutex;
     __attribute__((cleanup(pass_on))) struct given given = {condition, result == 0};
     pthread_testcancel();
     given.signalled = false;

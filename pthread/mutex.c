@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Mutexes. In glibc's object, __lock is Vigil's word; __count, __owner and __kind mean what they mean to glibc, and
- * __list.__prev is the address that called lock.
+ * __list.__prev is the address that called lock. __nusers is the thread that has unlocked it last, while that is
+ * recorded.
  */
 #include "preload.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+
+#include "record.h"
 
 _Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0, "the word comes first");
 
@@ -50,13 +53,17 @@ static int take_slowly(vigil_mutex *word, int64_t deadline_ns, const void *site)
 }
 
 /* The lock itself, whatever the kind of mutex. */
-static int take(vigil_mutex *word, int64_t deadline_ns, const void *site) {
-    if (!preload.check && vigil_mutex_trylock(word) == VIGIL_OK) return VIGIL_OK; /* free, though it says more than that */
+static int take(pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
+    vigil_mutex *word = mutex_word(mutex);
+    if (!preload.check && vigil_mutex_trylock(word) == VIGIL_OK)
+        return VIGIL_OK; /* free, though it says more than that */
     if (deadline_ns == DEADLINE_TRY) return take_slowly(word, deadline_ns, site);
     struct wait_place place;
     wait_begin(&place, WAIT_MUTEX, word, site);
+    place.releaser = &mutex->__data.__nusers;
     place.counts = !preload.check || vigil_mutex_is_locked(word);
     int status = take_slowly(word, deadline_ns, site);
+    place.got = status == VIGIL_OK;
     wait_end(&place);
     return status;
 }
@@ -75,7 +82,7 @@ static int take_again(pthread_mutex_t *mutex, int64_t deadline_ns) {
 static int lock(pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
     int again = take_again(mutex, deadline_ns);
     if (again >= 0) return again;
-    int result = result_of(take(mutex_word(mutex), deadline_ns, site), deadline_ns);
+    int result = result_of(take(mutex, deadline_ns, site), deadline_ns);
     if (result) return result;
     set_holder(mutex, preload_self(), site);
     mutex->__data.__count = 1;
@@ -131,6 +138,11 @@ PRELOAD_API int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
 
 /* Unlocking. */
 
+/* Before it is unlocked: afterwards it may be gone. */
+static void record_unlock(pthread_mutex_t *mutex) {
+    record_release(WAIT_MUTEX, mutex, &mutex->__data.__nusers);
+}
+
 static void unlock_word(pthread_mutex_t *mutex, const void *site) {
     vigil_mutex *word = mutex_word(mutex);
     if (preload.check && order_enter()) {
@@ -141,20 +153,23 @@ static void unlock_word(pthread_mutex_t *mutex, const void *site) {
     }
 }
 
-PRELOAD_API int pthread_mutex_unlock(pthread_mutex_t *mutex) {
-    if (is_simple(mutex)) {
-        set_holder(mutex, 0, NULL);
-        vigil_mutex_unlock(mutex_word(mutex));
-        return 0;
-    }
+static __attribute__((noinline)) int unlock(pthread_mutex_t *mutex, const void *site) {
     if (mutex_is_foreign(mutex)) return REAL(pthread_mutex_unlock)(mutex);
     int type = mutex->__data.__kind & TYPE;
     if (type == PTHREAD_MUTEX_RECURSIVE_NP || type == PTHREAD_MUTEX_ERRORCHECK_NP) {
         if (!is_ours(mutex)) return EPERM;
         if (type == PTHREAD_MUTEX_RECURSIVE_NP && --mutex->__data.__count) return 0;
     }
+    if (is_recorded()) record_unlock(mutex);
     set_holder(mutex, 0, NULL);
-    unlock_word(mutex, CALLER);
+    unlock_word(mutex, site);
+    return 0;
+}
+
+PRELOAD_API int pthread_mutex_unlock(pthread_mutex_t *mutex) {
+    if (!is_simple(mutex) || is_recorded()) return unlock(mutex, CALLER);
+    set_holder(mutex, 0, NULL);
+    vigil_mutex_unlock(mutex_word(mutex));
     return 0;
 }
 
@@ -165,6 +180,7 @@ int mutex_release_state(pthread_mutex_t *mutex, struct mutex_state *state) {
     if ((mutex->__data.__kind & TYPE) == PTHREAD_MUTEX_RECURSIVE_NP && !is_ours(mutex)) return EPERM;
     *state = (struct mutex_state){mutex->__data.__count, mutex->__data.__list.__prev};
     mutex->__data.__count = 0;
+    if (is_recorded()) record_unlock(mutex);
     set_holder(mutex, 0, NULL);
     return 0;
 }

@@ -12,6 +12,8 @@
  */
 #include "preload.h"
 
+#include "record.h"
+
 #define RUNNING    1u
 #define DONE       2u
 #define WAITERS    4u
@@ -25,7 +27,9 @@ struct run {
 
 static void end_run(const struct run *run) {
     uint32_t seen = __atomic_exchange_n(run->word, run->end, __ATOMIC_ACQ_REL);
-    if (seen & WAITERS) vigil_notify(run->word, VIGIL_ALL);
+    if (!(seen & WAITERS)) return;
+    if (is_recorded()) record_event(SERVE_CALLS, WAIT_ONCE, run->word, 0, 0);
+    vigil_notify(run->word, VIGIL_ALL);
 }
 
 static void call(uint32_t *word, void (*function)(void)) {
@@ -42,6 +46,7 @@ static void wait_for(uint32_t *word, uint32_t seen, const void *site) {
     struct wait_place place;
     wait_begin(&place, WAIT_ONCE, word, site);
     int status = vigil_wait32(word, awaited, VIGIL_FOREVER);
+    place.got = status >= 0;
     wait_end(&place);
     if (status < 0) deadline_pause();
 }

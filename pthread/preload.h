@@ -20,7 +20,7 @@
  * A mutex and a read-write lock that is held for writing have the identity of their holder (start.c), where gdb looks
  * for it, and the address that called lock. Both are plain stores next to the lock's word. A thread that has to wait
  * also claims an entry in the table of waits (waits.c); the report (report.c) and the profile (profile.c) are made of
- * those. A lock without waiters costs no more than this.
+ * those. A lock without waiters costs no more than this, and a load when it is unlocked (record.h).
  */
 #ifndef VIGIL_PRELOAD_H
 #define VIGIL_PRELOAD_H
@@ -31,6 +31,9 @@
 #include <stdint.h>
 #include <time.h>
 #include <vigil/vigil.h>
+
+#include "serve.h"
+#include "symbol.h"
 
 #define PRELOAD_API __attribute__((visibility("default")))
 #define CALLER      __builtin_return_address(0)
@@ -73,41 +76,22 @@ int64_t deadline_timeout_ns(int64_t deadline_ns);
 /* A lock could not be waited for because there is no memory for waiters: sleep a millisecond, and try again. True. */
 bool deadline_pause(void);
 
-/* waits.c: the threads that wait now. */
-enum wait_kind {
-    WAIT_MUTEX,
-    WAIT_READ,
-    WAIT_WRITE,
-    WAIT_ONCE,
-    WAIT_COND,
-    WAIT_SEM,
-    WAIT_BARRIER,
-    WAIT_JOIN, /* for the end of a thread: `lock` is its handle */
-    WAIT_KINDS
-};
-struct wait {
-    uint32_t turn;   /* zero: not complete; otherwise no other wait has the same for a long time */
-    uint32_t thread; /* identity; zero: free */
-    enum wait_kind kind;
-    const void *lock;
-    const void *site; /* the address that called */
-    int64_t since_ns;
-    pthread_t handle;
-    vigil_thread name; /* at a condition or semaphore: by which the wait can be ended. Zero: it cannot */
-};
+/* waits.c: the threads that wait now, in the table of serve.h. */
 struct wait_place {    /* of one wait, on its thread's stack */
     struct wait *wait; /* null: the table is full */
     enum wait_kind kind;
     const void *lock, *site;
     int64_t since_ns;
-    bool counts; /* for the profile: it was contended. True unless it is changed */
+    bool counts;              /* for the profile: it was contended. True unless it is changed */
+    bool got;                 /* what it waited for. False unless it is changed */
+    const uint32_t *releaser; /* in the lock: the thread that has released it last; null: there is no such place */
+    const void *retaken;      /* the mutex that the thread has again after a wait at a condition; null: none */
 };
 void wait_begin(struct wait_place *place, enum wait_kind kind, const void *lock, const void *site);
 void wait_end(const struct wait_place *place);
 /* Copies entry number `index` if it is in use. False: it is not. `*more`: there may be others behind it. */
 bool wait_copy(uint32_t index, struct wait *copy, bool *more);
-const char *wait_kind_name(enum wait_kind kind);
-void wait_in_child(void);
+const char *wait_kind_name(uint32_t kind);
 
 /* real.c: glibc's own functions, for objects that stay glibc's. */
 #define REAL_FUNCTIONS(X)                                                                                              \
@@ -214,15 +198,10 @@ void text_add(struct text *text, const char *format, ...) __attribute__((format(
 void text_json(struct text *text, const char *value); /* with quotes */
 void text_flush(struct text *text);
 
-/* symbol.c: the name of an address, "transfer+0x1f (bank)", by /proc and the symbols of the file; "0x55..." when there is
- * none. Takes no lock and allocates nothing: for signal handlers too. Returns `name`. */
-#define SYMBOL_BYTES 256
-const char *symbol_of(const void *address, char name[SYMBOL_BYTES]);
-
 /* report.c: who waits for what. May be called from a signal handler. False: another thread is making one. */
-bool report_write(struct text *text, bool json);
+bool report_write(struct text *text, enum serve_form form);
 
-/* serve.c: the signal, and what `vigil show PID` talks to. */
+/* serve.c: the signal, and what vigil show, top and trace look at. */
 void serve_begin(void);
 void serve_in_child(void);
 

@@ -74,7 +74,7 @@ static void insert(const struct wait *wait) {
 static int32_t next_of(const struct seen *of) {
     for (uint32_t i = 0; i < count; i++) {
         if (of->wait.kind == WAIT_SEM && &seen[i] == of) continue; /* it has taken one before, and waits for the next */
-        bool joined = of->wait.kind == WAIT_JOIN && seen[i].wait.handle == (pthread_t)(uintptr_t)of->wait.lock;
+        bool joined = of->wait.kind == WAIT_JOIN && seen[i].wait.handle == (uintptr_t)of->wait.lock;
         if (joined || (of->holder && seen[i].wait.thread == of->holder)) return (int32_t)i;
     }
     return -1;
@@ -296,11 +296,29 @@ static void print_json(struct text *text, int64_t now_ns) {
     text_add(text, "}\n");
 }
 
-bool report_write(struct text *text, bool json) {
+/* For programs. */
+
+static void add_holder(struct text *text, const struct seen *of) {
+    struct serve_holder holder = {.thread_id = preload_thread_id(of->wait.thread),
+                                  .holder = of->holder ? preload_thread_id(of->holder) : 0,
+                                  .lock = (uint64_t)(uintptr_t)of->wait.lock,
+                                  .holder_site = (uint64_t)(uintptr_t)of->holder_site,
+                                  .readers = of->readers};
+    if (text->room - text->used < sizeof holder) return;
+    memcpy(text->at + text->used, &holder, sizeof holder);
+    text->used += sizeof holder;
+}
+
+static void print_holders(struct text *text) {
+    for (uint32_t i = 0; i < count; i++) add_holder(text, &seen[i]);
+}
+
+bool report_write(struct text *text, enum serve_form form) {
     static uint32_t busy;
     if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) return false;
     look();
-    (json ? print_json : print_text)(text, vigil_now_ns());
+    if (form == SERVE_HOLDERS) print_holders(text);
+    else (form == SERVE_JSON ? print_json : print_text)(text, vigil_now_ns());
     __atomic_store_n(&busy, 0, __ATOMIC_SEQ_CST);
     return true;
 }

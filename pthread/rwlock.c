@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Read-write locks. In glibc's object, __readers is Vigil's word, __cur_writer the identity of the thread that writes,
- * and __pad2 the address that called to write. __shared and __flags mean what they mean to glibc.
+ * and __pad2 the address that called to write. __shared and __flags mean what they mean to glibc. __writers is the thread
+ * that has unlocked it last, while that is recorded.
  *
  * glibc prefers readers unless the lock's kind is PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP: a reader that comes
  * while other threads read does not wait, even if a writer does. Programs rely on that when a thread reads that is
@@ -11,6 +12,8 @@
 
 #include <errno.h>
 #include <string.h>
+
+#include "record.h"
 
 _Static_assert(offsetof(pthread_rwlock_t, __data.__readers) == 0, "the word comes first");
 
@@ -86,8 +89,10 @@ static int read_lock(pthread_rwlock_t *lock, int64_t deadline_ns, const void *si
     if (deadline_ns == DEADLINE_TRY) return result_of(take_to_read(word, deadline_ns, site), deadline_ns);
     struct wait_place place;
     wait_begin(&place, WAIT_READ, word, site);
+    place.releaser = &lock->__data.__writers;
     place.counts = !preload.check || __atomic_load_n(&word->word, __ATOMIC_RELAXED) & WRITER;
     int status = take_to_read(word, deadline_ns, site);
+    place.got = status == VIGIL_OK;
     wait_end(&place);
     return result_of(status, deadline_ns);
 }
@@ -108,12 +113,15 @@ static int take_to_write(vigil_rwlock *word, int64_t deadline_ns, const void *si
     return status;
 }
 
-static int write_and_wait(vigil_rwlock *word, int64_t deadline_ns, const void *site) {
+static int write_and_wait(pthread_rwlock_t *lock, int64_t deadline_ns, const void *site) {
+    vigil_rwlock *word = word_of(lock);
     if (deadline_ns == DEADLINE_TRY) return take_to_write(word, deadline_ns, site);
     struct wait_place place;
     wait_begin(&place, WAIT_WRITE, word, site);
+    place.releaser = &lock->__data.__writers;
     place.counts = !preload.check || __atomic_load_n(&word->word, __ATOMIC_RELAXED);
     int status = take_to_write(word, deadline_ns, site);
+    place.got = status == VIGIL_OK;
     wait_end(&place);
     return status;
 }
@@ -122,7 +130,7 @@ static int write_lock(pthread_rwlock_t *lock, int64_t deadline_ns, const void *s
     vigil_rwlock *word = word_of(lock);
     if (writes_here(lock)) return deadline_ns == DEADLINE_TRY ? EBUSY : EDEADLK;
     bool taken = !preload.check && vigil_rwlock_change(word, 0, WRITER, __ATOMIC_ACQUIRE);
-    int status = taken ? VIGIL_OK : write_and_wait(word, deadline_ns, site);
+    int status = taken ? VIGIL_OK : write_and_wait(lock, deadline_ns, site);
     if (status == VIGIL_OK) set_writer(lock, preload_self(), site);
     return result_of(status, deadline_ns);
 }
@@ -183,6 +191,7 @@ PRELOAD_API int pthread_rwlock_unlock(pthread_rwlock_t *lock) {
     if (is_foreign(lock)) return REAL(pthread_rwlock_unlock)(lock);
     vigil_rwlock *word = word_of(lock);
     bool writes = __atomic_load_n(&word->word, __ATOMIC_RELAXED) & WRITER;
+    if (is_recorded()) record_release(writes ? WAIT_WRITE : WAIT_READ, word, &lock->__data.__writers);
     if (writes) set_writer(lock, 0, NULL);
     unlock(word, writes, CALLER);
     return 0;

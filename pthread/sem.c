@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "prim.h"
+#include "record.h"
 
 _Static_assert(sizeof(struct semaphore) <= sizeof(sem_t), "it must fit");
 
@@ -55,7 +56,10 @@ static int acquire(vigil_sem *word, int64_t deadline_ns) {
 static int wait_until(vigil_sem *word, int64_t deadline_ns, const void *site) {
     __attribute__((cleanup(wait_end))) struct wait_place place; /* also when the thread is cancelled */
     wait_begin(&place, WAIT_SEM, word, site);
-    return acquire(word, deadline_ns);
+    if (place.wait) place.wait->heeds_signals = deadline_ns != DEADLINE_NEVER; /* else the system goes on with it */
+    int error = acquire(word, deadline_ns);
+    place.got = !error;
+    return error;
 }
 
 PRELOAD_API int sem_wait(sem_t *sem) {
@@ -91,8 +95,14 @@ PRELOAD_API int sem_trywait(sem_t *sem) {
     return vigil_sem_tryacquire(&semaphore->word, 1) == VIGIL_OK ? taken(semaphore, CALLER) : fail(EAGAIN);
 }
 
+#define WAITERS 1u /* as vigil/sem.h has it */
+static void record_post(const vigil_sem *word) {
+    if (__atomic_load_n(&word->word, __ATOMIC_RELAXED) & WAITERS) record_event(SERVE_CALLS, WAIT_SEM, word, 0, 0);
+}
+
 PRELOAD_API int sem_post(sem_t *sem) {
     if (is_foreign(sem)) return REAL(sem_post)(sem);
+    if (is_recorded()) record_post(&semaphore_of(sem)->word);
     return vigil_sem_release(&semaphore_of(sem)->word, 1) == VIGIL_OK ? 0 : fail(EOVERFLOW);
 }
 

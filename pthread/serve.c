@@ -11,45 +11,51 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "serve.h"
+#include "record.h"
 
-static struct serve *served;
+struct serve served __attribute__((aligned(SERVE_ALIGN)));
 static int served_fd = -1;
 static struct stat served_as; /* the program may have closed the descriptor, and opened another of that number */
 
 static bool is_asked(uint32_t *asked) {
-    *asked = served ? __atomic_load_n(&served->asked, __ATOMIC_SEQ_CST) : 0;
-    return served && *asked != __atomic_load_n(&served->answered, __ATOMIC_RELAXED);
+    *asked = __atomic_load_n(&served.head.asked, __ATOMIC_SEQ_CST);
+    return *asked != __atomic_load_n(&served.head.answered, __ATOMIC_RELAXED);
 }
 
 /* A request that comes while another thread makes a report is for that thread, which looks again. */
 static void answer(uint32_t asked) {
     do {
-        struct text text = {.fd = -1, .room = SERVE_BYTES - sizeof *served, .at = served->text};
-        if (!report_write(&text, served->json)) return;
-        served->length = (uint32_t)text.used;
-        __atomic_store_n(&served->answered, asked, __ATOMIC_RELEASE);
+        struct text text = {.fd = -1, .room = SERVE_TEXT_BYTES, .at = served.text};
+        if (!report_write(&text, (enum serve_form)__atomic_load_n(&served.head.form, __ATOMIC_RELAXED))) return;
+        served.head.length = (uint32_t)text.used;
+        __atomic_store_n(&served.head.answered, asked, __ATOMIC_RELEASE);
     } while (is_asked(&asked));
 }
 
-/* On the terminal, say, unless it was `vigil show` that asked. */
-static void on_signal(int number) {
+/* Whether `vigil show` or another such command has sent it: they choose a thread, where people send it to the process. */
+static bool is_from_observer(const siginfo_t *information) {
+    return information->si_code == SI_TKILL && information->si_pid != getpid();
+}
+
+/* On the terminal, say, unless there is a request; one that came too late has been answered with the next. */
+static void on_signal(int number, siginfo_t *information, void *context) {
     static char page[16384];
     (void)number;
+    (void)context;
     int errno_before = errno;
     uint32_t asked;
     if (is_asked(&asked)) {
         answer(asked);
-    } else {
+    } else if (!is_from_observer(information)) {
         struct text text = {.fd = 2, .room = sizeof page, .at = page};
-        report_write(&text, false);
+        report_write(&text, SERVE_TEXT);
         text_flush(&text);
     }
     errno = errno_before;
 }
 
 static bool handle(int number) {
-    struct sigaction before, ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction before, ours = {.sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
     sigfillset(&ours.sa_mask);
     if (REAL(sigaction)(number, NULL, &before) != 0 || before.sa_handler != SIG_DFL) return false;
     return REAL(sigaction)(number, &ours, NULL) == 0;
@@ -67,40 +73,49 @@ static int move_up(int fd) {
     return moved;
 }
 
-static void open_file(void) {
-    int fd = (int)syscall(SYS_memfd_create, SERVE_NAME, 1u /* MFD_CLOEXEC */);
-    if (fd < 0) return;
+/* With what is in `served` now, and of that size for ever: who maps it can rely on that. */
+static int make_file(void) {
+    int fd = (int)syscall(SYS_memfd_create, SERVE_NAME, 3u /* MFD_CLOEXEC, MFD_ALLOW_SEALING */);
+    if (fd < 0) return -1;
     fd = move_up(fd);
-    void *mapping = MAP_FAILED;
-    if (ftruncate(fd, SERVE_BYTES) == 0)
-        mapping = mmap(NULL, SERVE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (mapping == MAP_FAILED) {
-        close(fd);
-        return;
-    }
-    struct serve *fresh = mapping;
-    fresh->pid = (uint32_t)getpid();
-    fresh->signal = preload.signal;
-    __atomic_store_n(&fresh->magic, SERVE_MAGIC, __ATOMIC_RELEASE);
-    served = fresh;
+    size_t used = offsetof(struct serve, waits) + served.head.bound * sizeof *served.waits;
+    bool made = ftruncate(fd, (off_t)SERVE_BYTES) == 0 && pwrite(fd, &served, used, 0) == (ssize_t)used &&
+                fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+    if (made) return fd;
+    close(fd);
+    return -1;
+}
+
+/* Over the variable. */
+static void map_file(void) {
+    int fd = make_file();
+    void *mapping =
+        fd < 0 ? MAP_FAILED
+               : mmap(&served, SERVE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
+    if (fd >= 0 && mapping == MAP_FAILED) close(fd);
+    if (mapping == MAP_FAILED) return;
+    served.head.pid = (uint32_t)getpid();
+    served.head.signal = preload.signal;
+    served.head.profiles = preload.profile;
+    __atomic_store_n(&served.head.magic, SERVE_MAGIC, __ATOMIC_RELEASE);
     served_fd = fstat(fd, &served_as) == 0 ? fd : -1;
 }
 
 void serve_begin(void) {
     if (preload.signal && !handle(preload.signal)) preload.signal = 0;
-    open_file();
+    map_file();
 }
 
-/* The file that came along is the parent's. */
+/* The file that came along is the parent's, and so are the threads that wait. A signal handler may have forked in the
+ * middle of a wait, which ends here as well: so the memory of its entry stays, and is zero. */
 void serve_in_child(void) {
     int errno_before = errno;
     struct stat now;
-    if (served) munmap(served, SERVE_BYTES);
     bool open = served_fd >= 0 && fstat(served_fd, &now) == 0;
     if (open && now.st_ino == served_as.st_ino && now.st_dev == served_as.st_dev) close(served_fd);
-    served = NULL;
     served_fd = -1;
-    open_file();
+    mmap(&served, SERVE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    map_file();
     errno = errno_before;
 }
 
@@ -108,13 +123,13 @@ void serve_in_child(void) {
 static void give_up(int number, bool installs) {
     if (!installs || number != preload.signal || !number) return;
     preload.signal = 0;
-    if (served) served->signal = 0;
+    served.head.signal = 0;
 }
 
 PRELOAD_API int sigaction(int number, const struct sigaction *new, struct sigaction *old) {
     bool ours = number && number == preload.signal;
     int failed = REAL(sigaction)(number, new, old);
-    if (!failed && ours && old && old->sa_handler == on_signal) *old = (struct sigaction){.sa_handler = SIG_DFL};
+    if (!failed && ours && old && old->sa_sigaction == on_signal) *old = (struct sigaction){.sa_handler = SIG_DFL};
     if (!failed) give_up(number, new);
     return failed;
 }
@@ -122,5 +137,5 @@ PRELOAD_API int sigaction(int number, const struct sigaction *new, struct sigact
 PRELOAD_API sighandler_t signal(int number, sighandler_t handler) {
     sighandler_t before = REAL(signal)(number, handler);
     if (before != SIG_ERR) give_up(number, true);
-    return before == on_signal ? SIG_DFL : before;
+    return (uintptr_t)before == (uintptr_t)on_signal ? SIG_DFL : before;
 }

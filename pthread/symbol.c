@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of addresses: /proc/self/maps says in which file an address is, and the file has the symbols. dladdr would take
+ * Names of addresses: /proc/PID/maps says in which file an address is, and the file has the symbols. dladdr would take
  * the loader's lock, which a thread that hangs may hold, and knows nothing of functions that are not exported.
  */
-#include "preload.h"
+#include "symbol.h"
 
 #include <elf.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,9 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PATH_BYTES 512
+#define PATH_BYTES     512
+#define LONGEST_SYMBOL 120
 
-/* A line of /proc/self/maps. */
+/* A line of /proc/PID/maps. */
 struct mapping {
     uint64_t begin, end, offset;
     char path[PATH_BYTES];
@@ -68,13 +70,15 @@ static void parse(const char *line, struct mapping *mapping) {
 }
 
 /* The file that has the address, by the mapping of its beginning. What is zero at first has no file, and follows it. */
-static bool find_file(uint64_t address, struct mapping *file) {
+static bool find_file(uint32_t pid, uint64_t address, struct mapping *file) {
     struct reader reader;
     char line[PATH_BYTES + 128];
     struct mapping mapping;
     bool found = false;
     uint64_t file_end = 0;
-    reader = (struct reader){.fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    if (pid) snprintf(line, sizeof line, "/proc/%u/maps", pid);
+    else strcpy(line, "/proc/self/maps");
+    reader = (struct reader){.fd = (int)syscall(SYS_openat, AT_FDCWD, line, O_RDONLY | O_CLOEXEC)};
     if (reader.fd < 0) return false;
     while (!found && read_line(&reader, line, sizeof line)) {
         parse(line, &mapping);
@@ -126,7 +130,7 @@ static const Elf64_Shdr *find_symbols(const struct image *image, const Elf64_Shd
 }
 
 /* The last one that begins before the address, and, if it has a size, has not ended there. */
-static const char *find_symbol(const struct image *image, uint64_t address, uint64_t *offset) {
+static const char *find_symbol(const struct image *image, uint64_t address, uint64_t *offset, int *length) {
     const Elf64_Shdr *sections, *table = find_symbols(image, &sections);
     if (!table) return NULL;
     const Elf64_Shdr *strings = &sections[table->sh_link];
@@ -143,31 +147,39 @@ static const char *find_symbol(const struct image *image, uint64_t address, uint
     }
     if (!best) return NULL;
     *offset = address - best->st_value;
+    *length = (int)strnlen(names + best->st_name, strings->sh_size - best->st_name);
+    if (*length > LONGEST_SYMBOL) *length = LONGEST_SYMBOL;
     return names + best->st_name;
 }
 
-static bool map_file(const char *path, struct image *image) {
+/* As the process sees the path, which may have another root. A device or a pipe is no file with symbols. */
+static bool map_file(uint32_t pid, const char *path, struct image *image) {
     struct stat status;
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    char full[PATH_BYTES + 32];
+    if (pid) snprintf(full, sizeof full, "/proc/%u/root%s", pid, path);
+    else snprintf(full, sizeof full, "%s", path);
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return false;
-    bool good = fstat(fd, &status) == 0 && status.st_size > 0;
+    bool good = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
     image->bytes = good ? (uint64_t)status.st_size : 0;
     image->data = good ? mmap(NULL, image->bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     syscall(SYS_close, fd);
     return image->data != MAP_FAILED;
 }
 
-const char *symbol_of(const void *pointer, char name[SYMBOL_BYTES]) {
-    uint64_t address = (uint64_t)(uintptr_t)pointer, bias, offset = 0;
+const char *symbol_in(uint32_t pid, uint64_t address, char name[SYMBOL_BYTES]) {
+    uint64_t bias, offset = 0;
     struct mapping file = {.path = ""};
     struct image image;
+    int length = 0;
     snprintf(name, SYMBOL_BYTES, "0x%llx", (unsigned long long)address);
-    if (!find_file(address, &file) || !map_file(file.path, &image)) return name;
+    if (!find_file(pid, address, &file) || !map_file(pid, file.path, &image)) return name;
     if (find_bias(&image, &file, address, &bias)) {
-        const char *symbol = find_symbol(&image, address - bias, &offset), *base = strrchr(file.path, '/') + 1;
+        const char *symbol = find_symbol(&image, address - bias, &offset, &length);
+        const char *base = strrchr(file.path, '/') + 1;
         if (symbol && offset)
-            snprintf(name, SYMBOL_BYTES, "%.120s+0x%llx (%.100s)", symbol, (unsigned long long)offset, base);
-        else if (symbol) snprintf(name, SYMBOL_BYTES, "%.120s (%.100s)", symbol, base);
+            snprintf(name, SYMBOL_BYTES, "%.*s+0x%llx (%.100s)", length, symbol, (unsigned long long)offset, base);
+        else if (symbol) snprintf(name, SYMBOL_BYTES, "%.*s (%.100s)", length, symbol, base);
         else snprintf(name, SYMBOL_BYTES, "%.100s+0x%llx", base, (unsigned long long)(address - bias));
     }
     munmap((void *)(uintptr_t)image.data, image.bytes);

@@ -5,28 +5,24 @@
  *
  * Its thread alone writes to a claimed entry. Others copy it: `turn` is stored last, and cleared first; a copy during
  * which it has stayed the same is whole.
+ *
+ * The table is in the file of serve.h, for other processes to copy as well.
  */
 #include "preload.h"
 
-#include <string.h>
-
-#define WAITS 4096u
-
-static struct wait waits[WAITS];
-static uint32_t bound; /* all entries that were ever used are below */
-static uint32_t turns;
+#include "record.h"
 
 static struct wait *claim(uint32_t thread) {
     uint32_t first = thread % 64;
-    for (uint32_t i = 0; i < WAITS; i++) {
-        uint32_t index = (first + i) % WAITS, none = 0;
-        struct wait *wait = &waits[index];
+    for (uint32_t i = 0; i < WAITS_MOST; i++) {
+        uint32_t index = (first + i) % WAITS_MOST, none = 0;
+        struct wait *wait = &served.waits[index];
         if (__atomic_load_n(&wait->thread, __ATOMIC_RELAXED)) continue;
         if (!__atomic_compare_exchange_n(&wait->thread, &none, thread, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
-        uint32_t seen = __atomic_load_n(&bound, __ATOMIC_RELAXED);
-        while (seen <= index &&
-               !__atomic_compare_exchange_n(&bound, &seen, index + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        uint32_t seen = __atomic_load_n(&served.head.bound, __ATOMIC_RELAXED);
+        while (seen <= index && !__atomic_compare_exchange_n(&served.head.bound, &seen, index + 1, true,
+                                                             __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         }
         return wait;
     }
@@ -35,22 +31,36 @@ static struct wait *claim(uint32_t thread) {
 
 static uint32_t next_turn(void) {
     uint32_t turn;
-    do turn = __atomic_add_fetch(&turns, 1, __ATOMIC_RELAXED);
+    do turn = __atomic_add_fetch(&served.head.turns, 1, __ATOMIC_RELAXED);
     while (!turn);
     return turn;
 }
 
 void wait_begin(struct wait_place *place, enum wait_kind kind, const void *lock, const void *site) {
-    struct wait *wait = claim(preload_self());
-    *place = (struct wait_place){wait, kind, lock, site, vigil_now_ns(), true};
+    uint32_t self = preload_self();
+    struct wait *wait = claim(self);
+    *place = (struct wait_place){wait, kind, lock, site, vigil_now_ns(), true, false, NULL, NULL};
+    if (is_recorded()) record_event(SERVE_WAITS, kind, lock, 0, place->since_ns);
     if (!wait) return;
-    wait->kind = kind;
+    wait->thread_id = preload_thread_id(self);
+    wait->kind = (uint16_t)kind;
+    wait->heeds_signals = false;
     wait->lock = lock;
     wait->site = site;
     wait->since_ns = place->since_ns;
-    wait->handle = pthread_self();
+    wait->handle = (uintptr_t)pthread_self();
     wait->name = kind == WAIT_COND || kind == WAIT_SEM ? vigil_thread_self() : 0;
     __atomic_store_n(&wait->turn, next_turn(), __ATOMIC_SEQ_CST); /* see cancel.c */
+}
+
+static void record_end(const struct wait_place *place) {
+    bool lock = place->kind == WAIT_MUTEX || place->kind == WAIT_READ || place->kind == WAIT_WRITE;
+    uint32_t by = place->got && place->releaser ? __atomic_load_n(place->releaser, __ATOMIC_RELAXED) : 0;
+    record_event(place->got ? SERVE_GOT : SERVE_GAVE_UP, place->kind, place->lock, by, 0);
+    if (place->got && lock) record_hold(place->lock);
+    if (!place->retaken) return;
+    record_event(SERVE_RETAKEN, WAIT_MUTEX, place->retaken, 0, 0);
+    record_hold(place->retaken);
 }
 
 void wait_end(const struct wait_place *place) {
@@ -60,27 +70,23 @@ void wait_end(const struct wait_place *place) {
         __atomic_thread_fence(__ATOMIC_RELEASE); /* a reader that sees the next wait sees turn zero first */
         __atomic_store_n(&wait->thread, 0, __ATOMIC_RELEASE);
     }
+    if (is_recorded()) record_end(place);
     if (preload.profile && place->counts) profile_add(place, vigil_now_ns() - place->since_ns);
 }
 
 bool wait_copy(uint32_t index, struct wait *copy, bool *more) {
-    *more = index < __atomic_load_n(&bound, __ATOMIC_ACQUIRE);
+    *more = index < WAITS_MOST && index < __atomic_load_n(&served.head.bound, __ATOMIC_ACQUIRE);
     if (!*more) return false;
-    uint32_t turn = __atomic_load_n(&waits[index].turn, __ATOMIC_ACQUIRE);
+    const struct wait *wait = &served.waits[index];
+    uint32_t turn = __atomic_load_n(&wait->turn, __ATOMIC_ACQUIRE);
     if (!turn) return false;
-    *copy = waits[index];
+    *copy = *wait;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return __atomic_load_n(&waits[index].turn, __ATOMIC_RELAXED) == turn;
+    return __atomic_load_n(&wait->turn, __ATOMIC_RELAXED) == turn && copy->kind < WAIT_KINDS;
 }
 
-const char *wait_kind_name(enum wait_kind kind) {
+const char *wait_kind_name(uint32_t kind) {
     static const char *const names[WAIT_KINDS] = {"mutex",     "rwlock",    "rwlock",  "once",
                                                   "condition", "semaphore", "barrier", "end of thread"};
     return names[kind];
-}
-
-/* The threads that waited are not here. */
-void wait_in_child(void) {
-    memset(waits, 0, sizeof *waits * bound);
-    bound = 0;
 }
