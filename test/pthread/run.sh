@@ -33,6 +33,9 @@ kill -TERM $pid
 wait $pid
 [ $? = 143 ] || fail "it does not end by the signal"
 
+# A limit of file sizes does not end the program, although there can be no file to look at then.
+expect 0 bash -c 'ulimit -f 100; exec "$0" run -- env true' "$vigil"
+
 # Without the library next to it, or installed, that is said.
 mkdir -p "$scratch/bin"
 cp "$vigil" "$scratch/bin/vigil"
