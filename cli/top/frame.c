@@ -103,17 +103,21 @@ static const char *plural(size_t count) {
 
 void frame_head(const struct frame *frame, const struct scene *scene, char text[FRAME_BYTES]) {
     struct pen pen = {.frame = frame, .text = text};
-    char head[CELL_BYTES], dead[32] = "";
+    char head[CELL_BYTES], dead[32] = "", processes[40] = "";
     if (scene->dead_count) snprintf(dead, sizeof dead, " (%u dead)", scene->dead_count);
-    snprintf(head, sizeof head, "vigil top %s  %zu segment%s, %u member%s%s, %u holder%s, %u waiter%s", scene->clock,
+    if (scene->process_count)
+        snprintf(processes, sizeof processes, ", %zu process%s", scene->process_count,
+                 scene->process_count == 1 ? "" : "es");
+    snprintf(head, sizeof head, "vigil top %s  %zu segment%s, %u member%s%s%s, %u holder%s, %u waiter%s", scene->clock,
              scene->segment_count, plural(scene->segment_count), scene->member_count, plural(scene->member_count), dead,
-             scene->holder_count, plural(scene->holder_count), scene->waiter_count, plural(scene->waiter_count));
+             processes, scene->holder_count, plural(scene->holder_count), scene->waiter_count,
+             plural(scene->waiter_count));
     put(&pen, 0, frame->columns, false, head);
 }
 
 /* The segment's name may be cut, but the place in it is what tells its lines apart. */
 static void put_line(struct pen *pen, const struct row *row) {
-    const char *place = row->place_name, *name = row->segment->name;
+    const char *place = row->place_name, *name = row->name;
     char text[SHOW_NAME_MAX + 64], at[32];
     if (strncmp(place, "byte ", 5) == 0) snprintf(at, sizeof at, "@%s", place + 5), place = at;
     size_t width = pen->frame->width[LINE], used = strlen(place) + 1, room = width > used ? width - used : 0;
@@ -131,7 +135,7 @@ static void put_waiter(struct pen *pen, const struct row *row) {
     put_line(pen, row);
     put_cell(pen, PLACE, row->called ? "called" : place);
     put_cell(pen, PID, row->pid ? pid : "?");
-    put_cell(pen, AS, row->asynchronous ? "loop" : "thread");
+    put_cell(pen, AS, row->as);
     put_cell(pen, COMMAND, row->task);
     put_cell(pen, HELD_BY, row->held_by);
 }
@@ -153,7 +157,7 @@ void frame_row(const struct frame *frame, const struct row *row, char text[FRAME
     case ROW_HELD: put_held(&pen, row); break;
     case ROW_UNREADABLE:
         put_cell(&pen, WAIT, "-");
-        put_cell(&pen, LINE, row->segment->name);
+        put_cell(&pen, LINE, row->name);
         put(&pen, frame->from[PLACE], CELL_BYTES, false, row->task);
         break;
     }

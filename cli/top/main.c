@@ -36,6 +36,18 @@ static void print_text(const struct scene *scene) {
     }
 }
 
+static void json_process(struct cli_json *json, const struct process *process) {
+    if (process->status == SERVED_OK) {
+        threads_json(json, &process->look);
+        return;
+    }
+    json_object(json, NULL);
+    json_text(json, "status", "unreadable");
+    json_unsigned(json, "pid", strtoul(process->name, NULL, 10));
+    json_text(json, "error", served_why(process->status));
+    json_end(json, '}');
+}
+
 static void print_json(const struct scene *scene) {
     struct cli_json json;
     json_begin(&json, stdout);
@@ -55,7 +67,29 @@ static void print_json(const struct scene *scene) {
         json_end(&json, '}');
     }
     json_end(&json, ']');
+    json_array(&json, "processes");
+    for (size_t i = 0; i < scene->process_count; i++) {
+        if (scene->processes[i].status != SERVED_NOT) json_process(&json, &scene->processes[i]);
+    }
+    json_end(&json, ']');
     json_end(&json, '}');
+}
+
+static void is_named(const char *name, void *data) {
+    const char **sought = data;
+    if (*sought && strcmp(name, *sought) == 0) *sought = NULL;
+}
+
+/* A number is that of a process, unless a segment has it as its name. Zero, or it has been said what is wrong. */
+static int check_process(const char *pattern) {
+    struct served served;
+    const char *sought = pattern;
+    vigil_segment_list(is_named, &sought);
+    if (!sought || !served_is_process(pattern)) return CLI_OK;
+    enum served_status status = served_open(&served, pattern);
+    if (status != SERVED_OK) return served_fail(status, pattern);
+    served_close(&served);
+    return CLI_OK;
 }
 
 static int print_once(struct scene *scene) {
@@ -80,8 +114,10 @@ int main(int count, char **arguments) {
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
     if (interval_ns < INTERVAL_LEAST_NS) return cli_usage("--interval is to be 10ms or more");
 
+    int status = CLI_OK;
+    for (int i = 0; i < parsed.operand_count && status == CLI_OK; i++) status = check_process(parsed.operands[i]);
+    if (status != CLI_OK) return status;
     struct scene scene = {.patterns = parsed.operands, .pattern_count = parsed.operand_count};
-    int status;
     if (once || cli_wants_json) status = print_once(&scene);
     else if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) status = screen_run(&scene, interval_ns);
     else status = cli_fail(VIGIL_OK, "this is no terminal; try --once, which prints what there is and ends");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All segments, and a row for each who waits in one.
+ * All segments, and a row for each who waits in one. Those of processes are in processes.c.
  *
  * Every look opens all of them again: so it makes no difference which have gone, come or been made anew under the same
  * name since the last one. None stays open, for there may be more of them than a process can have files; what was seen is
@@ -51,6 +51,7 @@ static void forget_look(const vigil_look *look) {
 
 static void forget(struct scene *scene) {
     for (size_t i = 0; i < scene->segment_count; i++) forget_look(&scene->segments[i].look);
+    processes_forget(scene);
     free(scene->segments);
     free(scene->rows);
     free(scene->shown);
@@ -128,7 +129,12 @@ static bool is_turnstile(const vigil_look *look, const vigil_seen_line *line) {
 }
 
 static struct row line_row(const struct segment *segment, const vigil_seen_line *line) {
-    struct row row = {.type = ROW_HELD, .segment = segment, .offset = line->offset, .line_length = line->waiter_count};
+    struct row row = {.type = ROW_HELD,
+                      .segment = segment,
+                      .name = segment->name,
+                      .as = "thread",
+                      .offset = line->offset,
+                      .line_length = line->waiter_count};
     if (is_turnstile(&segment->look, line)) strcpy(row.place_name, "fair"); /* there is little room */
     else show_place(&segment->look, line, row.place_name);
     name_holders(&segment->look, line, row.held_by, sizeof row.held_by);
@@ -152,6 +158,7 @@ static void add_waiter(struct scene *scene, const struct row *line_row, const vi
     row->pid = member ? member->pid : 0;
     row->wait_ns = look->at_ns - waiter->since_ns;
     row->asynchronous = waiter->thread_id == 0;
+    row->as = row->asynchronous ? "loop" : "thread";
     row->called = waiter->called;
     row->dead = !member || !member->alive;
     show_task(look, waiter->number, row->task, sizeof row->task);
@@ -172,7 +179,7 @@ static void add_line(struct scene *scene, const struct segment *segment, const v
 
 static void add_unreadable(struct scene *scene, const struct segment *segment) {
     struct row *row = &scene->rows[scene->row_count++];
-    *row = (struct row){.type = ROW_UNREADABLE, .segment = segment};
+    *row = (struct row){.type = ROW_UNREADABLE, .segment = segment, .name = segment->name, .as = ""};
     snprintf(row->task, sizeof row->task, "unreadable, %s: %s", vigil_status_name(segment->status),
              cli_why(segment->status, segment->error));
 }
@@ -205,8 +212,8 @@ bool scene_look(struct scene *scene) {
     time_t now = time(NULL);
     struct tm local;
     strftime(scene->clock, sizeof scene->clock, "%H:%M:%S", localtime_r(&now, &local));
-    if (!list_segments(scene)) return false;
-    size_t rows_most = 1;
+    if (!list_segments(scene) || !processes_look(scene)) return false;
+    size_t rows_most = 1 + processes_count(scene);
     for (size_t i = 0; i < scene->segment_count; i++) {
         look_at(&scene->segments[i]);
         rows_most += count(scene, &scene->segments[i]);
@@ -218,6 +225,7 @@ bool scene_look(struct scene *scene) {
         if (scene->segments[i].status != VIGIL_ENOTFOUND)
             add_rows(scene, &scene->segments[i]); /* else it has just gone */
     }
+    processes_rows(scene);
     return true;
 }
 
@@ -236,7 +244,7 @@ static int compare(int64_t one, int64_t other) {
 
 /* And in a line by place. */
 static int by_line(const struct row *one, const struct row *other) {
-    int order = strcmp(one->segment->name, other->segment->name);
+    int order = strcmp(one->name, other->name);
     if (!order) order = compare((int64_t)one->offset, (int64_t)other->offset);
     return order ? order : compare(one->place, other->place);
 }
@@ -260,8 +268,8 @@ static int by_everything(const void *first, const void *second) {
 
 static bool is_wanted(const struct row *row, const char *filter) {
     char text[FRAME_BYTES];
-    snprintf(text, sizeof text, "%s %s %u %s %s %s", row->segment->name, row->place_name, row->pid,
-             row->asynchronous ? "loop" : "thread", row->task, row->held_by);
+    snprintf(text, sizeof text, "%s %s %u %s %s %s", row->name, row->place_name, row->pid, row->as, row->task,
+             row->held_by);
     return strcasestr(text, filter) != NULL;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The terminal: rows, keys, and two pages of text, one with the details of a segment and one of help. */
+/* The terminal: rows, keys, and two pages of text, one with the details of a segment or process and one of
+ * help. */
 #include <curses.h>
 #include <errno.h>
 #include <poll.h>
@@ -26,14 +27,16 @@ static struct {
     bool reversed, frozen, types_filter, done;
     char filter[64];
     size_t selected, first;   /* of the rows: the one with the cursor, and the uppermost on the screen */
-    char name[SHOW_NAME_MAX]; /* of the segment whose details are shown */
-    size_t page_first;        /* the uppermost line of the page of text */
-    char interval[16];        /* between looks */
+    char name[SHOW_NAME_MAX]; /* of the segment or process whose details are shown */
+    bool of_process;
+    size_t page_first; /* the uppermost line of the page of text */
+    char interval[16]; /* between looks */
 } screen;
 
 static const char help[] = "Each row is somebody who waits: how long, for which place in which segment,\n"
                            "where in its line, and who holds what it waits for. Below are the places that\n"
-                           "are held while nobody waits, and the segments that cannot be read.\n"
+                           "are held while nobody waits, and the segments that cannot be read. Of a process\n"
+                           "under vigil run, the rows are the threads that wait.\n"
                            "\n"
                            "  q          quit; from here, back\n"
                            "  f, space   freeze, and go on\n"
@@ -41,17 +44,21 @@ static const char help[] = "Each row is somebody who waits: how long, for which 
                            "  r          reverse the order\n"
                            "  /          show only rows with some text in them; Enter keeps it, Esc clears\n"
                            "  arrows     another row; also PgUp, PgDn, Home, End\n"
-                           "  Enter      everything about the segment of that row\n"
+                           "  Enter      everything about the segment or process of that row\n"
                            "  h, ?       this\n"
                            "\n"
                            "  WAIT       how long it has stood in line\n"
                            "  LINE       the segment, and the place in it. Of vigil lock: lock, or fair, where\n"
                            "             those with --fair queue for it. Of vigil sem: slots. Else the byte,\n"
-                           "             as in @1024\n"
+                           "             as in @1024. Of a process: its number, and the lock, by its symbol or\n"
+                           "             by the end of its address\n"
                            "  PLACE      3/5: third of five; called: it is its turn, but it has yet to run\n"
-                           "  AS         a thread, which is blocked, or an event loop, which is not\n"
+                           "  PID        of a process under vigil run: the thread's id\n"
+                           "  AS         a thread, which is blocked, or an event loop, which is not; of a\n"
+                           "             process's thread: what sort of lock it waits for\n"
                            "  HELD BY    +2: and by two more; owner died: the last one was killed with it, and\n"
-                           "             nobody has made good what that left\n";
+                           "             nobody has made good what that left; last: a semaphore has no holder,\n"
+                           "             but this thread has taken it last\n";
 
 static const char *const order_names[ORDERS][2] = {
     [WAIT] = {"longest wait first", "shortest wait first"},
@@ -145,13 +152,28 @@ static const struct segment *find_segment(const char *name) {
     return NULL;
 }
 
+static const struct process *find_process(const char *name) {
+    for (size_t i = 0; i < screen.scene->process_count; i++) {
+        if (strcmp(screen.scene->processes[i].name, name) == 0) return &screen.scene->processes[i];
+    }
+    return NULL;
+}
+
+static void print_process(FILE *out) {
+    const struct process *process = find_process(screen.name);
+    if (!process || process->status == SERVED_NOT) fprintf(out, "Process %s has ended.\n", screen.name);
+    else if (process->status != SERVED_OK) fprintf(out, "%s: %s\n", screen.name, served_why(process->status));
+    else threads_text(out, &process->look);
+}
+
 static void draw_details(void) {
     char *text = NULL;
     size_t bytes;
     const struct segment *segment = find_segment(screen.name);
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return;
-    if (!segment) fprintf(out, "%s has gone.\n", screen.name);
+    if (screen.of_process) print_process(out);
+    else if (!segment) fprintf(out, "%s has gone.\n", screen.name);
     else if (segment->status != VIGIL_OK)
         fprintf(out, "%s: %s\n", screen.name, cli_why(segment->status, segment->error));
     else show_text(out, screen.name, &segment->look, (size_t)COLS, false);
@@ -224,7 +246,9 @@ static bool scroll_key(int key, size_t *at, size_t page) {
 
 static void show_details(void) {
     if (screen.selected >= screen.scene->shown_count) return;
-    strcpy(screen.name, screen.scene->shown[screen.selected]->segment->name);
+    const struct row *row = screen.scene->shown[screen.selected];
+    snprintf(screen.name, sizeof screen.name, "%s", row->name);
+    screen.of_process = row->process;
     screen.view = DETAILS;
     screen.page_first = 0;
 }
