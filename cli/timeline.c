@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The story as an SVG: a row for each process, time from left to right. Colours are as in the picture of the demo. */
+/* The story as an SVG: a row for each process or thread, time from left to right. Colours are as in the picture of the demo. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -324,6 +324,7 @@ static void draw_handover(const struct picture *picture, const struct story_hand
 /* Not every call for a lock becomes a hold: another may have been faster. */
 static bool leads_somewhere(const struct story *story, const struct story_handover *handover) {
     if (handover->hold != STORY_NONE || handover->wait == STORY_NONE) return handover->hold != STORY_NONE;
+    if (story->pid) return true; /* there a wait ends when the thread has it */
     vigil_seen_kind kind = story->spans.at[handover->wait].kind;
     return kind != VIGIL_SEEN_MUTEX && kind != VIGIL_SEEN_RWLOCK && kind != VIGIL_SEEN_SEM;
 }
@@ -442,7 +443,7 @@ static void add_colours(struct picture *picture) {
         char class[8], text[64];
         bool others = i == COLOURS - 1 && story->words.count > COLOURS;
         snprintf(class, sizeof class, "w%u", (unsigned)i);
-        snprintf(text, sizeof text, "holds %s", others ? "another" : story->words.at[picture->uses[i].word].name);
+        snprintf(text, sizeof text, "holds %.50s", others ? "another" : story->words.at[picture->uses[i].word].name);
         add_key(picture, KEY_BAR, class, text);
     }
 }
@@ -477,8 +478,8 @@ static void draw_note(const struct picture *picture, double y) {
     char text[256] = "";
     size_t used = 0;
     if (picture->row_count > picture->shown)
-        used = (size_t)snprintf(text, sizeof text, "%u processes that waited and held less are not shown. ",
-                                picture->row_count - picture->shown);
+        used = (size_t)snprintf(text, sizeof text, "%u %s that waited and held less are not shown. ",
+                                picture->row_count - picture->shown, picture->story->pid ? "threads" : "processes");
     if (picture->story->lost)
         snprintf(text + used, sizeof text - used, "%llu events were lost, where it is red. ",
                  (unsigned long long)picture->story->lost);
@@ -501,12 +502,15 @@ static void draw_heading(const struct picture *picture, const char *name, int he
     cli_print_duration(duration, picture->story->to_ns - picture->story->from_ns);
     fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 %d %d\" ", WIDTH, height);
     fprintf(out, "width=\"%d\" height=\"%d\">\n", WIDTH, height);
-    fprintf(out, "<title>%s, %s</title>\n%s", name, duration, style);
+    fputs("<title>", out);
+    put_escaped(out, name);
+    fprintf(out, ", %s</title>\n%s", duration, style);
     fprintf(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", WIDTH, height);
     fprintf(out, "<clipPath id=\"names\"><rect width=\"%d\" height=\"%d\"/></clipPath>\n", ROW_LEFT - 8, height);
-    fprintf(out, "<text x=\"%d\" y=\"34\"><tspan font-size=\"17\" font-weight=\"600\">%s</tspan>", MARGIN, name);
-    fprintf(out, "<tspan class=\"faint\" dx=\"10\">%u wait%s, %u hold%s, %u hand-over%s in %s</tspan></text>\n", waits,
-            waits == 1 ? "" : "s", holds, holds == 1 ? "" : "s", handovers, handovers == 1 ? "" : "s", duration);
+    fprintf(out, "<text x=\"%d\" y=\"34\"><tspan font-size=\"17\" font-weight=\"600\">", MARGIN);
+    put_escaped(out, name);
+    fprintf(out, "</tspan><tspan class=\"faint\" dx=\"10\">%u wait%s, %u hold%s, %u hand-over%s in %s</tspan></text>\n",
+            waits, waits == 1 ? "" : "s", holds, holds == 1 ? "" : "s", handovers, handovers == 1 ? "" : "s", duration);
     for (unsigned i = 0; i < picture->key_count; i++) draw_key(out, &picture->keys[i]);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vigil trace NAME -o FILE: record what happens in a segment, until Ctrl-C or for a while. */
+/* vigil trace NAME -o FILE: record what happens in a segment or a process, until Ctrl-C or for a while. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +11,6 @@
 #include "place.h"
 #include "trace.h"
 
-#define BATCH   256
 #define SOON_NS INT64_C(50000)
 #define IDLE_NS INT64_C(2000000)   /* longer than it takes to fill the ring only if nobody does anything else */
 #define LOOK_NS INT64_C(100000000) /* between looks at who is there */
@@ -25,13 +24,13 @@ struct output {
 
 struct recording {
     const char *name;
-    vigil_observer *observer;
+    struct source *source;
     struct story story;
     struct output chrome, picture;
     int64_t end_ns; /* or INT64_MAX */
     int64_t pause_ns, kept_ns, looked_ns, shown_ns;
-    sigset_t ends; /* signals */
-    bool ended, joined, shows;
+    sigset_t ends;                   /* signals */
+    bool ended, gone, joined, shows; /* gone: the process has ended */
 };
 
 /* What is in it already stays until there is something to write instead. */
@@ -70,7 +69,7 @@ static void show_progress(struct recording *recording, int64_t now_ns) {
 
 static int look(struct recording *recording, void (*take)(struct story *, const vigil_look *)) {
     vigil_look seen;
-    int status = vigil_observer_look(recording->observer, &seen);
+    int status = source_look(recording->source, &seen);
     if (status == VIGIL_OK) take(&recording->story, &seen);
     recording->looked_ns = vigil_now_ns();
     return status;
@@ -78,17 +77,18 @@ static int look(struct recording *recording, void (*take)(struct story *, const 
 
 /* All there is: how many events, or an error. */
 static int64_t fetch(struct recording *recording) {
-    vigil_event events[BATCH];
+    vigil_event events[SOURCE_BATCH];
     uint64_t lost = 0;
     int64_t all = 0, count;
+    bool more = false;
     do {
-        count = vigil_observer_events(recording->observer, events, BATCH, &lost);
+        count = source_events(recording->source, events, &lost, &more);
         for (int64_t i = 0; i < count; i++) {
             story_event(&recording->story, &events[i]);
             recording->joined |= events[i].type == VIGIL_EVENT_JOINED;
         }
         all += count;
-    } while (count == BATCH && !recording->story.full);
+    } while (more && !recording->story.full);
     if (count < 0) return count;
     if (lost) {
         story_lost(&recording->story, lost, vigil_now_ns());
@@ -112,20 +112,27 @@ static void rest(struct recording *recording, int64_t now_ns) {
     if (sigtimedwait(&recording->ends, NULL, &pause) > 0) recording->ended = true;
 }
 
+/* Who has joined is asked for its name at once: it may leave soon. The threads of a process get theirs by events. */
+static int look_around(struct recording *recording, int64_t now_ns) {
+    if (!recording->joined && now_ns - recording->looked_ns < LOOK_NS) return VIGIL_OK;
+    recording->joined = false;
+    if (!source_pid(recording->source)) return look(recording, story_members);
+    recording->looked_ns = now_ns;
+    recording->gone = !source_is_there(recording->source);
+    recording->ended |= recording->gone;
+    return VIGIL_OK;
+}
+
 static int step(struct recording *recording) {
     int64_t now_ns = vigil_now_ns(), count;
     if (now_ns - recording->kept_ns >= KEEP_NS) {
-        int status = vigil_observer_record(recording->observer);
-        if (status < 0) return status;
+        int kept = source_record(recording->source);
+        if (kept < 0) return kept;
         recording->kept_ns = now_ns;
     }
     if ((count = fetch(recording)) < 0) return (int)count;
-    /* Who has joined is asked for its name at once: it may leave soon. */
-    if (recording->joined || now_ns - recording->looked_ns >= LOOK_NS) {
-        recording->joined = false;
-        int status = look(recording, story_members);
-        if (status < 0) return status;
-    }
+    int status = look_around(recording, now_ns);
+    if (status < 0) return status;
     show_progress(recording, now_ns);
     adapt_pause(recording, count);
     rest(recording, now_ns);
@@ -145,10 +152,10 @@ static void hold_signals(struct recording *recording) {
 }
 
 static int record(struct recording *recording, int64_t duration_ns) {
-    int status = vigil_observer_record(recording->observer);
+    int status = source_record(recording->source);
     if (status < 0) return status;
     recording->kept_ns = vigil_now_ns();
-    story_begin(&recording->story, recording->kept_ns);
+    story_begin(&recording->story, recording->source, recording->kept_ns);
     recording->end_ns = duration_ns < INT64_MAX - recording->kept_ns ? recording->kept_ns + duration_ns : INT64_MAX;
     recording->pause_ns = SOON_NS;
     status = look(recording, story_sync);
@@ -156,6 +163,7 @@ static int record(struct recording *recording, int64_t duration_ns) {
     while (status == VIGIL_OK && !recording->ended) status = step(recording);
     if (recording->shows) fputs("\r\033[K", stderr);
     if (status == VIGIL_OK && fetch(recording) < 0) status = VIGIL_ENOMEM;
+    if (recording->gone) story_leave(&recording->story, vigil_now_ns());
     story_end(&recording->story, vigil_now_ns());
     return status;
 }
@@ -168,6 +176,7 @@ static void tell(const struct recording *recording) {
         cli_warn("%llu events or more were lost: there was no time to write them down",
                  (unsigned long long)story->lost);
     if (story->full) cli_warn("it ended early: there is no room for more");
+    if (recording->gone) cli_warn("process %s has ended, and so has the recording", recording->name);
     if (recording->chrome.file == stdout || recording->picture.file == stdout) return;
     if (cli_wants_json) {
         struct cli_json json;
@@ -180,27 +189,37 @@ static void tell(const struct recording *recording) {
         json_integer(&json, "duration_ns", duration_ns);
         json_unsigned(&json, "events", story->event_count);
         json_unsigned(&json, "lost", story->lost);
-        json_unsigned(&json, "processes", story->processes.count);
+        json_unsigned(&json, story->pid ? "threads" : "processes", story->processes.count);
         json_unsigned(&json, "waits", waits);
         json_unsigned(&json, "holds", holds);
         json_unsigned(&json, "handovers", story->handovers.count);
-        json_unsigned(&json, "deaths", story->deaths.count);
+        if (!story->pid) json_unsigned(&json, "deaths", story->deaths.count);
         json_end(&json, '}');
         return;
     }
     char duration[16];
     cli_print_duration(duration, duration_ns);
-    printf("%s, %s: %llu events, %u processes; waits: %u, holds: %u, hand-overs: %u, deaths: %u\n", recording->name,
-           duration, (unsigned long long)story->event_count, story->processes.count, waits, holds,
-           story->handovers.count, story->deaths.count);
+    printf("%s%s, %s: %llu events, %u %s; waits: %u, holds: %u, hand-overs: %u", story->pid ? "process " : "",
+           recording->name, duration, (unsigned long long)story->event_count, story->processes.count,
+           story->pid ? "threads" : "processes", waits, holds, story->handovers.count);
+    if (story->pid) printf("\n");
+    else printf(", deaths: %u\n", story->deaths.count);
     if (recording->chrome.path)
         printf("%s: open it at https://ui.perfetto.dev or chrome://tracing\n", recording->chrome.path);
     if (recording->picture.path) printf("%s: the picture\n", recording->picture.path);
 }
 
+/* "process 4711 (bank)". */
+static void name_all(const struct recording *recording, char *name, size_t bytes) {
+    const struct story *story = &recording->story;
+    if (story->pid) snprintf(name, bytes, "process %u (%s)", story->pid, story->label);
+    else snprintf(name, bytes, "%s", recording->name);
+}
+
 static int write_all(struct recording *recording) {
     struct output *chrome = &recording->chrome, *picture = &recording->picture;
-    const char *name = recording->name;
+    char name[320];
+    name_all(recording, name, sizeof name);
     errno = 0;
     if (chrome->path && !close_output(chrome, chrome_write(emptied(chrome), name, &recording->story)))
         return cli_fail(VIGIL_ESYSTEM, "cannot write %s", chrome->path);
@@ -211,15 +230,15 @@ static int write_all(struct recording *recording) {
 }
 
 static int trace(struct recording *recording, int64_t duration_ns) {
-    int status = vigil_observer_open(&recording->observer, recording->name);
-    if (status < 0) return cli_fail_segment(status, recording->name);
-    int exit_status = CLI_CANNOT;
+    int exit_status = source_open(&recording->source, recording->name);
+    if (exit_status != CLI_OK) return exit_status;
+    exit_status = CLI_CANNOT;
     if (open_output(&recording->chrome) && open_output(&recording->picture)) {
-        status = record(recording, duration_ns);
+        int status = record(recording, duration_ns);
         exit_status = status < 0 ? cli_fail(status, "cannot record %s", recording->name) : write_all(recording);
         story_free(&recording->story);
     }
-    vigil_observer_close(recording->observer);
+    source_close(recording->source);
     return exit_status;
 }
 
@@ -234,7 +253,7 @@ int cli_trace(int count, char **arguments) {
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
     const char *chrome = recording.chrome.path, *picture = recording.picture.path;
     bool chrome_out = chrome && strcmp(chrome, "-") == 0, picture_out = picture && strcmp(picture, "-") == 0;
-    if (parsed.operand_count != 1 || parsed.command) return cli_usage("it records one segment: which?");
+    if (parsed.operand_count != 1 || parsed.command) return cli_usage("it records one segment or process: which?");
     if (!chrome && !picture) return cli_usage("say where to: -o FILE, --svg FILE or both");
     if (chrome_out + picture_out + cli_wants_json > 1) return cli_usage("only one thing can go to the standard output");
     if (chrome && picture && strcmp(chrome, picture) == 0) return cli_usage("-o and --svg need a file each");

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace.h - what has happened in a segment, as a story of waits, holds, hand-overs and deaths.
+ * trace.h - what has happened in a segment, or in a process under vigil run, as a story of waits, holds, hand-overs and
+ * deaths. In that of a process, its threads stand for the processes of a segment.
  *
- * trace.c          records: asks an observer for events, as often as is needed
+ * source.c         what can be recorded
+ * trace.c          records: asks the source for events, as often as is needed
  * trace_story.c    makes the story of them
  * trace_chrome.c   the story for Perfetto and chrome://tracing
  * timeline.c       the story as a picture
@@ -11,10 +13,12 @@
 #define VIGIL_CLI_TRACE_H
 
 #include "cli.h"
+#include "source.h"
 
 #define STORY_NONE UINT32_MAX
 
-/* A process that is, or was, a member. Numbers are used again: what has one now may not be what had it before. */
+/* A process that is, or was, a member; or a thread. Numbers are used again: what has one now may not be what had it
+ * before. */
 struct story_process {
     uint32_t number, pid; /* pid 0: it came and went before anybody could look */
     char program[20];
@@ -74,8 +78,8 @@ struct story_loss {
 struct story_word {
     uint64_t offset;
     vigil_seen_kind kind;
-    char name[48];       /* "lock", "mutex at byte 64", unique */
-    int64_t released_ns; /* the last time */
+    char name[SOURCE_NAME]; /* "lock", "mutex at byte 64", unique */
+    int64_t released_ns;    /* the last time */
 };
 
 #define STORY_LIST(type)                                                                                               \
@@ -85,6 +89,8 @@ struct story_word {
     }
 
 struct story {
+    const struct source *source;
+    uint32_t pid; /* the process whose threads it is about; zero: it is about the processes in a segment */
     int64_t from_ns, to_ns;
     int64_t synced_ns; /* looks and events overlap until then */
     uint64_t event_count, lost;
@@ -102,20 +108,22 @@ struct story {
 
 /*
  * In this order: story_begin; story_sync, with a look that began after the recording had; story_event for each event
- * and story_members for each look; where events were lost, story_lost and story_sync again; story_end.
+ * and story_members for each look; where events were lost, story_lost and story_sync again; story_leave if the process
+ * has ended whose threads it is about; story_end.
  */
-void story_begin(struct story *story, int64_t from_ns);
+void story_begin(struct story *story, const struct source *source, int64_t from_ns);
 void story_sync(struct story *story, const vigil_look *look);
 void story_event(struct story *story, const vigil_event *event);
 void story_members(struct story *story, const vigil_look *look);
 void story_lost(struct story *story, uint64_t count, int64_t at_ns);
+void story_leave(struct story *story, int64_t at_ns);
 void story_end(struct story *story, int64_t to_ns);
 void story_free(struct story *story);
 
-const char *story_ending(const struct story_span *span);              /* for people */
-uint32_t story_spans(const struct story *story, enum span_type type); /* how many */
+const char *story_ending(const struct story *story, const struct story_span *span); /* for people */
+uint32_t story_spans(const struct story *story, enum span_type type);               /* how many */
 
-/* Both answer whether it could be written. */
+/* Both return whether it could be written. `name`: of what it is about. */
 bool chrome_write(FILE *out, const char *name, const struct story *story);
 bool timeline_draw(FILE *out, const char *name, const struct story *story);
 

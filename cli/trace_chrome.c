@@ -3,7 +3,8 @@
  * The story in the trace event format of Chrome, which Perfetto opens too.
  *
  * A process is a track, with a lane for each of its threads. In a lane slices may contain each other, but not overlap:
- * what a process holds is in the lane of the thread that waited for it if that is so, and else in another.
+ * what a process holds is in the lane of the thread that waited for it if that is so, and else in another. In the story
+ * of a process's threads there is one track for all.
  */
 #include <stdlib.h>
 
@@ -37,7 +38,7 @@ struct slice {
 };
 
 static uint32_t pid_of(const struct chrome *chrome, uint32_t process) {
-    uint32_t pid = chrome->story->processes.at[process].pid;
+    uint32_t pid = chrome->story->pid ? chrome->story->pid : chrome->story->processes.at[process].pid;
     return pid ? pid : NOT_A_PID + 1 + process;
 }
 
@@ -90,9 +91,14 @@ static void put_order(struct chrome *chrome, uint32_t pid, uint32_t place) {
 
 static void put_processes(struct chrome *chrome) {
     char text[256];
-    snprintf(text, sizeof text, "segment %s", chrome->name);
+    snprintf(text, sizeof text, "%s %s", chrome->story->pid ? "locks of" : "segment", chrome->name);
     put_name(chrome, "process_name", NOT_A_PID, 0, text);
     put_order(chrome, NOT_A_PID, 0);
+    if (chrome->story->pid) {
+        put_name(chrome, "process_name", chrome->story->pid, 0, chrome->name);
+        put_order(chrome, chrome->story->pid, 1);
+        return;
+    }
     for (uint32_t i = 0; i < chrome->story->processes.count; i++) {
         const struct story_process *process = &chrome->story->processes.at[i];
         const char *command = *process->command ? process->command : "a process that left too soon to be asked";
@@ -135,10 +141,12 @@ static struct lane *lane_for(struct chrome *chrome, const struct slice *slice) {
 }
 
 static void name_lanes(struct chrome *chrome, uint32_t process) {
-    char text[48];
+    char text[64];
     for (uint32_t i = 0; i < chrome->lane_count; i++) {
         const struct lane *lane = &chrome->lanes[i];
-        if (lane->thread_id && lane->nth == 0) snprintf(text, sizeof text, "thread %u", lane->thread_id);
+        const char *thread = chrome->story->processes.at[process].program;
+        if (chrome->story->pid && lane->nth == 0) snprintf(text, sizeof text, "%s %u", thread, lane->thread_id);
+        else if (lane->thread_id && lane->nth == 0) snprintf(text, sizeof text, "thread %u", lane->thread_id);
         else if (lane->thread_id) snprintf(text, sizeof text, "thread %u (%u)", lane->thread_id, lane->nth + 1);
         else snprintf(text, sizeof text, "%s %u", lane->waits ? "event loop" : "holds", lane->nth + 1);
         put_name(chrome, "thread_name", pid_of(chrome, process), lane->tid, text);
@@ -157,19 +165,26 @@ static int in_order(const void *one, const void *other) {
 
 /* Slices. */
 
+static void put_where(struct chrome *chrome, uint64_t offset) {
+    char address[24];
+    snprintf(address, sizeof address, "0x%llx", (unsigned long long)offset);
+    if (chrome->story->pid) json_text(&chrome->json, "address", address);
+    else json_unsigned(&chrome->json, "offset", offset);
+}
+
 static void put_span(struct chrome *chrome, const struct slice *slice, uint32_t tid) {
     const struct story_span *span = &chrome->story->spans.at[slice->span];
     const char *verb = span->type == SPAN_WAIT ? "waits at" : span->shared ? "reads" : "holds";
-    char text[64];
+    char text[SOURCE_NAME + 16];
     snprintf(text, sizeof text, "%s %s", verb, chrome->story->words.at[span->word].name);
     struct cli_json *json = begin_event(chrome, "X", text, pid_of(chrome, span->process), tid);
     json_text(json, "cat", span->type == SPAN_WAIT ? "wait" : "hold");
     put_time(chrome, span->from_ns);
     put_ns(json, "dur", span->to_ns - span->from_ns);
     json_object(json, "args");
-    json_unsigned(json, "offset", span->offset);
+    put_where(chrome, span->offset);
     json_text(json, "kind", vigil_seen_kind_name(span->kind));
-    json_text(json, "end", story_ending(span));
+    json_text(json, "end", story_ending(chrome->story, span));
     if (span->type == SPAN_HOLD && span->kind == VIGIL_SEEN_RWLOCK) json_bool(json, "shared", span->shared);
     json_end(json, '}');
     end_event(chrome);
@@ -215,7 +230,10 @@ static void put_arrow(struct chrome *chrome, const char *phase, uint32_t number,
 /* One who gives what he does not hold, as a notifier does, gets a slice to start from. */
 static uint32_t put_call(struct chrome *chrome, const struct story_handover *handover, int64_t at_ns) {
     uint32_t tid = 2 * NOT_A_PID + handover->from, pid = pid_of(chrome, handover->from);
-    if (!chrome->calls[handover->from]) put_name(chrome, "thread_name", pid, tid, "calls");
+    char text[64] = "calls";
+    const struct story_process *from = &chrome->story->processes.at[handover->from];
+    if (chrome->story->pid) snprintf(text, sizeof text, "%s %u calls", from->program, from->number);
+    if (!chrome->calls[handover->from]) put_name(chrome, "thread_name", pid, tid, text);
     chrome->calls[handover->from] = true;
     begin_event(chrome, "X", "calls", pid, tid);
     put_time(chrome, at_ns);
@@ -287,7 +305,7 @@ static int by_word_and_time(const void *one, const void *other) {
 }
 
 static void put_length(struct chrome *chrome, const struct step *step, int length) {
-    char text[80];
+    char text[SOURCE_NAME + 16];
     snprintf(text, sizeof text, "line at %s", step->word->name);
     struct cli_json *json = begin_event(chrome, "C", text, NOT_A_PID, 0);
     put_time(chrome, step->at_ns);
@@ -325,8 +343,8 @@ static bool put_lengths(struct chrome *chrome) {
 static void put_other(struct chrome *chrome) {
     struct cli_json *json = &chrome->json;
     json_object(json, "otherData");
-    json_text(json, "segment", chrome->name);
-    json_text(json, "label", chrome->story->label);
+    json_text(json, chrome->story->pid ? "process" : "segment", chrome->name);
+    json_text(json, chrome->story->pid ? "program" : "label", chrome->story->label);
     json_unsigned(json, "events", chrome->story->event_count);
     json_unsigned(json, "events lost", chrome->story->lost);
     json_end(json, '}');

@@ -33,6 +33,10 @@ static int64_t later(int64_t one, int64_t other) {
 
 static void name_word(const struct story *story, struct story_word *word) {
     char place[32];
+    if (story->pid) {
+        source_name(story->source, word->offset, word->kind, word->name);
+        return;
+    }
     show_place(&(vigil_look){.label = story->label}, &(vigil_seen_line){.offset = word->offset}, place);
     bool bare = strncmp(place, "byte ", 5) == 0;
     snprintf(word->name, sizeof word->name, "%s%s%s", bare ? vigil_seen_kind_name(word->kind) : "", bare ? " at " : "",
@@ -52,12 +56,22 @@ static uint32_t the_word(struct story *story, uint64_t offset, vigil_seen_kind k
 
 /* Processes. */
 
+static void name_thread(const struct story *story, struct story_process *thread) {
+    const char *name = thread->program;
+    thread->pid = thread->number;
+    thread->named = true;
+    source_thread_name(story->source, thread->number, thread->program);
+    snprintf(thread->command, sizeof thread->command, "%s", *name ? name : "a thread that ended too soon to be asked");
+    snprintf(thread->task, sizeof thread->task, "%s", name);
+}
+
 static uint32_t new_process(struct story *story, uint32_t number, uint32_t pid) {
     if (!HAS_ROOM(story, story->processes) || !HAS_ROOM(story, story->present)) return STORY_NONE;
     uint32_t index = story->processes.count++;
     story->processes.at[index] =
         (struct story_process){.number = number, .pid = pid, .handover = STORY_NONE, .last_hold = STORY_NONE};
     story->present.at[story->present.count++] = index;
+    if (story->pid) name_thread(story, &story->processes.at[index]);
     return index;
 }
 
@@ -88,6 +102,7 @@ static uint32_t open_span(struct story *story, const struct story_span *span) {
     struct story_span *opened = &story->spans.at[index];
     *opened = *span;
     opened->word = word;
+    if (story->pid) opened->thread_id = story->processes.at[span->process].number;
     opened->from_ns = opened->seen_ns = later(span->from_ns, story->from_ns);
     story->open.at[story->open.count++] = index;
     return index;
@@ -262,7 +277,7 @@ static void granted(struct story *story, uint32_t process, const vigil_event *ev
     if (follows) to_it->hold = hold;
 }
 
-/* It held a mutex since nobody knows when; but at least since the first of those began to wait who wait for it now. */
+/* It held the lock since nobody knows when; but at least since the first of those began to wait who wait for it now. */
 static void add_unseen_hold(struct story *story, uint32_t process, const vigil_event *event) {
     uint32_t word = the_word(story, event->offset, event->kind);
     int64_t first_ns = event->at_ns;
@@ -299,7 +314,8 @@ static void released(struct story *story, uint32_t process, const vigil_event *e
         if (back < span->count) span->count -= back;
         else close_open(story, oldest, SPAN_RELEASED, event->at_ns);
     }
-    if (left && event->kind == VIGIL_SEEN_MUTEX) add_unseen_hold(story, process, event);
+    bool alone = event->kind == VIGIL_SEEN_MUTEX || (story->pid && event->kind == VIGIL_SEEN_RWLOCK && !event->shared);
+    if (left && alone) add_unseen_hold(story, process, event);
 }
 
 /* Events. */
@@ -420,8 +436,12 @@ void story_sync(struct story *story, const vigil_look *look) {
 
 /* The whole. */
 
-void story_begin(struct story *story, int64_t from_ns) {
-    *story = (struct story){.from_ns = from_ns};
+void story_begin(struct story *story, const struct source *source, int64_t from_ns) {
+    *story = (struct story){.source = source, .pid = source_pid(source), .from_ns = from_ns};
+}
+
+void story_leave(struct story *story, int64_t at_ns) {
+    while (story->present.count) process_gone(story, story->present.at[0], SPAN_LEFT, at_ns);
 }
 
 void story_lost(struct story *story, uint64_t count, int64_t at_ns) {
@@ -459,10 +479,10 @@ void story_free(struct story *story) {
     free(story->present.at);
 }
 
-const char *story_ending(const struct story_span *span) {
+const char *story_ending(const struct story *story, const struct story_span *span) {
     static const char *const names[] = {"not yet",          "called",           "gave up", "released",
                                         "its process died", "its process left", "not seen"};
-    return names[span->ending];
+    return story->pid && span->ending == SPAN_LEFT ? "its process ended" : names[span->ending];
 }
 
 uint32_t story_spans(const struct story *story, enum span_type type) {

@@ -22,6 +22,20 @@ void cli_command_line(const vigil_seen_member *member, char *text, size_t bytes)
 void cli_task(const vigil_seen_member *member, char *text, size_t bytes) {
     cli_command_line(member, text, bytes);
 }
+static uint32_t traced_pid; /* zero: it is about a segment */
+uint32_t source_pid(const struct source *source) {
+    (void)source;
+    return traced_pid;
+}
+void source_name(const struct source *source, uint64_t offset, vigil_seen_kind kind, char name[SOURCE_NAME]) {
+    (void)source;
+    (void)kind;
+    snprintf(name, SOURCE_NAME, "lock %llu", (unsigned long long)offset);
+}
+void source_thread_name(const struct source *source, uint32_t thread_id, char name[20]) {
+    (void)source;
+    snprintf(name, 20, "thread-%u", thread_id);
+}
 
 static struct story story;
 
@@ -46,8 +60,15 @@ static void assert_span(uint32_t index, enum span_type type, uint32_t number, in
 
 static int begin(void **state) {
     (void)state;
-    story_begin(&story, 1000);
+    story_begin(&story, NULL, 1000);
     return 0;
+}
+
+static int begin_process(void **state) {
+    traced_pid = 7;
+    int failed = begin(state);
+    traced_pid = 0;
+    return failed;
 }
 
 static int end(void **state) {
@@ -215,6 +236,28 @@ static void what_was_lost(void **state) {
     assert_span(3, SPAN_HOLD, 1, 1500, 1600, SPAN_RELEASED);
 }
 
+static void threads_of_a_process(void **state) {
+    (void)state;
+    EVENT(WAITS, 1100, 2, .place = 2, .thread_id = 2);
+    EVENT(RELEASED, 1300, 1, .count = 1); /* it had not waited for it */
+    EVENT(CALLED, 1310, 2, .place = 2, .by = 1, .thread_id = 2);
+    EVENT(GRANTED, 1310, 2, .count = 1, .thread_id = 2);
+    EVENT(WAITS, 1400, 1, .place = 1, .thread_id = 1);
+    story_leave(&story, 1500);
+    story_end(&story, 2000);
+    assert_int_equal(story.spans.count, 4);
+    assert_span(0, SPAN_WAIT, 2, 1100, 1310, SPAN_CALLED);
+    assert_span(1, SPAN_HOLD, 1, 1100, 1300, SPAN_RELEASED);
+    assert_span(2, SPAN_HOLD, 2, 1310, 1500, SPAN_LEFT);
+    assert_span(3, SPAN_WAIT, 1, 1400, 1500, SPAN_LEFT);
+    assert_int_equal(story.spans.at[1].thread_id, 1);
+    assert_int_equal(story.handovers.at[0].held, 1);
+    assert_int_equal(story.handovers.at[0].hold, 2);
+    assert_string_equal(story.words.at[0].name, "lock 64");
+    assert_string_equal(story.processes.at[story.spans.at[1].process].program, "thread-1");
+    assert_string_equal(story_ending(&story, &story.spans.at[2]), "its process ended");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_hand_over, begin, end),
@@ -225,6 +268,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(readers_and_permits, begin, end),
         cmocka_unit_test_setup_teardown(what_began_before, begin, end),
         cmocka_unit_test_setup_teardown(what_was_lost, begin, end),
+        cmocka_unit_test_setup_teardown(threads_of_a_process, begin_process, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
