@@ -238,30 +238,42 @@ static const char show_help[] =
 
 static const char top_help[] =
     "usage: vigil top [OPTION...] [PATTERN...]\n"
+    "       vigil top [OPTION...] PID...\n"
     "\n"
     "Shows who waits in your segments, or in those whose names match, live and full\n"
     "screen, longest wait first: for what, where in the line, and who holds it. Of\n"
     "vigil lock, those with --fair queue in the line called fair.\n"
+    "\n"
+    "Your processes under vigil run are shown beside the segments: each thread that\n"
+    "waits, for which lock, where in the program, and the thread that holds it. A\n"
+    "PATTERN is also for their numbers and the names of their programs.\n"
     "\n"
     "  --interval T       how often to look again: 250ms, 5s (default 1s)\n"
     "  --once             print it once, as text, and end: for logs and pipes\n"
     "  --json             print everything once, as JSON\n"
     "\n"
     "Keys: q quit, f freeze, s sort by the next column, r reverse, / filter, Enter\n"
-    "everything about a row's segment, h help.\n"
+    "everything about a row's segment or process, h help.\n"
     "\n"
     "Exit status: 0; 3 it cannot be done; 64 usage.\n"
     "\n"
     "Examples:\n"
     "  vigil top 'build*'\n"
+    "  vigil top 4711\n"
     "  vigil top --once >>waiting.log\n";
 
 static const char trace_help[] =
     "usage: vigil trace NAME -o FILE [OPTION...]\n"
+    "       vigil trace PID -o FILE [OPTION...]\n"
     "\n"
     "Records what happens in a segment, waits, grants, hand-overs and deaths, until\n"
     "Ctrl-C or for a while, and writes it in the Chrome trace format: open FILE at\n"
     "https://ui.perfetto.dev or in chrome://tracing.\n"
+    "\n"
+    "Of a process that vigil run has started, it records its threads: what they wait\n"
+    "for, what they hold after they have waited, and which thread hands it over to\n"
+    "which. It ends with the process. A number is a process unless it is the name of\n"
+    "a segment.\n"
     "\n"
     "  -o, --output FILE  where to (needed, unless there is --svg); - is stdout\n"
     "  --svg FILE         a picture of it, drawn as a timeline\n"
@@ -270,7 +282,8 @@ static const char trace_help[] =
     "\n"
     "Exit status: 0; 3 it cannot be done; 64 usage.\n"
     "\n"
-    "Example:\n"
+    "Examples:\n"
+    "  vigil trace 4711 --for 10s -o program.json\n"
     "  vigil trace deploy --for 10s -o deploy.json --svg deploy.svg\n";
 
 static const char doctor_help[] =
