@@ -30,7 +30,7 @@ bench:
 	@tools/need.sh bench
 	@[ -x build/bench/bin/vigil-bench ] || echo "Building first: half a minute ..."
 	@$(call quietly,$(call build,bench))
-	@build/bench/bin/vigil bench --json --svg build/bench.svg >build/bench.json
+	@build/bench/bin/vigil bench --json --svg build/bench.svg --markdown build/figures.md >build/bench.json
 
 soak:
 	@tools/need.sh test

@@ -16,14 +16,14 @@
 
 static const struct cli_command self = {
     .name = "bench",
-    .help = "usage: vigil bench [--json] [--svg FILE] [--only ROW,...] [--rounds N] [--quick]\n"
+    .help = "usage: vigil bench [--json] [--svg FILE] [--markdown FILE] [--only ROW,...] [--rounds N] [--quick]\n"
             "\n"
             "vigil bench --help tells more.\n"};
 const struct cli_command *cli_now = &self;
 bool cli_wants_json;
 
 static struct {
-    const char *svg, *only;
+    const char *svg, *markdown, *only;
     unsigned rounds;
     bool quick;
 } options;
@@ -90,6 +90,7 @@ static void check_stdout(void) {
 static void parse_options(int count, char **arguments) {
     const char *rounds = NULL;
     const struct cli_option known[] = {{"svg", 0, CLI_TEXT, &options.svg},
+                                       {"markdown", 0, CLI_TEXT, &options.markdown},
                                        {"only", 0, CLI_TEXT, &options.only},
                                        {"rounds", 0, CLI_TEXT, &rounds},
                                        {"quick", 0, CLI_FLAG, &options.quick},
@@ -100,6 +101,7 @@ static void parse_options(int count, char **arguments) {
     options.rounds = parse_rounds(rounds);
     if (options.only != NULL) check_only();
     if (options.svg != NULL) check_writable(options.svg);
+    if (options.markdown != NULL) check_writable(options.markdown);
     check_stdout();
 }
 
@@ -228,14 +230,20 @@ static bool written(bool success, const char *what) {
     return success;
 }
 
+static bool report_file(const char *path, bool (*write_to)(const char *)) {
+    if (path == NULL) return true;
+    if (!written(write_to(path), path)) return false;
+    fprintf(people(), "Written: %s\n", path);
+    return true;
+}
+
 static bool report(void) {
     report_table(people());
     if (!options.quick) report_targets(people());
     if (cli_wants_json) report_json(stdout);
     bool success = written(fflush(stdout) == 0 && !ferror(stdout), "the figures");
-    if (options.svg == NULL) return success;
-    if (!written(chart_svg(options.svg), options.svg)) return false;
-    fprintf(people(), "Written: %s\n", options.svg);
+    success &= report_file(options.svg, chart_svg);
+    success &= report_file(options.markdown, figures_markdown);
     return success;
 }
 

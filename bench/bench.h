@@ -102,6 +102,7 @@ void report_table(FILE *out);
 void report_targets(FILE *out);
 void report_json(FILE *out);
 bool chart_svg(const char *path);
+bool figures_markdown(const char *path);
 
 /* measure.c: what the contestants share. */
 uint64_t now_ns(void);

@@ -38,7 +38,8 @@ if(NOT got STREQUAL 3 OR NOT said MATCHES "^vigil bench: cannot write")
 endif()
 
 file(MAKE_DIRECTORY ${OUT})
-execute_process(COMMAND ${VIGIL} bench --quick --json --svg ${OUT}/bench.svg OUTPUT_VARIABLE json
+execute_process(COMMAND ${VIGIL} bench --quick --json --svg ${OUT}/bench.svg --markdown ${OUT}/figures.md
+    OUTPUT_VARIABLE json
     COMMAND_ERROR_IS_FATAL ANY)
 
 string(JSON count LENGTH "${json}")
@@ -61,6 +62,10 @@ endforeach()
 file(READ ${OUT}/bench.svg svg)
 if(NOT svg MATCHES "^<svg .*</svg>\n$")
     message(FATAL_ERROR "bench.svg is not whole")
+endif()
+file(READ ${OUT}/figures.md page)
+if(NOT page MATCHES "^<!-- SPDX.*\n# Figures\n.*\n\\| `mutex_uncontended` \\|.*\n## Targets\n.*\\|\n$")
+    message(FATAL_ERROR "figures.md is not whole")
 endif()
 file(REMOVE_RECURSE ${OUT})
 message("${count} rows")

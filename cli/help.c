@@ -359,6 +359,7 @@ static const char bench_help[] =
     "\n"
     "  --json             the figures as JSON; the tables go to standard error\n"
     "  --svg FILE         measure and draw how cost grows with the number of waiters\n"
+    "  --markdown FILE    the figures as a page of Markdown, with the targets\n"
     "  --only ROW,...     these rows only; one that does not exist lists them all\n"
     "  --rounds N         at most N rounds of each row, 1 to 64\n"
     "  --quick            a hundredth of the work, once: to see that it runs; the\n"
