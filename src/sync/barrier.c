@@ -2,43 +2,43 @@
 /*
  * The barrier.
  *
- * The word is the number of the round (upper half) and, except in segments, how many parties have arrived for it (lower
- * half). Those that have arrived and wait are in the word's line.
+ * The word is the number of the round (upper half) and, except in segments, the number of parties that have arrived for
+ * it (lower half). The parties that have arrived and wait are in the word's line.
  *
  * ARRIVING IS ONE STEP
  *
  * Under the lock of the word's bucket:
  *
- *     one more completes the round    S1  store the next round, and that none has arrived for it
- *                                     S2  tell all in line
- *     else                                store that one more has arrived, and join the line
+ *     the last party arrives    S1  store the next round, with no arrivals
+ *                               S2  tell all in line
+ *     another party arrives         store one more arrival, and join the line
  *
- * and so is leaving the line, at a deadline or cancelled: lot_leave takes the arrival back (lot.c). So in line are
- * exactly those that have arrived for the present round, and each of them either is told that the round is complete or
- * has taken its arrival back, never both.
+ * Leaving the line, at a deadline or when cancelled, is one step as well: lot_leave takes the arrival back (lot.c). So
+ * exactly those parties are in line that have arrived for the current round. Each of them either is told that the round
+ * is complete or has taken its arrival back, never both.
  *
  * THE MEMORY
  *
- * A party that has been told does not touch the barrier again: it need not, since it is its own round that is complete.
- * The last party does not touch it after S1. So each of them may free it when it has returned.
+ * A party that has been told does not touch the barrier again: it was told about its own round, so there is nothing to
+ * look at. The last party does not touch it after S1. So each party may free the barrier when its call has returned.
  *
- * When it has been forgotten (vigil_forget), those that were in line are out of it, and lot_leave takes nothing back.
+ * After vigil_forget the parties that were in line are out of it, and lot_leave takes nothing back.
  *
  * MEMORY ORDER
  *
- * The bucket's lock orders all arrivals: the last party has seen what the others did before theirs. They see what it
- * has seen by being told (lot.h).
+ * The bucket's lock orders all arrivals: the last party has seen what the others did before theirs. The others see what
+ * the last party has seen by being told (lot.h).
  *
  * IN A SEGMENT
  *
- * A count in the word would keep counting parties that are killed. So there the word is the round alone, and the
- * parties that have arrived are counted in the line. The sweep that takes the slot of a dead one out of the line
- * (recovery/sweep.c) has taken its arrival back. Before S1 the kernel is asked whether all those in line live: one that
- * was dead by then has not arrived.
+ * A count in the word would keep counting parties that are killed. So in a segment the word is the round alone, and
+ * arrivals are counted in the line. The sweep that removes a dead party's slot from the line (recovery/sweep.c) thereby
+ * takes its arrival back. Before S1 the kernel is asked whether all parties in line live: a party that was dead by then
+ * has not arrived.
  *
- * Each slot has, in `round`, the round for which its party waits. A process that is killed between S1 and S2, or during
- * S2, leaves some in line that wait for a round that is over. None can have joined them: before another process has the
- * lock of the bucket the bucket is repaired, and they are told then (barrier_recovery).
+ * Each slot's `round` is the round that its party waits for. A process that is killed between S1 and S2, or during S2,
+ * leaves parties in line that wait for a round that is over. No other party can have joined them: the bucket is
+ * repaired before another process has its lock, and the repair tells them (barrier_recovery).
  */
 #include "vigil/barrier.h"
 
@@ -61,9 +61,9 @@ static int barrier_check(const vigil_barrier *barrier) {
     return barrier->parties - 1 < MOST_PARTIES ? VIGIL_OK : VIGIL_EINVAL;
 }
 
-/* Who has arrived, in a segment. */
+/* Counting arrivals, in a segment. */
 
-/* Whether its process lives. `known` is the number of one that does, so that the kernel is not asked again and again. */
+/* Whether the slot's process lives. `known` caches the number of a living process, to ask the kernel less often. */
 static bool barrier_party_lives(const struct lot *lot, uint32_t index, uint32_t *known) {
     uint32_t number = claim_number(prim_load_relaxed(&lot->share->claims[index]));
     if (number != *known && number != lot->number) {
@@ -86,7 +86,7 @@ static uint32_t barrier_count(const struct lot *lot, const struct slot *head, bo
 
 struct arrival {
     struct lot *lot;
-    uint32_t slot; /* zero: it arrives only if it is the last */
+    uint32_t slot; /* zero: the party arrives only if it is the last */
     uint32_t parties;
     bool last;
 };
@@ -133,7 +133,7 @@ static bool barrier_join(struct arrival *arrival, uint32_t *word) {
     return lot_call_or_join(lot, arrival->slot, word, &barrier_arriving, arrival);
 }
 
-/* VIGIL_LAST; or VIGIL_PENDING: the slot is in line or, if it is zero, one would have to wait and has not arrived. */
+/* VIGIL_LAST; or VIGIL_PENDING: the slot is in line; if it is zero, the party must wait and has not arrived. */
 static int barrier_arrive(struct lot *lot, vigil_barrier *barrier, uint32_t slot) {
     struct arrival arrival = {.lot = lot, .slot = slot, .parties = barrier->parties};
     uint32_t *word = &barrier->word;
@@ -144,7 +144,7 @@ static int barrier_arrive(struct lot *lot, vigil_barrier *barrier, uint32_t slot
     return VIGIL_LAST;
 }
 
-/* A process has been killed: whether those in line are of a round that is over. */
+/* A process has been killed: whether the parties in line wait for a round that is over. */
 static bool barrier_is_over(uint32_t *word, const struct slot *head, void *context) {
     const struct slot *slots = lot_for(word)->slots;
     (void)context;
@@ -191,7 +191,7 @@ int vigil_barrier_wait(vigil_barrier *barrier) {
     return vigil_barrier_wait_for(barrier, VIGIL_FOREVER);
 }
 
-/* Asynchronous. Being in line is all there is to take back, so it is an operation like any other. */
+/* Asynchronous. To cancel is to leave the line, and nothing else: so it is an operation like any other. */
 
 static void barrier_fill_in(vigil_agent *agent, vigil_op *op, uint32_t index) {
     struct slot *own = &agent->lot->slots[index];

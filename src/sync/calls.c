@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For each kind of lock, what is to be done for those in its line when somebody has died: see recovery/recovery.h. */
+/* For each kind of lock, what to do for its line when a process has died: see recovery/recovery.h. */
 #include "calls.h"
 
 #include "mutex.h"

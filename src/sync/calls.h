@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* calls.h - what the locks have for src/recovery: see recovery_call in recovery/recovery.h. */
+/* calls.h - what the locks provide for src/recovery: see recovery_call in recovery/recovery.h. */
 #ifndef VIGIL_CALLS_H
 #define VIGIL_CALLS_H
 

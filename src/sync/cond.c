@@ -2,28 +2,32 @@
 /*
  * Conditions.
  *
- * A waiter joins the condition's line while it holds the mutex, and releases it then. Whoever takes the mutex after
- * that, and signals, comes after the joining and finds it in line; so does everybody who has heard of it. Who signals
- * without having heard of it may miss it, and owes it nothing.
+ * A waiter joins the condition's line while it holds the mutex, and then releases the mutex. A signaller that takes the
+ * mutex after that comes after the joining, and finds the waiter in line. So does a signaller that has learned of the
+ * waiter in any other way. A signaller that has not learned of the waiter may miss it, and owes it nothing.
  *
- * To signal is to take the first out of the condition's line:
+ * A signal takes the first waiter out of the condition's line:
  *
- *     a thread         is put at the end of the mutex's line, asleep as it is, both lines being locked: it cannot be in
- *                      neither or in both. There it is one who waits for the mutex like any other (lock.h), except that
- *                      it did not look at the word when it joined. So who put it there does, under its lock:
- *                      the mutex is locked, and says so (2) or is made to, and then its release will call; or it is
- *                      free, and then he takes it and releases it, which calls; or it is reserved for somebody else,
- *                      and then those up to the first thread are called, to guard that.
- *     an event loop    is told by mail, and asks for the mutex when it gets that (request.c): it has one place in the
- *                      mutex's line, not one for each. The request keeps the slot by which it was told, its carrier,
- *                      until it has the mutex: in a segment, that slot says that the signal is not used yet (lot/gift.h).
+ *     a thread         is put at the end of the mutex's line, still asleep, with both lines locked: it cannot be in
+ *                      neither or in both. From then on it waits for the mutex like any other waiter (lock.h), except
+ *                      that it did not look at the word when it joined. So the signaller does, under the lock of the
+ *                      mutex's bucket (mutex_recovery). If the mutex is held, the word says that it is contended (2)
+ *                      or is made to say so, and its release will call. If it is free, the first in line are called
+ *                      at once; a fair mutex is reserved for the head of the line in the same step. If it is reserved
+ *                      for another waiter, the first in line are called beside that one; if it is fair, none is
+ *                      called, and the keeper guards the reservation.
+ *     an event loop    is told by mail, and requests the mutex when the mail arrives (request.c): it has one place in
+ *                      the mutex's line, not one for each request. The request keeps the slot by which it was told,
+ *                      its carrier, until it has the mutex: in a segment, that slot says that the signal is not used
+ *                      yet (lot/gift.h).
  *
- * A deadline races with signals alone: lot_leave, for the condition's line, decides. After a signal there is none.
+ * A deadline races with signals only: lot_leave, for the condition's line, decides. After a signal there is no
+ * deadline.
  *
- * A wait whose deadline has passed when it begins does not join the condition's line, so it takes no signal from
- * another waiter. It goes where a signal would move it, to the end of the mutex's line, and releases the mutex then. So
- * the waiters before it get the mutex first: a caller that waits in a loop until its condition holds, with such a
- * deadline, does not keep the mutex from the thread that is to make it hold.
+ * A wait that begins after its deadline does not join the condition's line, so it takes no signal from another waiter.
+ * It goes where a signal would move it, to the end of the mutex's line, and then releases the mutex. So the waiters
+ * before it get the mutex first: a caller that waits in a loop until its condition holds, with such a deadline, does
+ * not keep the mutex from the thread that will make it hold.
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* the mutex's own functions: see tsan.h */
@@ -54,7 +58,7 @@ static struct word in_line_of(const vigil_cond *cond) {
 
 static const struct lock_kind retaking = {MUTEX_KIND};
 
-/* In the mutex's line, into which it has been moved asleep, or on the way there. */
+/* In the mutex's line, into which the thread has been moved asleep, or on the way there. */
 static int wait_after_signal(struct lot *lot, uint32_t index, vigil_mutex *mutex) {
     interrupt_hold_back();
     int status = lock_wait(&retaking, lot, index, &mutex->word, prim_load_relaxed(&mutex->word), PRIM_NEVER);
@@ -63,7 +67,7 @@ static int wait_after_signal(struct lot *lot, uint32_t index, vigil_mutex *mutex
 }
 
 /*
- * In the condition's line: until signalled (VIGIL_OK), and how one stands in the mutex's line then; or until the
+ * In the condition's line: until signalled (VIGIL_OK), with the standing for the mutex that follows; or until the
  * deadline.
  */
 static int wait_for_signal(struct lot *lot, uint32_t index, const vigil_cond *cond, vigil_mutex *mutex,
@@ -72,7 +76,7 @@ static int wait_for_signal(struct lot *lot, uint32_t index, const vigil_cond *co
     if (lot_sleep(lot, index, deadline_ns)) status = (int)lot->slots[index].state;
     else if (lot_leave(lot, index, &cond->word)) return interrupt_or_timeout();
     else status = wait_after_signal(lot, index, mutex);
-    if (status == VIGIL_OK && lot->slots[index].kind == SLOT_COND) return VIGIL_OK; /* without having been moved */
+    if (status == VIGIL_OK && lot->slots[index].kind == SLOT_COND) return VIGIL_OK; /* not moved to the mutex's line */
     return standing_after(status, standing) ? VIGIL_OK : status;
 }
 
@@ -88,7 +92,7 @@ static int release_and_wait(struct lot *lot, uint32_t index, vigil_cond *cond, v
     enum standing standing = NEWCOMER;
     int status = wait_for_signal(lot, index, cond, mutex, deadline_ns, &standing);
     if (status == VIGIL_CANCELLED) return status;
-    if (standing == NEWCOMER) slot->began_ns = prim_now_ns(); /* its place in the condition's line is no place here */
+    if (standing == NEWCOMER) slot->began_ns = prim_now_ns(); /* its old place was in the condition's line */
     if (BUG(heir_starts_anew)) prim_store_relaxed(&slot->gift, 0);
     interrupt_hold_back();
     int taken = lock_block_in(&retaking, &mutex->word, 0, PRIM_NEVER, lot, index, standing);
@@ -96,7 +100,7 @@ static int release_and_wait(struct lot *lot, uint32_t index, vigil_cond *cond, v
     return taken ? taken : status;
 }
 
-/* Joins the mutex's line while it holds the mutex: VIGIL_PENDING. (If it does not hold it, what taking it returns.) */
+/* Join the mutex's line while holding the mutex: VIGIL_PENDING. (If it is not held, the status of taking it.) */
 static int cond_join_mutex(struct lot *lot, uint32_t index, uint32_t *word, uint32_t *seen) {
     int status;
     do {
@@ -106,7 +110,7 @@ static int cond_join_mutex(struct lot *lot, uint32_t index, uint32_t *word, uint
     return status;
 }
 
-/* The deadline has passed. */
+/* The deadline passed before the wait began. */
 static int cond_wait_late(struct lot *lot, uint32_t index, vigil_mutex *mutex) {
     struct slot *slot = &lot->slots[index];
     uint32_t *word = &mutex->word, seen;
@@ -137,7 +141,7 @@ int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;
     uint64_t deadline_ns = deadline_of(timeout_ns);
-    uint32_t record = robust_remove(&mutex->word); /* of a robust mutex: kept for when it is taken again */
+    uint32_t record = robust_remove(&mutex->word); /* of a robust mutex: reused when it is taken again */
     if (record) mutex_disown(&mutex->word);
     int status = deadline_ns == DEADLINE_PASSED ? cond_wait_late(lot, slot, mutex)
                                                 : release_and_wait(lot, slot, cond, mutex, deadline_ns);
@@ -155,9 +159,9 @@ int vigil_cond_wait(vigil_cond *cond, vigil_mutex *mutex) {
     return vigil_cond_wait_for(cond, mutex, VIGIL_FOREVER);
 }
 
-/* Event loops: first in the condition's line, then asking for the mutex, with the status to be told in the end. */
+/* Event loops: first in the condition's line, then requesting the mutex, with the status to report at the end. */
 
-/* The signal has been used: the carrier is given back. */
+/* The signal has been used: release the carrier. */
 static void release_carrier(vigil_request *request) {
     if (request->carrier) agent_slot_release(request->op.agent, request->carrier);
     request->carrier = 0;
@@ -168,7 +172,7 @@ static void granted(vigil_request *request, int taken) {
     request->callback(&request->op, taken ? taken : (int)request->status);
 }
 
-/* The request has been signalled and does not want it any more: in one step, to the next in line. */
+/* The request has been signalled and no longer wants the signal: pass it to the next in line, in one step. */
 static void pass_signal_on(vigil_request *request) {
     if (!request->carrier) return;
     struct agent_place at = agent_place(request->op.agent, request->carrier);
@@ -194,7 +198,7 @@ static void ask_for_mutex(vigil_request *request, int status) {
     }
 }
 
-/* Signalled: the slot stays, as the carrier, and nothing else finds the request by it. */
+/* Signalled: the slot stays, as the carrier, but no longer leads to the request. */
 static void keep_carrier(vigil_request *request) {
     vigil_op *op = &request->op;
     op->agent->lot->slots[op->slot].op = SLOT_ORPHAN;
@@ -212,7 +216,7 @@ static void on_signal(vigil_op *op, int status) {
     else if (status != OP_TAKEN_BACK) ask_for_mutex(request, status);
 }
 
-/* The deadline has passed: in line for the mutex before it is released, so that nothing can fail after that. */
+/* The deadline has passed. Join the mutex's line before the release, so that nothing can fail after that. */
 static int cond_wait_late_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
                                 vigil_callback *callback) {
     request->status = VIGIL_TIMED_OUT;

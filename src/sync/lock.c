@@ -12,7 +12,7 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
 bool standing_after(int status, enum standing *standing) {
     switch (status) {
     case VIGIL_NOT_EQUAL: return true;
-    case VIGIL_OK: /* by vigil_notify: somebody speaks the three-state protocol himself */
+    case VIGIL_OK: /* by vigil_notify: a caller uses the three-state protocol on the word */
     case SLOT_CALLED: *standing = CALLED; return true;
     case SLOT_BESIDE: *standing = BESIDE; return true;
     default: return false;
@@ -78,8 +78,8 @@ int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argumen
     }
 }
 
-/* A thread may have been called just before the fork, and is not in the child. A waiter in line would look at the word
- * after a while; a thread that only tries has to do so itself. */
+/* A thread may have been called just before the fork, and does not exist in the child. A waiter in line would look at
+ * the word after a while; a thread that only tries has to look here. */
 bool lock_outlived_fork(const struct lock_kind *kind, uint32_t *word, bool kept) {
     if (!prim_generation || !kept) return false;
     struct lot *lot = lot_for(word);

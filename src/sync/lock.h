@@ -1,49 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.h - what the locks have in common: one line of threads and event loops, and who in it may be relied upon.
+ * lock.h - what the locks have in common: one line of threads and event loops, and which of them can be relied upon.
  *
- * A lock is a 32-bit word that says whether it is to be had, and the line of those who wait for that. They wait until
- * they are called; then they try, and if somebody else was faster they go back to their place in the line. Nobody is
- * handed anything: who takes the lock changes the word himself, so there is no grant that could be lost on its way to
- * somebody who has just timed out, been cancelled or ended.
+ * A lock is a 32-bit word that says whether it can be taken, and a line of waiters. A waiter stays in line until it is
+ * called; then it tries to take the lock, and if another thread was faster it goes back to its place in the line. A
+ * lock is never handed over: the new holder changes the word itself, so there is no grant that could be lost on its way
+ * to a waiter that has just timed out, been cancelled or ended.
  *
- * WHO STANDS IN LINE
+ * THE LINE
  *
- * Threads and event loops, in one line. A release calls the head of the line and nobody else: one waiter is woken,
- * however many wait. (Of a read-write lock or a semaphore, as many as can have it together.)
+ * Threads and event loops wait in one line. A release calls the head of the line and no other waiter: one waiter is
+ * woken, however many wait. (A read-write lock or a semaphore calls as many as can hold it together; a mutex calls up
+ * to three of the threads that a condition has moved into its line.)
  *
- * A thread that is called comes: it runs sooner or later, and has nothing else to do. An event loop may not: it may be
- * busy for a long time, or its thread may block, perhaps behind its own request. So a call to a loop is guarded by the
- * keeper, the library's own thread in that loop's process (recovery/guard.h): if others are in line, and the lock is
- * still not taken after half a millisecond, the keeper calls the next one in the loop's place.
+ * A thread that is called comes: it runs sooner or later, and has nothing else to do. An event loop may not come: it
+ * may be busy for a long time, or its thread may block, perhaps behind its own request. So a call to a loop is guarded
+ * by the keeper, the library's own thread in that loop's process (recovery/guard.h): if others are in line, and the
+ * lock is still not taken after half a millisecond, the keeper calls the next waiter in the loop's place.
  *
  * To keep lines short, an event loop has one place in the line of a lock, that of its oldest request; the others queue
  * up behind it on the agent's own side (request.c).
  *
- * NOBODY WAITS IN VAIN
+ * NO WAITER IS FORGOTTEN
  *
- * If a waiter is in line and nobody holds the lock, then somebody is responsible: a thread that has been called and not
- * yet come back, or the keeper that guards a loop. The thread either takes the lock, and then says in the word that
- * others wait (so that its release will call them); or finds it taken, says so in the word, and waits again; or finds
- * it reserved and guards that: see below. The keeper calls the next one, for which the same is true. In a segment a
- * process may be killed, and then recovery looks at the lines of all locks; or stopped, with everybody in it that is
- * responsible: then the keepers of those who wait notice when they look (recovery/keeper.c).
+ * If a waiter is in line and the lock is not held, then one of these is responsible: a thread that has been called and
+ * has not come back yet, or the keeper that guards a loop. The thread either takes the lock, and then says in the word
+ * that others wait (so that its release will call them); or finds it taken, says so in the word, and waits again; or
+ * finds it reserved and guards the reservation: see below. The keeper calls the next waiter, for which the same is
+ * true. In a segment a process may be killed: then recovery looks at the lines of all locks. Or it may be stopped, and
+ * with it all that are responsible: then the keepers of the waiting processes notice at their next look
+ * (recovery/keeper.c).
  *
  * RESERVED
  *
- * So that no waiter starves, a lock can be reserved when it is released: newcomers may not take it, nor those that have
- * been called beside another (SLOT_BESIDE), but only a waiter that has been called itself (SLOT_CALLED). That may be an
- * event loop that does not run. So whoever joins the line meanwhile guards the reservation: it looks at the word after
- * a while (`patience_ns`), without leaving the line, and if it still is reserved as it was it declines in place of the
- * one that does not come: the lock is released once more, and the head of the line is called.
+ * So that no waiter starves, a lock can be reserved when it is released. A newcomer must not take a reserved lock, nor
+ * a waiter that was called beside another (SLOT_BESIDE); only a waiter that was called itself (SLOT_CALLED) may. That
+ * may be an event loop that does not run. So a waiter that joins the line meanwhile guards the reservation: it looks at
+ * the word after a while (`patience_ns`), without leaving the line. If the reservation is still the same, it declines
+ * in place of the waiter that does not come: the lock is released once more, and the head of the line is called.
  *
- * It is all the same who takes a reserved lock: a waiter called earlier, which comes late, may take what was reserved
- * for another. That one goes back to the head of the line.
+ * It does not matter which called waiter takes a reserved lock. A waiter that was called earlier and comes late may
+ * take what was reserved for another, which then goes back to the head of the line.
  *
  * FIRST COME, FIRST SERVED
  *
- * A lock that is fair is always reserved for the head of the line. A loop that does not come loses its turn after a
- * second.
+ * A fair lock is always reserved for the head of the line. A loop that does not come loses its turn after a second.
  */
 #ifndef VIGIL_LOCK_H
 #define VIGIL_LOCK_H
@@ -56,46 +57,46 @@
 #include "tsan.h"
 #include "vigil/request.h"
 
-/* How he stands who tries: the further down, the more he may. */
+/* Privilege of the caller, in increasing order. */
 enum standing {
     NEWCOMER,
-    BESIDE, /* called along with somebody before him */
+    BESIDE, /* called along with a waiter before it */
     CALLED, /* may take what is reserved */
 };
 
-/* How long the head of the line waits before the lock may be reserved for it; and how long others then wait. */
+/* How long the head of the line waits before the lock may be reserved for it; and how long its guards then wait. */
 #define PATIENCE_NS UINT64_C(500000)
 
 struct lock_kind {
-    enum slot_kind slot; /* what those in its line are */
+    enum slot_kind slot; /* kind of the slots in its line */
     /*
-     * Take it, if somebody of that standing may: VIGIL_OK, or VIGIL_OWNER_DIED. If not: VIGIL_PENDING; `seen` is what
-     * the word says, which is reason enough to wait for as long as it says so, and whoever changes that will call those
-     * in line. Or an error.
+     * Take the lock, if that standing permits it: VIGIL_OK, or VIGIL_OWNER_DIED. If not: VIGIL_PENDING, and `seen` is
+     * the word. While the word is `seen` it is right to wait, and the thread that changes it will call waiters in line.
+     * Or an error.
      */
     int (*take)(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
-    /* Whether it is reserved: who waits, having seen that, looks again after a while, and if it says the same then he
-     * is to decline in place of somebody else. */
+    /* Whether it is reserved: a waiter that has seen that looks again after a while. If the word is still the same, the
+     * waiter must decline in place of the waiter that was called. */
     bool (*reserved)(uint32_t seen);
-    /* Null: while it is reserved he looks after PATIENCE_NS. Else so long, or PRIM_NEVER. */
+    /* How long a waiter waits before it looks, or PRIM_NEVER. Null: PATIENCE_NS if it is reserved, else PRIM_NEVER. */
     uint64_t (*patience_ns)(uint32_t seen);
-    /* One in line, having seen that, has waited so long, and it is not reserved. */
+    /* A waiter in line, having seen that, has waited for patience_ns, and there is no reservation to decline. */
     void (*waited)(uint32_t *word, uint32_t seen);
-    /* Who has been called does not want it any more, or does not come: if it is reserved, go on to the next. */
+    /* The called waiter no longer wants it, or does not come: if it is reserved, go on to the next waiter. */
     void (*decline)(uint32_t *word);
-    /* On the agent's thread: the request, which is the caller's again, has got it. */
+    /* On the agent's thread: the request has the lock, and belongs to the caller again. */
     void (*granted)(vigil_request *request, int status);
-    /* The same: it will not get it. */
+    /* The same, but it will not get the lock. */
     void (*given_up)(vigil_request *request);
-    /* Somebody has joined the line, having seen that, or has left it: others may have to be called. */
+    /* A waiter has joined the line, having seen that, or has left it: others may have to be called. */
     void (*joined)(uint32_t *word, uint32_t seen);
     void (*left)(uint32_t *word);
-    /* Whether turns are to be strictly in order, as far as the word says. */
+    /* Whether the word says that turns are strictly in order. */
     bool (*strict)(uint32_t seen);
-    /* (The last four, patience_ns and waited may be null.) */
+    /* (The last four, patience_ns and waited may be null; granted too, if no request uses this kind.) */
 };
 
-/* Whoever takes a lock, or has just taken one, says so here. */
+/* Called by a thread that takes a lock, or has just taken it. */
 static inline int lock_taken(uint32_t *word) {
     tsan_acquire(word);
     return VIGIL_OK;
@@ -113,46 +114,47 @@ static inline int lock_take(const struct lock_kind *kind, uint32_t *word, uint32
 }
 
 /*
- * Under the lock of the line: whether the lock is to be reserved for the head of the line now. Only so often, or a long
- * line would have everybody change places all the time; and while a lock is reserved nobody has it.
+ * Under the lock of the line: whether to reserve the lock for the head of the line now. Not too often: while a lock is
+ * reserved no thread holds it, and in a long line every waiter would change places all the time.
  */
 bool lock_may_reserve(const struct slot *head);
 
-/* Whether a wait has ended because its thread did not want it any more. */
+/* Whether the thread itself has ended the wait. */
 static inline bool lock_gave_up(int status) {
     return status == VIGIL_TIMED_OUT || status == VIGIL_INTERRUPTED;
 }
 
-/* Block until it is ours: VIGIL_OK, VIGIL_OWNER_DIED, VIGIL_TIMED_OUT, VIGIL_INTERRUPTED, VIGIL_CANCELLED, VIGIL_ENOMEM, VIGIL_ELIMIT. */
+/* Block until it is ours: VIGIL_OK, VIGIL_OWNER_DIED, VIGIL_TIMED_OUT, VIGIL_INTERRUPTED, VIGIL_CANCELLED,
+ * VIGIL_ENOMEM, VIGIL_ELIMIT. */
 int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns);
 
-/* The same for one who has a slot that is not in line, and a standing: it does not release the slot. */
+/* The same for a caller that has a slot, not in line, and a standing. Does not release the slot. */
 int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns,
                   struct lot *lot, uint32_t slot, enum standing standing);
 
-/* As kind->granted: tell the caller, and that is all. */
+/* As kind->granted: only call the callback. */
 void lock_granted(vigil_request *request, int status);
 
-/* Being in line: wait until called, or until the deadline. */
+/* In line: wait until called, or until the deadline or an interruption. */
 int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t slot, uint32_t *word, uint32_t seen,
               uint64_t deadline_ns);
 
-/* What a wait in the line of a lock has ended with, as a standing. False: the wait is over, with that status. */
+/* The standing that follows from how a wait in line has ended. False: the wait is over, with that status. */
 bool standing_after(int status, enum standing *standing);
 
-/* How long one in line, who has seen that, is patient; PRIM_NEVER: he need not look again. */
+/* How long a waiter in line that has seen that waits before it looks again; PRIM_NEVER: it need not. */
 uint64_t lock_patience_ns(const struct lock_kind *kind, uint32_t seen);
 
-/* The patience of one in line, who has seen that, has come to an end. Answers what he sees now. */
+/* A waiter in line that has seen that has waited so long: look at the word. Returns what it is now. */
 uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen);
 
 /*
- * Before it is said that the lock cannot be had: true if it may, after all, because its holder has died.
- * `kept`: what the word says while it is kept for those in line, of whom there may be none left.
+ * Before a caller is refused: true if the lock may be available after all, because its holder has died. `kept`: the
+ * bits by which the word is kept for waiters in line, of which none may be left.
  */
 bool lock_recovered(const struct lock_kind *kind, uint32_t *word, uint32_t kept);
 
-/* The same in private memory, and the word says that it is kept: perhaps for a thread that fork has not copied. */
+/* The same in private memory. `kept`: the word is kept for a waiter, perhaps a thread that fork has not copied. */
 bool lock_outlived_fork(const struct lock_kind *kind, uint32_t *word, bool kept);
 
 static inline vigil_request *request_of_op(vigil_op *op) {
@@ -160,13 +162,13 @@ static inline vigil_request *request_of_op(vigil_op *op) {
 }
 
 /*
- * The asynchronous form: VIGIL_OK, VIGIL_OWNER_DIED, it is ours; VIGIL_PENDING, and kind->granted or the callback (with
- * another status) will be called; VIGIL_TIMED_OUT; or an error, as of vigil_wait32_async.
+ * The asynchronous form: VIGIL_OK, VIGIL_OWNER_DIED: it is ours. VIGIL_PENDING: kind->granted, or the callback with
+ * another status, will be called. VIGIL_TIMED_OUT; or an error, as from vigil_wait32_async.
  */
 int request_start(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
                   uint32_t argument, int64_t timeout_ns, vigil_callback *callback);
 
-/* A plain wait of a request's, as vigil_wait32_async's, which has been checked: `told` is the op's own callback. */
+/* A plain wait by a request, as vigil_wait32_async, already checked. `told` is the op's own callback. */
 int request_wait(vigil_agent *agent, vigil_request *request, const struct word *word, uint64_t deadline_ns,
                  vigil_callback *told, enum slot_kind kind);
 

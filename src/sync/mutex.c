@@ -1,45 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mutex. vigil/mutex.h says what its word can be, lock.h who waits and why nobody does so in vain.
+ * The mutex. vigil/mutex.h says what its word can be, lock.h how waiters wait and why none is forgotten.
  *
- * WHO MAY CHANGE THE WORD
+ * CHANGES OF THE WORD
  *
  *     a newcomer        0 -> 1         takes it
- *                       0 -> 3         reserves it, and waits: he who is coming has been passed by often (coming())
- *     who was called    0 -> 2         takes it. There may be others behind him, whom nobody else would call
- *                       3 -> 2         the same
- *     who must wait     1 -> 2         so that its release will be noticed. Joins the line only while it is 2 or 3
- *     who declines      3 -> 2         becomes the holder, for as long as it takes to release it to the next
- *     the holder        1 -> 0         releases it; nobody has asked for more
- *                       2 -> 0, 3      releases it, under the lock of its bucket, and calls those in line
- *                       2 -> 0         without the lock, calling nobody, while one who has been called is coming
- *     anyone            1, 2 -> 0, 3   in a segment, under the lock of its bucket: in the place of a holder that is dead,
- *                                      and then it says DIED
- *                       3 -> 0, 3      the same, if it is reserved for one who is dead; and who declines, in a segment
- *                       0 -> 3         if it is fair and nobody has been called: see mutex_must_call
+ *                       0 -> 3         reserves it, and waits: the called thread has been passed by often (coming())
+ *     a called waiter   0 -> 2         takes it. There may be others behind it, which no other thread would call
+ *                       3 -> 2         the same; only if it is SLOT_CALLED
+ *     a waiter          1 -> 2         so that the release will be noticed. Joins the line only while it is 2 or 3
+ *     a decliner        3 -> 2         outside of segments: becomes the holder, until it has released it to the next
+ *     the holder        1 -> 0         releases it; there are no waiters
+ *                       2 -> 0, 3      releases it, under the lock of its bucket, and calls waiters in line
+ *                       2 -> 0         without that lock, calling no waiter, while a thread that was called is coming
+ *     any process       under the lock of its bucket, for the waiters in line (must_call): recovery, the keeper, a
+ *                       signaller (cond.c) and, in a segment, a decliner or a waiter that has just joined
+ *                       1, 2 -> 0, 3   in a segment, in place of a dead holder; sets DIED
+ *                       3 -> 0, 3      the reservation is for a dead process, or has expired
+ *                       0 -> 3         it is fair and has not been reserved
+ *                       1 -> 2         it is held
  *
- * Joining compares the word under the lock of the bucket, and a 2 is changed only under that: so who joins does so
- * before the holder looks at the line, and is seen. A 3 is changed without it, but who joins on a 3 is its guard; and
- * so is a 2 while somebody is coming, but then that one is responsible for those in line.
+ * To join is to compare the word and link the slot, under the lock of the bucket, and a 2 is changed only under that
+ * lock: so a waiter joins before the holder looks at the line, and is seen. A 3 is changed without that lock, but a
+ * waiter that joins on a 3 is a guard of the reservation. While a thread is coming a 2 is changed without it, too; then
+ * that thread is responsible for the line.
  *
- * What the holder did is seen by the next: each store that releases pairs with the acquiring CAS that takes the lock,
- * also across the 0 -> 3 in between, which is an exchange and so continues what the release began.
+ * Each holder sees what the previous one did: each store that releases pairs with the acquiring CAS that takes the
+ * lock. That holds also across a 0 -> 3 in between: it is a read-modify-write, and so continues the release sequence.
  *
- * WHOSE IT IS
+ * THE OWNER
  *
- * Who takes it puts its process's number into the word, so that it is known in a segment when the holder is dead. That
- * is noticed by the waiter that joins the line, if the process has been struck off already, and else by whoever
- * recovers (recovery/recovery.h). Both cannot miss it:
+ * The holder puts the number of its process into the word, so that in a segment its death is known. The death is
+ * noticed by a waiter that joins the line, if the process has been struck off already, and else by the process that
+ * recovers (recovery/recovery.h). They cannot both miss it:
  *
- *     who joins                                    who recovers
+ *     the joiner                                   the recoverer
  *     M1  join the line   (under its lock)         C1  strike the dead member off   (seq_cst)
  *     M2  fence           (seq_cst)                C2  fence                        (seq_cst)
  *     M3  load the word, and whether its           C3  look at every line
  *         holder is gone
  *
- * If it is robust the same goes for the thread that holds it by a blocking call: the word says BY_THREAD, and the
- * thread has a record (robust.h). When the thread ends, mutex_abandon does in its place what it has not done: it says
- * DIED and unlocks the mutex as ever. The thread itself does that, so there is nothing to be noticed by others.
+ * A robust mutex also has a thread as its owner, if it was taken by a blocking call: the word says BY_THREAD, and the
+ * thread has a record (robust.h). When the thread ends, mutex_abandon does what the thread has not done: it sets DIED
+ * and unlocks the mutex as usual. It runs on that thread, so there is nothing for others to notice.
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -59,12 +62,12 @@
 #define RESERVED  3u
 #define STATE     3u
 #define FAIR      4u
-#define COMING    8u /* in memory of this process alone: somebody is, see coming() */
-#define DIED      8u /* in a segment, or if it is robust: the owner has, and no holder has said that all is well since */
+#define COMING    8u /* in private memory: a called thread is on its way, see coming() */
+#define DIED      8u /* in a segment, or robust: the owner died; until vigil_mutex_consistent */
 #define BY_THREAD MUTEX_BY_THREAD
 #define ROBUST    MUTEX_ROBUST
 #define NUMBER    0x3ffffff0u
-#define PASSED    16u /* if somebody is coming */
+#define PASSED    16u /* with COMING */
 #define PASSES    0xffff0u
 #define UNCOUNTED PASSES
 #define CAME      (COMING | NUMBER)
@@ -81,12 +84,12 @@ static bool is_held(uint32_t seen) {
     return (seen & STATE) == LOCKED || (seen & STATE) == CONTENDED;
 }
 
-/* It says DIED, and not COMING. */
+/* Whether the bit of value 8 means DIED, not COMING. */
 static bool notes_death(uint32_t seen, bool shared) {
     return shared || (seen & ROBUST);
 }
 
-/* What stays in the word whoever has it. */
+/* The bits that stay in the word when the holder changes. */
 static uint32_t kept(uint32_t seen, bool shared) {
     return seen & (notes_death(seen, shared) ? FAIR | DIED | ROBUST : FAIR);
 }
@@ -96,17 +99,18 @@ static uint32_t mine(void) {
 }
 
 /*
- * While a thread that has been called is on its way, there is no need to call another: it will take the mutex, and call
- * the next, or say that it is contended. So the word says that somebody is coming, and who comes first clears it. A
- * fork's child has none of its parent's threads: therefore it says in which generation, in the ten bits above the 20th.
+ * While a thread that has been called is on its way, there is no need to call another: it will take the mutex and call
+ * the next, or say that the mutex is contended. So the word says that a thread is coming, and the first called waiter
+ * to arrive clears that. A fork's child has none of its parent's threads: therefore the word also has the generation,
+ * in the ten bits from bit 20 on.
  *
- * It may be long in coming if those who have the mutex, one after the other, have the processors as well. So below that
- * the word counts how often newcomers have passed it by, from one on; and when that has been often enough the next one
- * leaves the mutex reserved and waits in line. Not if it was called beside somebody else, who may never come: then what
- * is reserved would not be for it, and nothing is counted.
+ * The thread may take long if the holders of the mutex, one after the other, also occupy the processors. So the bits
+ * below count how often newcomers have passed it by, from one on. When that has been often enough, the next newcomer
+ * leaves the mutex reserved and waits in line. Nothing is counted if the thread was called beside another waiter, which
+ * may never come: the reservation would not be for the thread.
  *
- * Not in a segment: there the word says who holds it, and a process may be killed on its way. Nor if it is robust: the
- * bit is that of DIED.
+ * Not in a segment: there the word has the holder's number, and a process may be killed on its way. Nor if the mutex is
+ * robust: there the bit is DIED.
  */
 static uint32_t coming(bool beside) {
     return (prim_generation & 0x3ffu) << 20 | COMING | (beside ? UNCOUNTED : PASSED);
@@ -125,13 +129,13 @@ static bool passed_often(uint32_t seen, bool shared) {
     return (seen & PASSES) >= PRIM_PASSES * PASSED;
 }
 
-/* What the word is to be when a newcomer has taken it. */
+/* The word after a newcomer has taken it. */
 static uint32_t barged(uint32_t seen, bool shared) {
     if (!may_come(seen, shared)) return kept(seen, shared) | LOCKED | mine();
     return (seen | LOCKED) + ((seen & PASSES) != UNCOUNTED ? PASSED : 0);
 }
 
-/* For people who record what happens in a segment: shm/events.h. */
+/* An event for observers of a segment: shm/events.h. */
 static void tell(const uint32_t *word, int type) {
     struct segment *segment = segment_of(word);
     if (segment && events_wanted(segment)) lot_tell_of_lock(lot_in(segment), type, SLOT_MUTEX, word, 1, false);
@@ -142,7 +146,7 @@ static int taken(const uint32_t *word, uint32_t seen, bool shared) {
     return notes_death(seen, shared) && (seen & DIED) ? VIGIL_OWNER_DIED : VIGIL_OK;
 }
 
-/* Who comes does not go back at once if somebody has it: a short critical section may be over soon. */
+/* A woken waiter spins briefly before it requeues: a short critical section may be over soon. */
 static uint32_t wait_for_a_chance(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
     for (unsigned turns = PRIM_SPIN_LOCK; turns && is_held(seen); turns--) {
@@ -158,7 +162,7 @@ int mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32
     uint32_t seen = may_barge ? prim_load_relaxed(word) : wait_for_a_chance(word);
     for (;;) {
         uint32_t state = seen & STATE, contended = (seen & ~STATE) | CONTENDED;
-        if (!may_barge && may_come(seen, shared)) contended &= ~CAME; /* here we are */
+        if (!may_barge && may_come(seen, shared)) contended &= ~CAME; /* the thread has arrived */
         uint32_t ours = kept(seen, shared) | CONTENDED | mine();
         if (state == UNLOCKED && may_barge && passed_often(seen, shared)) {
             *result = RESERVED;
@@ -194,7 +198,7 @@ uint64_t mutex_patience_ns(uint32_t seen) {
 
 /* Releasing. */
 
-/* So that a reservation can be told from the next: the time; and for which process it is, as far as there is room. */
+/* Distinguishes a reservation from the next: the time, and the low bits of the number of the process it is for. */
 #define FOR_WHOM    0x3fffu
 #define FOR_WHOM_AT 4
 #define RESERVED_AT 18
@@ -212,7 +216,7 @@ static uint32_t owner_of(const struct lot *lot, const struct slot *slot) {
 static bool begin_release(uint32_t *word, const struct slot *head, void *context) {
     struct mutex_release *release = context;
     uint32_t seen = prim_load_relaxed(word);
-    release->held = (seen & STATE) == CONTENDED; /* if not, somebody else has unlocked it, too */
+    release->held = (seen & STATE) == CONTENDED; /* if not, another thread has unlocked it, too */
     release->reserve = head && (mutex_is_fair(seen) || lock_may_reserve(head));
     release->flags = kept(seen, is_shared(release->lot));
     return release->held;
@@ -235,8 +239,8 @@ static void set_free(void *context) {
 static bool must_call(uint32_t *word, struct mutex_release *release);
 
 /*
- * For must_call, which found that nobody has it: reserve it for the head of the line, or, if there is none, make it
- * free. False: somebody has it now, and knows that others wait.
+ * For must_call, which found it not held: reserve it for the head of the line, or set it free if the line is empty.
+ * False: it is held now, and the word says that others wait.
  */
 static bool settle(struct mutex_release *release, const struct slot *head) {
     uint32_t for_whom = head ? owner_of(release->lot, head) : 0, seen = release->seen;
@@ -245,7 +249,7 @@ static bool settle(struct mutex_release *release, const struct slot *head) {
         uint32_t settled = release->flags | (head ? reservation(release) : UNLOCKED);
         if (prim_cas_acq_rel(release->word, &seen, settled)) break;
         if (!must_call(release->word, release)) return false;
-        if (!release->to_be_settled) return true; /* somebody else has done so */
+        if (!release->to_be_settled) return true; /* another thread has done so */
         seen = release->seen;
     }
     release->to_be_settled = false;
@@ -256,14 +260,14 @@ static uint32_t told(const struct slot *slot, struct mutex_release *release) {
     bool beside = release->called++ || (release->free_already && !release->reserve);
     uint32_t call = beside ? SLOT_BESIDE : SLOT_CALLED;
     if (slot->kind != SLOT_PLAIN) return call;
-    release->reserve = false; /* of somebody who does not know what reserved means */
+    release->reserve = false; /* a plain waiter does not know what reserved means */
     return VIGIL_OK;
 }
 
 /*
- * See lock.h: the first one that knows the rules; if it is fair, the first. Of those
- * that a condition has moved here, which want the mutex for a moment each, more than one: while one has it the next are
- * waking up. Not those behind them: one that is awake could be faster, again and again (see cond_wait_late).
+ * The waiters to call (lock.h): up to the first that knows the rules; if the mutex is fair, only the first. Of those
+ * that a condition has moved here, which want the mutex for a moment each, more than one: while one holds it the next
+ * are waking up. Not the waiters behind them: one that is awake could be faster, again and again (see cond_wait_late).
  */
 static uint32_t call(const struct slot *slot, void *context) {
     struct mutex_release *release = context;
@@ -284,7 +288,7 @@ static uint32_t call(const struct slot *slot, void *context) {
 
 static const struct lot_release releasing = {begin_release, call, set_free};
 
-/* It is reserved for somebody who is dead. */
+/* Whether it is reserved for a process that is dead. */
 static bool is_for_nobody(const struct lot *lot, uint32_t seen) {
     const struct segment *segment = is_shared(lot) ? lot->share->segment : NULL;
     if (!segment || !mutex_reserved(seen)) return false;
@@ -303,9 +307,9 @@ static bool holder_is_gone(const struct lot *lot, uint32_t seen) {
 }
 
 /*
- * Somebody has to be called if nobody holds it. It is not taken for that, lest it look as if one who is killed
- * meanwhile had held it. One that is not fair is free then, for whoever comes first; a fair one is reserved for the
- * head of the line, in one step, so that nobody comes in between.
+ * A waiter must be called if the mutex is not held. The caller does not take it for that: if it were killed meanwhile,
+ * it would look like a dead holder. An unfair mutex is free then, for the first that takes it; a fair one is reserved
+ * for the head of the line, in one step, so that no newcomer takes it in between.
  */
 static bool must_call(uint32_t *word, struct mutex_release *release) {
     struct lot *lot = lot_for(word);
@@ -327,7 +331,7 @@ static bool must_call(uint32_t *word, struct mutex_release *release) {
             if (seen == contended || prim_cas_acquire(word, &seen, contended)) return false;
         } else {
             if (mutex_is_fair(seen))
-                guard_note(lot, key_of(lot, word)); /* there may have been nobody in line until now */
+                guard_note(lot, key_of(lot, word)); /* the line may have been empty until now, and so not guarded */
             return !mutex_is_fair(seen);            /* reserved: others may be called beside */
         }
     }
@@ -341,7 +345,7 @@ static bool begin_call(uint32_t *word, const struct slot *head, void *context) {
 
 const struct lot_release mutex_recovery = {begin_call, call, set_free};
 
-/* How long it has been reserved is in the word, if that has room for it; if not, it is asked for after PATIENCE_NS. */
+/* The word says since when it is reserved, if it has room for that; if not, PATIENCE_NS have passed (guard.c). */
 static bool is_long_reserved(const struct lot *lot, uint32_t seen) {
     uint32_t ms_since = ((uint32_t)prim_now_coarse_ms() - (seen >> RESERVED_AT)) & RESERVED_MS;
     if (mutex_is_fair(seen)) return ms_since >= FAIR_PATIENCE_NS / 1000000;
@@ -356,13 +360,13 @@ enum recovery_pass mutex_may_pass(uint32_t *word, void *release) {
     return PASS_NOW;
 }
 
-/* As recovery does for those in line, here and now. */
+/* As recovery does for the waiters in line. */
 static void revive(struct lot *lot, uint32_t *word, uint32_t expired) {
     struct mutex_release release = {.expired = expired};
     lot_call(lot, word, &mutex_recovery, &release);
 }
 
-/* In a segment it is not taken for that, either. */
+/* In a segment the mutex is not taken for that: see must_call. */
 void mutex_decline(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
     if (!mutex_reserved(seen)) return;
@@ -372,7 +376,7 @@ void mutex_decline(uint32_t *word) {
 }
 
 void mutex_joined(uint32_t *word, uint32_t seen) {
-    (void)seen; /* may be old: a reservation, say, and somebody has taken it since */
+    (void)seen; /* may be old: a reservation, say, and another waiter has taken it since */
     if (!segment_of(word)) return;
     struct lot *lot = lot_for(word);
     prim_fence_seq_cst(); /* M2 */
@@ -391,7 +395,7 @@ static void granted_to_execute(vigil_request *request, int status) {
 static const struct lock_kind locking = {MUTEX_KIND, .granted = lock_granted};
 static const struct lock_kind executing = {MUTEX_KIND, .granted = granted_to_execute};
 
-/* Before it is said that it cannot be had now: true if it may, after all. */
+/* Before a caller is refused: true if the mutex may be available after all. */
 static bool recovered(uint32_t *word) {
     struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
     uint32_t seen = prim_load_relaxed(word), number = segment_holder_number(seen);
@@ -405,7 +409,7 @@ static bool recovered(uint32_t *word) {
 
 /* Blocking. */
 
-/* For as long as a short critical section takes, if nobody else waits. */
+/* For as long as a short critical section takes, if there are no waiters. */
 static bool spin_to_take(uint32_t *word) {
     for (unsigned turns = PRIM_SPIN_LOCK; turns; turns--) {
         uint32_t seen = prim_load_relaxed(word);
@@ -440,7 +444,7 @@ static int lock_word(uint32_t *word, int64_t timeout_ns) {
     return lock_block(&locking, word, 0, deadline_ns);
 }
 
-/* The record first: when the mutex is ours there must be one. */
+/* Get the record first: there must be one when the mutex is ours. */
 static int lock_robust(uint32_t *word, int64_t timeout_ns) {
     uint32_t record = robust_new();
     if (!record) return lot_private() ? VIGIL_ELIMIT : VIGIL_ENOMEM;
@@ -457,7 +461,7 @@ int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
     return prim_load_relaxed(word) & ROBUST ? lock_robust(word, timeout_ns) : lock_word(word, timeout_ns);
 }
 
-/* Robust ones. The holder changes these flags; others may say meanwhile that they wait. */
+/* Robust mutexes. The holder changes these flags; waiters may set CONTENDED meanwhile. */
 
 static void change_flags(uint32_t *word, uint32_t clear, uint32_t set) {
     uint32_t seen = prim_load_relaxed(word);
@@ -483,7 +487,7 @@ void mutex_disown(uint32_t *word) {
     if (is_by_thread(prim_load_relaxed(word))) change_flags(word, BY_THREAD, 0);
 }
 
-/* If the process is killed in between, in a segment, its number is in the word: that says DIED, once or twice. */
+/* If the process is killed in between, in a segment, its number is in the word: recovery sets DIED, perhaps again. */
 void mutex_abandon(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
     bool anothers = segment_of(word) && (seen & NUMBER) != mine();
@@ -511,7 +515,7 @@ int vigil_mutex_unlock_slowly(vigil_mutex *mutex) {
     }
     if ((seen & STATE) != CONTENDED) return VIGIL_ENOTHELD;
     struct lot *lot = lot_for(word);
-    if (!lot) { /* nobody can be in line */
+    if (!lot) { /* no waiter can be in line */
         prim_store_release(word, kept(seen, shared));
         return VIGIL_OK;
     }
@@ -532,7 +536,7 @@ int vigil_mutex_consistent(vigil_mutex *mutex) {
     return VIGIL_OK;
 }
 
-/* The inline functions, for those who cannot inline them. */
+/* The inline functions, for callers that cannot inline them. */
 
 int vigil_mutex_lock(vigil_mutex *mutex) {
     return vigil_mutex_lock_slowly(mutex, VIGIL_FOREVER);
@@ -568,7 +572,7 @@ int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex 
 
 static int start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                  vigil_callback *callback, const struct lock_kind *kind) {
-    uint32_t *word = (uint32_t *)(void *)mutex; /* which may be anything yet */
+    uint32_t *word = (uint32_t *)(void *)mutex; /* not checked yet */
     int status = request_start(agent, request, kind, word, 0, timeout_ns, callback);
     if (status != VIGIL_TIMED_OUT || !recovered(word)) return status;
     return request_start(agent, request, kind, word, 0, timeout_ns, callback);

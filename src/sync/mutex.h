@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* mutex.h - what conditions need to know of the mutex. */
+/* mutex.h - what conditions and recovery need to know of the mutex. */
 #ifndef VIGIL_MUTEX_INSIDE_H
 #define VIGIL_MUTEX_INSIDE_H
 
 #include "lock.h"
 #include "recovery/recovery.h"
 
-/* Taking it, releasing it and what is between: see mutex.c. What happens when it is granted is up to the user. */
+/* The parts of a lock_kind for a mutex: see mutex.c. `granted` is up to its user. */
 int mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
 uint64_t mutex_patience_ns(uint32_t seen);
 bool mutex_reserved(uint32_t seen);
@@ -17,13 +17,13 @@ void mutex_joined(uint32_t *word, uint32_t seen);
 /* Robust mutexes: see robust.h. */
 #define MUTEX_BY_THREAD (1u << 30) /* a thread holds it, and has a record of that */
 #define MUTEX_ROBUST    (1u << 31) /* constant */
-/* It is locked, and may be unlocked by this thread. */
+/* Whether it is locked, and this thread may unlock it. */
 bool mutex_may_be_unlocked(const uint32_t *word);
 /* This thread has just taken it: note that in the record, and in the word. */
 void mutex_held_by_thread(uint32_t *word, uint32_t record);
 /* This thread holds it, and has removed the record: any thread may unlock it. */
 void mutex_disown(uint32_t *word);
-/* This thread ends, and has had a record of it: unlock it, and the next holder is told VIGIL_OWNER_DIED. */
+/* This thread ends, and has had a record of it: unlock it, so that the next holder gets VIGIL_OWNER_DIED. */
 void mutex_abandon(uint32_t *word);
 
 #define MUTEX_KIND                                                                                                     \
@@ -34,17 +34,17 @@ struct mutex_release {
     uint32_t *word;
     struct lot *lot;
     uint32_t flags;
-    uint32_t for_whom; /* whose process's number the first one who is called has, in a segment */
-    uint32_t seen;     /* while it is to be settled */
-    uint32_t expired;  /* a reservation, for whom nobody is to wait any longer; zero: none */
+    uint32_t for_whom; /* in a segment: number of the process of the first waiter that is called */
+    uint32_t seen;     /* the word, while to_be_settled */
+    uint32_t expired;  /* a reservation that must not be waited for any longer; zero: none */
     unsigned called, threads;
     bool held, reserve, to_be_settled, loop_first, loop_called, enough_called;
-    bool free_already; /* or reserved: nobody is SLOT_CALLED unless it was reserved just now */
+    bool free_already; /* or reserved: no waiter is SLOT_CALLED unless it was reserved just now */
 };
 
 /*
- * Some have just been put into its line, or somebody has died, or does not come: call those in line, unless somebody
- * holds it, and so will. The context is a struct mutex_release, zero but for `expired`.
+ * Waiters have been moved into its line, or a process has died, or a called waiter does not come: call waiters in line,
+ * unless the mutex is held, and its release will. The context is a struct mutex_release, zero but for `expired`.
  */
 extern const struct lot_release mutex_recovery;
 

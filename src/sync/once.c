@@ -2,41 +2,41 @@
 /*
  * The once.
  *
- * WHO MAY CHANGE THE WORD
+ * CHANGES OF THE WORD
  *
- *     who finds it new        0 -> 1       and calls the function
- *     who must wait           1 -> 2       and joins the line, as long as it is 2
- *     who called it           1, 2 -> 3    it is done: never changed again
- *                             1, 2 -> 0    it has failed
+ *     a caller                0 -> 1       becomes the runner, and calls the function
+ *     a waiter                1 -> 2       and joins the line, as long as it is 2
+ *     the runner              1, 2 -> 3    the function is done: never changed again
+ *                             1, 2 -> 0    the function has failed
  *
- * NOBODY WAITS IN VAIN
+ * NO WAITER IS FORGOTTEN
  *
- * Who waits has seen a 2. Whoever changes that takes it away in one step with learning of it, and notifies everybody in
- * line after that (N1 to N3 in lot.h); all of them look at the word again. It may be new: then the first to look is the
- * next to call the function. All are told, not one: that one might be an event loop that does not run. Who has come to
- * the line after the change may be told too, for nothing, and just looks again.
+ * A waiter has seen a 2. The runner replaces the word and learns that it was a 2 in one step, and after that notifies
+ * all waiters in line (N1 to N3 in lot.h); all of them look at the word again. It may be new: then the first to look is
+ * the next runner. All are told, not one: that one might be an event loop that does not run. A waiter that joins the
+ * line after the change may be told too, for nothing, and just looks again.
  *
  * FORK
  *
- * With 1 and 2 stands the generation of the process (prim_generation) that calls the function: zero in one that is no
- * fork's child. In a child, a 1 or 2 of another generation is that of a thread that does not exist there. So the
- * first caller that looks puts its own there, leaving the 1 or 2 as it is, and calls the function. If the function itself forks, then its
- * thread is the one that exists in the child; there it ends the once too, unless another thread of the child has begun
- * anew meanwhile.
+ * The 1 and the 2 come with the generation (prim_generation) of the process that calls the function: zero in a process
+ * that is not a fork's child. In a child, a 1 or 2 of another generation belongs to a thread that does not exist there.
+ * So the first caller that looks puts its own generation there, leaves the 1 or 2 as it is, and calls the function. If
+ * the function itself forks, its thread is the one that exists in the child; there it ends the once too, unless another
+ * thread of the child has begun anew meanwhile.
  *
  * MEMORY ORDER
  *
- * The change to 3 or 0 releases what the function did. It pairs with the acquiring load of who finds it done, and with
- * the acquiring CAS of who finds it new, and so follows those who failed before.
+ * The change to 3 or 0 releases what the function did. It pairs with the acquiring load of a caller that finds it done,
+ * and with the acquiring CAS of the next runner, which thus sees what the failed runs before it did.
  *
  * IN A SEGMENT
  *
- * There it is the number of the process that calls the function, and if that is gone, a caller that looks does the same.
- * A caller that waits does so while the word is the very one that it saw. It is up to the waiter that joins the line and
- * to recovery to look, which cannot both miss it, as with the mutex (M1 to M3 in mutex.c): all in line are told to look
- * again. They are told as well if a process was killed between the change to 3 or 0 and the notification, even if the
- * next one calls the function already: unless the word is a 2 of a process that lives and so will notify them
- * (once_must_call).
+ * There the number of the process that calls the function takes the place of the generation. If that process is gone, a
+ * caller that looks takes over in the same way. A waiter waits only while the word is exactly what it saw. The waiter
+ * that joins the line and recovery both look, and cannot both miss a death, as with the mutex (M1 to M3 in mutex.c):
+ * all in line are told to look again. They are also told if a process was killed between the change to 3 or 0 and the
+ * notification, even if the next runner is calling the function already: unless the word is a 2 of a living process,
+ * which will notify them (must_call).
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -56,17 +56,17 @@
 
 enum turn {
     IT_IS_DONE,
-    IT_IS_OURS, /* to call the function, and then to finish() */
-    WE_WAIT,    /* while it is what was seen, which is AWAITED */
+    IT_IS_OURS, /* we must call the function, and then finish() */
+    WE_WAIT,    /* while the word is what was seen, which is AWAITED */
 };
 
-/* What stands in the word along with RUNNING while we are. */
+/* What the word has besides RUNNING or AWAITED while we are the runner. */
 static uint32_t mine(const uint32_t *word) {
     if (!segment_of(word)) return prim_generation * SEGMENT_HOLDER;
     return prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER * SEGMENT_HOLDER;
 }
 
-/* The thread that was running it is not there any more: it died with its process, or is one of a fork's parent. */
+/* The runner does not exist any more: it died with its process, or is a thread of a fork's parent. */
 static bool runner_is_gone(const uint32_t *word, uint32_t seen) {
     uint32_t state = seen & STATE, number = seen / SEGMENT_HOLDER;
     if (state != RUNNING && state != AWAITED) return false;
@@ -101,7 +101,7 @@ static void finish(uint32_t *word, int status) {
     if ((seen & STATE) == AWAITED) vigil_notify(word, BUG(once_relied_on_one) && next == NEW ? 1 : VIGIL_ALL);
 }
 
-/* The function has forked, and this is the child: it is ours until another thread here has taken it over. */
+/* The function has forked, and this is the child: the once is ours until another thread here has taken it over. */
 static void finish_in_child(uint32_t *word, int status, uint32_t ours) {
     uint32_t next = status == VIGIL_OK ? DONE : NEW, seen = prim_load_relaxed(word);
     while ((seen & ~STATE) == ours && !prim_cas_acq_rel(word, &seen, next)) {
@@ -113,11 +113,11 @@ static int call(uint32_t *word, vigil_once_function *function, void *argument) {
     uint32_t ours = mine(word);
     int status = function(argument);
     if (mine(word) == ours) finish(word, status);
-    else if (!shared) finish_in_child(word, status, ours); /* a segment is the parent's */
+    else if (!shared) finish_in_child(word, status, ours); /* a segment belongs to the parent */
     return status;
 }
 
-/* Those in line, when a process is gone. */
+/* The waiters in line, when a process is gone. */
 
 static bool must_call(uint32_t *word, const struct slot *head, void *context) {
     (void)head, (void)context;
@@ -136,17 +136,17 @@ static void joined(const struct word *word) { /* M1 */
     uint32_t *once = (uint32_t *)(uintptr_t)word->address;
     if (!segment_of(once)) return;
     prim_fence_seq_cst();                                                                 /* M2 */
-    if (must_call(once, NULL, NULL)) lot_call(lot_for(once), once, &once_recovery, NULL); /* M3, of what it says now */
+    if (must_call(once, NULL, NULL)) lot_call(lot_for(once), once, &once_recovery, NULL); /* M3, of the word now */
 }
 
-/* Before it is said that there is no waiting for it: true if that may not be necessary. Asks the kernel. */
+/* Before a caller is refused: true if the runner is dead, and the caller may take over. Asks the kernel. */
 static bool recovered(const uint32_t *word) {
     struct segment *segment = segment_of(word);
     uint32_t seen = prim_load_relaxed(word), number = seen / SEGMENT_HOLDER;
     return segment && number && !segment_lives(segment, number);
 }
 
-/* How a wait has ended: whether to look again. (If it is cancelled, the memory is not to be touched any more.) */
+/* Whether to look again after a wait has ended so. (After VIGIL_CANCELLED the memory must not be touched.) */
 static bool is_to_look(const uint32_t *word, int status) {
     if (status == VIGIL_OK || status == VIGIL_NOT_EQUAL) return true;
     return status != VIGIL_CANCELLED && status != VIGIL_INTERRUPTED && recovered(word);
@@ -172,7 +172,7 @@ int vigil_once_call_slowly(vigil_once *once, vigil_once_function *function, void
     }
 }
 
-/* The inline functions, for those who cannot inline them. */
+/* The inline functions, for callers that cannot inline them. */
 
 bool vigil_once_is_done(const vigil_once *once) {
     return once && prim_load_acquire(&once->word) == DONE;
@@ -190,7 +190,7 @@ int vigil_once_call(vigil_once *once, vigil_once_function *function, void *argum
     return vigil_once_call_slowly(once, function, argument, VIGIL_FOREVER);
 }
 
-/* Asynchronous. The request is the library's, and pending, until its end: also while its function is running. */
+/* Asynchronous. The request belongs to the library, and is pending, until it ends: also while its function runs. */
 
 static vigil_once_function *function_of(const vigil_request *request) {
     return (vigil_once_function *)(uintptr_t)request->kind;
@@ -204,14 +204,14 @@ static void end(vigil_op *op, int status) {
 static void call_and_end(vigil_request *request) {
     vigil_agent *agent = request->op.agent;
     int status = call(request->object, function_of(request), request->second);
-    if (!agent_forked(agent)) end(&request->op, status); /* else the function has, and this is the child */
+    if (!agent_forked(agent)) end(&request->op, status); /* else the function has forked, and this is the child */
 }
 
 static bool passed(uint64_t deadline_ns) {
     return deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns;
 }
 
-/* Out of the line, and not to stay there: call, end or wait again. */
+/* The request has left the line: call the function, end or wait again. */
 static void look_again(vigil_request *request) {
     vigil_op *op = &request->op;
     struct word word = {request->object, 0, false};
@@ -230,15 +230,15 @@ static void look_again(vigil_request *request) {
     joined(&word);
 }
 
-/* The agent ends: nothing new is begun, but what is done is done. */
+/* The agent ends: do not call the function, but report it if it is done. */
 static void on_told_last(vigil_request *request) {
     bool done = prim_load_acquire((uint32_t *)request->object) == DONE;
     end(&request->op, done ? VIGIL_OK : VIGIL_CANCELLED);
 }
 
-/* It is in line at its deadline, and out of it in all other cases. */
+/* The request is in line at its deadline, and out of it in all other cases. */
 static void on_told(vigil_op *op, int status) {
-    if (status == VIGIL_TIMED_OUT && !agent_leave(op->agent, op)) return; /* in the mail */
+    if (status == VIGIL_TIMED_OUT && !agent_leave(op->agent, op)) return; /* told: that is in the mail */
     if (status != VIGIL_OK || BUG(failure_taken_as_done)) end(op, status);
     else if (op->agent->closing) on_told_last(request_of_op(op));
     else look_again(request_of_op(op));

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event loops that wait for a lock: see lock.h. All of this is the agent's thread's.
+ * Event loops that wait for a lock: see lock.h. All of this runs on the agent's thread.
  *
- * An agent's requests for one lock are a queue, oldest first, and the queue has one place in the lock's line. The queue
- * is found through the agent by the lock's word; it hangs there by its first request, which also keeps the place and,
- * when it leaves, leaves it to the next one. The place is
+ * An agent's requests for one lock are a queue, oldest first, and the queue has one place in the lock's line. The agent
+ * finds the queue by the lock's word. The queue is linked there by its first request, which also has the place and,
+ * when it leaves, leaves the place to the next request. The place is
  *
- *     pending    in line, or taken out of it and in the agent's mail. Somebody will call
- *     at rest    on_call is at work on the queue, and sees to it that the place is pending again or the queue is empty
+ *     pending    in line, or taken out of it and in the agent's mail: on_call will run
+ *     at rest    on_call is working on the queue, and sees to it that the place is pending again or the queue is empty
  *
- * A queue that becomes empty gives up its place. If that is in the mail already, it declines at once, for the lock may
- * have been reserved for it, and what is in the mail is an orphan, of which nobody need hear.
+ * A queue that becomes empty gives up its place. If the place is in the mail already, the queue declines at once, for
+ * the lock may have been reserved for it; what is in the mail is then an orphan, and is dropped.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include "check.h"
 #include "lock.h"
 
-/* So many requests in a row are granted before the agent looks after other things. */
+/* Requests granted in a row before the agent attends to other things. */
 #define GRANTS_IN_A_ROW 64
 
 static void on_call(vigil_op *place, int status);
@@ -38,7 +38,7 @@ static uint32_t queue_number(const void *word) {
     return (uint32_t)((uintptr_t)word * golden >> 58) % AGENT_QUEUES;
 }
 
-/* The link that holds the first request for that lock, or the one at the end. */
+/* The link to the first request for that lock; if there is none, the null link at the end of the list. */
 static vigil_request **queue_link(vigil_agent *agent, const void *word) {
     vigil_request **link = &agent->queues[queue_number(word)];
     while (*link && (*link)->object != word) link = &(*link)->next_queue;
@@ -49,7 +49,7 @@ static void queue_append(vigil_request **link, vigil_request *request) {
     vigil_request *first = *link;
     request->next = NULL;
     if (first) {
-        request->previous = first->previous; /* of the first: the last */
+        request->previous = first->previous; /* the first request's `previous` is the last request */
         request->previous->next = request;
         first->previous = request;
     } else {
@@ -64,7 +64,7 @@ static void left_line(const vigil_request *request) {
     if (kind_of(request)->left) kind_of(request)->left(request->object);
 }
 
-/* The place itself, if it still is in line, becomes that of the one who came later. */
+/* The place, if it is still in line, moves back to where the later request belongs. */
 static void inherit_place(vigil_agent *agent, vigil_request *from, vigil_request *to) {
     vigil_op *place = &to->place;
     *place = from->place;
@@ -81,8 +81,8 @@ static void give_up_place(vigil_agent *agent, vigil_request *first) {
     if (place->timer_link) timers_remove(&agent->timers, place);
     bool pending = place->flags & OP_PENDING, in_line = pending && agent_leave(agent, place);
     if (pending && !in_line) {
-        struct agent_place at = agent_place(agent, place->slot); /* told: in the mail, or about to be */
-        bool called = prim_load_relaxed(&at.lot->slots[at.slot].state) != VIGIL_CANCELLED; /* if not, it is forgotten */
+        struct agent_place at = agent_place(agent, place->slot); /* told: in the mail, or soon will be */
+        bool called = prim_load_relaxed(&at.lot->slots[at.slot].state) != VIGIL_CANCELLED; /* if not: vigil_forget */
         agent->lot->slots[place->slot].op = SLOT_ORPHAN;
         agent->pending++;
         if (called && !BUG(orphan_dropped)) kind_of(first)->decline(first->object);
@@ -128,7 +128,7 @@ static void be_patient(vigil_agent *agent, vigil_request *first, uint32_t seen) 
     agent_start_timer(agent, &first->place, now_ns);
 }
 
-/* Stand in line while the word is as we saw it: false if it is not. */
+/* Join the line if the word is as we saw it: false if it is not. */
 static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t seen, bool again) {
     vigil_op *place = &first->place;
     struct agent_place at = agent_place(agent, place->slot);
@@ -152,7 +152,7 @@ static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t see
     return true;
 }
 
-/* Come back to it after other things that are in the mail. */
+/* Come back to the queue after the other mail. */
 static void call_again(vigil_agent *agent, vigil_request *first) {
     vigil_op *place = &first->place;
     struct slot *slot = &agent->lot->slots[place->slot];
@@ -162,7 +162,7 @@ static void call_again(vigil_agent *agent, vigil_request *first) {
     if (seat_push(agent->lot, &agent->seat, place->slot, place->slot)) prim_bell_ring(&agent->seat.bell);
 }
 
-/* Being called. After each callback: the agent may be a fork's child, the request gone, the queue another one. */
+/* Being called. After each callback this may be a fork's child, the request gone, and the queue another one. */
 
 static vigil_request *at_rest(vigil_agent *agent, const void *word) {
     if (agent_forked(agent)) return NULL;
@@ -170,14 +170,14 @@ static vigil_request *at_rest(vigil_agent *agent, const void *word) {
     return first && !(first->place.flags & OP_PENDING) ? first : NULL;
 }
 
-/* With the lock held. If turns are strict, the next one must be in line before others can be called. */
+/* With the lock held. If turns are strict, the next request must be in line before another waiter can be called. */
 static void have_next_in_line(vigil_agent *agent, vigil_request *next) {
     const struct lock_kind *kind = kind_of(next);
     uint32_t seen = prim_load_relaxed((uint32_t *)next->object);
     if (!kind->strict || !kind->strict(seen) || BUG(turn_missed)) return;
     do {
         int status = kind->take(next->object, next->argument, NEWCOMER, &seen);
-        assert(status == VIGIL_PENDING); /* it is ours */
+        assert(status == VIGIL_PENDING); /* the agent holds the lock */
         (void)status;
     } while (!stand_in_line(agent, next, seen, false));
 }
@@ -195,7 +195,7 @@ static void give_up(vigil_request *request) {
     if (kind_of(request)->given_up) kind_of(request)->given_up(request);
 }
 
-/* It cannot have it, nor wait for it. */
+/* The request can neither have the lock nor wait for it. */
 static void refuse(vigil_agent *agent, vigil_request *first, int status) {
     queue_remove(agent, first);
     agent_end(agent, &first->op);
@@ -203,7 +203,7 @@ static void refuse(vigil_agent *agent, vigil_request *first, int status) {
     first->callback(&first->op, status);
 }
 
-/* With the place at rest: grant as many as can be, then have it pending again. */
+/* With the place at rest: grant as many requests as possible, then make the place pending again. */
 static void serve(vigil_agent *agent, vigil_request *first, enum standing standing) {
     uint32_t *word = first->object, seen;
     for (int granted = 0; first && granted < GRANTS_IN_A_ROW;) {
@@ -221,7 +221,7 @@ static void serve(vigil_agent *agent, vigil_request *first, enum standing standi
     if (first) call_again(agent, first);
 }
 
-/* As many as there are now; or callbacks that start new ones would keep us here for ever. */
+/* Only the requests there are now, or callbacks that start new ones would keep us here for ever. */
 static void cancel_all(vigil_agent *agent, vigil_request *first) {
     void *word = first->object;
     size_t count = 0;
@@ -235,7 +235,7 @@ static void cancel_all(vigil_agent *agent, vigil_request *first) {
 static void on_call(vigil_op *place, int status) {
     vigil_request *first = request_of_place(place);
     vigil_agent *agent = place->agent;
-    if (status == VIGIL_TIMED_OUT) { /* we look at the word, without leaving the line */
+    if (status == VIGIL_TIMED_OUT) { /* of the place: look at the word, without leaving the line */
         be_patient(agent, first, lock_look(kind_of(first), first->object, first->seen));
         return;
     }
@@ -248,14 +248,14 @@ static void on_call(vigil_op *place, int status) {
     } else {
         bool forgotten = !called && agent->lot->slots[place->slot].state == VIGIL_CANCELLED;
         if (called) kind_of(first)->decline(first->object);
-        else if (!forgotten) left_line(first); /* else the memory is not to be touched any more */
+        else if (!forgotten) left_line(first); /* else the memory must not be touched any more */
         cancel_all(agent, first);
     }
 }
 
 /* Requests. */
 
-/* The request's own deadline has passed, or its caller has taken it back: it has been ended already. */
+/* The request's own deadline has passed, or the caller has cancelled it. agent_end has been called already. */
 static void on_end(vigil_op *op, int status) {
     vigil_request *request = request_of_op(op);
     queue_remove(op->agent, request);
@@ -263,7 +263,7 @@ static void on_end(vigil_op *op, int status) {
     if (status != OP_TAKEN_BACK) request->callback(op, status);
 }
 
-/* Take it, or stand in line for it as the first of a new queue. */
+/* Take the lock, or join its line as the first request of a new queue. */
 static int take_or_stand(vigil_agent *agent, vigil_request *request) {
     if (!get_slot(agent, request)) return VIGIL_ELIMIT;
     for (;;) {

@@ -17,7 +17,7 @@ uint32_t robust_new(void) {
     struct lot *lot = lot_private();
     uint32_t record = lot ? slot_acquire(lot) : 0;
     if (!record || prim_keep_self(true)) return record;
-    slot_release(lot, record); /* the library would not hear of the thread's end */
+    slot_release(lot, record); /* the library would not learn of the thread's end */
     return 0;
 }
 
@@ -48,12 +48,12 @@ uint32_t robust_remove(const uint32_t *word) {
     return record;
 }
 
-/* If not, the process has left the segment since, and others have been told. */
+/* If not, the process has left the segment since, and recovery has released the mutex. */
 static bool robust_is_true(const struct slot *slot) {
     return (uint64_t)(uintptr_t)segment_of(robust_word(slot)) == slot->away_lot;
 }
 
-/* The newest first. In the child of a fork, what is in its own memory stays locked, and anybody may unlock it. */
+/* The newest first. In the child of a fork, mutexes in private memory stay locked, and any thread may unlock them. */
 static void robust_on_end(struct prim_thread *thread, bool in_child) {
     while (thread->robust) {
         uint32_t record = thread->robust;
@@ -69,7 +69,7 @@ static void robust_on_end(struct prim_thread *thread, bool in_child) {
 void robust_note(uint32_t record, uint32_t *word) {
     struct prim_thread *self = prim_self();
     struct slot *slot = robust_slot(record);
-    uint32_t stale = robust_remove(word); /* the memory has become another mutex since */
+    uint32_t stale = robust_remove(word); /* the memory has been reused for another mutex */
     if (stale) robust_end(stale);
     slot_begin(slot, SLOT_HOLDS); /* with no key: in no line */
     slot->op = (uint64_t)(uintptr_t)word;

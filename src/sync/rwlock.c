@@ -1,77 +1,81 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock for readers and writers. vigil/rwlock.h says what its word can be, lock.h who waits and why nobody does so
- * in vain.
+ * The lock for readers and writers. vigil/rwlock.h says what its word can be, lock.h how waiters wait and why none is
+ * forgotten.
  *
- * WHO MAY CHANGE THE WORD
+ * CHANGES OF THE WORD
  *
- *     who reads           adds a reader, and then looks whether he may: if not, he is counted in error, and takes that
- *                         back as if he had read. So nothing may depend on the number but whether it is zero; and who
- *                         sees that it is not can rely on somebody to come who will make it less
- *     who writes          sets WRITER when there is neither that nor a reader
- *     who must wait       sets WAITERS. Joins the line only while the word still is what it saw. If readers hold the
- *                         lock, a waiter looks at the line after PATIENCE_NS
- *     who looks           with readers inside and a writer at the head of the line, sets SAVED: that keeps new readers out
- *     who leaves last     without WAITERS: removes himself. With it, under the lock of the bucket: removes himself,
- *                         says what is RESERVED or SAVED, and calls those in line who can have it now. Clears WAITERS
- *                         if nobody is in line, or if the first one called is a thread, which sets it again. A reader
- *                         that is not the last does not look at the line
- *     who was called      takes it, or not, and sets WAITERS in the same step
- *     who need not wait   the same without removing himself, because others may have waited for him only: see below
+ *     a reader            adds itself, and then looks whether it may read. If not, it is counted in error, and takes
+ *                         that back as if it had read. So nothing may depend on the number except whether it is zero;
+ *                         and a thread that sees that it is not can rely on a reader that will yet make it less
+ *     a writer            sets WRITER when there is neither that nor a reader
+ *     a waiter            sets WAITERS. Joins the line only while the word still is what it saw. If readers hold the
+ *                         lock, it looks at the line after PATIENCE_NS
+ *     a look at the line  with readers inside and a writer at the head of the line: sets SAVED, which keeps new readers
+ *                         out
+ *     the last to leave   without WAITERS: removes itself. With it, under the lock of the bucket: removes itself, says
+ *                         what is RESERVED or SAVED, and calls the waiters in line that can have the lock now. Clears
+ *                         WAITERS if the line is empty, or if its head is called and is a thread, which sets it again.
+ *                         A reader that is not the last does not look at the line
+ *     a called waiter     takes the lock, or not, and sets WAITERS in the same step
+ *     a waiter that       does what the last to leave does, without removing itself: others may have waited only for
+ *     gives up            it, see below
  *
- * All of these are read-modify-writes, so what was done before a release is seen by whoever takes the lock later.
+ * All of these are read-modify-writes, so what was done before a release is seen by each later holder.
  *
- * In a segment nobody is counted in error, and all of it happens under the lock of the bucket, together with the record
- * of what the process holds (recovery/hold.h). When that is dead its share is given back; if it was writing the word
- * says DIED from then on, until somebody who writes says that all is well.
+ * In a segment no reader is counted in error, and every change is made under the lock of the bucket, together with the
+ * record of what the process holds (recovery/hold.h). When the process is dead its share is given back. If it was
+ * writing the word says DIED from then on, until a writer calls vigil_rwlock_consistent.
  *
- * NOBODY WAITS IN VAIN
+ * NO WAITER IS FORGOTTEN
  *
- * While waiters are in line WAITERS is set, or a thread that has been called has not come yet. (In a segment, where that
- * thread may be killed: WAITERS is set.) It is cleared under the lock of the bucket, and only if nobody is in line or
- * such a thread has just been called; and the thread sets it, whether it can take the lock or not. So the writer, or the
- * last of the readers, looks at the line when it leaves, unless that is left to the one that comes: those that take and
- * leave the lock meanwhile need not call all others, one after the other, only to see them come too late. Who looks
- * calls the head; if that is a reader, then also the readers that stand together behind it. Of the others each waits for
- * one that holds the lock, or has been called and will (lock.h), with these exceptions:
+ * While waiters are in line WAITERS is set, or a thread that has been called has not come yet. (In a segment, where
+ * that thread may be killed: WAITERS is set.) It is cleared under the lock of the bucket, and only if the line is empty
+ * or such a thread has just been called; and the thread sets it, whether it can take the lock or not. So the writer, or
+ * the last of the readers, looks at the line when it leaves, unless that is left to the thread that comes: holders that
+ * take and leave the lock meanwhile need not call all others, one after the other, only to see them come too late. The
+ * look calls the head; if that is a reader, then also the readers directly behind it. Each of the other waiters waits
+ * for a holder, or for a waiter that has been called and will hold the lock (lock.h), with these exceptions:
  *
- *     RESERVED    is no reason to wait for long: who joins the line meanwhile is a guard (lock.h).
+ *     RESERVED    is no reason to wait for long: a waiter that joins the line meanwhile is a guard (lock.h).
  *     called      a reader that has been called and has taken the lock looks at the line: readers may have come back to
- *                 it because of the reservation that he has ended; and if a writer is its head now, SAVED is due.
- *     leaving     a writer leaves the line, for which readers have waited behind it while others read: he looks at the
- *                 line. That is a thread whose time is up and an event loop that has given its request up, whether that
- *                 is in line, or called (decline).
+ *                 it because of the reservation that this reader has ended; and if a writer is its head now, SAVED is
+ *                 due.
+ *     leaving     a writer leaves the line, and readers have waited behind it while others read: it looks at the line.
+ *                 That is a thread that has timed out or been interrupted, or an event loop that has given its
+ *                 request up, whether that is in line or called (decline).
  *
  * A lock is RESERVED for the head of the line if that has waited for PATIENCE_NS, or if it is a thread that has not
- * fallen asleep yet: that one will be here before a newcomer could be through.
+ * fallen asleep yet: that thread will be here before a newcomer could be through.
  *
- * SAVED is set only while there are readers, and the last of them clears it. Those who were called before it was set
- * may still come in: they are few, and were first. Nobody guards it.
+ * SAVED is set only while there are readers, and the last of them clears it. Readers that were called before it was set
+ * may still come in: they are few, and were first. SAVED has no guard.
  *
- * A writer that finds readers inside does not set it at once, since a lock that changes hands for each writer makes all
- * of them sleep in turn: so new readers may pass it, but not for ever. If they leave no gap for PATIENCE_NS the writer
- * looks, and sets SAVED; if they leave one, the last of them calls the writer, and reserves the lock for it when it has
- * waited so long. Readers can also come in before a writer that joined the line while another one was writing: by being
- * called, and then they look, or by a downgrade, which looks.
+ * A writer that finds readers inside does not set SAVED at once, since a lock that changes hands for each writer makes
+ * all threads sleep in turn. So new readers may pass the writer, but not for ever. If they leave no gap for PATIENCE_NS
+ * the writer looks, and sets SAVED; if they leave one, the last of them calls the writer, and reserves the lock for it
+ * when it has waited so long. Readers can also come in before a writer that joined the line while another one was
+ * writing: by being called, and then they look; or by a downgrade, which looks.
  *
- * WHERE READERS PASS (the lock says PASS)
+ * WHERE READERS PASS (the word says PASS)
  *
  * SAVED is never set, and a reader takes the lock whenever it is read, whatever else the word says. The number of
- * readers that it sees may be in error: then the reader passes a reservation, but no writer, for which the number must
- * be zero. A writer that finds readers sets WAITERS and joins; only the last reader can make the number zero, and that
- * one looks at the line because of WAITERS. So a writer waits for readers that hold the lock, perhaps for ever, but is
- * called in the end if there are no new ones. A reader is in line because a writer had the lock, or because it was
- * RESERVED and not read. When it becomes read, all the readers in line are to have it, also behind a writer (LOT_SKIP):
+ * readers that it sees may be in error: then the reader passes a reservation. It never reads beside a writer, which
+ * takes the lock only when the number is zero. A writer that finds readers sets WAITERS and joins; only the last reader
+ * can make the number zero, and that one looks at the line because of WAITERS. So a writer waits for readers that hold
+ * the lock, perhaps for ever, but is called in the end if there are no new ones. A reader is in line because a writer
+ * had the lock, or because it was RESERVED and not read. When it becomes read, all the readers in line must get it,
+ * also those behind a writer (LOT_SKIP):
  *
- *     unlocking   a writer that unlocks, or downgrades, calls them together with the first one;
- *     called      a reader that has been called, and takes the lock, looks at the line as ever;
+ *     unlocking   a writer that unlocks, or downgrades, calls them together with the head of the line;
+ *     called      a reader that has been called, and takes the lock, looks at the line as above;
  *     FASTER      a new reader takes the lock before a writer that has been called: the new reader does not look at the
  *                 line, but the writer goes back there, having seen readers, and looks when it has joined.
  *
  * THE NUMBER OF READERS
  *
- * Of the numbers that fit the upper half is not used: from there on readers are refused. Before all those have been
- * counted in error at once who could overflow it, there would have to be as many threads.
+ * The upper half of the numbers that fit is not used: from there on readers are refused. To overflow the number, as
+ * many threads as the upper half has numbers would have to be counted in error at once.
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -92,7 +96,7 @@
 #define PASS     (1u << 30) /* readers pass writers that wait: constant */
 #define DIED     (1u << 31) /* in a segment only */
 
-/* What somebody wants, or has: as the argument of a lock_kind, too. */
+/* What a thread wants, or has. Also lock_kind's `argument`. */
 enum share { TO_READ = READER, TO_WRITE = WRITER };
 _Static_assert(READER == HOLD_READER, "as the records of who holds it have it");
 
@@ -102,7 +106,7 @@ static struct hold change_of(uint32_t given, uint32_t taken) {
     return (struct hold){.kind = SLOT_RWLOCK, .given = given, .taken = taken};
 }
 
-/* VIGIL_OK; VIGIL_NOT_EQUAL: it is another one, see there; in a segment, also what hold_change answers besides. */
+/* VIGIL_OK; VIGIL_NOT_EQUAL: the word differs and is in `seen`; in a segment, also other statuses of hold_change. */
 static int change(uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
     return hold_change_or_cas(segment_of(word), word, seen, to, hold);
 }
@@ -118,11 +122,11 @@ struct look {
     struct lot *lot;
     uint32_t *word;
     uint32_t held, kept; /* by us until now, and from now on */
-    bool afresh;         /* what is reserved is so no longer */
-    bool only_saved;     /* if nothing is saved any more, somebody else has looked */
+    bool afresh;         /* drop the reservation */
+    bool only_saved;     /* if it is not SAVED any more, another thread has looked */
     bool over;
-    uint32_t now;           /* without flags: who holds it now */
-    bool pass;              /* readers may have it though a writer stands before them */
+    uint32_t now;           /* the word without flags, after this change */
+    bool pass;              /* readers may have it although a writer is before them in line */
     bool any, writer, loop; /* have been called */
 };
 _Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
@@ -139,7 +143,7 @@ static bool readers_pass(uint32_t seen) {
     return (seen & PASS) && !BUG(rwlock_pass_ignored);
 }
 
-/* When it is called it comes, and says then that others may wait. */
+/* A waiter that, when called, comes and sets WAITERS. */
 static bool is_thread_here(const struct look *look, const struct slot *slot) {
     return !is_shared(look->lot) && slot->kind != SLOT_PLAIN && !slot->seat;
 }
@@ -180,7 +184,7 @@ static bool begin(uint32_t *word, const struct slot *head, void *context) {
     return true;
 }
 
-/* Beside those that hold it and those that have been called. */
+/* Together with the holders and the waiters that have been called. */
 static bool can_have(const struct look *look, const struct slot *slot) {
     if (look->now & WRITER) return false;
     return writes(slot) ? !look->now && !look->any : !look->writer;
@@ -188,7 +192,7 @@ static bool can_have(const struct look *look, const struct slot *slot) {
 
 static uint32_t call(const struct slot *slot, void *context) {
     struct look *look = context;
-    bool plain = slot->kind == SLOT_PLAIN; /* of one that waits in its own way: nobody guards a loop for it */
+    bool plain = slot->kind == SLOT_PLAIN; /* waits in its own way: no keeper guards a called loop for it */
     if (!can_have(look, slot)) {
         if (plain && look->loop) return VIGIL_OK;
         return look->pass && !look->writer && !(look->now & WRITER) ? LOT_SKIP : LOT_STAY;
@@ -208,7 +212,7 @@ static void look_at_line(struct look look) {
     lot_call(look.lot, look.word, &release, &look);
 }
 
-/* Somebody has died. */
+/* A process has died. */
 
 static bool begin_afresh(uint32_t *word, const struct slot *head, void *context) {
     *(struct look *)context = (struct look){.lot = lot_for(word), .word = word, .afresh = true};
@@ -254,7 +258,7 @@ static int take(uint32_t *word, uint32_t share, enum standing standing, uint32_t
         status = *result == seen ? VIGIL_OK : change(word, &seen, *result, change_of(0, 0));
         if (status == VIGIL_OK) return VIGIL_PENDING;
     }
-    if (standing != NEWCOMER) decline(word); /* we were called, and cannot have it */
+    if (standing != NEWCOMER) decline(word); /* we were called, and cannot have the lock */
     return status;
 }
 
@@ -262,7 +266,7 @@ static bool reserved(uint32_t seen) {
     return seen & RESERVED;
 }
 
-/* Readers hold it and new ones may come in, for ever: a writer that waits has to see to it that they do not. */
+/* Readers hold it and new ones may keep coming in for ever: a waiting writer has to stop them. */
 static bool readers_may_pass(uint32_t seen) {
     return (seen & READERS) && !(seen & (WRITER | SAVED)) && !readers_pass(seen);
 }
@@ -275,7 +279,7 @@ static void waited(uint32_t *word, uint32_t seen) {
     if (readers_may_pass(seen) && !BUG(rwlock_never_saved)) look_at_line((struct look){.word = word});
 }
 
-/* What is saved is so for the writer that was the head of the line: another may stand before it now. Where readers pass:
+/* SAVED was set for the writer that was the head of the line: another waiter may be before it now. Where readers pass:
  * see FASTER above. */
 static void joined(uint32_t *word, uint32_t seen) {
     if ((seen & SAVED) && !BUG(rwlock_saved_for_another)) look_at_line((struct look){.word = word, .only_saved = true});
@@ -302,7 +306,7 @@ static bool recovered(uint32_t *word) {
 
 /* Unlocking. */
 
-/* Somebody may wait, and we are the last that they wait for. */
+/* There may be waiters, and we are the last holder that they wait for. */
 static bool must_look(uint32_t seen, uint32_t held) {
     if ((seen & PASS) && BUG(rwlock_writer_forgotten)) return false;
     return (seen & WAITERS) && !(held == TO_READ && (seen & READERS) >= 2 * READER);
@@ -372,7 +376,7 @@ static int try_once(uint32_t *word, uint32_t share) {
     return VIGIL_TIMED_OUT;
 }
 
-/* Not for long: in line, one spins on a word of one's own. */
+/* Not for long: in line, a waiter spins on a word of its own. */
 static int spin_to_take(uint32_t *word, uint32_t share) {
     int status = VIGIL_TIMED_OUT;
     for (unsigned turns = PRIM_SPIN_TO_JOIN; turns && !(prim_load_relaxed(word) & (RESERVED | SAVED)); turns--) {
@@ -417,7 +421,7 @@ int vigil_rwlock_write_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
     return lock_slowly(lock, TO_WRITE, timeout_ns);
 }
 
-/* The inline functions, for those who cannot inline them. */
+/* The inline functions, for callers that cannot inline them. */
 
 /* There is no fetch-and-add in prim.h: this is one. */
 static uint32_t add_reader(uint32_t *word) {
@@ -475,7 +479,7 @@ int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
 
 static int start(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock, enum share share, int64_t timeout_ns,
                  vigil_callback *callback) {
-    uint32_t *word = (uint32_t *)(void *)lock; /* which may be anything yet */
+    uint32_t *word = (uint32_t *)(void *)lock; /* not checked yet */
     int status = request_start(agent, request, &locking, word, share, timeout_ns, callback);
     bool refused = status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT;
     if (refused && recovered(word)) {

@@ -1,39 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The semaphore. vigil/sem.h says what its word can be, lock.h who waits and why nobody does so in vain.
+ * The semaphore. vigil/sem.h says what its word can be, lock.h how waiters wait and why none is forgotten.
  *
- * WHO MAY CHANGE THE WORD
+ * CHANGES OF THE WORD
  *
  *     a newcomer          takes permits, if there are enough, neither RESERVED nor SAVED
- *     who was called      the same although they are RESERVED or SAVED
- *     who must wait       sets WAITERS, and joins the line only while the word still is what he saw
- *     who releases        without WAITERS: adds permits. With it, under the lock of the bucket: adds permits, says what
- *                         is RESERVED or SAVED, and calls those in line for whom there are enough; or, if nobody is in
- *                         line, clears WAITERS
- *     who leaves          the same, with no permits to add: others may have waited for him only
+ *     a called waiter     the same although they are RESERVED or SAVED
+ *     a waiter            sets WAITERS, and joins the line only while the word still is what it saw
+ *     a releaser          without WAITERS: adds permits. With it, under the lock of the bucket: adds permits, says what
+ *                         is RESERVED or SAVED, and calls the waiters in line for which there are enough; or, if the
+ *                         line is empty, clears WAITERS
+ *     a leaving waiter    the same, with no permits to add: others may have waited only for it
  *
- * All of these are compare-and-exchange, so what was done before a release is seen by whoever takes anything later.
+ * All of these are compare-and-exchange, so what was done before a release is seen by each later acquirer.
  *
- * If the permits are leased, in a segment, all of it happens under the lock of the bucket, together with the record of
- * what the process has (recovery/hold.h).
+ * If the permits are leased, in a segment, every change is made under the lock of the bucket, together with the record
+ * of what the process has (recovery/hold.h).
  *
- * NOBODY WAITS IN VAIN
+ * NO WAITER IS FORGOTTEN
  *
- * Somebody is in line only while WAITERS is set: it is cleared under the lock of the bucket, and only if nobody is. So
- * every release from then on looks at the line. It calls all for whom there are enough permits, in order, and stops at
- * the first for whom there are not; if they are RESERVED it stops after the first, so that no other can be faster. When
- * those who have been called have come, then there are too few for the head of the line, or it has gone back there
- * having seen that there are; with these exceptions:
+ * A waiter is in line only while WAITERS is set: it is cleared under the lock of the bucket, and only if the line is
+ * empty. So every release from then on looks at the line. It calls all waiters for which there are enough permits, in
+ * order, and stops at the first for which there are not; if they are RESERVED it stops after the first, so that no
+ * other can be faster. When the called waiters have come, then there are too few permits for the head of the line, or
+ * the head has gone back there because it saw too few; with these exceptions:
  *
- *     RESERVED    is no reason to wait for long: who joins the line meanwhile is a guard (lock.h). Who takes permits
- *                 and so ends the reservation looks at the line: for those who have waited because of it, and for those
- *                 who have not been called because of it.
- *     leaving     somebody who was at the head of the line, and wanted many, leaves it: so he looks at the line. That
- *                 is a thread whose time is up and an event loop that has given its request up, whether that is in
- *                 line, or called (decline).
+ *     RESERVED    is no reason to wait for long: a waiter that joins the line meanwhile is a guard (lock.h). An
+ *                 acquirer that ends the reservation by taking permits looks at the line: for the waiters that have
+ *                 waited because of it, and for those that have not been called because of it.
+ *     leaving     a waiter that was the head of the line, and wanted many, leaves it: so it looks at the line. That is
+ *                 a thread that has timed out or been interrupted, or an event loop that has given its request up,
+ *                 whether that is in line or called (decline).
  *
- * SAVED is set if the head of the line has waited long enough and there are too few permits for it. It is not RESERVED:
- * nobody guards it, and nobody behind the head gets anything, or large requests would never get theirs.
+ * SAVED is set if the head of the line has waited long enough, or had a reservation, and there are too few permits for
+ * it. It is not RESERVED: it has no guard, and no waiter behind the head gets anything, or large requests would never
+ * get theirs.
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -57,7 +58,7 @@ static struct hold change_of(uint32_t released, uint32_t acquired) {
     return (struct hold){.kind = SLOT_SEM, .given = released, .taken = acquired};
 }
 
-/* VIGIL_OK; VIGIL_NOT_EQUAL: it is another one, see there; if it is leased, also what hold_change answers besides. */
+/* VIGIL_OK; VIGIL_NOT_EQUAL: the word differs and is in `seen`; if leased, also other statuses of hold_change. */
 static int change(uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
     return hold_change_or_cas((*seen & LEASED) && segment_of(word), word, seen, to, hold);
 }
@@ -73,13 +74,13 @@ struct look {
     struct lot *lot;
     uint32_t *word;
     uint32_t released; /* permits to be added */
-    bool afresh;       /* what is reserved is so no longer */
-    bool only_saved;   /* if nothing is saved any more, somebody else has looked */
+    bool afresh;       /* drop the reservation */
+    bool only_saved;   /* if it is not SAVED any more, another thread has looked */
     bool reserves;
-    int over;         /* VIGIL_OK: it goes on; else why not */
-    uint32_t permits; /* when we looked, */
-    uint32_t called;  /* and how many of them are wanted by those that have been called, */
-    bool loop;        /* among them a loop */
+    int over;         /* VIGIL_OK: go on; else the status to stop with */
+    uint32_t permits; /* in the word, after this change */
+    uint32_t called;  /* permits that the called waiters want */
+    bool loop;        /* a loop has been called */
 };
 _Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
 
@@ -117,7 +118,7 @@ static bool begin(uint32_t *word, const struct slot *head, void *context) {
 
 static uint32_t call(const struct slot *slot, void *context) {
     struct look *look = context;
-    bool plain = slot->kind == SLOT_PLAIN; /* of one that waits in its own way */
+    bool plain = slot->kind == SLOT_PLAIN; /* waits in its own way */
     bool enough = wanted(slot) <= look->permits - look->called && !(look->reserves && look->called);
     if (!enough) return plain && look->loop ? VIGIL_OK : LOT_STAY;
     if (plain) return VIGIL_OK;
@@ -134,8 +135,8 @@ static void look_at_line(struct look look) {
     lot_call(look.lot, look.word, &release, &look);
 }
 
-/* The same after permits have been released outside of the lock. Other threads may have taken them and freed the memory
- * since: the word is looked at only if a waiter is in line, to which the memory still belongs. */
+/* The same after permits have been released without the lock. Other threads may have taken them and freed the memory
+ * since: look at the word only if a waiter is in line, for then the memory is still in use. */
 static bool begin_if_any(uint32_t *word, const struct slot *head, void *context) {
     return head && begin(word, head, context);
 }
@@ -148,7 +149,7 @@ static void look_at_line_if_any(uint32_t *word) {
     if (look.lot && lot_occupied(look.lot, word)) lot_call(look.lot, word, &release_if_any, &look);
 }
 
-/* Somebody has died. */
+/* A process has died. */
 
 static bool begin_afresh(uint32_t *word, const struct slot *head, void *context) {
     *(struct look *)context = (struct look){.lot = lot_for(word), .word = word, .afresh = true};
@@ -187,7 +188,7 @@ static int take(uint32_t *word, uint32_t permits, enum standing standing, uint32
         status = *result == seen ? VIGIL_OK : change(word, &seen, *result, change_of(0, 0));
         if (status == VIGIL_OK) return VIGIL_PENDING;
     }
-    if (standing != NEWCOMER) decline(word); /* we were called, and cannot have them */
+    if (standing != NEWCOMER) decline(word); /* we were called, and cannot have the permits */
     return status;
 }
 
@@ -195,7 +196,7 @@ static bool reserved(uint32_t seen) {
     return seen & RESERVED;
 }
 
-/* What is saved is so for him who was the head of the line: now somebody may stand before that one. */
+/* SAVED was set for the waiter that was the head of the line: another may be before it now. */
 static void joined(uint32_t *word, uint32_t seen) {
     if ((seen & SAVED) && !BUG(sem_saved_for_another)) look_at_line((struct look){.word = word, .only_saved = true});
 }
@@ -228,7 +229,7 @@ static int try_once(uint32_t *word, uint32_t permits) {
     return VIGIL_TIMED_OUT;
 }
 
-/* For as long as permits may be held only briefly, if nobody else waits. */
+/* For as long as a brief use of permits takes, if there are no waiters. */
 static int spin_to_take(uint32_t *word, uint32_t permits) {
     int status = VIGIL_TIMED_OUT;
     for (unsigned turns = PRIM_SPIN_LOCK; turns && !(prim_load_relaxed(word) & WAITERS); turns--) {
@@ -271,7 +272,7 @@ static int release_now(uint32_t *word, uint32_t permits) {
     struct lot *lot = NULL;
     while (!(seen & WAITERS) || !(lot = lot_for_if_used(word)) || BUG(sem_released_outside)) {
         if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
-        bool no_lot = seen & WAITERS; /* the word began like this, say; a waiter may be making the lot right now */
+        bool no_lot = seen & WAITERS; /* the word was initialized so, say; a waiter may be making the lot now */
         int status = change(word, &seen, seen + permits * PERMIT, change_of(permits, 0));
         if (status == VIGIL_OK && no_lot && !BUG(sem_released_outside)) look_at_line_if_any(word);
         if (status != VIGIL_NOT_EQUAL) return status;
@@ -290,7 +291,7 @@ static void look_later(const volatile void *address, int64_t unused) {
     look_at_line_if_any((uint32_t *)(uintptr_t)address);
 }
 
-/* In a signal handler that must not take locks (lot/critical.h): the word changes now, and the line is looked at later. */
+/* In a signal handler that must not take locks (lot/critical.h): change the word now, and look at the line later. */
 static int release_in_handler(uint32_t *word, uint32_t permits) {
     uint32_t seen = prim_load_relaxed(word);
     bool noted = false;
@@ -314,7 +315,7 @@ int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits) {
     return critical_interrupted() ? release_in_handler(&sem->word, permits) : release_now(&sem->word, permits);
 }
 
-/* The inline functions, for those who cannot inline them. */
+/* The inline functions, for callers that cannot inline them. */
 
 int vigil_sem_acquire(vigil_sem *sem, uint32_t permits) {
     return vigil_sem_acquire_slowly(sem, permits, VIGIL_FOREVER);
@@ -346,7 +347,7 @@ int vigil_sem_acquire_async(vigil_agent *agent, vigil_request *request, vigil_se
                             int64_t timeout_ns, vigil_callback *callback) {
     int error = check_permits(permits);
     if (error) return error;
-    uint32_t *word = (uint32_t *)(void *)sem; /* which may be anything yet */
+    uint32_t *word = (uint32_t *)(void *)sem; /* not checked yet */
     int status = request_start(agent, request, &acquiring, word, permits, timeout_ns, callback);
     if ((status != VIGIL_TIMED_OUT && status != VIGIL_ELIMIT) || !recovered(word)) return status;
     return request_start(agent, request, &acquiring, word, permits, timeout_ns, callback);
