@@ -7,7 +7,7 @@
 #include "check.h"
 #include "tsan.h"
 
-/* Rounds in which one dispatch follows up on what its own callbacks caused, before it lets the loop look elsewhere. */
+/* Rounds in which one dispatch follows up on what its own callbacks caused, before it returns to the loop. */
 #define ROUNDS 16
 
 bool agent_forked(const vigil_agent *agent) {
@@ -58,8 +58,7 @@ int vigil_agent_create(vigil_agent **agent, unsigned flags) {
     return error;
 }
 
-/* Callbacks. Each may fork, and the child must not go on with the parent's mail: so after each, agent_forked is asked.
- */
+/* Callbacks. Each may fork, and the child must not go on with the parent's mail: so check agent_forked after each. */
 
 static void complete(vigil_agent *agent, vigil_op *op, int status) {
     if (!(op->flags & OP_PLACE)) agent_end(agent, op);
@@ -95,7 +94,7 @@ static int64_t deliver_mail(vigil_agent *agent) {
     return delivered;
 }
 
-/* The next one's slot is on its way from memory while this one is dealt with. */
+/* Prefetch the next operation's slot while this one is completed. */
 static void prefetch_next(vigil_agent *agent) {
     vigil_op *next = timers_first(&agent->timers);
     if (next) lot_leave_soon(agent->lot, next->slot);
@@ -127,7 +126,7 @@ static void set_alarm(vigil_agent *agent, uint64_t alarm_ns) {
     agent->alarm_ns = alarm_ns;
 }
 
-/* An alarm that is too early does no harm, and most deadlines never come: so it is only ever set to an earlier time. */
+/* An alarm that is too early does no harm, and most deadlines never pass: so this only sets it to an earlier time. */
 void agent_set_alarm(vigil_agent *agent) {
     if (!agent->alarmed || agent->dispatching) return;
     uint64_t next_ns = timers_next(&agent->timers);
@@ -145,13 +144,13 @@ static int begin_dispatch(vigil_agent *agent) {
 
 static void end_dispatch(vigil_agent *agent) {
     agent->dispatching = false;
-    /* One that has gone off must be set anew, or the descriptor would stay readable. */
+    /* An alarm that has gone off must be set anew, or the descriptor would stay readable. */
     if (agent->alarm_ns != PRIM_NEVER && prim_now_ns() >= agent->alarm_ns)
         set_alarm(agent, timers_next(&agent->timers));
     else agent_set_alarm(agent);
 }
 
-/* In the child of a fork that one of its callbacks made: nothing of the agent may be used any more. */
+/* In the child of a fork that a callback made: nothing of the agent may be used any more. */
 static int abandon_dispatch(vigil_agent *agent) {
     agent->dispatching = false;
     return VIGIL_EFORKED;
@@ -183,7 +182,7 @@ int vigil_agent_fd(vigil_agent *agent) {
     return fd;
 }
 
-/* Running without a loop of the caller's. */
+/* Running without an event loop of the caller. */
 
 static bool spin_for_mail(vigil_agent *agent) {
     for (unsigned turns = spin_budget(); turns; turns--) {
@@ -209,7 +208,7 @@ static bool keeps_going(vigil_agent *agent) {
 
 static int run(vigil_agent *agent, uint64_t deadline_ns) {
     for (;;) {
-        bool last = deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns; /* asked before what is due by then */
+        bool last = deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns; /* before serving what is due by then */
         serve(agent);
         if (agent_forked(agent)) return abandon_dispatch(agent);
         if (agent->stopping || agent->woken) return VIGIL_OK;
@@ -261,7 +260,7 @@ int vigil_agent_stop(vigil_agent *agent) {
     return vigil_agent_post(agent, stop, NULL);
 }
 
-/* In a signal handler too: nothing here takes a lock, or uses what its thread has of its own. */
+/* Also for signal handlers: nothing here takes a lock, or uses thread-local data. */
 int vigil_agent_wake(vigil_agent *agent) {
     if (!agent) return VIGIL_ENULL;
     if (agent_forked(agent)) return VIGIL_EFORKED;
@@ -290,7 +289,7 @@ int64_t vigil_now_ns(void) {
 
 /* End. */
 
-/* Our slots are found by looking at all: an operation need not pay for being found. */
+/* Scan all slots for ours, so that an operation costs nothing extra to be found here. */
 static void cancel_pending(vigil_agent *agent) {
     struct lot *lot = agent->lot;
     for (uint32_t index = 1; agent->pending && !agent_forked(agent) && index < slot_bound(lot); index++) {
@@ -339,7 +338,7 @@ int vigil_agent_destroy(vigil_agent *agent) {
     if (prim_load_relaxed(&agent->thread) == prim_self() && agent->dispatching) return VIGIL_EREENTRANT;
     if (!agent_forked(agent)) {
         int error = agent_close(agent);
-        if (error) return error; /* forked in a callback: the child may destroy it when that has returned */
+        if (error) return error; /* forked in a callback: the child may destroy it once the callback has returned */
     }
     agent_free(agent);
     return VIGIL_OK;

@@ -16,66 +16,67 @@
 /* vigil_op.flags */
 #define OP_PENDING      1u
 #define OP_REFERENCED   2u  /* counted in the agent's pending_referenced */
-#define OP_REQUEST      4u  /* a vigil_request's: its callback is the library's, and is also told OP_TAKEN_BACK */
-#define OP_UNREFERENCED 16u /* when it is not pending any more: it was not OP_REFERENCED in the end */
-#define OP_PLACE        8u  /* its callback ends it and, at its deadline, takes it out of the line first. Also the agent's
-                             * place in a lock's line, which is not counted */
+#define OP_REQUEST      4u  /* part of a vigil_request: its callback is the library's, and also gets OP_TAKEN_BACK */
+#define OP_UNREFERENCED 16u /* after it was pending: it was not OP_REFERENCED at its end */
+#define OP_PLACE        8u  /* its callback ends it and, at its deadline, takes it out of the line first. Also the
+                             * agent's place in a lock's line, which is not counted as pending */
 
-/* As a status for an OP_REQUEST: cancelled by the caller, who must not be called back. If it is an OP_PLACE as well, and
- * its callback does not end it, that was too late. */
+/* As a status for an OP_REQUEST: the caller has cancelled it, and must not be called back. If it is an OP_PLACE as
+ * well, and the op's callback does not end it, the cancellation was too late. */
 #define OP_TAKEN_BACK 0x200
 
-/* Requests for locks queue up by the lock's word: so many lists of queues. See sync/request.c. */
+/* Hash lists of the queues of requests for locks, by the lock's word: see sync/request.c. */
 #define AGENT_QUEUES 64u
 
 struct vigil_agent {
     struct seat seat;
-    uint8_t padding[64 - sizeof(struct seat)]; /* others write to the seat, only we to the rest */
+    uint8_t padding[64 - sizeof(struct seat)]; /* other threads write to the seat, only the agent's to the rest */
 
     struct lot *lot;
-    struct prim_thread *thread; /* whose it is; null until a worker's thread has taken it over */
-    uint32_t generation;        /* prim's when it was created; another one: we are a fork's child */
+    struct prim_thread *thread; /* that the agent belongs to; null until a worker's thread has adopted it */
+    uint32_t generation;        /* prim_generation when it was created; if that differs: we are a fork's child */
     unsigned flags;
     bool dispatching, closing, stopping;
-    bool woken;   /* a wake has been taken in this dispatch or run */
-    bool kept;    /* the keeper knows of it: see sync/request.c */
+    bool woken;   /* this dispatch or run has taken a wake */
+    bool kept;    /* the agent has called keeper_ready: see sync/request.c */
     bool alarmed; /* the descriptor is in use, and alarm_ns is what it is set to */
     uint64_t alarm_ns;
-    uint64_t pending; /* operations, and how many of them keep vigil_agent_run going */
+    uint64_t pending; /* operations; below: those of them that keep vigil_agent_run going */
     uint64_t pending_referenced;
-    uint64_t references; /* the agent's own, which do so too */
+    uint64_t references; /* by vigil_agent_ref, which keep it going too */
     struct vigil_request *queues[AGENT_QUEUES];
     struct timers timers;
 };
 
-/* Whether we are the child of a fork, and the agent is the parent's. */
+/* Whether we are the child of a fork, and the agent belongs to the parent. */
 bool agent_forked(const vigil_agent *agent);
 
-/* VIGIL_OK if the agent may be used by the calling thread, else which error. */
+/* VIGIL_OK if the calling thread may use the agent, else an error. */
 int agent_check(const vigil_agent *agent);
 
-/* An agent that no thread has taken over yet, and the taking over. */
+/* Create an agent that belongs to no thread yet; make it belong to the calling thread. */
 int agent_new(vigil_agent **agent, unsigned flags);
 void agent_adopt(vigil_agent *agent);
 
-/* The end, in two steps: on the agent's thread, and then on any, once nobody posts any more. What was posted in between
- * is dropped. The agent stays awake in between, so that nobody rings. */
+/* The end, in two steps: on the agent's thread, and then on any thread, once no thread posts any more. Posts in between
+ * are dropped. The agent stays awake in between, so that no post rings. */
 int agent_close(vigil_agent *agent);
 void agent_free(vigil_agent *agent);
 
 /* Whether an operation can be started. */
 int agent_check_start(const vigil_agent *agent, const vigil_op *op, const struct word *word, vigil_callback *callback);
 
-/* What vigil_wait32_async does once that has been checked. */
+/* vigil_wait32_async after agent_check_start. */
 int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, uint64_t deadline_ns,
                vigil_callback *callback, enum slot_kind kind);
 
-/* The part of it that joins the line, with a slot: false if the word differs. */
+/* The part of agent_wait that joins the line, with a slot: false if the word differs. */
 bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t slot, const struct word *word, enum slot_kind kind);
 
 /*
- * A slot of the agent's lot, for one who is to wait for what is at that address; zero: none is to be had. If that is in
- * a segment there is another slot with it, which will be in line there (lot/shared.h): agent_place answers which.
+ * A slot of the agent's lot, to wait for the word at that address; zero: none is available. If the word is in a segment
+ * a second slot comes with it, which will be in line there (lot/shared.h): agent_place returns the slot that is in
+ * line.
  */
 uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address);
 void agent_slot_release(vigil_agent *agent, uint32_t slot);
@@ -88,14 +89,14 @@ struct agent_place agent_place(const vigil_agent *agent, uint32_t slot);
 /* As lot_leave. */
 bool agent_leave(vigil_agent *agent, const vigil_op *op);
 
-/* Begin and end an operation's being pending. It may have a slot (else 0) and a timer. */
+/* The operation becomes pending, and ends. It may have a slot (else 0) and a timer. */
 void agent_begin(vigil_agent *agent, vigil_op *op);
 void agent_end(vigil_agent *agent, vigil_op *op);
 
-/* Have the operation's deadline_ns watched. */
+/* Start a timer for the operation's deadline_ns. */
 void agent_start_timer(vigil_agent *agent, vigil_op *op, uint64_t now_ns);
 
-/* An earlier deadline than before may have come: set the descriptor's alarm. */
+/* The earliest deadline may be earlier now: set the descriptor's alarm. */
 void agent_set_alarm(vigil_agent *agent);
 
 #endif

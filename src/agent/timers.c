@@ -57,7 +57,8 @@ void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns) {
 void timers_remove(struct timers *timers, vigil_op *op) {
     *op->timer_link = op->timer_next;
     if (op->timer_next) op->timer_next->timer_link = op->timer_link;
-    /* Its place still follows from its deadline: last_ns has changed in lower digits, or in this one to another. */
+    /* Its place still follows from its deadline: last_ns has changed only in lower digits, or in this digit to one that
+     * still differs. */
     unsigned level = level_of(timers, op->deadline_ns), at = digit(op->deadline_ns, level);
     if (!timers->place[level][at].first) mark_empty(timers, level, at);
     op->timer_link = NULL;

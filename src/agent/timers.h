@@ -2,14 +2,14 @@
 /*
  * timers.h - the deadlines of one agent's operations. Used by the agent's thread only.
  *
- * A radix heap: `last_ns` is a time that no deadline lies before. A deadline's level is the highest digit, in base
- * 1024, in which it differs from last_ns; its place there is that digit. So everything in a lower level is earlier than
- * everything in a higher one, lower places are earlier than higher ones, and all of level 0's places hold a single
- * nanosecond each. To get at the earliest, the lowest place is dealt out over the levels below it, last_ns moving up to
- * where that place begins.
+ * A radix heap: no deadline is before `last_ns`. A deadline's level is the highest digit, in base 1024, in which it
+ * differs from last_ns; its place there is that digit. So everything in a lower level is earlier than everything in a
+ * higher one, lower places are earlier than higher ones, and each place of level 0 holds a single nanosecond. To get at
+ * the earliest deadline, the lowest place is dealt out over the levels below it, and last_ns moves up to where that
+ * place begins.
  *
  * Adding and removing cost a handful of instructions; a deadline is dealt out at most once per level, typically twice
- * in its life. A removed one is gone at once. The links are in the operations: nothing is allocated.
+ * in its life. A removed deadline is gone at once. The links are in the operations: nothing is allocated.
  */
 #ifndef VIGIL_TIMERS_H
 #define VIGIL_TIMERS_H
@@ -25,15 +25,15 @@
 
 struct timer_place {
     vigil_op *first;
-    uint64_t least_ns; /* no deadline here is earlier; exact unless that one was removed */
+    uint64_t least_ns; /* no deadline here is earlier; exact unless the earliest was removed */
 };
 
 struct timers {
     uint64_t last_ns;
-    uint32_t levels; /* bit n: level n has any */
+    uint32_t levels; /* bit n: level n is not empty */
     struct {
-        uint32_t words;                    /* bit n: word n of these is not zero */
-        uint64_t place[TIMER_PLACES / 64]; /* bit n: place n has any */
+        uint32_t words;                    /* bit n: word n of `place` is not zero */
+        uint64_t place[TIMER_PLACES / 64]; /* bit n % 64 of word n / 64: place n is not empty */
     } taken[TIMER_LEVELS];
     struct timer_place place[TIMER_LEVELS][TIMER_PLACES];
 };
@@ -45,9 +45,9 @@ void timers_remove(struct timers *timers, vigil_op *op);
 void timers_move(vigil_op *from, vigil_op *to);
 /* No deadline passes before this; PRIM_NEVER if there are none. */
 uint64_t timers_next(const struct timers *timers);
-/* One from the earliest place; null: there are none. */
+/* An operation from the earliest place; null: there are none. */
 vigil_op *timers_first(const struct timers *timers);
-/* Remove and answer the earliest whose deadline has passed; null: none has. */
+/* Remove and return the earliest operation that is due; null: none is. */
 vigil_op *timers_due(struct timers *timers, uint64_t now_ns);
 
 #endif

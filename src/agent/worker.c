@@ -7,7 +7,7 @@
 struct vigil_worker {
     vigil_agent *agent;
     struct prim_handle *thread;
-    struct prim_thread *self; /* the thread's own, once it runs */
+    struct prim_thread *self; /* of the worker's thread, once it runs */
 };
 
 static void serve_agent(void *started) {
@@ -17,10 +17,10 @@ static void serve_agent(void *started) {
     agent_adopt(agent);
     vigil_agent_ref(agent); /* until it is stopped, whatever is pending */
     vigil_agent_run(agent);
-    agent_close(agent); /* the agent itself stays until join, so that others may go on posting to it in vain */
+    agent_close(agent); /* the agent itself stays until join: other threads may still post to it, with no effect */
 }
 
-/* What it is to do first is what is posted first. */
+/* `main` runs first because it is posted first. */
 static int start_thread(vigil_worker *worker, vigil_function *main, void *argument) {
     int error = main ? vigil_agent_post(worker->agent, main, argument) : VIGIL_OK;
     if (!error && !prim_thread_start(&worker->thread, serve_agent, worker, false)) error = VIGIL_ESYSTEM;
