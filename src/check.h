@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* check.h - what callers may get wrong. */
+/* check.h - checks of arguments. */
 #ifndef VIGIL_CHECK_H
 #define VIGIL_CHECK_H
 

@@ -2,11 +2,11 @@
 /*
  * Checking: see vigil/observe.h.
  *
- * The members go on meanwhile, and what they are about to change looks broken for a moment. So it is looked several times,
- * some time apart, and what is found is what was found each time, in the same words.
+ * The members keep running meanwhile, and what they are about to change looks broken for a moment. So the check looks
+ * several times, some time apart, and reports only what it found each time, in the same words.
  *
  * However much is damaged, the slots are gone through a bounded number of times. So what needs a second look is
- * collected, and looked at again all together; and nothing is looked for once there is no room for it.
+ * collected and looked at again all together; and nothing more is looked for once there is no room for it.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -20,8 +20,8 @@
 #include "observer.h"
 
 #define LOOKS         6
-#define APART_NS      UINT64_C(20000000) /* keepers clear away after the dead in less */
-#define AGAIN         10                 /* each time, at what is in doubt */
+#define APART_NS      UINT64_C(20000000) /* keepers clean up after dead processes in less */
+#define AGAIN         10                 /* more looks each time, at what is in doubt */
 #define FINDINGS_MOST 256u
 #define SENTENCE_MOST 160u
 
@@ -66,7 +66,7 @@ static bool is_member(const vigil_observer *observer, uint32_t number) {
 
 /* Members. */
 
-/* Anything may stand there. */
+/* The name may be damaged: any bytes are possible. */
 static void copy_name(char to[sizeof((struct segment_member *)0)->name + 1], const char *name) {
     size_t length = 0;
     for (; length < sizeof((struct segment_member *)0)->name && name[length]; length++) {
@@ -135,7 +135,7 @@ static void check_slots(vigil_observer *observer, struct findings *findings) {
 
 /* Lines. */
 
-/* A lock that is taken again and again looks as if it were kept. */
+/* Whether the lock stays taken. In a few looks, a lock that is taken again and again looks the same. */
 static bool is_kept(const uint32_t *word, uint32_t seen) {
     for (int look = 0; look < 1000; look++) {
         if (prim_load_relaxed(word) != seen) return false;
@@ -144,7 +144,7 @@ static bool is_kept(const uint32_t *word, uint32_t seen) {
     return true;
 }
 
-/* Follow its links, if nobody changes them just now: false, or how many hang there. */
+/* Follow the bucket's links, if no process is changing them. False, or `linked` is the number of slots. */
 static bool check_links(const vigil_observer *observer, const struct lot_parts *parts, uint32_t bucket,
                         struct findings *findings, uint32_t *linked) {
     uint32_t word = prim_load_acquire(&parts->buckets[bucket].word), number = word / WORD_HOLDER;
@@ -164,7 +164,7 @@ static bool check_links(const vigil_observer *observer, const struct lot_parts *
     return !fault;
 }
 
-/* Buckets in which other numbers hang in line than say that they do. */
+/* Buckets where the number of linked slots differs from the number of slots that say that they are in line. */
 struct doubts {
     uint32_t count;
     struct doubt {
@@ -191,7 +191,7 @@ static bool check_all_links(vigil_observer *observer, const struct lot_parts *pa
     return true;
 }
 
-/* False: somebody is at work in it. */
+/* False: a process is changing it. */
 static bool count_linked(const struct lot_parts *parts, uint32_t bucket, uint32_t *linked) {
     for (int again = 0; again < AGAIN; again++) {
         bool locked = prim_load_acquire(&parts->buckets[bucket].word) & WORD_LOCKED;
@@ -201,7 +201,7 @@ static bool count_linked(const struct lot_parts *parts, uint32_t bucket, uint32_
     return false;
 }
 
-/* In a healthy bucket as many hang as were counted just before or just after; if it is busy, not each time. */
+/* In a healthy bucket as many slots are linked as were counted just before or after; if it is busy, not each time. */
 static bool settle_doubts(vigil_observer *observer, const struct lot_parts *parts, struct doubts *doubts) {
     for (int again = 0; again < AGAIN && doubts->count; again++) {
         uint32_t *expected = count_waiters(observer, parts), kept = 0;
@@ -231,7 +231,7 @@ static bool check_buckets(vigil_observer *observer, struct findings *findings) {
     return done;
 }
 
-/* What holders' records say must be what the word of a read-write lock says. */
+/* The word of a read-write lock must agree with the records of its holders. */
 static bool agrees(const vigil_seen_line *line) {
     uint32_t held = 0;
     if (line->kind != VIGIL_SEEN_RWLOCK) return true;
@@ -241,7 +241,7 @@ static bool agrees(const vigil_seen_line *line) {
     return held == (line->value & 0x7ffffff1u);
 }
 
-/* Where it is not so: by offset, as lines are. */
+/* The lines where they disagree: sorted by offset, as lines are. */
 static uint32_t find_disagreements(const vigil_look *look, uint64_t *offsets) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < look->line_count; i++) {
@@ -250,7 +250,7 @@ static uint32_t find_disagreements(const vigil_look *look, uint64_t *offsets) {
     return count;
 }
 
-/* Out with those where it is so now: how many are left. */
+/* Drop the lines that agree now. Returns how many are left. */
 static uint32_t keep_disagreements(const vigil_look *look, uint64_t *offsets, uint32_t count) {
     uint32_t kept = 0, at = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -261,7 +261,7 @@ static uint32_t keep_disagreements(const vigil_look *look, uint64_t *offsets, ui
     return kept;
 }
 
-/* One that is busy is seen between its word and its records often enough, but not each time. */
+/* A look often falls between the changes of a busy lock's word and of its records, but not each time. */
 static int check_holders(vigil_observer *observer, struct findings *findings) {
     vigil_look look;
     int status = vigil_observer_look(observer, &look);

@@ -50,7 +50,7 @@ int vigil_observer_open_fd(vigil_observer **observer, int fd) {
 
 int vigil_observer_close(vigil_observer *observer) {
     if (!observer) return VIGIL_ENULL;
-    uint64_t ours_ns = observer->recorded_until_ns; /* if it is not, somebody else records */
+    uint64_t ours_ns = observer->recorded_until_ns; /* if the header has another value, another observer records */
     if (ours_ns) prim_cas_acq_rel(&segment_header(observer->segment)->record_until_ns, &ours_ns, 0);
     segment_forget(observer->segment);
     free(observer->seen);
@@ -97,7 +97,7 @@ bool observer_read(const vigil_observer *observer, uint32_t index, struct seen_s
     return false;
 }
 
-/* More of them may come meanwhile: those are for the next look. */
+/* Slots that are claimed meanwhile may be left to the next look. */
 bool observer_read_all(vigil_observer *observer) {
     uint32_t slots = (uint32_t)observer->segment->layout.slots, count = 0;
     observer->passes++;
@@ -134,7 +134,7 @@ static uint32_t look_at_members(vigil_observer *observer) {
         memcpy(member->program, record->name, sizeof record->name);
         member->alive = segment_member_alive(segment, i);
         prim_fence_seq_cst();
-        if (prim_load_relaxed(&record->life) == life) count++; /* else it has just left */
+        if (prim_load_relaxed(&record->life) == life) count++; /* else the member has just left */
     }
     return count;
 }
@@ -145,7 +145,7 @@ static uint64_t lock_key(const struct seen_slot *seen) {
     return seen_holds(seen) ? seen->slot.key - 1 : seen->slot.key;
 }
 
-/* By the place; then holders, those who have been called, and those in line, by their own places. */
+/* By the lock's key; then holders, called waiters, and waiters in line, by began_ns. */
 static int in_order(const void *a, const void *b) {
     const struct seen_slot *x = a, *y = b;
     int by_key = (lock_key(x) > lock_key(y)) - (lock_key(x) < lock_key(y));
@@ -161,11 +161,11 @@ int64_t observer_past(uint64_t at_ns, uint64_t now_ns) {
     return (int64_t)(at_ns < now_ns ? at_ns : now_ns);
 }
 
-/* Milliseconds that have lost what is above 32 bits of them. 0: they are of before there was any time. */
+/* The time of which `ms` is the low 32 bits, in milliseconds. Returns nanoseconds; 0: it would be before time 0. */
 #define AHEAD_MS 60000u
 static int64_t since(uint32_t ms, uint64_t now_ns) {
     uint32_t ago_ms = (uint32_t)(now_ns / 1000000) - ms;
-    if (ago_ms > UINT32_MAX - AHEAD_MS) ago_ms = 0; /* it has begun since we looked at the clock */
+    if (ago_ms > UINT32_MAX - AHEAD_MS) ago_ms = 0; /* it began after we read the clock */
     uint64_t ago_ns = (uint64_t)ago_ms * 1000000;
     return ago_ns < now_ns ? (int64_t)(now_ns - ago_ns) : 0;
 }
@@ -196,7 +196,7 @@ static vigil_seen_holder holder_of(const struct seen_slot *seen, uint64_t now_ns
     };
 }
 
-/* Whom the word itself names; zero: nobody. */
+/* The holder's number, if the word has it; zero: none. */
 static uint32_t named_holder(const vigil_seen_line *line) {
     uint32_t state = line->value & 3;
     bool names = line->kind == VIGIL_SEEN_MUTEX || line->kind == VIGIL_SEEN_ONCE;
@@ -224,7 +224,7 @@ static bool make_room(vigil_observer *observer, uint32_t count) {
     return made;
 }
 
-/* From one slot on all those of the same place. How many they are. */
+/* Add the line of all slots from `first` on that have the same key. Returns how many they are. */
 static uint32_t add_line(const vigil_observer *observer, uint32_t first, vigil_seen_line *line, uint32_t *waiters,
                          uint32_t *holders, uint64_t now_ns) {
     uint64_t key = lock_key(&observer->seen[first]);
@@ -238,7 +238,7 @@ static uint32_t add_line(const vigil_observer *observer, uint32_t first, vigil_s
     uint32_t first_waiter = *waiters, first_holder = *holders;
     for (; at < observer->seen_count && lock_key(&observer->seen[at]) == key; at++) {
         const struct seen_slot *seen = &observer->seen[at];
-        bool plain = line->kind == VIGIL_SEEN_WORD; /* who waits for a lock knows better what it is */
+        bool plain = line->kind == VIGIL_SEEN_WORD; /* a slot that waits for a lock says more precisely what it is */
         if (plain) line->kind = (vigil_seen_kind)(seen_holds(seen) ? seen->slot.of : seen->slot.kind);
         if (!seen_holds(seen)) observer->waiters[(*waiters)++] = waiter_of(seen, now_ns);
         else if (seen->slot.held & HELD) observer->holders[(*holders)++] = holder_of(seen, now_ns);
@@ -251,7 +251,7 @@ static uint32_t add_line(const vigil_observer *observer, uint32_t first, vigil_s
     return at - first;
 }
 
-/* Out with what is in no line, or makes no sense. */
+/* Drop the slots that are in no line, or are damaged. Sort the rest. */
 static void sift(vigil_observer *observer) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < observer->seen_count; i++) {

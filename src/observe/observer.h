@@ -2,10 +2,11 @@
 /*
  * observer.h - reading a segment's lot from outside.
  *
- * What a look needs is what shared.h calls true: whose each slot is, the key, the state, the place. The links are not
- * read. All of it changes while it is read, under locks that an observer does not take, so each slot is read between
- * two looks at what makes it what it is (claim, key and state); if these differ it is read again, a few times. Every
- * number is checked before anything is found by it: the segment may be damaged, and a living member may write to it.
+ * A look needs what shared.h calls true: the owner of each slot, the key, the state, the place. It does not follow the
+ * links. All of it changes while it is read, under locks that an observer does not take. So each slot is read between
+ * two looks at what identifies it (claim, key and whether it is decided); if these differ it is read again, a few
+ * times. Every number is checked before it is used as an index: the segment may be damaged, and a living member may
+ * write to it.
  */
 #ifndef VIGIL_OBSERVER_H
 #define VIGIL_OBSERVER_H
@@ -17,7 +18,7 @@
 
 /* A slot, as it was at one moment. */
 struct seen_slot {
-    uint32_t index, number; /* whose it is */
+    uint32_t index, number; /* and its owner's number */
     struct slot slot;
 };
 
@@ -26,8 +27,8 @@ struct vigil_observer {
     uint32_t *claims;
     struct slot *slots;
     struct bucket *buckets;
-    uint64_t usable; /* of the user's bytes, when we last looked */
-    uint64_t passes; /* over all slots, since it was opened: what looking and checking cost */
+    uint64_t usable; /* of the user's bytes, at the last look */
+    uint64_t passes; /* over all slots, since it was opened: the cost of looks and checks */
 
     /* What the last look found. */
     struct seen_slot *seen;
@@ -40,25 +41,25 @@ struct vigil_observer {
 
     /* Recording. */
     uint64_t next_turn;
-    uint64_t missing_since_ns; /* the event of that turn has been awaited; 0: it has not */
+    uint64_t missing_since_ns; /* since when the event of that turn is awaited; 0: it is not */
     bool records;
-    uint64_t recorded_until_ns; /* as we have said last */
-    uint64_t lapses;            /* how often we said so too late, not told yet */
+    uint64_t recorded_until_ns; /* as we have last written to the header */
+    uint64_t lapses;            /* how often we renewed that too late, not reported yet */
 };
 
-/* Read the slot: false if it is nobody's, or does not hold still. */
+/* Read the slot: false if it is free, or keeps changing. */
 bool observer_read(const vigil_observer *observer, uint32_t index, struct seen_slot *seen);
 
-/* Read all of them that are somebody's: false if there is no memory for that. */
+/* Read all slots that are claimed: false if there is no memory for that. */
 bool observer_read_all(vigil_observer *observer);
 
-/* Whether the key is that of a word of the user's that is there. */
+/* Whether the key is that of an existing word of the user's. */
 bool observer_has_word(const vigil_observer *observer, uint64_t key);
 
-/* The time, or now if it is none of the past: damaged ones are to be reckoned with like others. */
+/* The time, or now if it is in the future: it may be damaged. */
 int64_t observer_past(uint64_t at_ns, uint64_t now_ns);
 
-/* In line, or called and not come yet. */
+/* In line, or called and not there yet. */
 static inline bool seen_waits(const struct seen_slot *seen) {
     return seen->slot.kind < SLOT_HOLDS && seen->slot.key % sizeof(uint32_t) == 0;
 }

@@ -4,7 +4,7 @@
 
 _Static_assert(PRIM_EVENTS <= VIGIL_EVENTS_KEPT, "there is room for no more");
 
-/* An event that has not appeared for so long never will: who was to write it is dead, or stopped. */
+/* An event that has not appeared for so long never will: its writer is dead, or stopped. */
 #define GIVE_UP_NS UINT64_C(100000000)
 
 int vigil_observer_record(vigil_observer *observer) {
@@ -19,7 +19,7 @@ int vigil_observer_record(vigil_observer *observer) {
     return VIGIL_OK;
 }
 
-/* Whether it is to be waited for, at the end of what there is. */
+/* Whether the next event, which is missing, may still appear. Starts to wait for it if need be. */
 static bool may_come(vigil_observer *observer) {
     uint64_t now_ns = prim_now_ns();
     if (!observer->missing_since_ns) observer->missing_since_ns = now_ns;
@@ -48,12 +48,12 @@ int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, siz
     if (!observer || (!events && most)) return VIGIL_ENULL;
     struct segment_event entry;
     uint64_t end = prim_load_acquire(&segment_header(observer->segment)->events), missed = observer->lapses;
-    uint64_t now_ns = prim_now_ns(); /* whatever is before that end has happened before */
+    uint64_t now_ns = prim_now_ns(); /* read after `end`: each event before `end` is older */
     size_t count = 0;
     observer->lapses = 0;
-    if (end - observer->next_turn > UINT64_MAX / 2) observer->next_turn = end; /* somebody has written over it */
+    if (end - observer->next_turn > UINT64_MAX / 2) observer->next_turn = end; /* the counter has been overwritten */
     while (observer->next_turn != end && count < most) {
-        if (end - observer->next_turn > PRIM_EVENTS) { /* they have been written over */
+        if (end - observer->next_turn > PRIM_EVENTS) { /* the ring has gone round */
             missed += end - PRIM_EVENTS - observer->next_turn;
             observer->next_turn = end - PRIM_EVENTS;
             observer->missing_since_ns = 0;
@@ -64,7 +64,7 @@ int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, siz
         if (sound) events[count++] = event_of(observer, &entry, now_ns);
         else missed++;
         observer->next_turn++;
-        if (there) observer->missing_since_ns = 0; /* else those behind it have been waited for as long */
+        if (there) observer->missing_since_ns = 0; /* else the events behind it have been awaited as long */
     }
     if (lost) *lost += missed;
     return (int64_t)count;
