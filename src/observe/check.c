@@ -238,7 +238,7 @@ static bool agrees(const vigil_seen_line *line) {
     for (uint32_t j = 0; j < line->holder_count; j++) {
         held += line->holders[j].shared ? line->holders[j].count * HOLD_READER : line->holders[j].count;
     }
-    return held == (line->value & 0x7ffffff1u);
+    return held == (line->value & HOLD_RWLOCK);
 }
 
 /* The lines where they disagree: sorted by offset, as lines are. */

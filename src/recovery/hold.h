@@ -33,6 +33,7 @@
 
 /* Of a read-write lock: what a reader holds. A writer holds 1. */
 #define HOLD_READER 16u
+#define HOLD_RWLOCK 0x3ffffff1u /* what the word of a read-write lock says about its holders */
 
 struct hold {
     enum slot_kind kind;

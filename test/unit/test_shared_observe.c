@@ -822,6 +822,16 @@ static void an_event_that_never_comes(void **state) {
     assert_int_equal(lost, 1);
 }
 
+static void a_lock_whose_readers_pass_is_in_order(void **state) {
+    (void)state;
+    const vigil_rwlock passing = VIGIL_RWLOCK_READERS_PASS;
+    *(vigil_rwlock *)at(RWLOCK) = passing;
+    mates_start(1);
+    assert_int_equal(mate_does(&mates[0], lock_to_read, RWLOCK), VIGIL_OK);
+    assert_int_equal(check(), 0);
+    assert_int_equal(mate_does(&mates[0], unlock_to_read, RWLOCK), VIGIL_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(what_cannot_be_observed),
@@ -836,6 +846,7 @@ int main(void) {
         TEST(the_dead_are_found),
         TEST(damaged_links),
         TEST(a_stopped_process_in_a_bucket),
+        TEST(a_lock_whose_readers_pass_is_in_order),
         TEST(a_line_of_nobody),
         TEST(mending_what_is_well),
         TEST(mending_while_one_waits),
