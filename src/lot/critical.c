@@ -5,7 +5,7 @@
 #include "vigil/status.h"
 
 struct deferral {
-    uint32_t taken; /* atomic, for all threads; the rest is for the one that has taken it, and its handlers */
+    uint32_t taken; /* atomic, for all threads; the rest is for the thread that has taken it, and its handlers */
     uint32_t next;  /* in that thread's list: counted from 1, 0 is none */
     critical_work *work;
     const volatile void *address;
@@ -18,7 +18,7 @@ static struct deferral *deferral_at(uint32_t number) {
     return &pool[number - 1];
 }
 
-/* Threads begin to look at different places. */
+/* Each thread starts its search at a different place. */
 static uint32_t take_from_pool(void) {
     uint32_t first = prim_thread_id();
     for (uint32_t tried = 0; tried < PRIM_DEFERRALS; tried++) {
@@ -59,7 +59,7 @@ int critical_defer(critical_work *work, const volatile void *address, int64_t co
     return VIGIL_OK;
 }
 
-/* The whole list, at depth zero. A handler that comes in between may carry all of it out itself: hence the CAS. */
+/* The whole list, at depth zero. A handler that interrupts this may carry out all of it itself: hence the CAS. */
 static uint32_t take_list(struct prim_thread *self) {
     uint32_t head = prim_own_load(&self->deferred);
     while (head && !prim_own_cas(&self->deferred, &head, 0)) continue;
@@ -75,7 +75,7 @@ static void carry_out(uint32_t number) {
     }
 }
 
-/* In a critical section meanwhile, so that what is deferred in between is done here, and not one inside of the other. */
+/* In a critical section meanwhile, so that work deferred in between is done by this loop and not by nested calls. */
 void critical_settle(struct prim_thread *self) {
     do {
         uint32_t list = take_list(self), outside = prim_own_load(&self->may_not_block);
@@ -93,6 +93,6 @@ void critical_settle_meanwhile(void) {
 }
 
 void critical_in_child(struct prim_thread *self) {
-    if (self->deferred) return; /* one of its handlers has forked, and the thread will take them out itself */
+    if (self->deferred) return; /* a handler of this thread has forked: the thread will carry them out itself */
     for (uint32_t i = 0; i < PRIM_DEFERRALS; i++) pool[i].taken = 0;
 }

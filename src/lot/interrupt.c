@@ -8,7 +8,7 @@
 #define INTERRUPT_GENERATION (UINT64_C(1) << 32)
 
 static uint64_t interrupt_records[PRIM_INTERRUPTIBLE] PRIM_PROCESS; /* atomic; record 0 is none */
-static uint32_t interrupt_last PRIM_PROCESS;                        /* atomic: the last one that has been used */
+static uint32_t interrupt_last PRIM_PROCESS;                        /* atomic: the highest index used so far */
 
 static bool interrupt_is_free(uint64_t record) {
     return !(record & INTERRUPT_GENERATION);
@@ -36,7 +36,7 @@ static uint32_t interrupt_find(void) {
 
 vigil_thread vigil_thread_self(void) {
     struct prim_thread *self = prim_self();
-    bool may_begin = !self->interruptible && lot_private(); /* which has the hooks for the end of threads, and for forks */
+    bool may_begin = !self->interruptible && lot_private(); /* which installs the hooks for thread exit and fork */
     if (may_begin && prim_keep_self(true)) self->interruptible = interrupt_find();
     if (!self->interruptible) return 0;
     return (prim_load_relaxed(&interrupt_records[self->interruptible]) & ~INTERRUPT_RAISED) | self->interruptible;
@@ -87,7 +87,7 @@ void interrupt_let(void) {
     prim_self()->holds_interruptions--;
 }
 
-/* Nothing is RAISED in a record that is free. */
+/* A free record is never RAISED. */
 static void interrupt_free(uint32_t index) {
     uint64_t *record = &interrupt_records[index], seen = prim_load_relaxed(record);
     while (!prim_cas_acq_rel(record, &seen, (seen & ~INTERRUPT_RAISED) + INTERRUPT_GENERATION)) {

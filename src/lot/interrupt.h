@@ -1,45 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * interrupt.h - threads whose blocking calls can be ended from outside.
+ * interrupt.h - ending the blocking calls of a thread from other threads.
  *
- * Such a thread has a record: 64 bits, which lie in the process's own memory and are never unmapped.
+ * A thread that can be interrupted has a record: 64 bits in the process's own memory, never unmapped.
  *
- *     bit 0         RAISED: an interruption that no call has used yet
+ *     bit 0         RAISED: an interruption that no call of the thread has used yet
  *     bits 32-63    generation: odd while a thread has the record
  *
  *     to begin       CAS generation + 1, not RAISED                         by the thread
- *     I1  to raise   CAS RAISED, the generation being that of the name      by anyone, also a signal handler
+ *     I1  to raise   CAS RAISED, the generation being that of the name      by any thread or signal handler
  *     I2             wake the thread, if it sleeps on the record
  *     to use         CAS not RAISED                                         by the thread
- *     to end         store generation + 1, not RAISED                       by the thread when it ends
+ *     to end         CAS generation + 1, not RAISED                         by the thread when it ends
  *
- * The thread sleeps on two words at once, that of its slot and the lower half of its record, while the first is ASLEEP
- * and the second is not RAISED. The system compares both in the step that falls asleep: so an interruption between the
- * last look and the sleep is not missed.
+ * The thread sleeps on two words at once, its slot's `state` and the lower half of its record, while the first is
+ * ASLEEP and the second is not RAISED. The kernel compares both in the step that puts the thread to sleep, so an
+ * interruption between the last load and the sleep is not missed. (Where the kernel can sleep on one word only, the
+ * thread looks again every PRIM_SLICE_NS: prim_park_any.)
  *
- * A thread that heeds signals, as those of programs on pthread/ do in sem_wait, is interrupted as well by a signal
+ * A thread that heeds signals, as those of programs on pthread/ do in sem_wait, is also interrupted by a signal
  * handler that has run while it slept.
  *
- * An interruption does not decide anything. It makes the thread do what it does at its deadline: leave the line, if it
- * still is in it (lot_leave). Only then is the interruption used. So nothing that the thread was given can be lost by
- * it.
+ * An interruption does not decide an outcome. It makes the thread do what it does at its deadline: leave the line, if
+ * it still is in it (lot_leave). Only then is the interruption used. So it cannot lose anything that the thread was
+ * given.
  */
 #ifndef VIGIL_SRC_INTERRUPT_H
 #define VIGIL_SRC_INTERRUPT_H
 
 #include "prim.h"
 
-/* The word on which this thread sleeps as well, and what it is while there is no interruption; null: none. */
+/* The second word on which this thread sleeps, zero while not RAISED; null: it cannot be interrupted now. */
 uint32_t *interrupt_word(void);
 
-/* Whether an interruption is there for this thread, and is not held back. */
+/* Whether there is an interruption for this thread that is not held back. */
 bool interrupt_raised(void);
 
-/* What the thread returns that has left a line by itself: VIGIL_INTERRUPTED, and the interruption is used; or
+/* The status when the thread has left the line by itself: VIGIL_INTERRUPTED, and the interruption is used; or
  * VIGIL_TIMED_OUT. */
 int interrupt_or_timeout(void);
 
-/* From the one to the other nothing is interrupted. */
+/* Between these two calls, which nest, the thread is not interrupted. */
 void interrupt_hold_back(void);
 void interrupt_let(void);
 

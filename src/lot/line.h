@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * line.h - buckets and the lines in them, and whom to wake when a bucket is unlocked. Inside of a lot: see lot.h for
- * who may touch what. All of the lines' functions are called under the bucket's lock.
+ * line.h - buckets, the lines in them, and the waiters to wake when a bucket is unlocked. Internal to the lot: see
+ * lot.h for the access rules. All functions on lines are called under the bucket's lock.
  */
 #ifndef VIGIL_LINE_H
 #define VIGIL_LINE_H
@@ -14,7 +14,7 @@
 #include "shm/events.h"
 #include "vigil/status.h"
 
-/* Whether anybody wants to know what happens here. */
+/* Whether events are recorded (shm/events.h). */
 static inline bool is_recorded(const struct lot *lot) {
     return is_shared(lot) && events_wanted(lot->share->segment);
 }
@@ -22,9 +22,9 @@ static inline bool is_recorded(const struct lot *lot) {
 /* Buckets. */
 
 /*
- * The sixteen 32-bit words of a cache line of the caller's have sixteen neighbouring buckets, two cache lines of ours;
- * those are scattered by Fibonacci hashing. So a sweep over an array of words is a sweep over buckets too, and buckets
- * that share a cache line belong to words that share one anyway.
+ * The sixteen 32-bit words of one of the caller's cache lines hash to sixteen neighbouring buckets, which fill two
+ * cache lines. These groups are scattered by Fibonacci hashing. So a sweep over an array of words is a sweep over
+ * buckets too, and buckets that share a cache line belong to words that share one anyway.
  */
 static inline uint32_t bucket_number_of(uint64_t key, uint32_t bits) {
     const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
@@ -72,14 +72,14 @@ static inline bool in_line(const struct slot *slot, uint64_t key) {
     return prim_load_relaxed(&slot->key) == key && undecided(prim_load_relaxed(&slot->state));
 }
 
-/* Where the key's line hangs: the place that holds its head, or where a new line's head is to go. */
+/* The link that holds the head of the key's line, or the link where the head of a new line must be stored. */
 static inline uint32_t *line_of(struct lot *lot, struct bucket *bucket, uint64_t key) {
     uint32_t *line = &bucket->line;
     while (*line && lot->slots[*line].key != key && !BUG(wrong_line)) line = &lot->slots[*line].next_line;
     return line;
 }
 
-/* Where the line behind that one hangs, if that one still is there; if it has ended, another one hangs in its place. */
+/* The link to the line behind the key's. If the key's line has ended, the next line is in its place: `line` itself. */
 static inline uint32_t *line_behind(struct lot *lot, uint32_t *line, uint64_t key) {
     return *line && lot->slots[*line].key == key ? &lot->slots[*line].next_line : line;
 }
@@ -106,7 +106,7 @@ static inline void line_insert_before(struct lot *lot, uint32_t *line, uint32_t 
     slot->next = after;
     slot->prev = follower->prev;
     follower->prev = index;
-    if (*line == after) { /* it becomes the line's header */
+    if (*line == after) { /* it becomes the line's head */
         slot->tail = follower->tail;
         slot->next_line = follower->next_line;
         *line = index;
@@ -126,7 +126,7 @@ static inline uint32_t last_not_after(const struct lot *lot, uint32_t tail, uint
     return tail;
 }
 
-/* Where it belongs by its began_ns. */
+/* Insert the slot in its place by began_ns. */
 static inline void line_insert(struct lot *lot, uint32_t *line, uint32_t index, uint64_t key, bool again) {
     uint64_t began_ns = lot->slots[index].began_ns;
     uint32_t follower = 0;
@@ -140,14 +140,14 @@ static inline void line_insert(struct lot *lot, uint32_t *line, uint32_t index, 
     else line_append(lot, line, index, key);
 }
 
-/* What it leaves behind is in order; the slot itself still says that it is in line. */
+/* The line is in order afterwards; the slot's own key and state still say that it is in line. */
 static inline void line_unlink(struct lot *lot, uint32_t *line, uint32_t index) {
     struct slot *slots = lot->slots, *slot = &slots[index];
     if (*line != index) {
         slots[slot->prev].next = slot->next;
         if (slot->next) slots[slot->next].prev = slot->prev;
         else slots[*line].tail = slot->prev;
-    } else if (slot->next) { /* the next one becomes the line's header */
+    } else if (slot->next) { /* the next slot becomes the line's head */
         struct slot *head = &slots[slot->next];
         head->prev = 0;
         head->tail = slot->tail;
@@ -158,24 +158,26 @@ static inline void line_unlink(struct lot *lot, uint32_t *line, uint32_t index) 
     }
 }
 
-/* Out of it, by its own waiter or in its place: nobody will tell it anything. */
+/* Take the slot out, by or for its own waiter: it will not be told anything. */
 static inline void line_remove(struct lot *lot, uint32_t *line, uint32_t index) {
     line_unlink(lot, line, index);
     prim_store_relaxed(&lot->slots[index].key, 0);
 }
 
 /*
- * Whom to wake once the bucket is unlocked, in line order: threads, linked by their slots' `next`, which is the taker's
- * until it stores their `state`; and seats to ring, linked by next_rung, which is the taker's until it has rung, each
- * to be rung when so many threads have been woken as came before it. In a segment a thread's `state` is stored under
- * the lock, and then its slot is not the taker's any more: so only the words to wake are remembered, some of them.
+ * The waiters to wake once the bucket is unlocked, in line order: threads, linked by their slots' `next`, which is
+ * the taker's until it stores their `state`; and seats to ring, linked by next_rung, which is the taker's until it
+ * has rung. A seat is rung when `threads_before` threads have been woken, as many as came before it. In a segment a
+ * thread's `state` is stored under the lock, and from then on its slot is not the taker's any more: so only the words
+ * to wake are remembered. When there are more than WAKES_WORDS, those remembered so far are woken at once, under the
+ * lock.
  */
 #define WAKES_WORDS 16u
 struct wakes {
     uint32_t threads, last_thread, thread_count;
     uint32_t word_count;
     struct seat *seats, *last_seat;
-    uint32_t mail_seat, newest, oldest, threads_before; /* mail for one seat, not yet pushed */
+    uint32_t mail_seat, newest, oldest, threads_before; /* mail for one seat, not pushed yet */
     uint32_t *words[WAKES_WORDS];
 };
 
@@ -207,7 +209,7 @@ static inline void add_thread(struct lot *lot, struct wakes *wakes, uint32_t ind
     wakes->thread_count++;
 }
 
-/* A slot of the process's own lot, for one of its agents. */
+/* `index` is a slot of the process's own lot, of one of its agents. */
 static inline void add_mail(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
     struct slot *slots = lot->home->slots, *slot = &slots[index];
     if (wakes->mail_seat != slot->seat) {
@@ -223,13 +225,13 @@ static inline void add_mail(struct lot *lot, struct wakes *wakes, uint32_t index
 }
 
 static inline void add_word(struct wakes *wakes, uint32_t *word) {
-    if (wakes->word_count == WAKES_WORDS) { /* too many to remember */
+    if (wakes->word_count == WAKES_WORDS) { /* no room: wake these now */
         while (wakes->word_count) prim_wake_shared_all(wakes->words[WAKES_WORDS - wakes->word_count--]);
     }
     wakes->words[wakes->word_count++] = word;
 }
 
-/* It has been unlinked: decide its fate. */
+/* Decide the outcome of a slot that has been unlinked. */
 static inline void tell(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
     if (is_shared(lot)) {
         shared_tell(lot, wakes, index, outcome);
@@ -245,7 +247,7 @@ static inline void tell(struct lot *lot, struct wakes *wakes, uint32_t index, ui
 static inline void wake_thread(struct slot *slot) {
     uint32_t outcome = slot->outcome;
     if (BUG(wake_before_state)) prim_wake(&slot->state);
-    /* Pairs with the waiter's acquire load: it sees all we did before. From here on the slot is the waiter's. */
+    /* Release: pairs with the waiter's acquire load, which sees all we did. From here on the slot is the waiter's. */
     uint32_t before = BUG(release_forgotten) ? prim_exchange_relaxed(&slot->state, outcome)
                                              : prim_exchange_acq_rel(&slot->state, outcome);
     if (before == SLOT_ASLEEP && !BUG(wake_before_state)) prim_wake(&slot->state);
@@ -277,14 +279,14 @@ static inline void unlock_and_wake(struct lot *lot, struct bucket *bucket, struc
     wake_all(lot, wakes);
 }
 
-/* One of this process's. Those of another are guarded there. */
+/* A call to a loop of this process. A loop of another process is guarded by the keeper there. */
 static inline bool is_call_to_loop(const struct lot *lot, uint32_t index, uint32_t outcome) {
     bool ours = !is_shared(lot) || prim_load_relaxed(&lot->share->claims[index]) == lot->claim;
     return (outcome == SLOT_CALLED || outcome == SLOT_BESIDE) && lot->slots[index].seat && ours;
 }
 
-/* See struct lot_release. What begins may end the line of a record (recovery/hold.h), on which the key's own hangs.
- * Returns what `begin` did. */
+/* See struct lot_release. `begin` may end a line of holders (recovery/hold.h), and its head's next_line may be the
+ * link to the key's line: so that is looked up again. Returns what `begin` returned. */
 static inline bool line_call(struct lot *lot, struct bucket *bucket, uint64_t key, const struct lot_release *release,
                              void *context, struct wakes *wakes) {
     uint32_t head = *line_of(lot, bucket, key);

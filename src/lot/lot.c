@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines: see lot.h for who may touch what, and why no wake-up is lost. */
+/* The lines: see lot.h for the access rules, and why no wake-up is lost. */
 #include "gift.h"
 #include "line.h"
 #include "vigil/status.h"
@@ -10,18 +10,18 @@ bool lot_occupied(const struct lot *lot, const volatile void *address) {
 
 /* Joining and leaving. */
 
-/* For people who want to know who waits, and since when. */
+/* For people: the waiting thread, and since when it waits. */
 static void sign(struct slot *slot, uint64_t since_ms) {
     if (!slot->seat) slot->person = since_ms << 32 | prim_thread_id();
 }
 
-/* The end of the line. */
+/* A place at the end of the line. */
 static uint64_t next_place(const struct lot *lot, uint32_t line, uint64_t now_ns) {
     uint64_t last_ns = line ? lot->slots[lot->slots[line].tail].began_ns : 0;
     return now_ns > last_ns ? now_ns : last_ns + 1;
 }
 
-/* In a segment no two may ever have the same place: see shared.h. */
+/* In a segment no two waiters of a line may ever have the same place: see gift.h. */
 static void line_join(struct lot *lot, uint32_t *line, uint32_t index, uint64_t key, uint64_t now_ms) {
     uint64_t now_ns = is_shared(lot) ? prim_now_ns() : now_ms * 1000000;
     lot->slots[index].began_ns = next_place(lot, *line, now_ns);
@@ -32,7 +32,7 @@ bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
     uint64_t key = key_of(lot, word->address), now_ms = prim_now_coarse_ms();
     sign(&lot->slots[index], now_ms);
     struct bucket *bucket = bucket_lock(lot, key); /* W1 */
-    if (key % 64 == 0) { /* perhaps a sweep over an array: the next buckets can be on their way meanwhile */
+    if (key % 64 == 0) { /* perhaps a sweep over an array of words: prefetch the next buckets meanwhile */
         const struct bucket *next = &lot->buckets[bucket_number(lot, key + 64) & ~15u];
         __builtin_prefetch(next, 1);
         __builtin_prefetch(next + 8, 1);
@@ -74,11 +74,11 @@ bool lot_change_place(struct lot *lot, uint32_t index, const volatile void *addr
 void lot_leave_soon(struct lot *lot, uint32_t index) {
     struct slot *slot = &lot->slots[index];
     __builtin_prefetch(slot, 1);
-    __builtin_prefetch(slot - 1, 1); /* who came one after the other mostly lie side by side: see slot.c */
+    __builtin_prefetch(slot - 1, 1); /* waiters that join in a row mostly have neighbouring slots: see slot.c */
     __builtin_prefetch(slot + 1, 1);
 }
 
-/* An arrival is taken back: see sync/barrier.c. */
+/* Take an arrival back: see sync/barrier.c. */
 static void take_back(struct lot *lot, const struct slot *slot, uint32_t *word) {
     bool counted = slot->kind == SLOT_BARRIER && !is_shared(lot);
     if (counted && !BUG(arrival_stays)) prim_store_relaxed(word, prim_load_relaxed(word) - 1);
@@ -87,7 +87,7 @@ static void take_back(struct lot *lot, const struct slot *slot, uint32_t *word) 
 bool lot_leave(struct lot *lot, uint32_t index, const volatile void *address) {
     uint64_t key = key_of(lot, address);
     struct bucket *bucket = bucket_lock(lot, key);
-    bool still = in_line(&lot->slots[index], key); /* if not, it may have been moved to another line */
+    bool still = in_line(&lot->slots[index], key); /* if not, it has been told, or moved to another line */
     if (still || BUG(taken_back_late)) take_back(lot, &lot->slots[index], word_of(lot, key));
     if (still) line_remove(lot, line_of(lot, bucket, key), index);
     if (still && is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_GAVE_UP, index, key, 0);
@@ -145,18 +145,18 @@ bool lot_call_or_join(struct lot *lot, uint32_t index, const volatile void *addr
     return joins;
 }
 
-/* Two buckets are locked in the order of their addresses; they may be the same one. */
+/* In the order of the buckets' addresses; they may be the same bucket. */
 static void lock_two(struct lot *lot, struct bucket *a, struct bucket *b) {
     lock_bucket(lot, a < b ? a : b);
     if (a != b) lock_bucket(lot, a < b ? b : a);
 }
 
-/* Threads that wait at a condition are moved; agents', and those that came to a plain wait, are told. */
+/* Threads that wait at a condition are moved; agents, and waiters in a plain wait, are told. */
 static uint64_t destination(const struct slot *slot) {
     return slot->kind == SLOT_COND && !slot->seat ? gift_destination(slot) : 0;
 }
 
-/* One thread, with the signal. It is in line C until the store of its key, and in the mutex's line from then on. */
+/* Move one thread, with the signal. It is in line C until the store of its key, then in the mutex's line. */
 static void move(struct lot *lot, uint32_t index, uint64_t key, uint32_t *to, uint64_t to_key, uint64_t now_ns) {
     struct slot *slot = &lot->slots[index];
     if (!BUG(signal_noted_late)) gift_give(slot, key); /* G1 */
@@ -167,7 +167,7 @@ static void move(struct lot *lot, uint32_t index, uint64_t key, uint32_t *to, ui
     if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, to_key, 0);
 }
 
-/* From the head on, everybody who is to be moved to that line or to be told. How many of each. */
+/* From the head on, move waiters to that line or tell them; stop at one that must be moved to another line. */
 static void line_move(struct lot *lot, struct bucket *from, uint64_t key, struct bucket *to, uint64_t to_key,
                       int64_t most, int64_t *moved, int64_t *told, struct wakes *wakes) {
     uint64_t now_ns = prim_now_ns();
@@ -187,7 +187,7 @@ static void line_move(struct lot *lot, struct bucket *from, uint64_t key, struct
     }
 }
 
-/* One turn: until the line ends, or one comes who is to be moved elsewhere. How many; zero: try again, or nobody. */
+/* One turn of lot_move: returns how many were moved or told; zero: the line is empty or has changed, look again. */
 static int64_t move_some(struct lot *lot, uint64_t key, uint64_t to_key, int64_t most,
                          const struct lot_release *release, void *context) {
     struct wakes wakes;
@@ -226,7 +226,7 @@ static int64_t bucket_take(struct lot *lot, struct bucket *bucket, uint64_t firs
     lock_bucket(lot, bucket);
     for (uint32_t *line = &bucket->line; *line;) {
         uint64_t key = lot->slots[*line].key;
-        bool of_waiters = key % sizeof(uint32_t) == 0; /* if not, see hold.h */
+        bool of_waiters = key % sizeof(uint32_t) == 0; /* if not, it is a line of holders: recovery/hold.h */
         if (of_waiters && key >= first && key <= last) taken += line_take(lot, line, INT64_MAX, outcome, &wakes);
         else line = &lot->slots[*line].next_line;
     }
@@ -258,7 +258,7 @@ static struct lot_glance glance_at(const struct lot *lot, const struct slot *slo
     if (!slot->seat) {
         return (struct lot_glance){.thread_id = (uint32_t)slot->person, .since_ms = (uint32_t)(slot->person >> 32)};
     }
-    /* As long as one of its slots is in line the agent cannot end. */
+    /* The agent cannot end as long as one of its slots is in line. */
     const struct seat *seat = lot->seats[slot->seat];
     return (struct lot_glance){(uint64_t)(uintptr_t)seat, seat->thread_id, (uint32_t)(slot->began_ns / 1000000)};
 }

@@ -2,10 +2,10 @@
 /*
  * lot.h - the lines.
  *
- * A lot is a table of lines: buckets, found by a hash of the key, and slots, one for each waiter. There is one for the
- * memory of this process alone, where a key is an address, and one in each segment, for the words in it, where a key is
- * the offset in the segment's file. The links are slot numbers (0 is none), not pointers: processes map a segment
- * at different addresses. What is different in a segment, because processes are killed, is in shared.h.
+ * A lot is a table of lines: buckets, found by a hash of the key, and slots, one for each waiter. There is one lot
+ * for the memory of this process alone, where a key is an address, and one in each segment, for the words in it,
+ * where a key is the offset in the segment's file. The links are slot numbers (0 is none), not pointers: processes
+ * map a segment at different addresses. What differs in a segment, because processes may be killed, is in shared.h.
  *
  *     bucket          one line of waiters per key                    each waiter a slot
  *     +------+  line  +------+ next  +------+ next  +------+
@@ -17,21 +17,21 @@
  *                     | head |                                       key B, which hashes to the same bucket
  *                     +------+
  *
- * WHO MAY TOUCH WHAT
+ * ACCESS RULES
  *
- * The bucket's word is its lock, and says whether anybody is in line there (word_lock.h). It is zero exactly when
- * nobody is in line and nobody is inside: that is all a notifier needs to look at.
+ * The bucket's word is its lock, and says whether a slot is in line there (word_lock.h). It is zero exactly when no
+ * slot is in line and no thread has the bucket locked: that is all a notifier needs to look at.
  *
- * The lock guards the bucket's `line` and, of every slot in its lines: key, next, prev, tail, next_line, began_ns, kind
- * and gift. A slot is in line from lot_join until, under the lock, exactly one of lot_leave (its own waiter:
- * deadline, cancel) or lot_take, lot_call, lot_move (anyone: notification, forget, a lock's release, a condition's
- * signal) takes it out and so decides its fate; or lot_move puts it into another line, under the locks of both buckets,
- * which are always taken in the order of their addresses. A slot is in line for `key` while that is not zero and
- * `state` is undecided: that is how the other side learns, under the lock, that it came too late.
+ * The lock guards the bucket's `line` and these fields of every slot in its lines: key, next, prev, tail, next_line,
+ * began_ns, kind and gift. A slot is in line from lot_join until, under the lock, exactly one of lot_leave (its own
+ * waiter: deadline, cancel) or lot_take, lot_call, lot_move (any thread: notification, forget, a lock's release, a
+ * condition's signal) takes it out and so decides its outcome; or lot_move puts it into another line, under the locks
+ * of both buckets, which are always taken in the order of their addresses. A slot is in line for `key` while that is
+ * not zero and `state` is undecided: that is how the other side learns, under the lock, that it came too late.
  *
- * Outside of a line a slot belongs to whoever took it out: to its waiter again, or, from lot_take on, to the taker
- * until it passes the slot on: a thread's slot by the store to `state`, an agent's by the push into its seat's mail.
- * Neither may be touched by the taker afterwards. (In a segment both happen under the lock.)
+ * A slot in no line belongs to the thread that took it out: its own waiter, or, from lot_take on, the taker, until it
+ * passes the slot on: a thread's slot by the store to `state`, an agent's by the push into its seat's mail. After that
+ * the taker must not touch the slot. (In a segment both happen under the lock.)
  *
  * NO WAKE-UP IS LOST
  *
@@ -41,14 +41,14 @@
  *     W2  load the user's word    (seq_cst)       N3  load bucket word      (relaxed; none yet: as if zero)
  *     W3  still the expected one: join
  *
- * If N3 reads a word older than W1 wrote, or finds no buckets, from before W0, then N2 precedes W1 in the single order
- * S of all seq_cst operations; W1 precedes W2 in S; so W2 sees what N1 stored before the fence, and the waiter answers
- * not-equal instead of joining. Otherwise N3 sees the lock or the count, and the notifier takes the lock and finds the
- * waiter in line, or finds that it left.
+ * If N3 reads a word older than W1 wrote, or finds no buckets, from before W0, then N2 precedes W1 in the single
+ * order S of all seq_cst operations; W1 precedes W2 in S; so W2 sees what N1 stored before the fence, and the waiter
+ * returns VIGIL_NOT_EQUAL instead of joining. Otherwise N3 sees LOCKED or OCCUPIED, and the notifier takes the lock
+ * and finds the waiter in line, or finds that it left.
  *
- * This order also says when "first come" is: the order in which the waiters took the bucket's lock. Those who wait for
- * a lock stand by their began_ns instead, since they may leave the line and come back: see sync/lock.h. The others get
- * one that is above that of the tail: so began_ns tells the order of every line.
+ * This also defines "first come": the order in which the waiters took the bucket's lock. Waiters for a lock are
+ * ordered by their began_ns instead, since they may leave the line and come back: see sync/lock.h. Other waiters get
+ * a began_ns above that of the tail: so began_ns gives the order of every line.
  */
 #ifndef VIGIL_LOT_H
 #define VIGIL_LOT_H
@@ -61,15 +61,15 @@ struct bucket {
 };
 
 struct slot {
-    uint64_t key; /* under the lock; zero outside of a line */
+    uint64_t key; /* under the lock; zero: in no line. In a segment it stays until what it was told is used */
     union {
-        uint64_t person; /* a thread's, or a record's, for people to read: since when it waits, and above that its id */
-        uint64_t op;     /* an agent's in its own lot: the vigil_op, or SLOT_ORPHAN */
-        uint64_t function; /* SLOT_POSTED: what is to be called */
-        uint64_t record;   /* an agent's in a segment: the number of its member's record */
+        uint64_t person; /* for people: a thread's id and, in bits 32-63, since when it waits (ms); SLOT_HOLDS: no id */
+        uint64_t op;     /* an agent's slot in its own lot: the vigil_op, or SLOT_ORPHAN; sync/robust.h: the word */
+        uint64_t function; /* SLOT_POSTED: what to call */
+        uint64_t record;   /* an agent's slot in a segment: the index of its member's record */
     };
     union {              /* atomic where processes share it */
-        uint64_t gift;   /* a waiter's, except those below: what it has been given, see gift.h */
+        uint64_t gift;   /* other kinds of waiters than those below: what it has been given, see gift.h */
         uint64_t wants;  /* SLOT_SEM, SLOT_RWLOCK: how much of the lock */
         uint64_t round;  /* SLOT_BARRIER: the round that it waits for */
         uint64_t held;   /* SLOT_HOLDS: see recovery/hold.h */
@@ -78,22 +78,22 @@ struct slot {
     };
     union {
         uint64_t began_ns; /* its place in line */
-        uint64_t away_lot; /* SLOT_AWAY: the segment's lot */
+        uint64_t away_lot; /* SLOT_AWAY: the segment's lot; sync/robust.h: the segment */
     };
     uint32_t state; /* enum slot_state or the outcome; a sleeping thread's futex */
-    uint32_t seat;  /* whose mail it goes to; 0: a thread sleeps on `state` */
+    uint32_t seat;  /* the seat to which it is mailed; 0: a thread sleeps on `state` */
     uint32_t next, prev;
     uint32_t tail, next_line; /* in a line's head only */
     uint32_t kind;            /* enum slot_kind */
     union {
-        uint32_t outcome; /* a thread's that has been taken out and is about to be woken, outside of segments */
-        uint32_t home;    /* an agent's in a segment: its slot in its own lot, until that has been told; see shared.h */
-        uint32_t of;      /* SLOT_HOLDS: of which kind of lock */
+        uint32_t outcome; /* not in segments: of a thread that has been taken out and is about to be woken */
+        uint32_t home;    /* an agent's slot in a segment: its slot in its own lot, until that is told; see shared.h */
+        uint32_t of;      /* SLOT_HOLDS: the kind of lock */
     };
 };
 _Static_assert(sizeof(struct slot) == 64, "a cache line");
 
-/* What it waits for. */
+/* What the slot's waiter waits for. */
 enum slot_kind {
     SLOT_PLAIN, /* a notification */
     SLOT_COND,  /* the same, and then for a mutex */
@@ -102,23 +102,23 @@ enum slot_kind {
     SLOT_RWLOCK,
     SLOT_BARRIER,
     SLOT_ONCE,
-    SLOT_HOLDS, /* for nothing: a record of what a process holds, see hold.h */
+    SLOT_HOLDS, /* nothing: a record of what a process (recovery/hold.h) or a thread (sync/robust.h) holds */
     SLOT_KINDS,
-    SLOT_AWAY, /* not a waiter itself: an agent's, for one that is in line in a segment. See shared.h */
+    SLOT_AWAY, /* not in line itself: an agent's slot that stands for one in line in a segment, see shared.h */
 };
 
-/* What one who waits for a lock is told, besides the statuses of a wait: */
+/* What a waiter for a lock is told, besides the statuses of a wait: */
 enum slot_call {
     SLOT_CALLED = 0x80, /* it is your turn */
-    SLOT_BESIDE,        /* somebody before you has been called, but may not come: look after yourself */
+    SLOT_BESIDE,        /* a waiter before you has been called, but may not come: look after yourself */
 };
 
-/* As the op of an agent's slot: nobody waits for what it brings any more. */
+/* As the op of an agent's slot: its outcome is not wanted any more. */
 #define SLOT_ORPHAN 1u
 
-/* Until its fate is known: */
+/* Until its outcome is decided: */
 enum slot_state {
-    SLOT_WAITING = 0x100, /* the thread is awake and looks at `state` */
+    SLOT_WAITING = 0x100, /* an agent's slot; or the thread is awake and looks at `state` */
     SLOT_ASLEEP,          /* the thread sleeps on `state` and must be woken */
     SLOT_POSTED,          /* not a waiter: a function on its way to an agent */
 };
@@ -142,45 +142,45 @@ struct lot {
     struct slot *slots;
     uint64_t base; /* a key is an address less this */
     uint32_t bucket_bits;
-    uint32_t number;         /* our process's in a segment's lot; zero: the process's own lot */
-    uint32_t claim;          /* what our slots there are claimed by */
-    struct lot_share *share; /* of a segment's lot: see shared.h */
-    struct lot *home;        /* the process's own one, where the seats are */
+    uint32_t number;         /* a segment's lot: the number of our process; zero: the process's own lot */
+    uint32_t claim;          /* a segment's lot: the claim on our slots there */
+    struct lot_share *share; /* a segment's lot: see shared.h */
+    struct lot *home;        /* the process's own lot, which has the seats */
 
-    /* Of the process's own: */
+    /* Only in the process's own lot: */
     struct chunk *chunks;
     struct seat **seats;
     uint32_t chunk_limit;
 
-    /* Where slots and seats come from: under the gate, which is a bucket word that never counts anybody. */
+    /* Where slots and seats come from: under the gate, a word_lock that is never OCCUPIED. */
     _Alignas(64) uint32_t gate;
     uint32_t chunks_used;
-    uint32_t chunks_open;            /* whose slots are memory by now */
+    uint32_t chunks_open;            /* chunks with slots backed by memory */
     uint64_t *available[LOT_LEVELS]; /* the set of chunks with free slots: see slot.c */
     uint32_t seats_used;
 
-    struct lot_turn turns[LOT_TURNS]; /* of locks that were reserved lately: see sync/lock.h */
+    struct lot_turn turns[LOT_TURNS]; /* of locks that were reserved lately: lock_may_reserve */
 };
 
 /* The process's own lot; null when there is no memory for it. */
 struct lot *lot_private(void);
-/* The same if it has been made; null: nobody has waited yet. */
+/* The same if it exists; null: no thread has waited yet. */
 struct lot *lot_private_if_used(void);
 /* The lot for that address: its segment's, or the process's own. */
 struct lot *lot_for(const volatile void *address);
 struct lot *lot_for_if_used(const volatile void *address);
-/* What else is to be done in the child of a fork; null: nothing. For debug/check.c. */
+/* Called in the child of a fork, unless null. For debug/check.c. */
 extern void (*lot_in_child)(void);
 
 /*
- * Somebody in a segment waits, has been called or has given up: written down if anybody wants to know (shm/events.h).
- * `type` is a vigil_event_type. The next one is for who takes or gives up a lock, `count` times.
+ * Record an event (shm/events.h) of a waiter in a segment: it waits, has been called or has given up. `type` is a
+ * vigil_event_type. lot_tell_of_lock: this process takes or releases a lock, `count` times.
  */
 void lot_tell(const struct lot *lot, int type, uint32_t slot, uint64_t key, uint32_t status);
 void lot_tell_of_lock(const struct lot *lot, int type, enum slot_kind kind, const uint32_t *word, uint32_t count,
                       bool shared);
 
-/* A word of the caller's and the value it must have for the wait to begin. */
+/* The caller's word, and the value that it must have for the wait to begin. */
 struct word {
     const volatile void *address;
     uint64_t expected;
@@ -204,69 +204,70 @@ static inline bool is_shared(const struct lot *lot) {
     return lot->number != 0;
 }
 
-/* Its fate has not been decided, for one who waits. */
+/* Of a waiter's slot: its outcome has not been decided. */
 static inline bool undecided(uint32_t state) {
     return state >= SLOT_WAITING;
 }
 
-/* Make it one who is about to wait for that. What it was told before has been used. */
+/* Prepare the slot for a wait of that kind. What it was told before has been used. */
 static inline void slot_begin(struct slot *slot, enum slot_kind kind) {
     prim_store_relaxed(&slot->key, 0);
     prim_store_relaxed(&slot->kind, (uint32_t)kind);
-    prim_store_release(&slot->state, SLOT_WAITING); /* whoever sees this sees that it is in no line */
+    prim_store_release(&slot->state, SLOT_WAITING); /* release: a reader of this state sees key = 0, in no line */
 }
 
 /* Compare and join the end of the line in one step: false if the word differs. The slot must be filled in. */
 bool lot_join(struct lot *lot, uint32_t slot, const struct word *word);
 
 /*
- * The same for one who waits for a lock: its place is by its began_ns. Who has been called and comes back (`again`) is
- * looked for from the head of the line, others from its end.
+ * The same for a waiter for a lock: its place is by its began_ns. The place of a waiter that has been called and comes
+ * back (`again`) is searched from the head of the line, that of others from its tail.
  */
 bool lot_join_in_order(struct lot *lot, uint32_t slot, const struct word *word, bool again);
 
-/* If it still is in the line: put it where one belongs who began then, and who wants that much. Else false. */
+/* If the slot still is in line: set its began_ns and `wants`, and put it in its new place. Else false. */
 bool lot_change_place(struct lot *lot, uint32_t slot, const volatile void *address, uint64_t began_ns, uint64_t wants);
 
-/* In line: sleep until the slot's fate is known, and is in its `state`; or until the deadline or an interruption
+/* In line: sleep until the slot's outcome is decided, and is in its `state`; or until the deadline or an interruption
  * (interrupt.h): false. */
 bool lot_sleep(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
-/* The same for a thread that has spun before it joined: with more threads than processors, to spin longer costs more than
- * it saves. */
+/* The same, but spins less: for a thread that has spun before it joined. With more threads than processors, spinning
+ * longer costs more than it saves. */
 bool lot_sleep_soon(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
 
 /*
- * What vigil_wait32 does, for one who waits for something of that kind. `joined`, unless null, is called when he is in
- * line, before it sleeps. The deadline may be DEADLINE_PASSED.
+ * What vigil_wait32 does, for a waiter of that kind. `joined`, unless null, is called when the waiter is in line,
+ * before it sleeps. The deadline may be DEADLINE_PASSED.
  */
 typedef void lot_joined(const struct word *word);
 int lot_wait(const struct word *word, uint64_t deadline_ns, enum slot_kind kind, lot_joined *joined);
 
 /*
- * Take one's own slot out of the line: false if another thread has done so before, and its outcome is on its way. In the
- * process's own lot, a barrier's word counts those in its line, and is one less then: in the same step.
+ * Take the caller's own slot out of the line: false if another thread has done so before, and the outcome is on its
+ * way. In the process's own lot, a barrier's word counts the waiters in its line: it is decremented in the same step.
  */
 bool lot_leave(struct lot *lot, uint32_t slot, const volatile void *address);
 
-/* The same for a thread that will then wait for its outcome: VIGIL_TIMED_OUT or VIGIL_INTERRUPTED, or what another
- * process or thread has decided. */
+/* The same for a thread; if the outcome is on its way, waits for it. Returns VIGIL_TIMED_OUT, VIGIL_INTERRUPTED, or
+ * what another process or thread has decided. */
 int lot_give_up(struct lot *lot, uint32_t slot, const volatile void *address);
 
-/* lot_leave will be called soon: have the memory that it needs on its way. */
+/* lot_leave will be called soon: prefetch the memory that it needs. */
 void lot_leave_soon(struct lot *lot, uint32_t slot);
 
-/* Take the first `most` out of the line, oldest first, and pass `outcome` on to them: how many. */
+/* Take the first `most` waiters out of the line, oldest first, and tell them `outcome`. Returns how many. */
 int64_t lot_take(struct lot *lot, const volatile void *address, int64_t most, uint32_t outcome);
-/* The same for who has the lock of the key's bucket, which is unlocked then. */
+/* The same, for a caller that has locked the key's bucket. Unlocks it. */
 int64_t lot_take_locked(struct lot *lot, struct bucket *bucket, uint64_t key, int64_t most, uint32_t outcome);
 
 /*
- * How a lock is released, or those in its line are called: three questions, asked under the lock of the line's bucket.
+ * How a lock is released, or the waiters in its line are called: three functions, called under the lock of the line's
+ * bucket.
  *
- *     begin   with the lock's word and the head of the line (null: nobody): change the word. False: nobody is called
- *     each    of each in line, from the head on: what to tell it, or LOT_STAY, and then it and all behind it stay in line,
- *             or LOT_SKIP, and then it stays
- *     end     when those have been told: change the word. May be null
+ *     begin   with the lock's word and the head of the line (null: no waiter): change the word. False: call no waiter
+ *     each    for each waiter, from the head on: returns what to tell it; or LOT_STAY: it and all behind it stay in
+ *             line; or LOT_SKIP: it stays in line, go on with the next
+ *     end     when they have been told: change the word. May be null
  */
 #define LOT_STAY UINT32_MAX
 #define LOT_SKIP (UINT32_MAX - 1)
@@ -278,29 +279,29 @@ struct lot_release {
 void lot_call(struct lot *lot, const volatile void *address, const struct lot_release *release, void *context);
 
 /*
- * The same or, if none is to be called because `begin` has returned false, join the end of the line, in one step.
- * False: the slot has not joined, or is zero, which is none. It must be filled in, except for began_ns.
+ * The same; or, if `begin` returns false, join the end of the line, in one step. Returns whether the slot has joined:
+ * never if it is zero, which is none. The slot must be filled in, except for began_ns.
  */
 bool lot_call_or_join(struct lot *lot, uint32_t slot, const volatile void *address, const struct lot_release *release,
                       void *context);
 
 /*
- * A condition is signalled: take the first `most` out of the line. Agents are told VIGIL_OK. A thread is moved, asleep,
- * to the end of its mutex's line (gift.h); when some have been, those in that line are called, both lines being locked.
- * How many.
+ * A condition is signalled: take the first `most` waiters out of the line. Agents are told VIGIL_OK. A thread is
+ * moved, asleep, to the end of its mutex's line (gift.h); if any has been moved, that line is called (lot_call) while
+ * both buckets are locked. Returns how many were taken.
  */
 int64_t lot_move(struct lot *lot, const volatile void *address, int64_t most, const struct lot_release *release,
                  void *context);
 
-/* Take everybody out of all the lines from the first key to the last one: how many. Looks at every bucket. */
+/* Take all waiters out of the lines with keys from `first` to `last`. Returns how many. Looks at every bucket. */
 int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t outcome);
 
-/* How many are in line. */
+/* How many waiters are in line. */
 int64_t lot_count(struct lot *lot, const volatile void *address);
 
 /*
- * What debug/dump.c wants to know. A bucket's lines are looked at in the order of their keys: the first one whose key
- * is above `after`, of which the first waiters are copied, under the lock, and the others counted, up to a limit.
+ * For debug/dump.c. A bucket's lines are read in the order of their keys: lot_look reads the first line with a key
+ * above `after`. Under the lock it copies the first waiters and counts the others, up to a limit.
  */
 struct lot_glance {
     uint64_t agent;     /* its address; zero: a thread */
@@ -308,7 +309,7 @@ struct lot_glance {
     uint32_t since_ms;
 };
 #define LOT_GLANCES 256u   /* copied */
-#define LOT_COUNTED 10000u /* at least so many, if it is that */
+#define LOT_COUNTED 10000u /* a count of this means: so many, or more */
 struct lot_line {
     uint64_t key; /* zero: there is no such line */
     bool for_lock;
@@ -316,20 +317,20 @@ struct lot_line {
     struct lot_glance waiters[LOT_GLANCES];
 };
 void lot_look(struct lot *lot, uint32_t bucket, uint64_t after, struct lot_line *line);
-/* How many lines a bucket has, and how many wait in them. */
+/* Add how many lines a bucket has, and how many waiters are in them. */
 void lot_survey(struct lot *lot, uint32_t bucket, uint64_t *lines, uint64_t *waiters);
 
-/* The same as the next one, in short, for a process that has no segments: true if it is known that nobody waits. */
+/* A quick test for a process that has no segments open: true only if no waiter is in line. N3 above. */
 bool lot_nobody_waits(const volatile void *address);
 
-/* Whether anybody may be in line for the key: N3 above. */
+/* Whether a waiter may be in line for the key: N3 above. */
 bool lot_occupied(const struct lot *lot, const volatile void *address);
 
 /* A slot for a waiter or a post; zero when every slot is taken. Any thread may release it. */
 uint32_t slot_acquire(struct lot *lot);
 void slot_release(struct lot *lot, uint32_t slot);
 void slot_release_all(struct lot *lot, struct prim_thread *thread); /* the thread ends */
-/* All slots that may ever have been used are below this. */
+/* Every slot that has ever been used is below this. */
 uint32_t slot_bound(struct lot *lot);
 
 /* A seat gets a number by which slots name it. Zero when all are taken. */
@@ -337,21 +338,22 @@ uint32_t seat_register(struct lot *lot, struct seat *seat);
 void seat_unregister(struct lot *lot, uint32_t number);
 
 /*
- * What src/recovery does for every lot: a loop in that line has been called, and others are behind it. If it does not
- * come the keeper calls the next one (recovery/guard.h). Under the lock of the line's bucket.
+ * What src/recovery does for every lot: an event loop in that line has been called, and other waiters may be behind
+ * it. If the loop does not come, the keeper calls the next waiter (recovery/guard.h). Under the lock of the line's
+ * bucket; or without it, by the keeper that hands on a call from another process (lot_hand_on).
  */
 void guard_note(struct lot *lot, uint64_t key);
-/* There may be calls to event loops of one more agent: have a keeper. False: there is none to be had. */
+/* Event loops of one more agent may be called: make sure that a keeper runs. False: it could not be started. */
 bool keeper_ready(void);
-/* There will be none any more. */
+/* That agent's loops will not be called any more. */
 void keeper_unready(void);
-/* In the child of a fork: it has none. */
+/* In the child of a fork: it has no keeper. */
 void keeper_in_child(void);
 
-/* Spinning before a sleep, as long as it has paid for this thread lately. */
+/* How long to spin before a sleep: as long as it has paid for this thread lately. */
 unsigned spin_budget(void);
 void spin_learn(bool paid);
-/* A lock was found taken: perhaps there are too many threads at once. Not beyond the deadline. */
+/* A lock was found taken: if too many threads take locks at once, pause; never beyond the deadline. */
 void spin_stand_aside(uint64_t deadline_ns);
 
 #endif

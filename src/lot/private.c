@@ -6,7 +6,7 @@
 static struct lot lot PRIM_PROCESS;
 void (*lot_in_child)(void) PRIM_PROCESS;
 
-/* One mapping holds it all: buckets, seats, chunks, and last and largest the slots. */
+/* One mapping holds everything: buckets, seats, chunks, bitmaps and, last and largest, the slots. */
 struct layout {
     size_t seats, chunks, available[LOT_LEVELS], slots, bytes; /* offsets */
 };
@@ -39,7 +39,7 @@ static void number_from_one(void) {
 
 /*
  * The child's only thread is the one that forked. The lines it inherited are those of threads that do not exist here,
- * and any lock may have been held by one of them: so all of it begins anew. Its agents find out by their generation.
+ * and any of them may have held any lock: so the lot is emptied. The child's agents learn of it by their generation.
  */
 static void in_child(void) {
     if (!lot.buckets) return;
@@ -59,7 +59,7 @@ static void in_child(void) {
     if (also) also();
 }
 
-/* Address space may be limited: then fewer waiters must do. Of the slots, the first few are opened. */
+/* If address space is limited, make do with fewer slots. Only the first few slots are opened. */
 static char *map(void) {
     for (lot.chunk_limit = PRIM_CHUNK_LIMIT; lot.chunk_limit >= PRIM_CHUNK_LEAST; lot.chunk_limit /= 2) {
         struct layout at = layout_of(lot.chunk_limit);

@@ -16,7 +16,7 @@ bool seat_push(struct lot *lot, struct seat *seat, uint32_t oldest, uint32_t new
             prim_store_release(&seat->mail, pushed);
             break;
         }
-    } while (!prim_cas_acq_rel(&seat->mail, &seen, pushed)); /* hands the slots and what they say to seat_collect */
+    } while (!prim_cas_acq_rel(&seat->mail, &seen, pushed)); /* release: seat_collect reads the slots */
     return ring;
 }
 
@@ -51,7 +51,7 @@ uint32_t seat_collect(struct lot *lot, struct seat *seat, bool *woken) {
     uint32_t seen = prim_load_relaxed(&seat->mail);
     assert(seen & MAIL_AWAKE);
     if (seen / MAIL_WOKEN == 0) return 0;
-    /* While AWAKE is set no other thread sets RUNG, and only this one clears it: these flags are still what we saw. */
+    /* While AWAKE is set no other thread sets RUNG, and only this thread clears it: both flags still are as loaded. */
     seen = prim_exchange_acq_rel(&seat->mail, seen & (MAIL_AWAKE | MAIL_RUNG));
     *woken |= (seen & MAIL_WOKEN) && !(BUG(wake_collected) && seen / MAIL_SLOT);
     uint32_t chain = seen / MAIL_SLOT, first = 0;

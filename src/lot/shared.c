@@ -8,10 +8,10 @@
 #include "line.h"
 #include "vigil/status.h"
 
-/* Which lot. */
+/* Making and leaving a segment's lot. */
 
-/* Whether a line is that of a lock which this process holds. One waiter for the lock is enough to know; a waiter may also
- * wait for the word as such. */
+/* Whether a line is that of a lock which this process holds. One waiter for a lock in it is enough; other waiters may
+ * wait for the word itself. */
 static bool holds_what_is_waited_for(const struct lot *lot, uint32_t head) {
     const struct segment *segment = lot->share->segment;
     uint64_t key = lot->slots[head].key;
@@ -23,13 +23,13 @@ static bool holds_what_is_waited_for(const struct lot *lot, uint32_t head) {
     return segment_holder_number(prim_load_relaxed(word_of(lot, key))) == lot->number;
 }
 
-/* So long a process may take in a bucket; one that is stopped there takes longer. */
+/* How long a running process may need inside a bucket; a process that is stopped there takes longer. */
 #define LEAVE_PATIENCE_NS UINT64_C(20000000)
 
 static bool holds_one_of_bucket(struct lot *lot, struct bucket *bucket) {
     bool holds = false;
     if (!prim_load_relaxed(&bucket->word)) return false;
-    if (!shared_trylock(lot, bucket, prim_now_ns() + LEAVE_PATIENCE_NS)) return true; /* it may */
+    if (!shared_trylock(lot, bucket, prim_now_ns() + LEAVE_PATIENCE_NS)) return true; /* it may hold one */
     for (uint32_t *line = &bucket->line; *line && !holds; line = line_behind(lot, line, lot->slots[*line].key)) {
         holds = holds_what_is_waited_for(lot, *line);
     }
@@ -37,7 +37,7 @@ static bool holds_one_of_bucket(struct lot *lot, struct bucket *bucket) {
     return holds;
 }
 
-/* What it holds of a lock, or a lock itself for which others wait: they are to be told as if it had died. */
+/* Whether this process holds part of a lock, or a lock that others wait for: recovery must act as if it had died. */
 static bool leaves_something(struct lot *lot) {
     for (uint32_t index = 1; index < lot->share->slots; index++) {
         if (prim_load_relaxed(&lot->share->claims[index]) == lot->claim) return true;
@@ -52,7 +52,7 @@ static int leave(struct segment *segment) {
     struct lot *lot = segment->lot;
     int status = VIGIL_OK;
     if (!lot) return status;
-    if (segment->fd >= 0) { /* else we are a fork's child, and all of this is our parent's */
+    if (segment->fd >= 0) { /* else we are a fork's child, and all of this belongs to the parent */
         if (prim_load_relaxed(&lot->share->claimed)) return VIGIL_EBUSY;
         status = leaves_something(lot) ? VIGIL_OWNER_DIED : VIGIL_OK; /* may repair a bucket, and note a guard */
         keeper_leave(lot);
@@ -84,7 +84,7 @@ static bool fill(struct lot *lot, struct segment *segment, struct lot *home) {
         .share = share,
         .home = home,
     };
-    share->hint = lot->number; /* so that processes use different cache lines, mostly */
+    share->hint = lot->number; /* so that processes mostly use different cache lines */
     return true;
 }
 
@@ -143,7 +143,7 @@ uint32_t shared_acquire(struct lot *lot) {
     count(claimed, 1);
     if (keeper_attend(lot)) {
         index = shared_claim(lot);
-        if (!index && recovery_now(lot)) index = shared_claim(lot); /* the dead may have had some */
+        if (!index && recovery_now(lot)) index = shared_claim(lot); /* dead members may have had some */
     }
     if (!index) count(claimed, UINT32_MAX);
     return index;
@@ -160,7 +160,7 @@ static void push_to_member(struct lot *lot, struct wakes *wakes, uint32_t index,
     struct segment_member *member = segment_member(lot->share->segment, (uint32_t)lot->slots[index].record);
     uint64_t seen = prim_load_relaxed(&member->mail);
     do {
-        if (seen >> 32 != number) return; /* it is dead, and what it has been told will be passed on */
+        if (seen >> 32 != number) return; /* it is dead, and recovery passes on what it has been told */
         lot->slots[index].next = (uint32_t)seen / 2;
     } while (!prim_cas_acq_rel(&member->mail, &seen, (uint64_t)number << 32 | (uint64_t)index * 2));
     if (seen & SEGMENT_RESTING) add_word(wakes, (uint32_t *)(void *)&member->mail);
@@ -185,7 +185,7 @@ void shared_tell(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t 
     }
 }
 
-/* For people. */
+/* Events. */
 
 void lot_tell(const struct lot *lot, int type, uint32_t index, uint64_t key, uint32_t status) {
     const struct slot *slot = &lot->slots[index];
@@ -227,7 +227,7 @@ void lot_hand_on(struct lot *lot, uint32_t index) {
     if (seat_push(lot->home, seat, own, own)) prim_bell_ring(&seat->bell);
 }
 
-/* The whole chain, oldest first. */
+/* Take all mail, oldest first. */
 static uint32_t collect(struct lot *lot) {
     uint64_t *mail = &lot->share->self->mail, seen = prim_load_relaxed(mail), none = (uint64_t)lot->number << 32;
     if (!((uint32_t)seen / 2)) return 0;
@@ -254,7 +254,7 @@ bool lot_deliver(struct lot *lot) {
 
 /* The lock of a bucket. */
 
-/* A dead process's pulse may beat for ever, if its word has been written over: so now and then the kernel is asked. */
+/* A dead process's pulse may beat for ever, if its word has been overwritten: so every now and then ask the kernel. */
 static void look_for_holder(struct lot *lot, uint32_t number, unsigned looks) {
     if (looks % SHARED_ASK_LOOKS) segment_lives(lot->share->segment, number);
     else segment_ask_about(lot->share->segment, number);
@@ -275,7 +275,7 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
             recovery_repair(lot, bucket);
             return true;
         } else if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) {
-            if (mine & WORD_SLEEPERS) prim_wake_shared(word); /* we may have been woken in another's place */
+            if (mine & WORD_SLEEPERS) prim_wake_shared(word); /* we may have been woken in place of another sleeper */
             return false;
         } else if ((seen & WORD_SLEEPERS) || prim_cas_acquire(word, &seen, seen | WORD_SLEEPERS)) {
             seen |= WORD_SLEEPERS;

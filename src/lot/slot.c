@@ -3,22 +3,22 @@
  * Where slots come from.
  *
  * Slots lie in chunks of up to 64. A chunk's `free` has a bit for each slot that is free and that no thread has
- * claimed. A thread claims all free slots of one chunk at once and then uses them up in order, with no atomics: so
- * waiters that come one after the other lie side by side, whatever the order in which slots became free. Any thread may
- * release a slot; each keeps one spare for its next wait, the others' bits go back to their chunks. A thread whose end
- * the library would not hear of keeps nothing.
+ * claimed. A thread claims all free slots of one chunk at once and then uses them up in order, without atomics: so
+ * waiters that join one after the other have neighbouring slots, whatever the order in which slots became free. Any
+ * thread may release a slot. Each thread keeps one spare slot for its next wait; the bits of the others go back to
+ * their chunks. A thread keeps nothing if the library would not learn of its end.
  *
- * A chunk is in the lot's set of available chunks when some bit of its `free` is set: whoever changes it from zero puts
- * it there, a moment later; whoever takes it from there then changes it to zero, by an exchange, so that a bit that is
- * given back in between is claimed too or, coming later, finds zero again. So nobody puts it there twice, and none is
- * forgotten. The lowest one is taken first: slots are used in the order of their addresses even after a great coming
- * and going.
+ * A chunk is in the lot's set of available chunks when some bit of its `free` is set. The thread that changes `free`
+ * from zero puts the chunk into the set, a moment later. The thread that takes the chunk out of the set then changes
+ * `free` to zero, by an exchange: a bit that is given back in between is claimed too; a bit that is given back later
+ * finds zero again. So no chunk is put into the set twice, and none is forgotten. The lowest chunk is taken first:
+ * slots are used in the order of their addresses even after many waiters have come and gone.
  */
 #include "base/word_lock.h"
 #include "lot.h"
 #include "shared.h"
 
-/* The set: bitmaps of which a bit in each says whether a word of the one below has any. Under the gate. */
+/* The set: levels of bitmaps; a bit says whether the word below it has any bit set. Under the gate. */
 
 static void make_available(struct lot *lot, uint32_t number) {
     for (unsigned level = 0; level < LOT_LEVELS; level++, number /= 64) {
@@ -43,10 +43,10 @@ static uint32_t lowest_available(const struct lot *lot) {
     return number;
 }
 
-/* So many chunks' waiters, if they stand in as many lines, have touched most pages anyway: large ones from there on. */
+/* From so many chunks on, use large pages: their waiters, if each is in a line of its own, touch most pages anyway. */
 #define MANY 1024u
 
-/* Slots become memory by doubling, so that a program which locks its memory does not lock all there could ever be. */
+/* Slots are backed by memory in doubling steps, so that a program that uses mlockall does not lock the whole range. */
 static bool open_more(struct lot *lot) {
     uint32_t from = lot->chunks_open, to = 2 * from;
     size_t bytes = sizeof(struct slot) * SLOT_CHUNK * (to - from);
@@ -73,7 +73,7 @@ static uint32_t take_chunk(struct lot *lot) {
     return number;
 }
 
-/* Pairs with the exchange in slot_acquire: whoever claims these slots sees them as we left them. */
+/* Release: pairs with the exchange in slot_acquire. The thread that claims these slots sees them as we left them. */
 static void give_back(struct lot *lot, uint32_t chunk, uint64_t bits) {
     if (!bits) return;
     uint64_t before = prim_fetch_or_acq_rel(&lot->chunks[chunk].free, bits);

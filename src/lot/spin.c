@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long to spin before a sleep. A thread begins hopeful, at PRIM_SPIN_MOST. Each spin in vain takes an eighth of
- * what is left above PRIM_SPIN_LEAST, and each that paid halves the caution; now and then a full spin finds out whether
- * it would pay again.
+ * How long to spin before a sleep. A thread starts with PRIM_SPIN_MOST. Each spin in vain takes an eighth of what is
+ * left above PRIM_SPIN_LEAST, and each spin that paid halves the caution. Every PROBE_EVERY times a full spin finds
+ * out whether it would pay again.
  *
- * Where threads take a lock back to back, most of the time goes by while its cache line moves from one processor to the
- * next: one thread alone does more than two together. So a thread that has found locks taken PRIM_CROWD times, each
- * CONFLICT_NS after the other on average, stands aside for a moment and lets the others go on. (Dice: Malthusian Locks,
- * EuroSys 2017, has the idea, and long-term fairness by the line.)
+ * Where threads take a lock back to back, most of the time is spent moving its cache line from one processor to the
+ * next: one thread alone does more than two together. So a thread that has found locks taken PRIM_CROWD times,
+ * CONFLICT_NS apart or less on average, stands aside for a moment and lets the others go on. (The idea is from Dice:
+ * Malthusian Locks, EuroSys 2017, as is long-term fairness by the line.)
  */
 #include "lot.h"
 
@@ -18,7 +18,7 @@
 #define ASIDE_NS    UINT64_C(20000)
 
 static bool alone(void) {
-    static uint32_t processors; /* asked once: which thread asks makes no difference */
+    static uint32_t processors; /* read once; threads that race store the same value */
     uint32_t known = prim_load_relaxed(&processors);
     if (!known) prim_store_relaxed(&processors, known = prim_processors());
     return known == 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The blocking half of wait.h, and notify and forget. */
 #ifndef VIGIL_NO_INLINE
-#define VIGIL_NO_INLINE /* vigil_until is here */
+#define VIGIL_NO_INLINE /* vigil_until is defined here */
 #endif
 #include "vigil/wait.h"
 
@@ -13,7 +13,7 @@
 
 #define WORD_BYTES sizeof(uint32_t)
 
-/* A thread's slot goes from WAITING to ASLEEP by the thread itself, from either to the outcome by who took it out. */
+/* The thread itself changes `state` from WAITING to ASLEEP; the taker changes either to the outcome. */
 static bool decided(struct slot *slot) {
     return !undecided(prim_load_acquire(&slot->state));
 }
@@ -39,11 +39,11 @@ static void park(const struct lot *lot, struct slot *slot, uint32_t *interruptio
     else prim_park_shared(&slot->state, SLOT_ASLEEP, deadline_ns);
 }
 
-/* Until the slot's fate is known; or until the deadline or, if that is to end it, an interruption: false. */
+/* Until the outcome is decided; or until the deadline or, if `may_end`, an interruption: false. */
 static bool sleep_until_decided(struct lot *lot, struct slot *slot, bool may_end, uint64_t deadline_ns) {
     uint32_t waiting = SLOT_WAITING;
     if (BUG(early_deadline) && deadline_ns != PRIM_NEVER) deadline_ns--;
-    prim_cas_acquire(&slot->state, &waiting, SLOT_ASLEEP); /* fails when decided, or asleep before */
+    prim_cas_acquire(&slot->state, &waiting, SLOT_ASLEEP); /* fails if decided, or ASLEEP already */
     while (!decided(slot)) {
         if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) return false;
         if (may_end && interrupt_raised()) return false;
@@ -69,7 +69,7 @@ bool lot_sleep_soon(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
 int lot_give_up(struct lot *lot, uint32_t index, const volatile void *address) {
     if (BUG(interrupt_decides) && interrupt_raised()) return interrupt_or_timeout();
     if (lot_leave(lot, index, address)) return interrupt_or_timeout();
-    /* Too late: somebody took us out before, and is about to say so. */
+    /* Too late: another thread has taken the slot out, and is about to store the outcome. */
     sleep_until_decided(lot, &lot->slots[index], false, PRIM_NEVER);
     return BUG(timeout_counted) ? VIGIL_TIMED_OUT : (int)lot->slots[index].state;
 }
@@ -84,7 +84,7 @@ static int wait_in_line(struct lot *lot, uint32_t index, const struct word *word
     return lot_sleep(lot, index, deadline_ns) ? (int)slot->state : lot_give_up(lot, index, word->address);
 }
 
-/* What needs no line; VIGIL_PENDING: it does. Apart from the rest, and inline, since it is to cost next to nothing. */
+/* The status if the call need not wait; VIGIL_PENDING: it must. Separate and inline, because it must be cheap. */
 static inline int answer_at_once(const struct word *word) {
     int error = check_word(word);
     if (error) return error;
@@ -154,7 +154,7 @@ int64_t vigil_notify(const volatile void *address, int64_t count) {
     tsan_release(address);
     if (critical_interrupted()) return critical_defer(notify_later, address, count);
     int64_t taken = lot_take(lot, address, count, VIGIL_OK);
-    return BUG(counted_twice) && lot_occupied(lot, address) ? taken + 1 : taken; /* who stays will be counted again */
+    return BUG(counted_twice) && lot_occupied(lot, address) ? taken + 1 : taken; /* the rest is counted again */
 }
 
 int64_t vigil_waiters(const volatile void *address) {
@@ -181,10 +181,10 @@ int64_t vigil_forget(const volatile void *address, uint64_t length) {
     prim_fence_seq_cst(); /* as N2 */
     struct lot *lot = lot_for_if_used(address);
     uint64_t last = last_byte - last_byte % WORD_BYTES, past = begin % WORD_BYTES;
-    if (!lot || (past && last < begin)) return 0; /* nobody, or no word begins in there */
+    if (!lot || (past && last < begin)) return 0; /* no waiters, or no word begins in the range */
     uint64_t first = past ? begin - past + WORD_BYTES : begin;
     uint64_t words = (last - first) / WORD_BYTES + 1;
-    return words <= 1u << lot->bucket_bits /* else there are fewer buckets than words */
+    return words <= 1u << lot->bucket_bits /* else walking the buckets is faster */
                ? forget_words(lot, (const volatile char *)(uintptr_t)first, words)
                : lot_take_range(lot, first - lot->base, last - lot->base, VIGIL_CANCELLED);
 }
