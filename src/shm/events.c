@@ -25,7 +25,7 @@ void event_write(const struct segment *segment, struct segment_event event) {
     uint64_t until_ns = prim_load_relaxed(&header->record_until_ns);
     event.at_ns = prim_now_ns();
     if (event.at_ns > until_ns) {
-        prim_cas_acq_rel(&header->record_until_ns, &until_ns, 0); /* nobody does: so nobody need look at the clock */
+        prim_cas_acq_rel(&header->record_until_ns, &until_ns, 0); /* expired: no writer need read the clock now */
         return;
     }
     uint64_t turn = event_take_turn(&header->events);

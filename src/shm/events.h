@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * events.h - what happens in a segment, written down while an observer wants to know (vigil/observe.h).
+ * events.h - events in a segment, recorded while an observer wants them (vigil/observe.h).
  *
- * Nothing depends on any of this: it is for people. The segment has a ring of the last events, and the header says how
- * many there have been, and until when anybody wants them, on the monotonic clock: zero is never. So whoever has
- * something to tell looks at one word first, and an observer that is killed is forgotten after a second.
+ * Nothing depends on any of this: it is for people. The segment has a ring of the last events. The header says how
+ * many there have been, and until when (record_until_ns, monotonic clock) an observer wants them; zero: none does. So
+ * a writer loads one word first, and the request of an observer that is killed expires after EVENTS_RECORDED_NS.
  *
  *     E1  take the next turn, by a CAS of header->events       the entry is that of the turn, modulo the ring
- *     E2  store turn = 0 (relaxed), fence                      whoever reads the entry now knows that it is being written
+ *     E2  store turn = 0 (relaxed), fence                      a reader of the entry now sees that it is being written
  *     E3  fill the entry in
- *     E4  store turn, counted from 1 (release)                 killed before: it never appears
+ *     E4  store turn, counted from 1 (release)                 killed before: the event never appears
  *
- * A reader copies an entry between two looks at its turn. If both say the turn that it is after, it has the whole of
- * it; unless a writer was so slow that the ring has gone round meanwhile, which mixes two events, and harms nobody.
+ * A reader copies an entry between two loads of its turn. If both are the turn that it wants, it has the whole event;
+ * unless a writer was so slow that the ring has wrapped meanwhile: that mixes two events, and does no harm.
  */
 #ifndef VIGIL_EVENTS_H
 #define VIGIL_EVENTS_H
@@ -33,7 +33,7 @@ struct segment_event {
 };
 _Static_assert(sizeof(struct segment_event) == 64, "each has a cache line of its own");
 
-/* How long one who says once that he records is believed. */
+/* How long events are recorded after one call of vigil_observer_record. */
 #define EVENTS_RECORDED_NS UINT64_C(1500000000)
 
 static inline struct segment_event *segment_event(const struct segment *segment, uint64_t turn) {
@@ -44,10 +44,10 @@ static inline bool events_wanted(const struct segment *segment) {
     return prim_peek(&segment_header(segment)->record_until_ns) != 0;
 }
 
-/* Only if they are. `at_ns` and `turn` need not be filled in. */
+/* Writes only if the request has not expired. `at_ns` and `turn` need not be filled in. */
 void event_write(const struct segment *segment, struct segment_event event);
 
-/* The event of that turn, counted from 0: false if it is not there (yet, or any more). */
+/* Read the event of that turn, counted from 0. False: it is not there yet, or not any more. */
 bool event_read(const struct segment *segment, uint64_t turn, struct segment_event *event);
 
 #endif

@@ -11,7 +11,7 @@ static uint64_t format_round_up(uint64_t bytes, uint64_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* For limits that have been checked: nothing overflows. */
+/* The limits have been checked, so nothing overflows. */
 static struct segment_layout format_layout(uint32_t members, uint32_t waiters, uint64_t max_length) {
     struct segment_layout at = {.members_at = format_round_up(sizeof(struct segment_header), 64), .buckets = 2};
     while (at.buckets < waiters / 4) at.buckets *= 2;
@@ -28,7 +28,7 @@ static struct segment_layout format_layout(uint32_t members, uint32_t waiters, u
 
 _Static_assert(sizeof(struct segment_member) == 64, "records are of one cache line each");
 
-/* FNV-1a. Against accidents, not against people. */
+/* FNV-1a: against accidents, not against attackers. */
 static uint64_t format_checksum(const struct segment_header *header) {
     const unsigned char *bytes = (const unsigned char *)header;
     uint64_t sum = UINT64_C(0xcbf29ce484222325);

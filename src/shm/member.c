@@ -11,13 +11,13 @@
 int (*segment_leaving)(struct segment *) PRIM_PROCESS;
 static uint32_t joins PRIM_PROCESS;
 
-/* The truth. */
+/* The truth about whether a member lives; true also if the kernel cannot tell. */
 static bool member_lock_is_held(const struct segment *segment, uint32_t record) {
     return record == segment->self || prim_file_test(segment->fd, SEGMENT_LOCKS_AT + record, 1) != PRIM_LOCK_FREE;
 }
 
 bool segment_member_alive(const struct segment *segment, uint32_t record) {
-    if (record == segment->self) return true; /* the kernel tells us of others' locks only */
+    if (record == segment->self) return true; /* the kernel reports only locks of other descriptions */
     if (!(prim_load_acquire(&segment_member(segment, record)->life) & SEGMENT_JOINED)) return false;
     return segment_pulse_beats(segment_pulse(segment_member(segment, record))) || member_lock_is_held(segment, record);
 }
@@ -33,8 +33,9 @@ static bool member_goes_by(const struct segment_member *record, uint32_t number)
 }
 
 /*
- * Where members have been found is kept in a table, by their numbers: an entry is right if that record's member goes by
- * the number. In a table twice as large as there are members nearly all find a place in so many entries.
+ * The hash table `found` caches the records in which members were found, by their numbers: an entry is right if its
+ * record's member has the number. The table has at least twice as many entries as there are records, so nearly all
+ * members find a place in MEMBER_PROBES entries.
  */
 #define MEMBER_PROBES 8u
 
@@ -50,7 +51,7 @@ static struct segment_member *member_known(const struct segment *segment, uint32
     return NULL;
 }
 
-/* Into the first of its entries that is not right for another member. */
+/* Put the record into the first of the number's entries that is not right for another member. */
 static void member_note(const struct segment *segment, uint32_t number, uint32_t record, uint32_t used) {
     for (uint32_t probe = 0; probe < MEMBER_PROBES; probe++) {
         uint32_t *entry = member_entry(segment, number, probe), at = prim_load_relaxed(entry);
@@ -64,7 +65,7 @@ static void member_note(const struct segment *segment, uint32_t number, uint32_t
     }
 }
 
-/* Look at all records, and note on the way where each member is. */
+/* Look at all records, and note the record of each member on the way. */
 static struct segment_member *member_search(const struct segment *segment, uint32_t number, uint32_t used) {
     struct segment_member *found = NULL;
     for (uint32_t i = 0; i < used; i++) {
@@ -78,7 +79,7 @@ static struct segment_member *member_search(const struct segment *segment, uint3
 }
 
 struct segment_member *segment_find_member(const struct segment *segment, uint32_t number) {
-    prim_fence_seq_cst(); /* pairs with that in member_sign_in: how many records there are is read after it, too */
+    prim_fence_seq_cst(); /* pairs with the fence in member_sign_in; segment_records must come after it, too */
     uint32_t used = segment_records(segment);
     struct segment_member *known = member_known(segment, number, used);
     return known ? known : member_search(segment, number, used);
@@ -107,13 +108,13 @@ static void member_count(uint32_t *counter) {
     }
 }
 
-/* In the record, which is the truth, and in the header, where keepers see at a glance that there is something to do. */
+/* In the record, which is the truth, and in the header, where one load tells keepers that there is work. */
 static void member_count_death(struct segment *segment, struct segment_member *record) {
     member_count(&record->deaths);
     if (!BUG(death_not_counted)) member_count(&segment_header(segment)->deaths);
 }
 
-/* D1 and D2, of a record that was JOINED in that life and whose lock is free. */
+/* D1 and D2, for a record that was JOINED in that life; its lock is free, or held by the caller (J1). */
 static void member_bury(struct segment *segment, struct segment_member *record, uint32_t life) {
     uint32_t number = prim_load_relaxed(&record->number);
     member_count_death(segment, record); /* D1 */
@@ -129,7 +130,7 @@ bool segment_ask(struct segment *segment, uint32_t i) {
     if (BUG(stopped_is_dead) && i != segment->self) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
     if (!(life & SEGMENT_JOINED)) return true;
     if (member_lock_is_held(segment, i)) return false;
-    if (!segment_is_file(segment, segment->fd)) return false; /* the user has closed it: it was another one's lock */
+    if (!segment_is_file(segment, segment->fd)) return false; /* the user closed the fd: we tested another file */
     member_bury(segment, record, life);
     return true;
 }
@@ -158,7 +159,7 @@ void segment_strike_off_all(struct segment *segment) {
 uint32_t segment_deaths(const struct segment *segment) {
     uint32_t deaths = 0;
     for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
-        /* Acquire: what the dead member did is known to who counted its death, and so to us. */
+        /* Acquire: what the dead member did is visible to the process that counted its death, and so to us. */
         deaths += prim_load_acquire(&segment_member(segment, i)->deaths);
     }
     return deaths;
@@ -179,17 +180,17 @@ bool member_lock_door(struct segment *segment) {
     uint32_t nothing = 0;
     enum prim_lock door;
     while ((door = prim_file_lock(segment->fd, SEGMENT_DOOR_AT)) == PRIM_LOCK_HELD) {
-        prim_park(&nothing, 0, prim_now_ns() + MEMBER_DOOR_NS); /* until then, whoever is joining should have done so */
+        prim_park(&nothing, 0, prim_now_ns() + MEMBER_DOOR_NS); /* by then the joiner should be done */
     }
     return door == PRIM_LOCK_FREE;
 }
 
-/* The kernel tells us of others' locks only. */
+/* Our own locks do not count: the kernel reports only those of other descriptions. */
 static bool member_alone(const struct segment *segment) {
     return prim_file_test(segment->fd, SEGMENT_LOCKS_AT, segment->members) == PRIM_LOCK_FREE;
 }
 
-/* Ours, or, if we are a member nowhere, a new one. False: somebody else has ours. */
+/* Our number, or, if we are a member of no segment, a new one. False: another member has our number. */
 static bool member_choose_number(struct segment *segment) {
     uint32_t mine = prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER;
     if (table_count()) return !segment_find_member(segment, mine);
@@ -199,7 +200,7 @@ static bool member_choose_number(struct segment *segment) {
     return true;
 }
 
-/* Those that look taken are looked at only if there is no other, since that takes a call of the system for each. */
+/* Skips records with `ignored` in their life: each try costs a system call, so those that look taken come last. */
 static int member_take_record(struct segment *segment, uint32_t ignored) {
     for (uint32_t i = 0; i < segment->members; i++) {
         if (prim_load_relaxed(&segment_member(segment, i)->life) & ignored) continue;
@@ -226,34 +227,34 @@ void segment_use_record(struct segment *segment, uint32_t record) {
 
 static void member_sign_in(struct segment *segment) {
     struct segment_member *record = segment_member(segment, segment->self);
-    /* Before J3: whoever looks for us, having seen our number, looks at our record too. */
+    /* Before J3: a process that has seen our number, and searches for us, looks at our record too. */
     if (!BUG(record_overlooked)) segment_use_record(segment, segment->self);
     uint32_t number = vigil_holder / SEGMENT_HOLDER;
     uint32_t life = prim_load_acquire(&record->life);
-    if (life & SEGMENT_JOINED) member_bury(segment, record, life); /* since we have its lock */
+    if (life & SEGMENT_JOINED) member_bury(segment, record, life); /* dead, since we have its lock */
     life = prim_load_relaxed(&record->life);
     record->pid = prim_process_id(); /* J2 */
     prim_store_relaxed(&record->incarnation, joins++ % 16);
     prim_store_relaxed(&record->keeping, 0);
     prim_store_relaxed(&record->pulse.word, 0);
     prim_process_name(record->name, sizeof record->name);
-    prim_store_release(&record->number, number); /* who sees it has heard of whoever had the record before */
+    prim_store_release(&record->number, number); /* release: its reader sees the previous member's death count too */
     prim_store_relaxed(&record->mail, (uint64_t)number << 32);
     prim_store_release(&record->life, (life | SEGMENT_JOINED) + 2); /* J3 */
-    prim_fence_seq_cst(); /* whoever sees our number anywhere, and then looks, sees that we are a member */
+    prim_fence_seq_cst(); /* a process that sees our number anywhere, and then looks, finds us a member */
     member_tell(segment, VIGIL_EVENT_JOINED, number);
 }
 
-/* Nobody else has it open: nothing is believed but the user's bytes. */
+/* No other process has it open: nothing but the user's bytes is believed. */
 static void member_begin_anew(struct segment *segment, void (*empty)(struct segment *)) {
     struct segment_header *header = segment_header(segment);
-    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) { /* strike off who has died */
+    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) { /* strike off the dead */
         uint32_t *life = &segment_member(segment, i)->life, seen = prim_load_relaxed(life);
         if (i != segment->self && (seen & SEGMENT_JOINED)) prim_store_seq_cst(life, seen & ~SEGMENT_JOINED);
         prim_store_relaxed(&segment_member(segment, i)->deaths, 0);
     }
     prim_store_relaxed(&header->records, 0);
-    prim_store_relaxed(&header->recovered, 0); /* of the records that are used from now on */
+    prim_store_relaxed(&header->recovered, 0); /* counts the deaths in the records, all zero now */
     prim_store_relaxed(&header->looked_ns, 0);
     if (prim_load_relaxed(&header->record_until_ns) > prim_now_ns() + EVENTS_RECORDED_NS) {
         prim_store_relaxed(&header->record_until_ns, 0);
@@ -261,7 +262,7 @@ static void member_begin_anew(struct segment *segment, void (*empty)(struct segm
     empty(segment);
 }
 
-/* The nearest member before us that has a keeper: we are the first that it has to watch now. */
+/* Poke the nearest keeper before us: we are the first member that it must watch now. */
 static void member_poke_watcher(const struct segment *segment) {
     uint32_t used = segment_records(segment);
     for (uint32_t back = 1; back < used; back++) {
@@ -297,6 +298,6 @@ void member_leave(struct segment *segment, bool leaves_something) {
     bool watched = prim_load_relaxed(&record->keeping);
     prim_store_relaxed(&record->keeping, 0);
     if (watched)
-        prim_wake_shared_all(&record->pulse.word); /* the keeper on whose ring we were: it sleeps on the pulse */
+        prim_wake_shared_all(&record->pulse.word); /* the keeper that watches us sleeps on the pulse: it must look */
     prim_file_unlock(segment->fd, SEGMENT_LOCKS_AT + segment->self); /* L2 */
 }

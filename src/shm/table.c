@@ -5,19 +5,19 @@
 #include "vigil/status.h"
 
 uint64_t segments_now PRIM_PROCESS;
-uint32_t vigil_holder PRIM_PROCESS = 1; /* here, because a process has a number while the table is not empty */
+uint32_t vigil_holder PRIM_PROCESS = 1; /* here, because a process has a number while its table is not empty */
 
 struct table_place {
     uintptr_t start, end; /* of the mapping */
     struct segment *segment;
 };
-static struct table_place tables[2][SEGMENTS_MOST] PRIM_PROCESS; /* by start */
+static struct table_place tables[2][SEGMENTS_MOST] PRIM_PROCESS; /* sorted by start */
 
 static struct table_place *table_of(uint64_t now) {
     return tables[now / SEGMENTS_STEP % 2];
 }
 
-/* How many begin at or before the address. */
+/* How many segments begin at or before the address. */
 static uint32_t table_count_up_to(struct table_place *table, uint32_t count, uintptr_t address) {
     uint32_t low = 0;
     while (low < count) {
@@ -29,8 +29,8 @@ static uint32_t table_count_up_to(struct table_place *table, uint32_t count, uin
 }
 
 /*
- * The acquire of each field pairs with the release in table_put(): who sees something of a later change also sees, in
- * its second look at segments_now, the switch that preceded that change.
+ * The acquire of each field pairs with the release in table_put(): a reader that sees part of a later change also
+ * sees, in its second load of segments_now, the switch that preceded that change.
  */
 struct segment *segment_find(uintptr_t address) {
     uint64_t now = prim_load_acquire(&segments_now), before;

@@ -10,13 +10,13 @@ struct segment;
 /*
  * Which segment an address belongs to; null: memory of this process alone.
  *
- * The segments of this process are in two tables. A change fills in the one that is not in use and then switches over,
- * by a store to segments_now: how many segments there are in the low bits, above them how many times it has
- * changed; the lowest of these says which table. A reader that finds the same number afterwards has read a table that
- * nobody was writing; also one that interrupts the writer.
+ * The segments of this process are in two tables. A writer fills in the table that is not in use and then switches
+ * over, by a store to segments_now: the low bits are the number of segments, the bits above count the changes, and
+ * the lowest of those says which table is in use. A reader that finds segments_now unchanged afterwards has read a
+ * table that was not being written; that holds also for a signal handler that interrupts the writer.
  */
 #define SEGMENTS_MOST  64u
-#define SEGMENTS_COUNT 0xffu /* the bits of it */
+#define SEGMENTS_COUNT 0xffu /* the bits of the number of segments */
 #define SEGMENTS_STEP  0x100u
 extern uint64_t segments_now;
 struct segment *segment_find(uintptr_t address);
@@ -27,7 +27,7 @@ static inline struct segment *segment_of(const volatile void *address) {
 }
 
 /*
- * All that follows is called under the gate (memory/segment.c). The caller of table_add has checked that there are
+ * All functions below are called under the gate (memory/segment.c). The caller of table_add has checked that there are
  * fewer than SEGMENTS_MOST.
  */
 void table_add(struct segment *segment);
