@@ -9,7 +9,7 @@ static int find_element(vigil_view view, uint64_t index, void **address) {
     unsigned char *data = view.buffer->data;
     if (data == NULL) return VIGIL_EFORKED;
     if (index >= element_count(view)) return VIGIL_ERANGE;
-    *address = data + view.byte_offset + index * size; /* inside the buffer, so nothing overflows */
+    *address = data + view.byte_offset + index * size; /* inside the buffer, so it cannot overflow */
     return VIGIL_OK;
 }
 
@@ -19,11 +19,11 @@ static int find_waitable(vigil_view view, uint64_t index, void **address) {
 }
 
 /*
- * Do the statement with `element` being the C type of the view's elements. That type does the arithmetic of values:
- * converting to it takes an int64_t modulo 2^bits, converting back extends by sign or by zero.
+ * Execute the statement with `element` as the C type of the view's elements. Conversions do the arithmetic of values:
+ * to that type modulo 2^bits, and back to int64_t by sign or zero extension.
  *
- * The elements are the caller's words and of any size, so the compiler's atomics serve them, as they do in the
- * caller's own code; those of prim.h are for the library's words of 4 and 8 bytes.
+ * The elements are the caller's words and of any size, so the compiler's atomics are used, as in the caller's own
+ * code; those of prim.h are for the library's words of 4 and 8 bytes.
  */
 #define CASE(enumerator, T, name, statement) \
     case enumerator: {                       \
@@ -68,7 +68,7 @@ READ_MODIFY_WRITE(or, __atomic_fetch_or)
 READ_MODIFY_WRITE(xor, __atomic_fetch_xor)
 READ_MODIFY_WRITE(exchange, __atomic_exchange_n)
 
-/* Answers whether it replaced; a failure reads sequentially consistent too, as ECMA-262 wants it. */
+/* True: replaced. A failure is a sequentially consistent load too, as ECMA-262 requires. */
 #define COMPARE_EXCHANGE(address, expected, replacement) \
     __atomic_compare_exchange_n(address, expected, replacement, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 

@@ -4,7 +4,7 @@
 #include "segment.h"
 #include "vigil/wait.h"
 
-/* Even an empty buffer has a mapping, so that its data has an address like any other's. */
+/* Even an empty buffer has a mapping, so that its data has an address of its own. */
 static size_t mapping_bytes(uint64_t max_length) {
     return max_length > 0 ? (size_t)max_length : 1;
 }
@@ -12,7 +12,7 @@ static size_t mapping_bytes(uint64_t max_length) {
 int vigil_buffer_create(vigil_buffer **buffer, uint64_t length, uint64_t max_length) {
     if (buffer == NULL) return VIGIL_ENULL;
     if (length > max_length) return VIGIL_ERANGE;
-    if (max_length > PTRDIFF_MAX) return VIGIL_ENOMEM; /* no object of C is larger */
+    if (max_length > PTRDIFF_MAX) return VIGIL_ENOMEM; /* no C object can be larger */
 
     vigil_buffer *made = malloc(sizeof *made);
     if (made == NULL) return VIGIL_ENOMEM;
@@ -43,7 +43,8 @@ int64_t vigil_buffer_destroy(vigil_buffer *buffer) {
     return cancelled;
 }
 
-/* The whole mapping reads and writes from the start, zeroed: to grow is to say so. A segment's file grows first. */
+/* The whole mapping is accessible and zero from the start, so growing only stores the length. A segment's file must be
+ * extended before that. */
 int vigil_buffer_grow(vigil_buffer *buffer, uint64_t new_length) {
     if (buffer == NULL) return VIGIL_ENULL;
     if (buffer->data == NULL) return VIGIL_EFORKED;

@@ -16,7 +16,7 @@
     X(VIGIL_I64, int64_t, "int64", argument)                                                                           \
     X(VIGIL_U64, uint64_t, "uint64", argument)
 
-/* Inline, because every access to an element asks. */
+/* Inline, because every access to an element calls it. */
 static inline uint64_t element_size(enum vigil_type type) {
 #define X(enumerator, T, name, argument)                                                                               \
     case enumerator: return sizeof(T);
@@ -26,8 +26,8 @@ static inline uint64_t element_size(enum vigil_type type) {
 }
 
 /*
- * A view lies inside its buffer when it is made, and a buffer never shrinks: so only a view to the end has to look at
- * the length that the buffer has now. Its offset is never above that, except in the child of a fork.
+ * A view is inside its buffer when it is made, and a buffer never shrinks: so only a view to the end must load the
+ * buffer's present length. Its offset is never above that length, except in the child of a fork.
  */
 static inline uint64_t element_count(vigil_view view) {
     if (view.length != VIGIL_TO_END) return view.length;

@@ -20,7 +20,7 @@
 #define DEFAULT_MODE    0600u
 #define NAME_MOST       200u
 
-/* Held while anything is opened or closed, and by who forks: so that no child inherits what is in no table. */
+/* Held while a segment is opened or closed, and around fork: so a child inherits no segment outside the table. */
 static uint32_t gate PRIM_PROCESS;
 
 /* Fork. */
@@ -34,7 +34,7 @@ static void in_parent(void) {
     word_unlock(&gate, false);
 }
 
-/* The child is no member. What it does with its copy is refused, or, by an address it has kept, a fault. */
+/* The child is no member. Calls on its copy are refused; using an address that it has kept faults. */
 static void in_child(void) {
     for (uint32_t i = 0; i < table_count(); i++) {
         struct segment *segment = table_segment(i);
@@ -75,13 +75,13 @@ static int trouble_with_name(void) {
     }
 }
 
-/* Who cannot open what is their own has taken the permission away: errno tells. */
+/* EACCES on our own file means that its mode was changed: VIGIL_ESYSTEM, and errno tells. */
 static int trouble_opening(const struct prim_file_look *file) {
     bool denied = errno == EACCES || errno == EPERM;
     return denied && !file->owned ? VIGIL_EOWNER : trouble();
 }
 
-/* The segment keeps the descriptor, but does not close it. */
+/* The segment keeps the descriptor, but unmap() does not close it. */
 static int map(struct segment **made, int fd, const struct prim_file_look *file, const struct segment_header *header) {
     uint32_t room = 64;
     while (room < 2 * header->members) room *= 2;
@@ -119,7 +119,7 @@ static void unmap(struct segment *segment) {
     free(segment);
 }
 
-/* Make a segment of a new and empty file. */
+/* Make a segment in a new, empty file. */
 static int make(struct segment **made, int fd, const vigil_segment_options *options) {
     struct segment_header header;
     memset(&header, 0, sizeof header);
@@ -137,8 +137,8 @@ static int make(struct segment **made, int fd, const vigil_segment_options *opti
 }
 
 /*
- * Of all that is mapped, only the header is known to exist: now the rest. The length comes first, so that a file that
- * grows meanwhile is never found shorter than it says.
+ * Of the mapping, only the header is known to be backed by the file: check the rest. The length is loaded before the
+ * file's size, so that a file that grows meanwhile is never found shorter than its length.
  */
 static int length_check(const struct segment *segment, uint64_t first_length) {
     uint64_t length = prim_load_seq_cst(segment->buffer.length);
@@ -148,7 +148,7 @@ static int length_check(const struct segment *segment, uint64_t first_length) {
     return file.bytes < segment->layout.user_at + length ? VIGIL_ETRUNCATED : VIGIL_OK;
 }
 
-/* Find a segment in a file that may contain anything. */
+/* Map a file that may contain anything, if it is a segment. */
 static int adopt(struct segment **made, int fd, const struct prim_file_look *file) {
     struct segment_header header;
     memset(&header, 0, sizeof header);
@@ -169,7 +169,8 @@ static int adopt_and_join(struct segment **made, int fd, const struct prim_file_
     return status;
 }
 
-/* A file in a name's place is ours or nobody's business; one that we were given may be meant for us. */
+/* A file found by name must be ours. A descriptor that we were given may be of another user's file, if its owner lets
+ * others write. */
 static int examine(int fd, bool by_name, struct prim_file_look *file) {
     if (!prim_file_look(fd, file)) return trouble();
     if (!file->regular) return VIGIL_EFOREIGN;
@@ -195,7 +196,7 @@ static int attach(struct segment **found, int fd, bool by_name) {
     return status;
 }
 
-/* Examined twice: what is not a segment is not to be opened at all, and another thread may put something else there. */
+/* Examined twice: what is refused must not be opened at all, and another thread may have put another file there. */
 static int open_behind(struct segment **found, int given, bool by_name) {
     struct prim_file_look file;
     int status = examine(given, by_name, &file);
@@ -219,7 +220,7 @@ static void close_last(struct segment *segment, bool leaves_something) {
     if (fd >= 0) prim_file_close(fd);
 }
 
-/* One of the opens ends. */
+/* End one of the opens. */
 static void let_go(struct segment *segment, bool leaves_something) {
     if (segment->opens == 1) close_last(segment, leaves_something);
     else segment->opens--;
@@ -232,7 +233,7 @@ static bool leads_to(const char *path, const struct segment *segment) {
     return leads;
 }
 
-/* Between finding the name and joining, another process may have done U1 to U3: then we look again. */
+/* Between finding the name and joining, another process may have done U1 to U3: then look again. */
 static int open_named(struct segment **found, const char *path) {
     for (;;) {
         int fd = prim_file_find(path);
@@ -273,7 +274,7 @@ static int create_anonymous(struct segment **made, const vigil_segment_options *
     return status;
 }
 
-/* Who is overtaken between the two opens what the other one made; and so on, if that is unlinked at once. */
+/* If another process creates the name between the two, open what it made; repeat if that is unlinked at once. */
 static int open_or_create(struct segment **found, const char *path, const vigil_segment_options *options) {
     int status;
     do {
@@ -320,7 +321,7 @@ static bool enter(void) {
 
 static int finish(vigil_buffer **buffer, struct segment *segment, int status) {
     struct lot *lot = status == VIGIL_OK ? lot_in(segment) : NULL;
-    if (lot) keeper_attend(lot); /* if that fails, others ask the kernel about us, and it is tried again when we wait */
+    if (lot) keeper_attend(lot); /* if that fails, others ask the kernel about us; tried again when we wait */
     if (status == VIGIL_OK && !lot) {
         let_go(segment, false);
         status = VIGIL_ENOMEM;
@@ -368,7 +369,7 @@ int vigil_segment_unlink(const char *name) {
     return prim_file_unlink(path) ? VIGIL_OK : trouble_with_name();
 }
 
-/* U1 to U3, of a file that was found by that name; VIGIL_NOT_EQUAL: which leads elsewhere by now. */
+/* U1 to U3, for a file that was found by that name; VIGIL_NOT_EQUAL: by now the name leads elsewhere. */
 static int unlink_unused(struct segment *segment, const char *path) {
     int status = VIGIL_EBUSY;
     if (!member_lock_door(segment)) return VIGIL_ESYSTEM; /* U1 */
@@ -378,7 +379,7 @@ static int unlink_unused(struct segment *segment, const char *path) {
     return status;
 }
 
-/* Under the gate, as whoever has a lock on the file: see in_child. */
+/* Under the gate, since it locks a byte of the file: a child forked meanwhile would inherit that lock. */
 int vigil_segment_unlink_unused(const char *name) {
     char path[PRIM_PATH_BYTES];
     struct segment *segment;
@@ -425,7 +426,7 @@ const char *vigil_segment_label(vigil_buffer *buffer) {
     return buffer && buffer->segment && buffer->data ? buffer->segment->label : "";
 }
 
-/* Anybody may have put a file there: what is no name is not passed on. */
+/* Any process may have put files into the directory: invalid names are not passed on. */
 struct listing {
     vigil_named *named;
     void *data;
@@ -447,7 +448,7 @@ int64_t vigil_segment_list(vigil_named *named, void *data) {
 
 /* Observers. */
 
-/* As open_behind, without becoming a member; so there is no need for the gate, unless a lock is taken there. */
+/* As open_behind, without becoming a member: so the gate is not needed, unless the caller then locks a byte there. */
 int segment_glimpse_behind(struct segment **seen, int given, bool by_name) {
     struct prim_file_look file;
     int status = examine(given, by_name, &file);

@@ -5,16 +5,15 @@
 
 #include "shm/segment.h"
 
-/* For an observer: the segment of that name, or behind a descriptor, mapped; but not as a member of it, and in no table. */
+/* For an observer: map the segment of that name, or behind a descriptor. It is no member, and in no table. */
 int segment_glimpse(struct segment **segment, const char *name);
 int segment_glimpse_behind(struct segment **segment, int fd, bool by_name);
 void segment_forget(struct segment *segment);
 
-/* Whether the header still is what it was when it was opened. */
+/* Whether the header is still valid, with the layout that it had when the segment was opened. */
 bool segment_is_sound(const struct segment *segment);
 
-/* What vigil_buffer_grow and vigil_buffer_destroy do with a segment besides: G1 (shm/segment.h); and one of the opens
- * ends. */
+/* For vigil_buffer_grow: G1 (shm/segment.h). For vigil_buffer_destroy: end one of the opens. */
 int segment_extend(struct segment *segment, uint64_t new_length);
 int64_t segment_close(struct segment *segment);
 
