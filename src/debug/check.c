@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding mistakes: vigil/check.h says which.
+ * Finding mistakes in the use of locks: vigil/check.h lists them.
  *
- * Two things are remembered, both under one lock, the gate. Who holds what: a list of holds, each noted when the lock
- * has been taken and struck off before it is released. So what is in the list is true, if all code is checked; if not,
- * it is put right by the next one who takes the lock: nobody else can hold it then. And what has been taken in which
- * order: a graph of locks with an edge from A to B for each "held A and went for B". It is noted before the waiting, so
- * that a deadlock which does happen has been reported.
+ * Two things are remembered, both under one lock, the gate. The holders: a list of holds, each added after the lock
+ * has been taken and removed before it is released. So the list is right if all code is checked. If not, the next
+ * thread that takes a lock removes the holds that cannot be true any more: all, or, if it takes a read lock, those to
+ * write. And the order: a graph of locks with an edge from A to B for each "held A and went for B". An edge is added
+ * before the wait, so that a deadlock that does happen has been reported.
  *
- * When memory runs out something is not remembered, and a mistake may not be found.
+ * When memory runs out, something is not remembered, and a mistake may not be found.
  */
-#undef VIGIL_CHECK /* the calls here are to be the real ones */
+#undef VIGIL_CHECK /* the calls here must be the real ones */
 #ifndef VIGIL_NO_INLINE
-#define VIGIL_NO_INLINE /* and those of the library: see tsan.h */
+#define VIGIL_NO_INLINE /* and the library's, not inlined: see tsan.h */
 #endif
 #include "vigil/check.h"
 
@@ -40,7 +40,7 @@ struct hold {
     struct prim_thread *thread;
     uint32_t thread_id;
     bool shared;
-    bool loose; /* granted to an event loop: others may unlock it, and it counts while the callback runs */
+    bool loose; /* granted to an event loop: any thread may unlock it; the hold lasts while the callback runs */
     struct site site;
 };
 
@@ -85,7 +85,7 @@ static struct {
 
 static vigil_check_handler *handler;
 
-/* Reports: written under the gate, told when it is open. */
+/* Reports: written under the gate, passed to the handler after it. */
 
 struct report {
     enum vigil_check_problem problem; /* 0: none */
@@ -113,7 +113,7 @@ void vigil_check_on_problem(vigil_check_handler *new) {
     prim_store_release(&handler, new);
 }
 
-/* File names are kept: the code that they are in may be unloaded. */
+/* File names are copied: the code that contains them may be unloaded. */
 static struct site keep(struct site site) {
     struct name *name = known.names;
     while (name && strcmp(name->text, site.file) != 0) name = name->next;
@@ -158,7 +158,7 @@ static void report_ended(const struct hold *hold, struct report *report) {
     say(report, "    lock %p, locked at %s:%d\n", hold->lock, hold->site.file, hold->site.line);
 }
 
-/* What the thread holds is struck off: another thread may get the same prim_thread. */
+/* Remove the thread's holds: another thread may get the same prim_thread. */
 static void on_thread_exit(struct prim_thread *thread) {
     struct report report = {.problem = 0};
     thread->on_exit = NULL;
@@ -177,7 +177,7 @@ static void on_thread_exit(struct prim_thread *thread) {
     tell(&report);
 }
 
-/* Anybody may have been inside the gate when we forked: so all begins anew, and the memory is lost. */
+/* Another thread may have held the gate at the fork: so forget everything, and leak the memory. */
 static void in_child(void) {
     memset(&known, 0, sizeof known);
 }
@@ -211,7 +211,7 @@ static void strike_off(struct hold **link) {
     free(hold);
 }
 
-/* It has been taken: whoever held it does not any more, whatever we know. */
+/* The lock has been taken: its earlier holds in the list are stale. */
 static void strike_off_stale(const void *lock, bool shared) {
     for (struct hold **link = &known.holds; *link;) {
         if ((*link)->lock == lock && !(shared && (*link)->shared)) strike_off(link);
@@ -238,13 +238,13 @@ static void report_stranger(const struct hold *hold, struct site site, struct re
     say(report, "    unlocked at %s:%d by thread %" PRIu32 "\n", site.file, site.line, prim_thread_id());
 }
 
-/* Before it is unlocked. True if this thread held it, and `site` of `was` says since where. */
+/* Before an unlock. True if this thread held the lock: then `was` is the hold. */
 static bool note_release(const void *lock, bool shared, struct site site, struct hold *was) {
     struct report report = {.problem = 0};
     enter();
     struct hold **link = link_of(lock, prim_self());
     bool ours = *link;
-    if (!ours && !shared) { /* of several who read, nobody knows who is who */
+    if (!ours && !shared) { /* of several readers, it is not known which one this is */
         link = &known.holds;
         while (*link && ((*link)->lock != lock || (*link)->shared)) link = &(*link)->next;
         if (*link && !(*link)->loose) report_stranger(*link, site, &report);
@@ -255,7 +255,8 @@ static bool note_release(const void *lock, bool shared, struct site site, struct
     return ours;
 }
 
-/* This thread has just got it to read: if it reads already, it would have waited for a writer that waits for it. */
+/* This thread has just taken a read lock. If it already had one, a writer in between would have waited for this
+ * thread, and this thread for the writer. */
 static void check_read_again(const vigil_rwlock *lock, struct site site) {
     const vigil_rwlock readers_pass = VIGIL_RWLOCK_READERS_PASS;
     struct report report = {.problem = 0};
@@ -315,7 +316,7 @@ static const struct edge *edge_between(const struct node *from, const struct nod
     return edge;
 }
 
-/* Breadth first. The shortest way is then in the nodes' `way`. */
+/* Breadth first. Leaves the shortest way in the nodes' `way`. */
 static bool find_way(struct node *from, struct node *to) {
     uint64_t search = ++known.searches;
     struct node *last = from;
@@ -361,7 +362,7 @@ static void note_edge(const struct hold *hold, const void *wanted, struct site s
     from->edges = edge;
 }
 
-/* This thread is about to wait for it. */
+/* This thread is about to wait for the lock. */
 static void note_order(const void *lock, struct site site) {
     struct report report = {.problem = 0};
     enter();
@@ -448,7 +449,7 @@ int vigil_check_mutex_unlock(vigil_mutex *mutex, const char *file, int line) {
     return vigil_mutex_unlock(mutex);
 }
 
-/* Event loops. A request remembers where it was made. */
+/* Event loops. A request remembers the site of its call. */
 
 static struct site site_of(const vigil_request *request) {
     return (struct site){request->second, (int)request->argument};
@@ -569,7 +570,7 @@ int vigil_check_rwlock_write_unlock(vigil_rwlock *lock, const char *file, int li
     return vigil_rwlock_write_unlock(lock);
 }
 
-/* Noted before it happens: afterwards there may be other readers. */
+/* Noted before the downgrade: afterwards there may be other readers. */
 int vigil_check_rwlock_downgrade(vigil_rwlock *lock, const char *file, int line) {
     struct site site = {file, line};
     struct hold was;

@@ -9,7 +9,7 @@
 
 #define BUCKETS (1u << PRIM_BUCKET_BITS)
 
-/* Lines of text on their way out. No stdio stream: that would take its lock, and memory. */
+/* Buffered output. No stdio stream: it would take a lock, and memory. */
 struct page {
     int fd;
     bool failed;
