@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * buffer.h - how a buffer looks inside. It lies below the segments, since each of them (shm/segment.h) contains the
- * buffer that its user has; the functions for buffers are in memory/buffer.c.
+ * buffer.h - the layout of a buffer. It is in this layer because every segment (shm/segment.h) contains the buffer
+ * that its user gets. The functions for buffers are in memory/buffer.c.
  */
 #ifndef VIGIL_SRC_BUFFER_H
 #define VIGIL_SRC_BUFFER_H
@@ -20,7 +20,7 @@ struct vigil_buffer {
     struct segment *segment; /* null: memory of this process alone */
 };
 
-/* Whatever another member of a segment has done to it, we stay in the mapping. */
+/* Another member of a segment may have overwritten the length: never leave the mapping. */
 static inline uint64_t buffer_length(const vigil_buffer *buffer) {
     uint64_t length = prim_load_seq_cst(buffer->length);
     return length < buffer->max_length ? length : buffer->max_length;

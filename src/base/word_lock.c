@@ -2,8 +2,8 @@
 #include "word_lock.h"
 
 /*
- * Whoever has slept takes the lock with SLEEPERS set: the unlock that woke it cleared the bit for all, and others may
- * still sleep.
+ * A thread that has slept takes the lock with SLEEPERS set: the unlock that woke it cleared the bit, and other
+ * threads may still sleep.
  */
 void word_lock_contended(uint32_t *word) {
     uint32_t mine = WORD_LOCKED;
