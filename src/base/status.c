@@ -17,6 +17,6 @@ const char *vigil_strerror(int status) {
     case number: return meaning;
         VIGIL_STATUS_MAP(X)
 #undef X
-    default: return "not a status of this library";
+    default: return "not a Vigil status";
     }
 }
