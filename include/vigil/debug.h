@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil/debug.h - who waits where, and for how long. For people who look for the reason why nothing happens.
+ * vigil/debug.h - which threads and event loops wait where, and for how long, to find out why a program hangs.
  *
  *     vigil_debug_dump(2);                                        to stderr
  *
@@ -11,11 +11,12 @@
  *     0x5581e32c4080: a word, 1 in line
  *         blocking      thread 4712, for 0.004 s
  *
- * An address is that of the word, which is that of the mutex, condition, semaphore ... itself. Its waiters stand there
- * in the order in which they are to be served. Threads have the numbers that the system's tools show; that of an
- * asynchronous wait is the one whose event loop it is. An event loop has one place in the line of a lock, that of its
- * oldest request: how many of its requests queue behind it only its own thread knows. Who has been notified or called
- * already, and just has not run since, is not in line any more.
+ * An address is that of the word, which is that of the mutex, condition, semaphore ... itself. Its waiters are listed
+ * in the order in which they will be served. Threads have the numbers that the tools of the system show; an
+ * asynchronous wait has the number of the thread of its event loop. An event loop has one place in the line of a
+ * lock, that of its oldest request: only its own thread knows how many of its requests queue behind that. A waiter
+ * that has already been notified or called, and has not run since, is not in line any more. Waits in segments are not
+ * shown: see observe.h.
  */
 #ifndef VIGIL_DEBUG_H
 #define VIGIL_DEBUG_H
@@ -27,11 +28,12 @@ extern "C" {
 #endif
 
 /*
- * vigil_debug_dump - write that to a descriptor: VIGIL_OK, or VIGIL_ESYSTEM if it cannot be written to.
+ * vigil_debug_dump - write that to a descriptor: VIGIL_OK, or VIGIL_ESYSTEM if writing fails.
  *
- * Any thread, at any time, while everything runs on: it looks at one line at a time, for a moment, so what it shows of
- * one line was so at one moment, and what it shows of two lines may not have been. It allocates nothing. Of each line
- * the first 256 are shown, and the others counted up to 10,000. Times are right to some milliseconds, up to 49 days.
+ * Any thread may call it at any time, while all others run on, but not a signal handler. It looks at one line at a
+ * time, for a moment: what it shows of one line was true at one moment, but two lines are shown at different moments.
+ * It allocates nothing. Of each line the first 256 waiters are shown, and the others counted, up to 10,000. Times are
+ * accurate to some milliseconds, up to 49 days.
  */
 VIGIL_API int vigil_debug_dump(int fd);
 

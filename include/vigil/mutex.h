@@ -7,26 +7,26 @@
  *     a thread         vigil_mutex_lock(&mutex); ... vigil_mutex_unlock(&mutex);
  *     an event loop    vigil_mutex_execute(agent, &request, &mutex, VIGIL_FOREVER, with_the_lock_held);
  *
- * Both wait in one line, the mutex's own (see wait.h). The lock belongs to whoever was granted it, not to a thread:
- * what was locked on one thread may be unlocked on another, unless the mutex is robust. It is not recursive.
+ * Both wait in one line, that of the mutex (see wait.h). The lock does not belong to a thread: what was locked on one
+ * thread may be unlocked on another, unless the mutex is robust. It is not recursive.
  *
- * WHO GETS IT NEXT
+ * ORDER
  *
- * A mutex that is unlocked goes to whoever takes it first, so that a thread that is running need not wait for one that
- * is being woken. The head of the line is called when the mutex is unlocked, unless somebody who has been called is on
- * his way, and tries. Nobody starves: once the head has waited for half a millisecond, the next unlock that looks at
- * the line reserves the mutex for it, and no newcomer can come in between; that happens at most once in half a
- * millisecond. It goes for event loops as well. One that is called but does not run keeps nobody from the lock who
- * waits for it: after half a millisecond it is the next one's turn. (vigil_mutex_trylock, which does not wait, fails
- * meanwhile.)
+ * An unlocked mutex goes to the first caller that takes it, so that a running thread need not wait for a waiter that
+ * is still waking up. An unlock calls the head of the line, that is, it wakes that waiter, which then tries to take
+ * the mutex; if a waiter that was called before is still on its way, no other is called. No waiter starves: once the
+ * head has waited for half a millisecond, the next unlock that looks at the line reserves the mutex for it, and no
+ * newcomer can take it in between. That happens at most once in half a millisecond. It is the same for event loops. A
+ * loop that is called but does not run does not keep other waiters from the mutex: after half a millisecond the next
+ * waiter is called. (vigil_mutex_trylock, which does not wait, may fail meanwhile although the mutex is not held.)
  *
- * A mutex that begins as VIGIL_MUTEX_FAIR is first come, first served: each unlock reserves it for the head of the
- * line. An event loop that does not run, and so does not come for it, loses its turn to the next after a second.
- * It costs a change of threads for each unlock while somebody waits.
+ * A mutex that is initialised with VIGIL_MUTEX_FAIR is first come, first served: each unlock reserves it for the head
+ * of the line. An event loop that does not run loses its turn to the next waiter after a second. The price is a
+ * change of threads for each unlock while there are waiters.
  *
- * "First come" is by the clock: the moment at which somebody found the mutex locked. An event loop has one place in
- * the line, that of its oldest request, and when it is called it serves its requests in order: as long as the mutex is
- * to be had, or, if it is fair, each in its turn.
+ * "First come" is by the clock: the moment at which the waiter found the mutex locked. An event loop has one place in
+ * the line, that of its oldest request. When it is called it serves its requests in order: as long as it can take the
+ * mutex, or, if that is fair, each in its turn.
  *
  * THE WORD
  *
@@ -35,51 +35,53 @@
  *     2  locked, and there may be waiters
  *     3  unlocked, and reserved for the head of the line
  *     4  added to these: fair
- *     8  added: in a segment, or if it is robust, that its owner died; elsewhere, that a waiter which has been called has
- *        yet to come, so that an unlock need not call another
+ *     8  added: in a segment, or if it is robust: its owner died; elsewhere: a waiter that has been called is on its
+ *        way, so that an unlock need not call another
  *     16 and above: the number of the process that holds it, if that has opened a segment (segment.h); while it is
- *        reserved, since when; while a waiter has yet to come, how often it has been passed by
- *     2^30  added: robust, and the thread that has locked it is to unlock it
+ *        reserved, and fair or in a segment, since when and for which process; while a called waiter is on its way,
+ *        how often it was passed by
+ *     2^30  added: robust, and only the thread that has locked it may unlock it
  *     2^31  added: robust
  *
- * 0, 1 and 2 are the three states of the well-known futex lock. Others may use that lock on the same word, with
- * vigil_wait32 and vigil_notify, as long as they change it by compare-and-exchange, and not if it is fair or robust.
- * Where event loops wait as well they had better notify everybody: a loop that is the only one to be woken may not run
- * for a while. To such a lock a mutex that is reserved, or for which somebody is coming, is neither free nor 2: it
- * spins meanwhile. In a process that has opened a segment they cannot share a word: there it is not 1, or 2, but has
- * the number.
+ * 0, 1 and 2 are the three states of the well-known futex lock. Other code may use that lock on the same word, with
+ * vigil_wait32 and vigil_notify, if it changes the word only by compare-and-exchange, and if the mutex is neither
+ * fair nor robust. If event loops wait as well, that code should notify all waiters: a loop that is the only one
+ * woken may not run for a while. While the mutex is reserved, or a called waiter is on its way, the word is neither 0
+ * nor 2, and such a lock spins. A process that has opened a segment cannot share a word in this way: there the word
+ * is not 1 or 2, but contains the number of the process.
  *
  * BETWEEN PROCESSES
  *
- * A mutex in a segment (segment.h) is the same for all the processes that have it open, and they wait in one line. If
- * the process that holds it dies, or leaves the segment, the next one to take it is told VIGIL_OWNER_DIED instead of
- * VIGIL_OK, at most some 50 ms later, wherever it waits. It holds the mutex then: what that protects may be half done,
- * and it is for the new holder to make it good and say so, vigil_mutex_consistent. If it unlocks without having said so
- * the next one is told VIGIL_OWNER_DIED too. It is processes that count: the end of a thread is not noticed, unless the
- * mutex is robust. A process that is stopped keeps what it has.
+ * A mutex in a segment (segment.h) is the same for all processes that have the segment open, and they wait in one
+ * line. If the process that holds it dies, or leaves the segment, the next waiter takes it at most some 50 ms later,
+ * and the next call that takes it returns VIGIL_OWNER_DIED instead of VIGIL_OK. The mutex is held then. The data that
+ * it protects may be half changed: the new holder must repair it and then call vigil_mutex_consistent. If it unlocks
+ * the mutex without that call, the next holder gets VIGIL_OWNER_DIED too. Only the end of a process counts: the end
+ * of a thread is not noticed, unless the mutex is robust. A process that is stopped keeps what it holds.
  *
  * ROBUST
  *
- * A mutex that begins as VIGIL_MUTEX_ROBUST, in a segment or not, belongs to the thread that has locked it by a
- * blocking call. When that thread ends without having unlocked it, the next one to take it is told VIGIL_OWNER_DIED, as
- * above, be it a thread or an event loop. No other thread can unlock it meanwhile (VIGIL_ENOTHELD), nor may its memory
- * be freed. A thread ends when its start routine returns, or by pthread_exit or pthread_cancel; its mutexes are
- * unlocked along with its thread-specific data, the last one that it locked first. In the child of a fork, the mutexes
- * that the forking thread holds, and that are not in a segment, stay locked, and any thread may unlock them.
+ * A mutex that is initialised with VIGIL_MUTEX_ROBUST, in a segment or not, belongs to the thread that has locked it
+ * by a blocking call. If that thread ends without unlocking it, the next thread or event loop that takes it gets
+ * VIGIL_OWNER_DIED, as above. While a thread holds it, no other thread can unlock it (VIGIL_ENOTHELD), and its memory
+ * must not be freed. A thread ends when its start routine returns, or by pthread_exit or pthread_cancel; its mutexes
+ * are unlocked along with its thread-specific data, the last one that it locked first. In the child of a fork,
+ * mutexes that the forking thread holds, and that are not in a segment, stay locked, and any thread may unlock them.
  *
- * What an event loop was granted, by vigil_mutex_lock_async, vigil_mutex_execute and vigil_cond_wait_async, belongs to
- * the request: any thread may unlock it, and only the end of its process is noticed.
+ * A lock that was granted to an event loop, by vigil_mutex_lock_async, vigil_mutex_execute or vigil_cond_wait_async,
+ * belongs to the request: any thread may unlock it, and only the end of its process is noticed.
  *
- * The price: locking and unlocking are calls of the library, and each mutex that a thread holds counts as one waiter
- * (VIGIL_ELIMIT, VIGIL_ENOMEM).
+ * The price: locking and unlocking are function calls, not inline, and each robust mutex that a thread holds counts
+ * as one waiter (VIGIL_ELIMIT, VIGIL_ENOMEM).
  *
- * WHEN SOMETHING IS WRONG
+ * DEBUGGING
  *
- * Compiled with VIGIL_CHECK, your code is told of self-deadlocks, of unlocks by strangers, of threads that end while
- * they hold a lock and of locks that are taken in different orders: check.h. vigil_debug_dump shows who waits where,
- * and for how long: debug.h. A program that is built with the thread sanitizer uses the same library, and is told of
- * its own races only. Tracing tools find the probes vigil:lock_contended, lock_granted, lock_released and lock_reserved
- * in it, each with the address of the lock, if it was built on a system that has sys/sdt.h.
+ * Code that is compiled with VIGIL_CHECK reports self-deadlocks, unlocks by a thread that does not hold the lock,
+ * threads that end while they hold a lock, and locks that are taken in different orders: see check.h.
+ * vigil_debug_dump shows which threads and event loops wait where, and for how long: see debug.h. A program that is
+ * built with the thread sanitizer uses the same library, and gets reports only of its own races. If the library was
+ * built on a system that has sys/sdt.h, tracing tools find the probes vigil:lock_contended, lock_granted,
+ * lock_released and lock_reserved in it, each with the address of the lock.
  */
 #ifndef VIGIL_MUTEX_H
 #define VIGIL_MUTEX_H
@@ -108,25 +110,27 @@ typedef struct vigil_mutex {
     { 0x80000000u }
 
 /*
- * vigil_mutex_lock - block until the lock is ours: VIGIL_OK, or VIGIL_OWNER_DIED, see above.
+ * vigil_mutex_lock - block until the caller holds the lock: VIGIL_OK, or VIGIL_OWNER_DIED (see above).
  *
- * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the
- * trying one at once. VIGIL_CANCELLED if the memory is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to
- * wait on a thread that may not block; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in
- * vigil_wait32.
+ * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT);
+ * vigil_mutex_trylock does so at once. VIGIL_INTERRUPTED: see thread.h. VIGIL_CANCELLED if the memory is forgotten
+ * meanwhile. Errors: VIGIL_EMAYNOTBLOCK if the call would have to wait on a thread that may not block; VIGIL_ENULL,
+ * VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32. After any of these the caller does not hold
+ * it.
  *
- * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody holds it or, if it is robust, another thread does: then
- * nothing changes. Once another thread can have the mutex this call does not touch it any more. So the last one to hold
- * it may free it when its own unlock has returned, although another's has not; all that waited for it must have come
- * back.
+ * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if it is not held or, if it is robust, another thread holds it:
+ * then nothing changes. VIGIL_ENULL, VIGIL_EMISALIGNED. Once another thread can take the mutex, this call does not
+ * touch it any more. So the last holder may free it when its own unlock has returned, even if an earlier unlock of
+ * another thread has not returned yet; all calls that waited for it must have returned.
  *
- * vigil_mutex_consistent - what it protects is in order again: VIGIL_OK. VIGIL_EINVAL if its owner has not died,
- * VIGIL_ENOTHELD if nobody holds it.
+ * vigil_mutex_consistent - after VIGIL_OWNER_DIED: the data has been repaired: VIGIL_OK. VIGIL_EINVAL if its owner
+ * has not died, VIGIL_ENOTHELD if it is not held. Only the holder may call it; that is not checked.
  *
- * vigil_mutex_is_locked - whether somebody holds it right now. To look at.
+ * vigil_mutex_is_locked - whether it is held right now. For debugging and tests: it may be out of date when it
+ * returns.
  *
- * Where nobody waits they are inline, and the address is not checked. Other languages, and who defines
- * VIGIL_NO_INLINE, find them in the library too.
+ * If there are no waiters these functions are inline, and do not check that the address is aligned. The library
+ * exports them as well, for other languages and for code that defines VIGIL_NO_INLINE.
  */
 VIGIL_API int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns);
 VIGIL_API int vigil_mutex_unlock_slowly(vigil_mutex *mutex);
@@ -135,32 +139,34 @@ VIGIL_API int vigil_mutex_execute_slowly(vigil_agent *agent, vigil_request *requ
                                          int64_t timeout_ns, vigil_callback *callback);
 
 /*
- * vigil_mutex_lock_async - the same without blocking, on the agent's thread.
+ * vigil_mutex_lock_async - the same without blocking. Call it on the thread of the agent.
  *
- * VIGIL_OK, VIGIL_OWNER_DIED: the lock is ours already, and the callback is never called. VIGIL_TIMED_OUT: it is not
- * free, and the timeout is not above zero. VIGIL_PENDING: callback(&request->op, status) is called once, from the
- * agent's dispatch: VIGIL_OK or VIGIL_OWNER_DIED, with the lock held, to be released by vigil_mutex_unlock then or
- * later, on any thread; VIGIL_TIMED_OUT or VIGIL_CANCELLED, without it. A pending request can be cancelled at any time:
- * vigil_cancel never comes too late. Errors as in vigil_wait32_async.
+ * VIGIL_OK, VIGIL_OWNER_DIED: the lock is held, and the callback is never called. VIGIL_TIMED_OUT: it is not
+ * available, and the timeout is zero or less. VIGIL_PENDING: callback(&request->op, status) is called once, from the
+ * agent's dispatch: with VIGIL_OK or VIGIL_OWNER_DIED the lock is held, until vigil_mutex_unlock, then or later and
+ * on any thread; with VIGIL_TIMED_OUT or VIGIL_CANCELLED it is not. A pending request can be cancelled at any time:
+ * vigil_cancel never returns VIGIL_ETOOLATE. Errors as in vigil_wait32_async.
  */
 VIGIL_API int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                                      vigil_callback *callback);
 
 /*
- * vigil_mutex_execute - call callback(&request->op, VIGIL_OK), or with VIGIL_OWNER_DIED, with the lock held, and unlock
- * when it has returned. If
- * the mutex is free that happens here and now, and the answer is VIGIL_OK (on a free mutex nothing else matters, the
- * agent is not even looked at); if not, VIGIL_PENDING, and it happens in the agent's dispatch. After VIGIL_PENDING the
- * callback may also be called with VIGIL_TIMED_OUT or VIGIL_CANCELLED, without the lock. Other answers as of
- * vigil_mutex_lock_async.
+ * vigil_mutex_execute - call callback(&request->op, status) with the lock held, and unlock it when the callback has
+ * returned. The status is VIGIL_OK or VIGIL_OWNER_DIED.
  *
- * vigil_mutex_execute_later - the same for a callback that is not done when it returns: it, or what it has begun, calls
- * vigil_mutex_unlock in the end, on any thread.
+ * If the mutex is free, the callback is called before this call returns, and its status is returned. (In that case
+ * the agent is not used, and not checked.) Otherwise VIGIL_PENDING is returned, and the callback is called in the
+ * agent's dispatch. It may then also be called with VIGIL_TIMED_OUT or VIGIL_CANCELLED, without the lock. Errors, and
+ * VIGIL_TIMED_OUT, as in vigil_mutex_lock_async.
+ *
+ * vigil_mutex_execute_later - the same for work that goes on after the callback has returned: the lock stays held
+ * until vigil_mutex_unlock is called, on any thread. The agent is always checked.
  */
 VIGIL_API int vigil_mutex_execute_later(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
                                         int64_t timeout_ns, vigil_callback *callback);
 
-/* The mutex on an element of a view of VIGIL_I32 or VIGIL_U32. VIGIL_ENULL, VIGIL_ETYPE, VIGIL_ERANGE, VIGIL_EFORKED. */
+/* The mutex on an element of a view of VIGIL_I32 or VIGIL_U32: VIGIL_OK. VIGIL_ENULL, VIGIL_ETYPE, VIGIL_ERANGE,
+ * VIGIL_EFORKED. */
 VIGIL_API int vigil_mutex_in(vigil_view view, uint64_t index, vigil_mutex **mutex);
 
 #ifdef VIGIL_NO_INLINE

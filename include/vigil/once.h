@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil/once.h - something that is to be done once, by whoever needs it first.
+ * vigil/once.h - something that must be done once, by the caller that needs it first.
  *
  *     static vigil_once once;                                     four bytes; all zero is new
  *
@@ -9,25 +9,26 @@
  *     a thread         vigil_once_call(&once, open_it, argument);
  *     an event loop    vigil_once_call_async(agent, &request, &once, open_it, argument, VIGIL_FOREVER, is_open);
  *
- * The first caller calls the function; those who come meanwhile wait, threads and event loops alike, until it has
- * returned. If it has answered VIGIL_OK it is done, for ever: everybody gets VIGIL_OK, from then on without delay, and
- * sees all that the function did.
+ * The first caller calls the function. Callers that come meanwhile, threads and event loops alike, wait until it has
+ * returned. If it returns VIGIL_OK the once is done, forever: all callers get VIGIL_OK, from then on without delay,
+ * and see everything that the function did.
  *
- * If it answers anything else it has failed. Its caller gets that number (make it a negative one: others have a meaning
- * here already), and the once is new again. Those who wait go on: one of them calls its own function, and the others
- * wait for that. It may be an event loop, in its dispatch, but nobody has to wait for an event loop to come.
+ * If it returns anything else it has failed. Its caller gets that number (make it negative: other numbers have a
+ * meaning here already), and the once is new again. The waiters go on: one of them calls its own function, and the
+ * others wait for that. It may be an event loop, in its dispatch, but no waiter has to wait for an event loop to run.
  *
- * The function may block, if its thread may, and use the library as it likes; it may not call the same once, for which
- * it would wait forever, and it has to return.
+ * The function may block, if its thread may, and may use the library. It must not call the same once, which would
+ * wait forever, and it must return.
  *
- * In the child of a fork, a function that another thread was calling has not been called: the once is new there,
- * whatever the function has done so far. If the function itself forks, it returns in both, and is done in both.
+ * In the child of a fork, a function that another thread was calling counts as not called: the once is new
+ * there, whatever the function has done so far. If the function itself forks, it returns in both processes, and the
+ * once is done in both.
  *
- * In a segment (segment.h) callers are of any of its processes, each with a function of its own. If the process that is
- * calling the function is killed, or ends, then that counts as a failure: whatever the function has done so far is
- * there.
+ * In a segment (segment.h) the callers may be in any of its processes, each with a function of its own. If the
+ * process that is calling the function ends or is killed, that counts as a failure; what the function has done so far
+ * is not undone.
  *
- * The memory may be freed when every call has come back: has returned, or its callback has begun.
+ * The memory may be freed when every call has returned and the callback of every request has begun.
  */
 #ifndef VIGIL_ONCE_H
 #define VIGIL_ONCE_H
@@ -44,8 +45,8 @@ extern "C" {
 #endif
 
 typedef struct vigil_once {
-    uint32_t word; /* 0 new, 1 the function is running, 2 the same and others wait (and above bit 3: in segments, in which
-                    * process; elsewhere, after how many forks), 3 done */
+    uint32_t word; /* 0: new; 1: the function is running; 2: the same, and there are waiters; 3: done. With 1 and 2,
+                    * above bit 3: in a segment, the number of the process; elsewhere, after how many forks */
 } vigil_once;
 
 #define VIGIL_ONCE_INIT {0u}
@@ -53,28 +54,32 @@ typedef struct vigil_once {
 typedef int vigil_once_function(void *argument);
 
 /*
- * vigil_once_call - VIGIL_OK when it is done. Otherwise what function(argument) has answered, if it was called here.
+ * vigil_once_call - VIGIL_OK when it is done. If this call has called function(argument), and that has failed: the
+ * number that it returned.
  *
- * The timed forms do not wait for others longer than `timeout_ns`, or until vigil_now_ns() reaches `deadline_ns`
- * (VIGIL_TIMED_OUT; zero and less, or a deadline that has passed: not at all). The function itself may take as long as
- * it likes. VIGIL_CANCELLED if the memory is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to wait on a
- * thread that may not block; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ * The timed forms do not wait for other callers longer than `timeout_ns`, or until vigil_now_ns() reaches
+ * `deadline_ns` (VIGIL_TIMED_OUT; with zero or less, or a deadline that has passed, not at all). The function itself
+ * may take any time. VIGIL_INTERRUPTED: see thread.h. VIGIL_CANCELLED if the memory is forgotten meanwhile. Errors:
+ * VIGIL_EMAYNOTBLOCK if another caller is calling the function and this thread may not block, whatever the timeout;
+ * VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
  *
- * vigil_once_is_done - whether it is; if so, what the function did is seen.
+ * vigil_once_is_done - whether it is done; if so, the caller sees what the function did.
  *
- * If it is done they are inline. Other languages, and who defines VIGIL_NO_INLINE, find them in the library too.
+ * If it is done these functions are inline. The library exports them as well, for other languages and for code that
+ * defines VIGIL_NO_INLINE.
  */
 VIGIL_API int vigil_once_call_slowly(vigil_once *once, vigil_once_function *function, void *argument,
                                      int64_t timeout_ns);
 
 /*
- * vigil_once_call_async - the same without waiting, on the agent's thread.
+ * vigil_once_call_async - the same without waiting. Call it on the thread of the agent.
  *
- * If nobody has begun, the function is called here and now, and its answer is the answer: the callback is never called.
- * VIGIL_OK, if it is done. VIGIL_PENDING, if somebody is at it: callback(&request->op, status) is called once, from the
- * agent's dispatch, with VIGIL_OK; with what the function answered, if others failed and it was called here; with
- * VIGIL_TIMED_OUT or VIGIL_CANCELLED. vigil_cancel answers VIGIL_ETOOLATE between the others' end, or a vigil_forget,
- * and the callback. Errors as of vigil_wait32_async.
+ * If the once is new, the function is called before this call returns, and what it returns is returned; the callback
+ * is never called. VIGIL_OK: it is done. VIGIL_TIMED_OUT: another caller is calling the function, and the timeout is
+ * zero or less. VIGIL_PENDING: another caller is calling it, and callback(&request->op, status) is called once, from
+ * the agent's dispatch: with VIGIL_OK; with what the function returned, if the other callers failed and it was called
+ * here; or with VIGIL_TIMED_OUT or VIGIL_CANCELLED. vigil_cancel returns VIGIL_ETOOLATE from the end of the other
+ * call, or a vigil_forget, until the callback. Errors as in vigil_wait32_async.
  */
 VIGIL_API int vigil_once_call_async(vigil_agent *agent, vigil_request *request, vigil_once *once,
                                     vigil_once_function *function, void *argument, int64_t timeout_ns,

@@ -7,48 +7,49 @@
  *     a thread         vigil_rwlock_read_lock(&lock); ... vigil_rwlock_read_unlock(&lock);
  *     an event loop    vigil_rwlock_write_lock_async(agent, &request, &lock, VIGIL_FOREVER, with_the_lock_held);
  *
- * The lock belongs to whoever was granted it, not to a thread: what was locked on one thread may be unlocked on
- * another. It is not recursive: a thread that reads, and asks to read once more, may have to wait behind a writer that
- * waits for it, which is a deadlock. Compiled with VIGIL_CHECK, that is reported (check.h); where it is to be allowed,
- * let the readers pass, see below.
+ * The lock does not belong to a thread: what was locked on one thread may be unlocked on another. It is not
+ * recursive: a thread that holds it to read and reads once more may have to wait behind a writer that waits for that
+ * thread, which is a deadlock. Code that is compiled with VIGIL_CHECK reports that (check.h). Where reading again
+ * must be allowed, let readers pass: see below.
  *
- * WHO GETS IT NEXT
+ * ORDER
  *
- * All waiters stand in one line, by the moment at which they found the lock taken. An unlock calls the head of the line,
- * and readers that stand together at the head are called together. If the head is a thread that has not fallen asleep
- * yet the lock is reserved for it; if not, it goes to the first that takes it, and until the head has woken up others
- * may take it several times. New readers join those that read already, past a writer that waits: for half a millisecond. From
- * then on they wait behind the writer. No waiter starves: once the head has waited for half a millisecond the unlock
- * reserves the lock for it, and no newcomer can come in between. That goes for event loops as well; but a loop that is
- * called and does not run does not keep others from the lock: after half a millisecond it is the next one's turn. (The
- * trying forms, which do not wait, fail meanwhile.)
+ * All waiters stand in one line, in the order in which they found the lock taken. An unlock calls the head of the
+ * line, and readers that stand together at the head are called together. If the head is a thread that has not fallen
+ * asleep yet, the lock is reserved for it (not in a segment). Otherwise the lock goes to the first that takes it, and
+ * until the head has woken up others may take it several times. New readers join the readers that hold the lock, past
+ * a writer that waits, for half a millisecond; from then on they wait behind the writer. No waiter starves: once the
+ * head has waited for half a millisecond the unlock reserves the lock for it, and no newcomer can take it in between.
+ * It is the same for event loops. A loop that is called but does not run does not keep other waiters from the lock:
+ * after half a millisecond the next waiter is called. (The try forms, which do not wait, may fail meanwhile although
+ * the lock is not held.)
  *
- * A lock that begins as VIGIL_RWLOCK_READERS_PASS lets readers take it while it is read, even though writers wait, as
- * PTHREAD_RWLOCK_PREFER_READER_NP does: then a thread that reads can always read once more, and readers in line are let
- * in as soon as one reads, also from behind a writer. That goes for event loops too; only a request that is queued
- * behind another of the same loop's waits for that one. The price: writers starve for as long as the lock never stops
- * being read. Once it is not read, a writer that has waited for half a millisecond has, as a rule, its turn before
- * newcomers, as above.
+ * A lock that is initialised with VIGIL_RWLOCK_READERS_PASS lets readers take it while other readers hold it, even if
+ * writers wait, as PTHREAD_RWLOCK_PREFER_READER_NP does. Then a thread that reads can always read once more, and
+ * readers in line are let in as soon as one reads, even from behind a writer. It is the same for event loops, except
+ * that a request that is queued behind another request of the same loop waits for that one. The price: writers starve
+ * for as long as the lock is never free of readers. Once it is, a writer that has waited for half a millisecond has,
+ * as a rule, its turn before newcomers, as above.
  *
  * THE WORD
  *
  *     1   a writer holds it
- *     2   somebody may wait: who unlocks it looks at the line
- *     4   it is reserved for those in line who have been called
- *     8   a writer has waited long for the readers to leave: no new ones
- *     16  times the number of readers; those who only see that they have to wait are counted for a moment, too
+ *     2   there may be waiters: an unlock looks at the line
+ *     4   it is reserved for the waiters that have been called
+ *     8   a writer has waited long for the readers to leave: no new readers
+ *     16  times the number of readers; callers that find that they have to wait are counted for a moment, too
  *     2^30  readers pass
  *     2^31  in a segment: a process died while it was writing
  *
  * BETWEEN PROCESSES
  *
- * A lock in a segment (segment.h) is the same for all the processes that have it open, and they wait in one line. If a
- * process dies, or leaves the segment, what it holds is given back, at most some 50 ms later. If it was writing, what
- * the lock protects may be half done, and from then on whoever takes the lock is told VIGIL_OWNER_DIED instead of
- * VIGIL_OK, readers and writers alike. They hold it then; one who writes is to make it good and say so,
- * vigil_rwlock_consistent. A process can only unlock what it, on any of its threads, has locked. Each process that
- * holds a lock, however often, counts as one who waits in the segment: if there is no room for that, VIGIL_ELIMIT, to
- * one who has waited as well.
+ * A lock in a segment (segment.h) is the same for all processes that have the segment open, and they wait in one
+ * line. If a process dies, or leaves the segment, what it holds is given back, at most some 50 ms later. If it was
+ * writing, the data that the lock protects may be half changed: from then on every call that takes the lock, to read
+ * or to write, returns VIGIL_OWNER_DIED instead of VIGIL_OK. The lock is held then; a writer must repair the data and
+ * then call vigil_rwlock_consistent. A process can unlock only what it has locked, on any of its threads. Each
+ * process that holds a lock, however often, counts as one waiter of the segment: if there is no room for that the
+ * call returns VIGIL_ELIMIT, even after it has waited.
  */
 #ifndef VIGIL_RWLOCK_H
 #define VIGIL_RWLOCK_H
@@ -74,47 +75,51 @@ typedef struct vigil_rwlock {
     { 0x40000000u }
 
 /*
- * vigil_rwlock_read_lock, vigil_rwlock_write_lock - block until the lock is ours, to share or alone: VIGIL_OK, or
- * VIGIL_OWNER_DIED, see above.
+ * vigil_rwlock_read_lock, vigil_rwlock_write_lock - block until the caller holds the lock, shared or alone: VIGIL_OK,
+ * or VIGIL_OWNER_DIED (see above).
  *
- * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the
- * trying ones at once. VIGIL_CANCELLED if the memory is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to
- * wait on a thread that may not block; VIGIL_ELIMIT beyond 33,554,432 readers; VIGIL_ENULL, VIGIL_EMISALIGNED;
- * VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT); the try
+ * forms do so at once. VIGIL_INTERRUPTED: see thread.h. VIGIL_CANCELLED if the memory is forgotten meanwhile. Errors:
+ * VIGIL_EMAYNOTBLOCK if the call would have to wait on a thread that may not block; VIGIL_ELIMIT beyond 33,554,432
+ * readers; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32. After any of these the
+ * caller does not hold it.
  *
- * vigil_rwlock_read_unlock, vigil_rwlock_write_unlock - VIGIL_OK, or VIGIL_ENOTHELD if nobody, or in a segment nobody
- * of this process, holds it in that way: then nothing changes.
+ * vigil_rwlock_read_unlock, vigil_rwlock_write_unlock - VIGIL_OK, or VIGIL_ENOTHELD if the lock is not held in that
+ * way or, in a segment, not by this process: then nothing changes. VIGIL_ENULL, VIGIL_EMISALIGNED.
  *
- * Once others can have the lock these calls do not touch it any more. So the last one to hold it may free it when its
- * own unlock has returned, although another's has not; all that waited for it must have come back.
+ * Once another thread can take the lock, these calls do not touch it any more. So the last holder may free it when
+ * its own unlock has returned, even if an earlier unlock of another thread has not returned yet; all calls that
+ * waited for it must have returned.
  *
- * vigil_rwlock_downgrade - from writing to reading, and no other writer comes in between: VIGIL_OK. Readers at the head
- * of the line are let in. VIGIL_ENOTHELD as above.
+ * vigil_rwlock_downgrade - from writing to reading, without letting another writer in between: VIGIL_OK. Readers at
+ * the head of the line are let in. VIGIL_ENOTHELD as above.
  *
- * vigil_rwlock_consistent - what it protects, and we hold to write, is in order again: VIGIL_OK. VIGIL_EINVAL if nobody
- * has died while writing, VIGIL_ENOTHELD as above.
+ * vigil_rwlock_consistent - after VIGIL_OWNER_DIED, with the lock held to write: the data has been repaired:
+ * VIGIL_OK. VIGIL_EINVAL if no process died while writing, VIGIL_ENOTHELD as above.
  *
- * Where nobody waits they are inline, and the address is not checked. Other languages, and who defines
- * VIGIL_NO_INLINE, find them in the library too.
+ * If there are no waiters, and the process has no segment open, locking (but not vigil_rwlock_read_trylock) and
+ * unlocking are inline, and do not check that the address is aligned. The library exports the functions as well, for
+ * other languages and for code that defines VIGIL_NO_INLINE.
  */
 VIGIL_API int vigil_rwlock_downgrade(vigil_rwlock *lock);
 VIGIL_API int vigil_rwlock_consistent(vigil_rwlock *lock);
 
 VIGIL_API int vigil_rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns);
-/* The same for one who has been counted as a reader, but may not be one yet. */
+/* The same for a caller that has been counted as a reader, but may not read yet. */
 VIGIL_API int vigil_rwlock_read_lock_miscounted(vigil_rwlock *lock, int64_t timeout_ns);
 VIGIL_API int vigil_rwlock_read_unlock_slowly(vigil_rwlock *lock);
 VIGIL_API int vigil_rwlock_write_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns);
 VIGIL_API int vigil_rwlock_write_unlock_slowly(vigil_rwlock *lock);
 
 /*
- * vigil_rwlock_read_lock_async, vigil_rwlock_write_lock_async - the same without blocking, on the agent's thread.
+ * vigil_rwlock_read_lock_async, vigil_rwlock_write_lock_async - the same without blocking. Call them on the thread of
+ * the agent.
  *
- * VIGIL_OK, VIGIL_OWNER_DIED: the lock is ours already, and the callback is never called. VIGIL_TIMED_OUT: it is not to
- * be had, and the timeout is not above zero. VIGIL_PENDING: callback(&request->op, status) is called once, from the
- * agent's dispatch: VIGIL_OK or VIGIL_OWNER_DIED, with the lock held, to be unlocked then or later, on any thread;
- * VIGIL_TIMED_OUT, VIGIL_CANCELLED or, in a segment, VIGIL_ELIMIT, without it. A pending request can be cancelled at
- * any time: vigil_cancel never comes too late. Errors as above and as in vigil_wait32_async.
+ * VIGIL_OK, VIGIL_OWNER_DIED: the lock is held, and the callback is never called. VIGIL_TIMED_OUT: it is not
+ * available, and the timeout is zero or less. VIGIL_PENDING: callback(&request->op, status) is called once, from the
+ * agent's dispatch: with VIGIL_OK or VIGIL_OWNER_DIED the lock is held, until it is unlocked, then or later and on
+ * any thread; with VIGIL_TIMED_OUT, VIGIL_CANCELLED or, in a segment, VIGIL_ELIMIT, it is not. A pending request can
+ * be cancelled at any time: vigil_cancel never returns VIGIL_ETOOLATE. Errors as above and as in vigil_wait32_async.
  */
 VIGIL_API int vigil_rwlock_read_lock_async(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock,
                                            int64_t timeout_ns, vigil_callback *callback);
@@ -134,7 +139,7 @@ VIGIL_API int vigil_rwlock_write_trylock(vigil_rwlock *lock);
 VIGIL_API int vigil_rwlock_write_unlock(vigil_rwlock *lock);
 #else
 
-/* The lock may be in a segment: there it is not for these to change it. */
+/* The lock may be in a segment, where the inline functions must not change it. */
 static inline bool vigil_rwlock_may_be_shared(void) {
     return __atomic_load_n(&vigil_holder, __ATOMIC_RELAXED) != 1u;
 }
@@ -144,8 +149,11 @@ static inline bool vigil_rwlock_change(vigil_rwlock *lock, uint32_t from, uint32
     return __atomic_compare_exchange_n(&lock->word, &from, to, false, order, __ATOMIC_RELAXED);
 }
 
-/* Counted first, then asked: among readers that never fails, however many come at once. Who only tries is not counted
- * in error, lest those who try again and again keep a writer out. */
+/*
+ * The reader is counted first and checked after that: among readers alone this never fails, however many come at
+ * once. vigil_rwlock_read_trylock does not count first, because callers that try again and again would keep a writer
+ * out.
+ */
 static inline int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
     const uint32_t not_now = 1u | 4u | 8u | 1u << 29;
     if (vigil_rwlock_may_be_shared()) return vigil_rwlock_read_lock_slowly(lock, timeout_ns);

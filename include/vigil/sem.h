@@ -7,36 +7,36 @@
  *     a thread         vigil_sem_acquire(&seats, 2); ... vigil_sem_release(&seats, 2);
  *     an event loop    vigil_sem_acquire_async(agent, &request, &seats, 2, VIGIL_FOREVER, with_two_seats);
  *
- * Whoever acquires n permits gets all of them at once or none. A permit belongs to nobody: who releases it need not be
- * who acquired it, and one may release what nobody has acquired, up to VIGIL_SEM_MAX permits in all.
+ * A call that acquires n permits gets all of them at once or none. Permits have no owner: any thread may release
+ * them, even permits that were never acquired, up to VIGIL_SEM_MAX in all.
  *
- * WHO GETS THEM NEXT
+ * ORDER
  *
- * All who wait stand in one line, by the moment at which they found too few permits. They are served in that order: a
- * small request waits behind a large one. Permits that are there go to whoever takes them first, though, so a newcomer
- * may be faster than the head of the line. Nobody starves: once the head has waited for half a millisecond, from the
- * next release on no newcomer gets anything before it, and what is released is saved until there is enough for it. That
- * goes for event loops as well; but one that is called and does not run keeps nobody from the permits who waits for
- * them: after half a millisecond it is the next one's turn. (vigil_sem_tryacquire, which does not wait, fails
- * meanwhile.)
+ * All waiters stand in one line, in the order in which they found too few permits, and are served in that order: a
+ * small request waits behind a large one. But permits that are available go to the first caller that takes them, so a
+ * newcomer may get them before the head of the line. No waiter starves: once the head has waited for half a
+ * millisecond, from the next release on no newcomer gets permits before it, and released permits are saved until
+ * there are enough for it. It is the same for event loops. A loop that is called but does not run does not keep other
+ * waiters from the permits: after half a millisecond the next waiter is called. (vigil_sem_tryacquire, which does not
+ * wait, may fail meanwhile although there are enough permits.)
  *
  * THE WORD
  *
- *     1  somebody may wait: who releases permits looks at the line
- *     2  the permits are reserved for those in line who have been called
+ *     1  there may be waiters: a release looks at the line
+ *     2  the permits are reserved for the waiters that have been called
  *     4  the permits are saved for the head of the line, which needs more than there are
  *     8  the permits are leased
  *     16 times the number of permits
  *
  * BETWEEN PROCESSES
  *
- * A semaphore in a segment (segment.h) is the same for all the processes that have it open, and they wait in one line.
- * If a process dies that has acquired permits, they are gone with it: nobody knows whose they were. Unless the
- * semaphore begins as VIGIL_SEM_LEASED(n): then permits that a process has acquired and not released when it dies, or
- * leaves the segment, come back, at most some 50 ms later. So a process can only release what it, on any of its
- * threads, has acquired. Each process that has any permits of such a semaphore counts as one who waits in the segment:
- * if there is no room for that, VIGIL_ELIMIT, to one who has waited as well. In memory that is not a segment's, leased
- * permits are like others.
+ * A semaphore in a segment (segment.h) is the same for all processes that have the segment open, and they wait in one
+ * line. If a process dies that has acquired permits, they are lost: it is not recorded which process has them. If the
+ * semaphore is initialised with VIGIL_SEM_LEASED(n), it is recorded: permits that a process has acquired, and has not
+ * released when it dies or leaves the segment, come back, at most some 50 ms later. So a process can release only
+ * what it has acquired, on any of its threads. Each process that has permits of such a semaphore counts as one waiter
+ * of the segment: if there is no room for that the call returns VIGIL_ELIMIT, even after it has waited. In memory
+ * that is not in a segment, leased permits are like others.
  */
 #ifndef VIGIL_SEM_H
 #define VIGIL_SEM_H
@@ -63,40 +63,45 @@ typedef struct vigil_sem {
     { (uint32_t)(permits) << 4 | 8u }
 
 /*
- * vigil_sem_acquire - block until `permits` are ours: VIGIL_OK.
+ * vigil_sem_acquire - block until the caller has acquired `permits`: VIGIL_OK.
  *
- * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT), the
- * trying one at once. VIGIL_CANCELLED if the memory is forgotten meanwhile; VIGIL_EMAYNOTBLOCK where it would have to
- * wait on a thread that may not block; VIGIL_EINVAL for no permits at all and VIGIL_ERANGE for more than VIGIL_SEM_MAX;
- * VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT);
+ * vigil_sem_tryacquire does so at once. VIGIL_INTERRUPTED: see thread.h. VIGIL_CANCELLED if the memory is forgotten
+ * meanwhile. Errors: VIGIL_EMAYNOTBLOCK if the call would have to wait on a thread that may not block; VIGIL_EINVAL
+ * for zero permits and VIGIL_ERANGE for more than VIGIL_SEM_MAX; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and
+ * VIGIL_ELIMIT as in vigil_wait32. After any of these nothing has been acquired.
  *
- * vigil_sem_release - VIGIL_OK. VIGIL_ERANGE if that would be more than VIGIL_SEM_MAX in all: then nothing changes.
- * VIGIL_ENOTHELD if they are leased and this process has fewer: the same. VIGIL_EINVAL, VIGIL_ENULL, VIGIL_EMISALIGNED
- * as above. It may be called in a signal handler. If that has interrupted a call of the library (see wait.h) the
- * permits are there when it returns, and the waiters are called a moment later; VIGIL_ELIMIT if that cannot be left to
- * the interrupted call: then nothing changes. Leased permits of a segment are released a moment later as a whole:
- * VIGIL_OK then does not say that this process has so many, and if it has fewer than handlers have released meanwhile,
- * none of these are.
+ * vigil_sem_release - VIGIL_OK. VIGIL_ERANGE if there would be more than VIGIL_SEM_MAX permits in all, VIGIL_ENOTHELD
+ * if they are leased and this process has fewer: then nothing changes. VIGIL_EINVAL, VIGIL_ENULL, VIGIL_EMISALIGNED
+ * as above.
  *
- * Once the permits can be had, vigil_sem_release does not touch the semaphore any more. So a thread that has acquired
- * them may free it, although the release has not returned; all that waited for it must have come back.
+ * It may be called in a signal handler. If the handler has interrupted a call of the library (see wait.h), the
+ * permits are available when it returns, and waiters are called a moment later; VIGIL_ELIMIT if that work cannot be
+ * left to the interrupted call: then nothing changes. Leased permits of a segment are released a moment later as a
+ * whole. In that case VIGIL_OK does not mean that this process has that many: if it has fewer than its handlers have
+ * released meanwhile, none of these are released.
  *
- * vigil_sem_value - how many permits there are right now. To look at.
+ * Once the permits are available, vigil_sem_release does not touch the semaphore any more. So a thread that has
+ * acquired them may free it, even if the release has not returned yet; all calls that waited for it must have
+ * returned.
  *
- * Where nobody waits they are inline, and the address is not checked. Other languages, and who defines
- * VIGIL_NO_INLINE, find them in the library too.
+ * vigil_sem_value - how many permits are available right now. For debugging and tests: it may be out of date when it
+ * returns.
+ *
+ * If there are no waiters these functions are inline, and do not check that the address is aligned. The library
+ * exports them as well, for other languages and for code that defines VIGIL_NO_INLINE.
  */
 VIGIL_API int vigil_sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_ns);
 VIGIL_API int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits);
 
 /*
- * vigil_sem_acquire_async - the same without blocking, on the agent's thread.
+ * vigil_sem_acquire_async - the same without blocking. Call it on the thread of the agent.
  *
- * VIGIL_OK: the permits are ours already, and the callback is never called. VIGIL_TIMED_OUT: there are too few, and the
- * timeout is not above zero. VIGIL_PENDING: callback(&request->op, status) is called once, from the agent's dispatch:
- * VIGIL_OK, with the permits, to be released then or later, on any thread; VIGIL_TIMED_OUT, VIGIL_CANCELLED or, if they
- * are leased, VIGIL_ELIMIT, without them. A pending request can be cancelled at any time: vigil_cancel never comes too
- * late. Errors as above and as in vigil_wait32_async.
+ * VIGIL_OK: the permits are acquired, and the callback is never called. VIGIL_TIMED_OUT: there are too few, and the
+ * timeout is zero or less. VIGIL_PENDING: callback(&request->op, status) is called once, from the agent's dispatch:
+ * with VIGIL_OK the permits are acquired, and can be released then or later, on any thread; with VIGIL_TIMED_OUT,
+ * VIGIL_CANCELLED or, if they are leased, VIGIL_ELIMIT, they are not. A pending request can be cancelled at any time:
+ * vigil_cancel never returns VIGIL_ETOOLATE. Errors as above and as in vigil_wait32_async.
  */
 VIGIL_API int vigil_sem_acquire_async(vigil_agent *agent, vigil_request *request, vigil_sem *sem, uint32_t permits,
                                       int64_t timeout_ns, vigil_callback *callback);

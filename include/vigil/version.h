@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil/version.h - which Vigil this is.
+ * vigil/version.h - the version of the library.
  *
  * While the major number is 0, a new minor number may change the interface.
  */

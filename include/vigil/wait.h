@@ -1,55 +1,56 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil/wait.h - wait on a word of memory, and notify those who wait.
+ * vigil/wait.h - wait on a word of memory, and notify the waiters.
  *
- * Each address has one line of waiters. Threads that block and event loops that must not block stand in
- * that one line, first come, first served:
+ * Each address has one line of waiters. Threads that block and event loops that must not block stand in that one
+ * line, first come, first served:
  *
  *     static uint32_t word;                                  any aligned 32- or 64-bit integer will do
  *
  *     a thread                 vigil_wait32(&word, 0, VIGIL_FOREVER);
  *     an event loop            vigil_wait32_async(agent, &op, &word, 0, VIGIL_FOREVER, on_notified);
- *     somebody else            __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST); vigil_notify(&word, 1);
+ *     a notifier               __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST); vigil_notify(&word, 1);
  *
- * The word may be of any integer type of its size, plain, _Atomic or std::atomic; change it by atomic operations only.
+ * The word may be of any integer type of its size, plain, _Atomic or std::atomic. Change it by atomic operations
+ * only.
  *
- * What holds:
+ * Guarantees:
  *
- * - Comparing the word and joining the line are one step as far as vigil_notify is concerned: whoever
- *   changes the word and then notifies cannot miss a waiter that still saw the old value.
- * - A wait ends by a notification (VIGIL_OK), by its deadline (VIGIL_TIMED_OUT) or because the memory is
- *   forgotten or the agent ends (VIGIL_CANCELLED): never spuriously, never two of them. (Of a thread that
- *   can be interrupted also by that, VIGIL_INTERRUPTED: see thread.h.) The number
- *   that vigil_notify answers is exactly the number of waits that answer VIGIL_OK because of it.
- * - A deadline is on the monotonic clock and never early. One that passes after the notification
- *   changes nothing: the wait returns VIGIL_OK. It can be given as a timeout or as a moment: see vigil_until.
- * - Everything a thread wrote before vigil_notify is visible to those it woke.
+ * - Comparing the word and joining the line are one step with respect to vigil_notify: a thread that changes the word
+ *   and then notifies cannot miss a waiter that saw the old value.
+ * - A wait ends exactly once: by a notification (VIGIL_OK), by its deadline (VIGIL_TIMED_OUT), because the memory is
+ *   forgotten or the agent is destroyed (VIGIL_CANCELLED), or, on a thread that can be interrupted, by
+ *   vigil_interrupt (VIGIL_INTERRUPTED, see thread.h). It never ends spuriously. The number that vigil_notify returns
+ *   is exactly the number of waits that return VIGIL_OK because of it.
+ * - A deadline is on the monotonic clock and never early. A deadline that passes after the notification changes
+ *   nothing: the wait returns VIGIL_OK. It can be given as a timeout or as a point in time: see vigil_until.
+ * - Everything that a thread wrote before vigil_notify is visible to the waiters that the call woke.
  * - The line belongs to the address alone: 32- and 64-bit waiters on one address share it.
  *
- * Blocking waits and notifications allocate no memory, and neither do the locks: not even the first time, and on a
+ * Blocking waits and notifications allocate no heap memory, and neither do the locks: not even the first time, or on a
  * thread that has never waited before.
  *
- * FORK. In the child there are no waiters, and everything can be used; what is special about agents and segments is said in
- * agent.h and segment.h. The library's handlers of forks are registered when it is loaded. So the program's own may
- * lock, unlock and wait: pthread_atfork(lock, unlock, unlock) around a vigil_mutex works as with a pthread_mutex_t. (If
- * the library is loaded by dlopen, register them after that.)
+ * FORK. In the child there are no waiters, and everything can be used; for agents and segments see agent.h and
+ * segment.h. The library registers its fork handlers when it is loaded. So the handlers of the program may lock,
+ * unlock and wait: pthread_atfork(lock, unlock, unlock) around a vigil_mutex works as with a pthread_mutex_t. (If the
+ * library is loaded by dlopen, register them after that.)
  *
- * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel: see thread.h for how to
- * end one from outside.
+ * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel: see thread.h for how
+ * to end a wait from another thread.
  *
  * SIGNAL HANDLERS
  *
- * These functions may be called in a signal handler, whatever it has interrupted: vigil_notify, vigil_sem_release,
- * vigil_sem_value, vigil_interrupt, vigil_agent_wake and vigil_now_ns. They leave errno as it was, and may be
- * interrupted by another handler that calls them. No other function of the library may: one that blocks would hang, or
- * returns VIGIL_EMAYNOTBLOCK. A handler returns; it must not leave by longjmp.
+ * These functions may be called in a signal handler, at whatever point it has interrupted the thread: vigil_notify,
+ * vigil_sem_release, vigil_sem_value, vigil_interrupt, vigil_agent_wake and vigil_now_ns. They preserve errno, and
+ * another handler that calls them may interrupt them. No other function of the library may be called there: one that
+ * blocks would hang, or returns VIGIL_EMAYNOTBLOCK. The handler must return; it must not leave by longjmp.
  *
- * If the handler has interrupted a call of the library on the same thread, then that call may hold a lock that is
- * needed here. In that case vigil_notify and vigil_sem_release leave what is to be done to the interrupted call, and
- * return. It is done as soon as that call is out of its critical section, some ten instructions mostly, and at the
- * latest when it returns. Nothing is lost or counted twice. VIGIL_ELIMIT: so much has been left to interrupted calls
- * already, on all threads together, for more than a thousand different addresses, that there is no room for this one.
- * Nothing has happened. A segment (segment.h) is not to be closed before the interrupted call has returned.
+ * If the handler has interrupted a call of the library on the same thread, that call may hold a lock that is needed
+ * here. In that case vigil_notify and vigil_sem_release leave their work to the interrupted call, and return. The
+ * interrupted call does it as soon as it leaves its critical section, mostly after some ten instructions, and at the
+ * latest when it returns. Nothing is lost or counted twice. VIGIL_ELIMIT: work for more than a thousand different
+ * addresses, on all threads together, has been left to interrupted calls already, and there is no room for more; then
+ * nothing has happened. A segment (segment.h) must not be closed before the interrupted call has returned.
  */
 #ifndef VIGIL_WAIT_H
 #define VIGIL_WAIT_H
@@ -62,11 +63,11 @@
 extern "C" {
 #endif
 
-/* As a timeout: never. As a count: everybody. */
+/* As a timeout: no timeout. As a count: all waiters. */
 #define VIGIL_FOREVER INT64_MAX
 #define VIGIL_ALL     INT64_MAX
 
-/* The monotonic clock on which all deadlines are, CLOCK_MONOTONIC, in nanoseconds. */
+/* The time in nanoseconds, on the clock of all deadlines: CLOCK_MONOTONIC. */
 VIGIL_API int64_t vigil_now_ns(void);
 
 /*
@@ -76,27 +77,28 @@ VIGIL_API int64_t vigil_now_ns(void);
  *     vigil_wait32(&word, 0, vigil_until(deadline_ns));
  *     vigil_mutex_lock_async(agent, &request, &mutex, vigil_until(deadline_ns), granted);
  *
- * Every `timeout_ns` of the library, of blocking and of asynchronous calls, may be vigil_until(deadline_ns) instead of
- * a duration: the wait then ends when vigil_now_ns() reaches `deadline_ns`, at exactly that moment of the clock,
- * however long it took to make the call. A deadline that has passed is a timeout of zero; VIGIL_FOREVER is never. The
- * blocking calls have forms with a deadline of their own, vigil_mutex_lock_until and the like, which do the same.
+ * Every `timeout_ns` of the library, of blocking and of asynchronous calls, may be vigil_until(deadline_ns) instead
+ * of a duration. The wait then ends when vigil_now_ns() reaches `deadline_ns`, however long it took to make the call.
+ * A deadline that has passed is a timeout of zero; VIGIL_FOREVER means no deadline. The blocking calls also have
+ * forms that take a deadline, such as vigil_mutex_lock_until, and do the same.
  *
- * The returned number means a deadline only as a timeout: it is below every negative duration of less than 146 years.
- * Where it is inline it is also exported.
+ * The returned number means a deadline only where a timeout is expected. As a number it is below every negative
+ * duration of less than 146 years. The function is inline, and exported as well.
  */
 
 /*
  * vigil_wait32, vigil_wait64 - block this thread until it is notified.
  *
- * If the word at `address` is not `expected`: VIGIL_NOT_EQUAL, at once, whatever the timeout. Otherwise
- * the thread joins the end of the address's line and sleeps until it is notified (VIGIL_OK), `timeout_ns`
- * nanoseconds have passed (VIGIL_TIMED_OUT; zero and less: at once, without joining) or the memory is
- * forgotten (VIGIL_CANCELLED). The word is read sequentially consistent. The forms with a deadline wait until
- * vigil_now_ns() reaches `deadline_ns` instead.
+ * If the word at `address` is not `expected`, they return VIGIL_NOT_EQUAL at once, whatever the timeout. Otherwise
+ * the thread joins the end of the line of the address and sleeps until it is notified (VIGIL_OK), until `timeout_ns`
+ * nanoseconds have passed (VIGIL_TIMED_OUT; at once and without joining if `timeout_ns` is zero or less), until the
+ * memory is forgotten (VIGIL_CANCELLED), or until it is interrupted (VIGIL_INTERRUPTED, see thread.h). The word is
+ * read with sequential consistency. The forms with a deadline wait until vigil_now_ns() reaches `deadline_ns`
+ * instead.
  *
  * Errors, checked in this order and before the word is read: VIGIL_ENULL, VIGIL_EMISALIGNED (4 or 8 bytes),
- * VIGIL_EMAYNOTBLOCK. Then VIGIL_ELIMIT, when every place to wait is taken, and VIGIL_ENOMEM, when the process had no
- * memory for the lines at the first wait: that stays so.
+ * VIGIL_EMAYNOTBLOCK. After that: VIGIL_ELIMIT, if every place to wait is taken, and VIGIL_ENOMEM, if the process
+ * could not map the memory for the lines at its first wait; all later waits return the same.
  */
 VIGIL_API int vigil_wait32(const volatile void *address, uint32_t expected, int64_t timeout_ns);
 VIGIL_API int vigil_wait64(const volatile void *address, uint64_t expected, int64_t timeout_ns);
@@ -106,46 +108,46 @@ VIGIL_API int vigil_wait64_until(const volatile void *address, uint64_t expected
 /*
  * vigil_notify - take the first `count` waiters out of the line and wake them, oldest first.
  *
- * Answers how many there were, or VIGIL_ENULL, VIGIL_EMISALIGNED (4 bytes) or VIGIL_ECOUNT. With nobody in
- * line it costs a fence and a load. An asynchronous waiter's callback runs on its own agent's loop, never
- * inside this call. Callable from any thread, from callbacks, and in signal handlers. Taking a very long line out keeps
- * others from joining it, and a few other lines, for some nanoseconds a waiter.
+ * Returns how many there were, or VIGIL_ENULL, VIGIL_EMISALIGNED (4 bytes) or VIGIL_ECOUNT. If the line is empty it
+ * costs a fence and a load. The callback of an asynchronous waiter runs in the loop of its agent, never inside this
+ * call. It may be called on any thread, in callbacks, and in signal handlers. While a very long line is taken out,
+ * other threads cannot join it or a few other lines: some nanoseconds for each waiter.
  *
- * In a handler that has interrupted a call of the library, zero may also mean that the waiters are taken out a moment
- * later (see above): then their number is not known.
+ * In a handler that has interrupted a call of the library, zero may also mean that the waiters will be taken out a
+ * moment later (see above). Their number is not known then.
  */
 VIGIL_API int64_t vigil_notify(const volatile void *address, int64_t count);
 
 /*
- * vigil_waiters - how many stand in line right now, or VIGIL_ENULL or VIGIL_EMISALIGNED. To look at, in demonstrations,
- * tests and debuggers: it counts them one by one, and by the time it answers it may be different.
+ * vigil_waiters - the number of waiters in the line, or VIGIL_ENULL or VIGIL_EMISALIGNED (4 bytes). For
+ * demonstrations, tests and debuggers: it counts the waiters one by one, and the number may be out of date when it
+ * returns.
  */
 VIGIL_API int64_t vigil_waiters(const volatile void *address);
 
 /*
  * vigil_forget - the memory [address, address + length) is about to be freed or reused.
  *
- * Takes every waiter out of every line in it and ends their waits with VIGIL_CANCELLED. Answers how many there were (an
- * event loop that waits for a lock with several requests counts once), or VIGIL_ENULL, or VIGIL_ERANGE for a range
- * beyond the end of the address space. Nobody may start a new wait there meanwhile. It does not reach those who have
- * been woken and are on their way, to look at a lock's word once more, say: so the memory of a lock may be freed when
- * every call that waits for it has returned and every request for it has come back.
+ * It takes every waiter out of every line in that memory and ends their waits with VIGIL_CANCELLED. Returns how many
+ * there were (an event loop that waits for a lock with several requests counts once), or VIGIL_ENULL, or VIGIL_ERANGE
+ * for a range beyond the end of the address space. No thread may start a new wait there meanwhile. Waiters that have
+ * already been woken are not reached: they may still have to read the word of a lock. So the memory of a lock may be
+ * freed only when every call that waits for it has returned and every request for it has ended.
  */
 VIGIL_API int64_t vigil_forget(const volatile void *address, uint64_t length);
 
 /*
- * vigil_op - one asynchronous operation. It is yours: embed it where you like and zero it before its
- * first use. From a start that answers VIGIL_PENDING until its callback begins, or until vigil_cancel
- * answers VIGIL_OK, it belongs to the library and must stay where it is. After that it is yours again;
- * the callback may start it anew, or free it. Callbacks return: they must not leave by longjmp, an exception or the end
- * of their thread.
+ * vigil_op - one asynchronous operation. The caller owns it: embed it where you like, and zero it before its first
+ * use. From a start that returns VIGIL_PENDING until its callback begins, or until vigil_cancel returns VIGIL_OK, it
+ * belongs to the library and must not be moved or freed. After that it is the caller's again; the callback may start
+ * it anew, or free it. A callback must return: it must not leave by longjmp, by an exception or by ending its thread.
  */
 typedef struct vigil_op vigil_op;
 typedef void vigil_callback(vigil_op *op, int status);
 struct vigil_agent;
 
 struct vigil_op {
-    void *data; /* yours, never touched */
+    void *data; /* the caller's; the library does not touch it */
 
     /* The library's. */
     vigil_callback *callback;
@@ -159,15 +161,14 @@ struct vigil_op {
 };
 
 /*
- * vigil_wait32_async, vigil_wait64_async - the same wait without blocking. To be called on the agent's
- * own thread.
+ * vigil_wait32_async, vigil_wait64_async - the same wait without blocking. Call it on the thread of the agent.
  *
- * Answers at once: VIGIL_NOT_EQUAL; VIGIL_TIMED_OUT for a timeout of zero or less, without having joined;
- * or VIGIL_PENDING, and then `callback(op, status)` is called exactly once, from the agent's dispatch,
- * with VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_CANCELLED. On any other answer the callback is never called.
+ * Returns at once: VIGIL_NOT_EQUAL; VIGIL_TIMED_OUT for a timeout of zero or less, without having joined; or
+ * VIGIL_PENDING, and then `callback(op, status)` is called exactly once, from the agent's dispatch, with VIGIL_OK,
+ * VIGIL_TIMED_OUT or VIGIL_CANCELLED. If anything but VIGIL_PENDING is returned, the callback is never called.
  *
  * Errors: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EFORKED, VIGIL_EWRONGTHREAD, VIGIL_ECLOSING, VIGIL_EINUSE (the
- * operation is pending already), VIGIL_ELIMIT.
+ * operation is already pending), VIGIL_ELIMIT.
  */
 VIGIL_API int vigil_wait32_async(struct vigil_agent *agent, vigil_op *op, const volatile void *address,
                                  uint32_t expected, int64_t timeout_ns, vigil_callback *callback);
@@ -175,18 +176,18 @@ VIGIL_API int vigil_wait64_async(struct vigil_agent *agent, vigil_op *op, const 
                                  uint64_t expected, int64_t timeout_ns, vigil_callback *callback);
 
 /*
- * vigil_cancel - take a pending operation out of its line. To be called on its agent's thread.
+ * vigil_cancel - take a pending operation out of its line. Call it on the thread of its agent.
  *
- * VIGIL_OK: it was still in line; it is gone from there, its callback will not be called, and `op` is yours
- * again. VIGIL_ETOOLATE: it has been notified (or forgotten) already, and its callback will be called:
- * a notification is never lost by cancelling. VIGIL_EIDLE: it was not pending. VIGIL_ENULL, VIGIL_EWRONGTHREAD,
- * VIGIL_EFORKED.
+ * VIGIL_OK: it was still in line; now it is not, its callback will not be called, and `op` is the caller's again.
+ * VIGIL_ETOOLATE: it has already been notified (or forgotten), and its callback will be called. So cancelling never
+ * loses a notification. VIGIL_EIDLE: it was not pending. Errors: VIGIL_ENULL, VIGIL_EWRONGTHREAD, VIGIL_EFORKED.
  */
 VIGIL_API int vigil_cancel(vigil_op *op);
 
 /*
- * vigil_ref, vigil_unref - whether this pending operation keeps vigil_agent_run going. Each operation does
- * when it is started; an unref lasts until the operation ends. Errors as of vigil_cancel.
+ * vigil_ref, vigil_unref - whether this pending operation keeps vigil_agent_run going. Every operation does when it
+ * is started; an unref lasts until the operation ends. They return VIGIL_OK, VIGIL_EIDLE if the operation is not
+ * pending, and the errors of vigil_cancel.
  */
 VIGIL_API int vigil_ref(vigil_op *op);
 VIGIL_API int vigil_unref(vigil_op *op);
