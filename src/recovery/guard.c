@@ -8,20 +8,19 @@
 
 #define GUARD_ENTRIES PRIM_GUARDS
 #define GUARD_PROBES  8u
-#define GUARD_NS      UINT64_C(500000) /* so long a loop may take to come */
-#define GUARD_MOST_NS                                                                                                  \
-    UINT64_C(100000000) /* while nobody may pass it by yet, the keeper looks again: at least so often */
+#define GUARD_NS      UINT64_C(500000)    /* how long a loop may take to come */
+#define GUARD_MOST_NS UINT64_C(100000000) /* longest time between two looks at a line that may not be passed yet */
 
 struct guard {
-    struct lot *lot; /* null: none */
+    struct lot *lot; /* null: the entry is free */
     uint64_t key, due_ns, pause_ns;
 };
 
-/* Under the gate. Any thread notes; the keeper takes out. */
+/* Under the gate. Any thread adds entries; the keeper removes them. */
 static struct {
     uint32_t gate;
-    uint64_t overflow_ns; /* when all lines are to be looked at; zero: they need not be */
-    uint64_t due_ns;      /* atomic: the earliest, or earlier; zero: none */
+    uint64_t overflow_ns; /* when to look at all lines; zero: not needed */
+    uint64_t due_ns;      /* atomic: the earliest due time, or earlier; zero: none */
     struct guard table[GUARD_ENTRIES];
 } guards PRIM_PROCESS;
 
@@ -46,7 +45,7 @@ static struct guard *guard_at(const struct lot *lot, uint64_t key) {
     return free;
 }
 
-/* Looking at all lines takes long: so it is not done often. */
+/* Looking at all lines takes long, so it is not done often. */
 static uint64_t guard_overflow(uint64_t now_ns) {
     if (!guards.overflow_ns) guards.overflow_ns = now_ns + GUARD_MOST_NS;
     return guards.overflow_ns;
@@ -75,7 +74,7 @@ uint64_t guard_due_ns(void) {
     return due_ns ? due_ns : PRIM_NEVER;
 }
 
-/* One that is due, out of the table. When there is none, what is due next is known. */
+/* Remove an entry that is due. If there is none, store when the next one is due. */
 static bool guard_take(uint64_t now_ns, struct guard *taken) {
     bool found = false;
     guard_lock();

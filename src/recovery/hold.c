@@ -13,7 +13,7 @@ static uint64_t key_of_holders(const struct lot *lot, const uint32_t *word) {
     return key_of(lot, word) + 1;
 }
 
-/* The other way round. */
+/* The key of the lock that the record is of. */
 static uint64_t lock_key_of(const struct slot *record) {
     return prim_load_relaxed(&record->key) - 1;
 }
@@ -22,7 +22,7 @@ static uint32_t held_by(const struct slot *record) {
     return (uint32_t)(prim_load_relaxed(&record->held) & HELD);
 }
 
-/* From one store to the next nothing may be done before what comes before it, not even by the compiler. */
+/* Release stores, so that neither the processor nor the compiler moves one before the store that precedes it. */
 static void apply(uint32_t *word, struct slot *record, uint32_t to, uint32_t held) {
     prim_store_release(&record->held, (uint64_t)to << 32 | APPLYING | held); /* H1 */
     prim_store_release(word, to);                                            /* H2 */
@@ -41,14 +41,14 @@ static uint32_t record_of_ours(const struct lot *lot, uint32_t line) {
     return line;
 }
 
-/* H0. Zero: every slot is taken. */
+/* H0. Returns zero if no slot is free. */
 static uint32_t new_record(struct lot *lot, uint32_t *line, uint64_t key, enum slot_kind kind) {
     uint32_t index = shared_claim(lot);
     if (!index) return 0;
     struct slot *record = &lot->slots[index];
     slot_begin(record, SLOT_HOLDS);
     record->of = kind;
-    record->person = prim_now_coarse_ms() << 32; /* since when, for people */
+    record->person = prim_now_coarse_ms() << 32; /* since when, for display */
     record->began_ns = 0;
     prim_store_relaxed(&record->held, 0);
     line_append(lot, line, index, key);
@@ -62,14 +62,14 @@ static void end_record(struct lot *lot, uint32_t *line, uint32_t index) {
     shared_disclaim(lot, index);
 }
 
-/* For people. */
+/* Write an event, for observers. */
 static void tell_of(const struct lot *lot, int type, const uint32_t *word, enum slot_kind kind, uint32_t units) {
     bool shared = kind == SLOT_RWLOCK && units >= HOLD_READER;
     if (units) lot_tell_of_lock(lot, type, kind, word, shared ? units / HOLD_READER : units, shared);
 }
 
 static void tell_of_change(const struct lot *lot, const uint32_t *word, struct hold hold) {
-    if (hold.given == hold.taken) return; /* only the word is another one */
+    if (hold.given == hold.taken) return; /* the process holds as much as before: only the word changes */
     tell_of(lot, VIGIL_EVENT_RELEASED, word, hold.kind, hold.given);
     tell_of(lot, VIGIL_EVENT_GRANTED, word, hold.kind, hold.taken);
 }
@@ -103,7 +103,7 @@ static int change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, 
 
 int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
     int status = change(lot, word, seen, to, hold);
-    bool again = status == VIGIL_ELIMIT && hold_recovered(word); /* the dead may have had some slots */
+    bool again = status == VIGIL_ELIMIT && hold_recovered(word); /* dead processes may have owned slots */
     return again ? change(lot, word, seen, to, hold) : status;
 }
 
@@ -113,7 +113,7 @@ int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t t
     return changed ? VIGIL_OK : VIGIL_NOT_EQUAL;
 }
 
-/* In the place of the dead. */
+/* In the place of dead processes. */
 
 static uint32_t *word_of_record(const struct lot *lot, const struct slot *record) {
     return word_of(lot, lock_key_of(record));
@@ -147,7 +147,7 @@ bool hold_forsaken(const volatile void *word) {
     return lot;
 }
 
-/* Of one that nobody may believe: the word that it is of; null if it is not the record of a lock at all. */
+/* The lock's word, for a slot that cannot be trusted. Null: it is not a valid record. */
 static uint32_t *word_to_settle(const struct segment *segment, const struct slot *slot) {
     uint64_t at = lock_key_of(slot), begin = segment->layout.user_at;
     bool record = slot->kind == SLOT_HOLDS && undecided(prim_load_relaxed(&slot->state)) && slot->of < SLOT_KINDS;
@@ -160,7 +160,7 @@ static uint32_t *word_to_settle(const struct segment *segment, const struct slot
 void hold_settle(const struct segment *segment) {
     uint32_t *claims = (uint32_t *)(void *)(segment->base + segment->layout.claims_at);
     struct slot *slots = (struct slot *)(void *)(segment->base + segment->layout.slots_at);
-    for (int undone = 1; undone >= 0; undone--) { /* first what was under way */
+    for (int undone = 1; undone >= 0; undone--) { /* first what was being applied */
         for (uint64_t index = 1; index < segment->layout.slots; index++) {
             uint32_t *word = prim_load_relaxed(&claims[index]) ? word_to_settle(segment, &slots[index]) : NULL;
             if (word && undone) redo(word, &slots[index]);

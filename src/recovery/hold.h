@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hold.h - who holds what of a lock in a segment, if its word has no room to say so.
+ * hold.h - which processes hold how much of a lock in a segment, where its word has no room to say so.
  *
- * A read lock may be held by many processes, and so may the permits of a semaphore. For each process that holds any
- * there is a record: a slot (SLOT_HOLDS) in the lock's line of holders, which is that of the key behind the lock's own,
- * in the same bucket. So it is rebuilt like any other line, and a dead process's record is found like any other slot.
+ * A read lock may be held by many processes, and so may the permits of a semaphore. Each process that holds any has a
+ * record: a slot (SLOT_HOLDS) in the lock's line of holders. The key of that line is the lock's own key plus one, and
+ * is in the same bucket. So the line is rebuilt like any other, and a dead process's record is found like any other
+ * slot.
  *
- *     claim       whose it is
- *     of          what kind of lock: which enum slot_kind stands in its line
- *     held        bits 0-30 how much the process holds, in units of the lock's own; bit 31 APPLYING; bits 32-63 what
- *                 the word is to be
+ *     claim       the process that owns the record
+ *     of          the kind of lock: the enum slot_kind of the waiters in its line
+ *     held        bits 0-30 how much the process holds, in units of the lock's own; bit 31 APPLYING; bits 32-63 the
+ *                 value that the word is changed to
  *
- * The word and the record change together. For that all changes of such a word, whatever they are, happen under the
- * lock of its bucket:
+ * The word and the record change together. For that, every change of such a word, for whatever reason, happens under
+ * the lock of its bucket:
  *
  *     H0  the record, if there is none yet: join the line of holders, holding nothing
  *     H1  store held: what will be held, APPLYING, and the word       from here on it has happened
@@ -20,54 +21,57 @@
  *     H3  store held: what is held
  *     H4  if that is nothing: leave the line, and give the slot back
  *
- * Whoever is killed in between holds the bucket's lock. Who takes that over does H2 and H3 of what is APPLYING; the
- * rest is as for every dead process: what its record says is given back, by the same steps (recovery_call's give_back),
- * and those in the lock's line are called (recovery.h).
+ * A process that is killed in between holds the bucket's lock. The process that takes the lock over does H2 and H3 of
+ * what is APPLYING. The rest is as for every dead process: what its record says is given back, by the same steps
+ * (recovery_call's give_back), and the waiters in the lock's line are called (recovery.h).
  *
- * A process that only holds is not woken for the dead: it is who wants the lock that looks.
+ * A process that only holds is not woken when another process dies: the processes that want the lock look for the
+ * dead.
  */
 #ifndef VIGIL_HOLD_H
 #define VIGIL_HOLD_H
 
 #include "lot/shared.h"
 
-/* Of a read-write lock: what a reader holds. A writer holds 1. */
+/* For a read-write lock: the units that one reader holds. A writer holds 1. */
 #define HOLD_READER 16u
 #define HOLD_RWLOCK 0x3ffffff1u /* what the word of a read-write lock says about its holders */
 
 struct hold {
     enum slot_kind kind;
-    uint32_t given, taken; /* by our process: back, and more */
+    uint32_t given, taken; /* by our process: given back, and taken in addition */
 };
 
 /*
- * Change the word from what was seen: VIGIL_OK. VIGIL_NOT_EQUAL: it is another one, see there. VIGIL_ENOTHELD: our
- * process does not have what is given back. VIGIL_ELIMIT: there is no slot for a record.
+ * Change the word from *seen to `to`, and our process's record with it. Returns VIGIL_OK; VIGIL_NOT_EQUAL if the word
+ * has another value, which is in *seen then; VIGIL_ENOTHELD if our process does not hold what is given back;
+ * VIGIL_ELIMIT if no slot is free for a record.
  */
 int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold);
 
-/* The same if it is recorded who holds what; else, where words say all there is to say, a compare-and-exchange. */
+/* The same if holders are recorded; otherwise a compare-and-exchange, as the word says everything. */
 int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold);
 
-/* The same for who has the lock of the bucket, and has seen the word under it. */
+/* The same for a caller that has locked the bucket, and has read the word under that lock. */
 int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold hold);
 
-/* Under the lock of its bucket: H2 and H3 of what a dead one was about to do, if it was. */
+/* Under the lock of its bucket: do H2 and H3 of a change that a dead process had begun, if it had. */
 void hold_redo(struct lot *lot, struct slot *record);
 
-/* Under the lock of its bucket: give back what the record, of a dead one, says. */
+/* Under the lock of its bucket: give back what the record of a dead process says. */
 void hold_give_back(struct lot *lot, struct slot *record);
 
 /*
- * Before it is said that something in a segment is not to be had now: look whether anybody has died, and deal with what
- * he has left, but for what is in a bucket in which somebody is stopped. True: it may be had, after all.
+ * To be called before reporting that something in a segment is not available: find processes that have died, and
+ * recover what they have left, except in buckets that a stopped process has locked. True: it may be available now.
  */
 bool hold_recovered(const volatile void *word);
 
-/* In a segment: whether nobody is in line for it, or on his way having been called. What it keeps is for nobody. */
+/* For a lock in a segment: true if no waiter is in line for it, or has been called and is on its way. What the lock
+ * keeps reserved is then reserved for no waiter. False for a lock outside of segments. */
 bool hold_forsaken(const volatile void *word);
 
-/* Nobody has the segment open, and its lot is about to be emptied: give all back that is held. */
+/* No process has the segment open, and its lot is about to be emptied: give back everything that is held. */
 void hold_settle(const struct segment *segment);
 
 #endif

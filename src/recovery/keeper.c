@@ -1,49 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper: the one thread of the library's that a process has, if it has segments or event loops that wait for
+ * The keeper: the library's own thread, one per process, if the process has segments or event loops that wait for
  * locks.
  *
  * It hands on the mail for the process's event loops, notices when another member dies, guards calls to event loops
- * that may not come (guard.h), and looks after the segment from time to time. It polls nothing: it sleeps on all of
- * that at once, and when nothing happens it makes a system call when it looks, and no other.
+ * that may not come (guard.h), and looks at each segment from time to time. It does not poll: it sleeps on all of
+ * that at once. When nothing happens, its looks are the only system calls it makes.
  *
- * WHO WATCHES WHOM
+ * THE RING OF WATCHERS
  *
  * The members are a ring, in the order of their records. Each keeper watches the members behind its own, up to and
- * including the first one that has a keeper too. Mostly that is one. It sleeps on that member's pulse (prim.h): the
- * system ends the pulse, and so wakes the keeper, when the member dies. Then the keeper strikes it off, and watches the
- * next one.
+ * including the first that has a keeper too. Normally that is one member. It sleeps on that member's pulse (prim.h):
+ * the system ends the pulse, and so wakes the keeper, when the member dies. Then the keeper strikes the member off,
+ * and watches the next one.
  *
- *     A member without a pulse      has just joined, or could not start a keeper, or the system has no pulses. The kernel
- *                                   is asked about it every 20 ms
- *     A pulse that has ended        is a hint. The truth is the member's lock on the file, which the kernel drops a moment
- *                                   later: it is asked for until then, more and more rarely
+ *     A member without a pulse      has just joined, or could not start a keeper, or the system has no pulses. The
+ *                                   keeper asks the kernel about it every 20 ms
+ *     A pulse that has ended        is a hint. The truth is the member's lock on the file, which the kernel drops a
+ *                                   moment later: the keeper tests that lock until it is free, less and less often
  *     A keeper that is stopped      does not notice. Others do when they look, a second or more later
  *
  * Both sides of the ring's changes:
  *
- *     keeper                                        who joins
+ *     the keeper                                    a joiner
  *     R1  CAS mail: RESTING         (seq_cst)       J3  store life: JOINED, fence   (seq_cst)
- *     R2  look who is behind us                     B1  load mail of the keeper before us; if it is RESTING
+ *     R2  look which members are behind us          B1  load mail of the keeper before us; if it is RESTING
  *     R3  sleep while it is RESTING                     clear that, and wake it     (seq_cst)
  *
  * If R2 does not see J3, then B1 sees R1. A member that leaves, or dies, ends its pulse, on which the keeper sleeps.
- * What its own process wants of it is told in the same way, with `asleep` for the mail: R1 is a store, R2 looks at the
- * list of segments and whether anybody waits.
  *
- * WHO MAY TOUCH WHAT
+ * Requests from threads of the keeper's own process reach it in the same way, with `asleep` in place of the mail: R1
+ * is a store, and R2 looks at the list of segments and whether the process waits.
  *
- * `gate` guards the list of segments, and what the keeper has in each (struct keeping). The keeper has it except while
- * it sleeps. So who takes a segment away, having the gate, knows that the keeper does not use it; if it sleeps on words
- * of that segment, they are words that do not exist any more, and it wakes up or sleeps on.
+ * LOCKING
+ *
+ * `gate` guards the list of segments, and the keeper's state for each (struct keeping). The keeper holds it except
+ * while it sleeps. So a thread that removes a segment while it holds the gate knows that the keeper does not use the
+ * segment. If the keeper sleeps on words of that segment, those words do not exist any more, and it wakes up or
+ * sleeps on.
  *
  * THE LOOK
  *
- * A process may be stopped that has been called for a lock, or that watches one that dies: nobody is told of that. So
- * in each second a keeper whose process waits looks at the whole segment: for members that have died, for what they
- * have left, and for calls that have not been followed. One is enough. It says when it looked, in the header, and the
- * others, when they wake up, find that and sleep on: the more waiters there are, the longer. If it looks no more, one
- * of the others finds an old time, and looks from then on.
+ * A process may be stopped after it has been called for a lock, or while it watches a member that dies: no other
+ * process is told of that. So once per second a keeper looks at the whole segment if its own process waits: for members
+ * that have died, for what they have left, and for calls that have not been followed. One keeper is enough. It stores
+ * the time of its look in the header. The other keepers find that time when they wake up, and sleep on: the more
+ * waiters there are, the longer. If that keeper stops looking, one of the others finds an old time, and looks from
+ * then on.
  */
 #include "keeper.h"
 
@@ -52,16 +55,16 @@
 #include "recovery.h"
 
 #define KEEPER_POLL_NS       UINT64_C(20000000)
-#define KEEPER_FIRST_NS      UINT64_C(500000) /* at first: one that has just joined will have a pulse soon */
+#define KEEPER_FIRST_NS      UINT64_C(500000) /* at first: a member that has just joined will have a pulse soon */
 #define KEEPER_ENDED_NS      UINT64_C(50000) /* at first, after a pulse has ended */
 #define KEEPER_ENDED_MOST_NS UINT64_C(5000000)
 #define KEEPER_LOOK_NS       UINT64_C(1000000000)
 #define KEEPER_RECENT_NS     UINT64_C(500000000)
-#define KEEPER_LOOK_EACH_NS  UINT64_C(50000000) /* those that need not look wake up so often, all together, */
-#define KEEPER_LOOK_MOST_NS  UINT64_C(60000000000) /* but each at least once in this time */
+#define KEEPER_LOOK_EACH_NS  UINT64_C(50000000) /* how often one of the keepers that need not look wakes up, */
+#define KEEPER_LOOK_MOST_NS  UINT64_C(60000000000) /* but each of them wakes up at least once in this time */
 #define KEEPER_ASKS          4u
 
-/* In which a running process mostly has done what it has to do in a bucket; longer than that no mail is kept waiting. */
+/* Time a running process normally needs inside a bucket. Recovery does not delay mail for longer than that. */
 #define KEEPER_PATIENCE_NS UINT64_C(2000000)
 static uint64_t keeper_patience(void) {
     return BUG(stopped_waited_for) ? PRIM_NEVER : prim_now_ns() + KEEPER_PATIENCE_NS;
@@ -69,16 +72,16 @@ static uint64_t keeper_patience(void) {
 
 static struct {
     uint32_t gate;
-    uint32_t asleep;   /* atomic; a word to sleep on */
+    uint32_t asleep;   /* atomic; the keeper sleeps on it */
     uint64_t until_ns; /* atomic: how long it sleeps, if it does */
-    uint32_t running;  /* atomic: there is one. It ends when there is nothing left for it to do */
-    uint32_t begun;    /* atomic: and it has begun to run */
-    unsigned users;    /* agents that wait for locks, or have */
+    uint32_t running;  /* atomic: the thread exists. It ends when it has nothing left to do */
+    uint32_t begun;    /* atomic: the thread has begun to run */
+    unsigned users;    /* agents that wait for locks, or have waited */
     unsigned count;
     struct lot *lots[SEGMENTS_MOST];
 } keeper PRIM_PROCESS;
 
-/* What a turn of the keeper's finds to sleep on. */
+/* What the keeper has found to sleep on in one turn. */
 struct rest {
     uint64_t now_ns, deadline_ns;
     uint32_t pulses[PRIM_WORDS / 32]; /* a bit for each word that is a pulse */
@@ -92,7 +95,7 @@ static void rest_until(struct rest *rest, uint64_t time_ns) {
     if (time_ns < rest->deadline_ns) rest->deadline_ns = time_ns;
 }
 
-/* What there is no room for is looked at from time to time. */
+/* If there is no room for the word, it is polled. */
 static void rest_on(struct rest *rest, uint32_t *word, uint32_t expected) {
     if (rest->count < PRIM_WORDS) rest->words[rest->count++] = (struct prim_word){word, expected, false};
     else rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
@@ -103,8 +106,11 @@ static void rest_on_pulse(struct rest *rest, uint32_t *word, uint32_t pulse) {
     rest_on(rest, word, pulse);
 }
 
-/* The kernel wakes one sleeper on a pulse, and that may be the wrong one: for a moment two may watch the same member, or
- * one sleep on a pulse of a segment that it has closed. So a keeper that is woken by a pulse wakes the others. */
+/*
+ * The kernel wakes one sleeper on a pulse, and that may be the wrong one: for a moment two keepers may watch the same
+ * member, or a keeper may sleep on a pulse of a segment that it has closed. So a keeper that is woken by a pulse
+ * wakes the others.
+ */
 static void rest_sleep(const struct rest *rest) {
     int woken = prim_park_any(rest->words, rest->count, rest->deadline_ns);
     bool by_pulse = woken >= 0 && (rest->pulses[woken / 32] >> woken % 32 & 1);
@@ -135,7 +141,7 @@ static struct ring ring_of(struct lot *lot) {
     return (struct ring){.segment = lot->share->segment, .used = segment_records(lot->share->segment)};
 }
 
-/* Strike off those behind us that have no pulse and are dead. */
+/* Strike off those members behind us that have no pulse and are dead. */
 static bool keeper_ask(struct lot *lot) {
     struct ring ring = ring_of(lot);
     bool struck = false;
@@ -146,7 +152,7 @@ static bool keeper_ask(struct lot *lot) {
     return struck;
 }
 
-/* How long to wait before the kernel is asked again; zero: it is to be asked now, for the first time. */
+/* Whether the kernel must be asked now. If so, `poll_ns` is when it must be asked next: the pause doubles each time. */
 static bool keeper_must_ask(struct keeping *keeping, const struct rest *rest, bool ended) {
     uint64_t first_ns = ended ? KEEPER_ENDED_NS : KEEPER_FIRST_NS;
     uint64_t most_ns = ended ? KEEPER_ENDED_MOST_NS : KEEPER_POLL_NS;
@@ -183,7 +189,7 @@ static bool keeper_recover_own(struct lot *lot, struct rest *rest) {
     return all;
 }
 
-/* Members may have been struck off by others, or have left something behind: that is counted in the header, too. */
+/* Other processes may have struck members off, or may have left something unfinished: the header counts that. */
 static void keeper_recover(struct lot *lot, struct rest *rest) {
     struct keeping *keeping = &lot->share->keeping;
     const struct segment_header *header = segment_header(lot->share->segment);
@@ -203,14 +209,15 @@ static void keeper_recover(struct lot *lot, struct rest *rest) {
 
 /* Looking. */
 
-/* When a keeper last looked at the whole segment. (A time that has not come yet is that of a process whose clock is ahead of
- * ours, or garbage.) */
+/* Whether a keeper looked at the whole segment within that period. (A time in the future is garbage, or comes from a
+ * process that has a clock ahead of ours.) */
 static bool keeper_looked_within(const struct segment_header *header, uint64_t now_ns, uint64_t period_ns) {
     uint64_t last_ns = prim_load_relaxed(&header->looked_ns);
     return last_ns <= now_ns && now_ns - last_ns < period_ns;
 }
 
-/* Not all at the same time. How many wait is known if a keeper has just looked. */
+/* When to wake up next, scattered so that not all keepers do so at the same time. The number of waiters is known if
+ * a keeper has looked lately. */
 static uint64_t keeper_period_ns(const struct lot *lot, uint64_t now_ns, uint32_t looks) {
     const struct segment_header *header = segment_header(lot->share->segment);
     bool known = keeper_looked_within(header, now_ns, 2 * KEEPER_LOOK_NS);
@@ -234,8 +241,8 @@ static bool keeper_has_turn(struct segment_header *header, uint64_t now_ns) {
            prim_cas_acq_rel(&header->looked_ns, &last_ns, now_ns);
 }
 
-/* A pulse may beat for ever if its word has been written over. So the kernel is asked about a few members each time, in turn:
- * not about all, since it goes through the locks of all of them to answer for one. */
+/* A pulse may beat for ever if its word has been overwritten. So the kernel is asked about a few members each time,
+ * in turn. Not about all: to check one lock the kernel goes through those of all members. */
 static void keeper_ask_some(struct segment *segment) {
     uint32_t *asked = &segment_header(segment)->asked, from = prim_load_relaxed(asked), used = segment_records(segment);
     for (uint32_t i = 0; i < KEEPER_ASKS && i < used; i++) segment_ask(segment, (from + i) % used);
@@ -252,7 +259,7 @@ static void keeper_look(struct lot *lot) {
     prim_store_relaxed(&segment_header(segment)->waiting, recovery_count(lot));
 }
 
-/* When it is to look next. */
+/* Returns when to look next. */
 static uint64_t keeper_look_or_not(struct lot *lot, uint64_t now_ns) {
     if (keeper_has_turn(segment_header(lot->share->segment), now_ns)) {
         keeper_look(lot);
@@ -261,7 +268,8 @@ static uint64_t keeper_look_or_not(struct lot *lot, uint64_t now_ns) {
     return now_ns + keeper_period_ns(lot, now_ns, ++lot->share->keeping.looks);
 }
 
-/* When its process has not waited for some looks it does not look any more, until the process waits. */
+/* If the process has not waited for some looks, its keeper stops looking until the process waits again. R1 and R2
+ * pair with keeper_attend, which loads `idle` after `claimed` has been counted up (seq_cst). */
 static void keeper_look_if_due(struct lot *lot, struct rest *rest) {
     struct keeping *keeping = &lot->share->keeping;
     bool waits = prim_load_relaxed(&lot->share->claimed);
@@ -304,7 +312,7 @@ static void keeper_serve(struct lot *lot, struct rest *rest) {
     rest_on(rest, (uint32_t *)(void *)&lot->share->self->mail, SEGMENT_RESTING);
 }
 
-/* One letter alone is no reason to expect another. */
+/* Spin for mail only after two turns with mail: one letter alone is no reason to expect another. */
 static void keeper_spin(const struct lot *lot) {
     const struct lot_share *share = lot->share;
     if (share->keeping.letters < 2) return;
@@ -324,7 +332,7 @@ static void keeper_lie_down(void) {
     prim_store_seq_cst(&keeper.asleep, 1);
     for (unsigned i = 0; i < keeper.count; i++) {
         uint64_t none = (uint64_t)keeper.lots[i]->number << 32;
-        prim_cas_seq_cst(&keeper.lots[i]->share->self->mail, &none, none | SEGMENT_RESTING); /* if not, there is mail */
+        prim_cas_seq_cst(&keeper.lots[i]->share->self->mail, &none, none | SEGMENT_RESTING); /* else there is mail */
     }
     prim_fence_seq_cst();
 }
@@ -333,7 +341,7 @@ static void keeper_get_up(void) {
     prim_store_relaxed(&keeper.asleep, 0);
     for (unsigned i = 0; i < keeper.count; i++) {
         uint64_t none = (uint64_t)keeper.lots[i]->number << 32, resting = none | SEGMENT_RESTING;
-        prim_cas_acq_rel(&keeper.lots[i]->share->self->mail, &resting, none); /* if not, whoever woke us has done so */
+        prim_cas_acq_rel(&keeper.lots[i]->share->self->mail, &resting, none); /* else the waker has done so */
     }
 }
 
@@ -346,7 +354,7 @@ static void keeper_guard(struct rest *rest) {
     rest_until(rest, guard_due_ns());
 }
 
-/* R2 and R3: true if it has slept. */
+/* R2 and R3. Returns true if it has slept. */
 static bool keeper_turn(bool woken) {
     struct rest rest = {.now_ns = prim_now_ns(), .deadline_ns = PRIM_NEVER, .woken = woken};
     for (unsigned i = 0; i < keeper.count; i++) keeper_spin(keeper.lots[i]);
@@ -373,7 +381,7 @@ static void keeper_main(void *unused) {
     word_unlock(&keeper.gate, false);
 }
 
-/* The others. */
+/* Called by other threads. */
 
 static void keeper_poke(void) {
     if (prim_exchange_acq_rel(&keeper.asleep, 0)) prim_wake_shared(&keeper.asleep);
@@ -435,10 +443,10 @@ void keeper_leave(struct lot *lot) {
     prim_pulse_release(&lot->share->self->pulse);
     guard_forget(lot);
     word_unlock(&keeper.gate, false);
-    keeper_poke(); /* it is not to sleep on words of this segment any more; and it may end */
+    keeper_poke(); /* so that it stops sleeping on words of this segment; and it may end */
 }
 
-/* What a thread that is just being started has locked, in the C library or a sanitizer, would stay so in the child. */
+/* Locks that a thread takes while it starts, in the C library or a sanitizer, would stay locked in the child. */
 void keeper_before_fork(void) {
     while (prim_load_relaxed(&keeper.running) && !prim_load_acquire(&keeper.begun))
         prim_park(&keeper.begun, 0, prim_now_ns() + KEEPER_POLL_NS);

@@ -5,10 +5,10 @@
 
 #include <stdint.h>
 
-/* If it sleeps longer than until then, wake it. What was stored before, with seq_cst, it will see. */
+/* Wake the keeper if it would sleep beyond that time. It will see what was stored before, with seq_cst. */
 void keeper_wake_by(uint64_t time_ns);
 
-/* Before a fork: it is not being started. */
+/* Before a fork: wait until no keeper is being started. */
 void keeper_before_fork(void);
 
 #endif

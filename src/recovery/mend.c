@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mend.c - segments that may hold anything: whatever a process has written there. */
+/* mend.c - segments with content that cannot be trusted, whatever a process has written there. */
 #include <stdlib.h>
 
 #include "hold.h"
@@ -7,14 +7,14 @@
 #include "recovery.h"
 #include "sound.h"
 
-/* The user's bytes are all that is believed. */
+/* Only the user's bytes are trusted, and records of holds as far as hold_settle can check them. */
 void recovery_empty(struct segment *segment) {
     const struct segment_layout *at = &segment->layout;
     struct bucket *buckets = (struct bucket *)(void *)(segment->base + at->buckets_at);
     uint32_t *claims = (uint32_t *)(void *)(segment->base + at->claims_at);
     struct slot *slots = (struct slot *)(void *)(segment->base + at->slots_at);
     hold_settle(segment);
-    for (uint64_t i = 0; i < at->buckets; i++) { /* what is zero need not become memory */
+    for (uint64_t i = 0; i < at->buckets; i++) { /* writing zeroes over zeroes would allocate pages */
         if (prim_load_relaxed(&buckets[i].word)) prim_store_relaxed(&buckets[i].word, 0);
         if (buckets[i].line) buckets[i].line = 0;
     }
@@ -25,21 +25,22 @@ void recovery_empty(struct segment *segment) {
     }
 }
 
-/* Damage: whatever somebody has written there, mending ends, and harms nobody who is well. */
+/* Damage: whatever has been written there, mending ends, and does not harm waiters in sound slots. */
 
-/* Somebody alive may have a bucket's lock for good: he is stopped, or that is the damage. All together: */
+/* A living process may keep a bucket locked for good: it is stopped, or the word is damaged. Limit for all buckets
+ * together: */
 #define MEND_PATIENCE_NS UINT64_C(1000000000)
 
 struct mending {
     struct lot *lot;
     struct lot_parts parts;
-    uint64_t usable; /* of the user's bytes */
-    uint64_t end_ns; /* of our patience */
-    bool stuck;      /* it was in vain */
+    uint64_t usable; /* the size of the user's part */
+    uint64_t end_ns; /* when we stop waiting for buckets */
+    bool stuck;      /* a bucket could not be locked */
     int64_t mended;
 };
 
-/* An agent's: whether those whom the telling goes through are there. */
+/* For an agent's slot: whether the records that lead to the agent exist. */
 static bool has_way_home(const struct lot *lot, uint32_t index) {
     const struct slot *slot = &lot->slots[index], *slots = lot->home->slots;
     const struct segment *segment = lot->share->segment;
@@ -52,7 +53,8 @@ static bool has_way_home(const struct lot *lot, uint32_t index) {
            prim_load_relaxed(&slots[own].seat) == prim_load_relaxed(&slot->seat) && slots[own].away == index;
 }
 
-/* The key of a slot that says what cannot be; zero: it may be. For a moment that is so of one that is used anew. */
+/* The key of a slot with impossible content; zero: it is possible. A slot that is being reused may look impossible
+ * for a moment. */
 static uint64_t nonsense_at(const struct mending *mending, uint32_t index) {
     const struct lot *lot = mending->lot;
     const struct slot *slot = &lot->slots[index];
@@ -66,7 +68,7 @@ static uint64_t nonsense_at(const struct mending *mending, uint32_t index) {
     return possible ? 0 : key;
 }
 
-/* Whoever waits there would wait for ever: so he is told, as by a notification that was not meant for him. */
+/* A thread that waits there would wait for ever: so it is told, as by a notification that was not meant for it. */
 static void clear_nonsense(struct mending *mending, uint32_t index) {
     struct slot *slot = &mending->lot->slots[index];
     uint64_t key = nonsense_at(mending, index);
@@ -77,7 +79,7 @@ static void clear_nonsense(struct mending *mending, uint32_t index) {
     prim_wake_shared(&slot->state);
 }
 
-/* Without locks, for what they guard cannot be relied upon yet. So it is nonsense if it was so each time. */
+/* Without locks, as these cannot be relied upon yet. So a slot counts as impossible only if it was so at every look. */
 #define NONSENSE_LOOKS    8
 #define NONSENSE_APART_NS UINT64_C(1000000)
 static bool mend_slots(struct mending *mending) {
@@ -100,7 +102,7 @@ static bool mend_slots(struct mending *mending) {
     return true;
 }
 
-/* All of them, not only those that are said to be in use. */
+/* All records, not only those that the header says are in use. */
 static void mend_members(struct mending *mending) {
     struct segment *segment = mending->lot->share->segment;
     for (uint32_t i = segment_records(segment); i < segment->members; i++) {
@@ -121,7 +123,7 @@ static void count_dead_slots(struct mending *mending) {
     }
 }
 
-/* Whoever stands in its lines is looked after as when somebody has died. */
+/* The waiters in its lines are treated as after a death. */
 static void mend_bucket(struct mending *mending, uint32_t number, uint32_t expected) {
     struct lot *lot = mending->lot;
     struct bucket *bucket = &lot->buckets[number];
@@ -153,7 +155,7 @@ static bool mend_buckets(struct mending *mending) {
     return true;
 }
 
-/* The sweep follows the links, and takes the locks: both are to be in order by then. */
+/* The sweep follows the links, and takes the locks: both must be in order by then. */
 int64_t recovery_mend(struct lot *lot) {
     struct mending mending = {
         .lot = lot,

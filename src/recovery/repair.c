@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* repair.c - a bucket whose lock was a dead process's: built anew from its slots. The caller has its lock. */
+/* repair.c - rebuild a bucket that a dead process had locked from its slots. The caller has locked the bucket. */
 #include "hold.h"
 #include "lot/line.h"
 #include "recovery.h"
 
-/* Locks in whose lines somebody waits. */
+/* Locks that have waiters. */
 
-/* What is to be done for the lock whose line it is; null: it is none's. Those in line know, under its lock. */
+/* What to do for the lock that the line belongs to; null: it is not a lock's line. The slots in line say so. */
 static const struct recovery_call *repair_call_of(const struct lot *lot, uint32_t head) {
     for (; head; head = lot->slots[head].next) {
         uint32_t kind = lot->slots[head].kind;
@@ -21,7 +21,7 @@ void repair_call_line(struct lot *lot, struct bucket *bucket, uint64_t key, stru
     if (call && !BUG(no_revival)) line_call(lot, bucket, key, call->call, context, wakes);
 }
 
-/* The same when one that has been called has not come. True: it is not to be passed by yet. */
+/* The same when a waiter that has been called has not come. True: it may not be passed yet. */
 bool repair_pass_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes) {
     _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES] = {0};
     const struct recovery_call *call = repair_call_of(lot, *line_of(lot, bucket, key));
@@ -33,13 +33,13 @@ bool repair_pass_line(struct lot *lot, struct bucket *bucket, uint64_t key, stru
 
 /* Lines. */
 
-/* Under the lock of the bucket that it would be in: nobody else can put it there or take it out. */
+/* Under the lock of the bucket that the slot would be in: no other thread can link or unlink it meanwhile. */
 static bool repair_belongs(const struct lot *lot, uint32_t index, uint32_t bucket) {
     const struct slot *slot = &lot->slots[index];
     uint64_t key = prim_load_acquire(&slot->key);
     if (!key || bucket_number(lot, key) != bucket) return false;
     bool waits = undecided(prim_load_acquire(&slot->state));
-    return waits && prim_load_relaxed(&slot->key) == key; /* not just about to wait for something else */
+    return waits && prim_load_relaxed(&slot->key) == key; /* it has not just begun to wait for something else */
 }
 
 static bool repair_before(const struct lot *lot, uint32_t a, uint32_t b) {
@@ -60,7 +60,7 @@ static uint32_t repair_merge(struct lot *lot, uint32_t a, uint32_t b) {
     return first;
 }
 
-/* A list of slots, linked by `next`, in the order of lines and of places in them: piles[n] has 2^n slots, or none. */
+/* Sort a list of slots, linked by `next`, by key and then by place in line: piles[n] has 2^n slots, or none. */
 static uint32_t repair_sorted(struct lot *lot, uint32_t list) {
     uint32_t piles[32] = {0}, all = 0, top = 0;
     for (uint32_t index = list, next; index; index = next) {
@@ -83,15 +83,15 @@ static uint32_t repair_heir(const struct lot *lot, uint32_t head, uint64_t began
     return head;
 }
 
-/* P3: to the waiter with that place, if there is one. */
+/* P3: give to the waiter that has this place, if there is one. */
 void repair_give_to_heir(struct lot *lot, uint32_t *line, uint64_t place, struct wakes *wakes) {
     uint32_t heir = repair_heir(lot, *line, place);
-    if (!heir) return; /* it has been done, or there was nobody */
+    if (!heir) return; /* P3 has been done, or there was no waiter */
     line_unlink(lot, line, heir);
     tell(lot, wakes, heir, VIGIL_OK);
 }
 
-/* Killed between G1 and G2 (gift.h): it has been given what was given in the line in which it stands. */
+/* The notifier was killed between G1 and G2 (gift.h): the slot has been given the gift of the line that it is in. */
 static bool repair_half_told(const struct slot *slot) {
     return gift_is_given(slot) && gift_line(slot) == slot->key && !BUG(half_told_stays);
 }
@@ -118,8 +118,8 @@ void repair_rebuild(struct lot *lot, struct bucket *bucket, struct wakes *wakes)
     }
 }
 
-/* Killed between P2 and P4: what was being passed on in one of the bucket's lines arrives before anything else happens.
- * What is PASSING stays so until then; whatever else is read there may change meanwhile. */
+/* Killed between P2 and P4: a gift that was being passed on in one of the bucket's lines arrives before anything
+ * else happens. A slot that is PASSING stays so until then; everything else that is read there may change meanwhile. */
 static void repair_passing(struct lot *lot, struct bucket *bucket, struct wakes *wakes) {
     for (uint32_t index = 1; index < lot->share->slots && !BUG(heir_chosen_again); index++) {
         struct slot *slot = &lot->slots[index];

@@ -12,7 +12,7 @@ bool slot_is_in(const struct lot_parts *parts, uint32_t index, uint32_t bucket) 
     uint64_t key = prim_load_acquire(&slot->key);
     if (!key || bucket_number_of(key, parts->bucket_bits) != bucket) return false;
     bool waits = undecided(prim_load_acquire(&slot->state));
-    return waits && prim_load_relaxed(&slot->key) == key; /* not just about to wait for something else */
+    return waits && prim_load_relaxed(&slot->key) == key; /* it has not just begun to wait for something else */
 }
 
 uint32_t bucket_census(const struct lot_parts *parts, uint32_t bucket) {
@@ -24,14 +24,14 @@ uint32_t bucket_census(const struct lot_parts *parts, uint32_t bucket) {
 uint32_t *bucket_censuses(const struct lot_parts *parts) {
     uint32_t *counts = calloc((size_t)1 << parts->bucket_bits, sizeof *counts);
     for (uint32_t index = 1; counts && index < parts->slot_count; index++) {
-        if (!prim_load_relaxed(&parts->claims[index])) continue; /* what is nobody's need not become memory */
+        if (!prim_load_relaxed(&parts->claims[index])) continue; /* reading an unused slot would allocate its page */
         uint32_t bucket = bucket_number_of(prim_load_relaxed(&parts->slots[index].key), parts->bucket_bits);
         counts[bucket] += slot_is_in(parts, index, bucket);
     }
     return counts;
 }
 
-/* From its head on: null, and `linked` is increased. */
+/* Follow a line from its head. Returns null if it is sound; adds to `linked`. */
 static const char *line_fault(const struct lot_parts *parts, uint32_t head, uint32_t bucket, uint32_t *linked) {
     uint64_t key = prim_load_relaxed(&parts->slots[head].key), began_ns = 0;
     uint32_t before = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* sweep.c - what dead processes have left behind: see recovery.h. */
+/* sweep.c - recover what dead processes have left behind: see recovery.h. */
 #include "hold.h"
 #include "lot/line.h"
 #include "recovery.h"
 
 /* Gifts. */
 
-/* For people, and for tests: the process that counts may be killed before P2, and then the gift is counted again. */
+/* For display and tests: a process that is killed between this and P2 has counted, and the gift is counted again. */
 static void gift_count_heirless(const struct lot *lot) {
     uint32_t *heirless = &segment_header(lot->share->segment)->heirless, seen = prim_load_relaxed(heirless);
     while (!prim_cas_release(heirless, &seen, seen + 1)) {
@@ -23,7 +23,7 @@ static void gift_pass(struct lot *lot, struct slot *slot, uint64_t key, struct b
     prim_store_release(&slot->gift, UINT64_C(0));                      /* P4 */
 }
 
-/* `claim`: zero for a slot of our own, else that of the dead process whose slot it was when we looked. */
+/* `claim`: zero for a slot of our own, else that of the dead process that owned the slot when we looked. */
 static bool gift_pass_on_of(struct lot *lot, uint32_t index, uint32_t claim, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
     uint64_t key = gift_line(slot);
@@ -43,7 +43,7 @@ bool gift_pass_on(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
     return gift_pass_on_of(lot, index, 0, deadline_ns);
 }
 
-/* Out of whatever line it is in, or was told something in. It may be moved from one to another meanwhile. */
+/* Take the slot out of the line that it is in, or was told in. It may be moved to another line meanwhile. */
 static bool sweep_take_out(struct lot *lot, uint32_t index, uint32_t claim, uint64_t key, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
     struct bucket *bucket = bucket_of(lot, key);
@@ -59,12 +59,12 @@ static bool sweep_take_out(struct lot *lot, uint32_t index, uint32_t claim, uint
     return true;
 }
 
-/* First out of all lines, so that nothing more is given to it; then what it has been given is passed on. */
+/* First take the slot out of all lines, so that it is given nothing more; then pass on what it has been given. */
 static bool sweep_slot(struct lot *lot, uint32_t index, uint32_t claim, uint64_t deadline_ns) {
     uint32_t *claims = &lot->share->claims[index];
     struct slot *slot = &lot->slots[index];
     uint64_t key;
-    /* Acquire: a key that another sweeper has cleared comes with what the slot had been given before that. */
+    /* Acquire: if another sweeper has cleared the key, we also see what the slot had been given before that. */
     while (prim_load_relaxed(claims) == claim && (key = prim_load_acquire(&slot->key))) {
         if (!sweep_take_out(lot, index, claim, key, deadline_ns)) return false;
         if (!is_claimant_gone(lot, claim)) return true;
@@ -75,7 +75,7 @@ static bool sweep_slot(struct lot *lot, uint32_t index, uint32_t claim, uint64_t
     return true;
 }
 
-/* Buckets first, since the lines must be in order; then slots. */
+/* Buckets first, as the lines must be in order; then slots. */
 static bool sweep_all(struct lot *lot, uint64_t deadline_ns) {
     bool all = true;
     for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
@@ -93,7 +93,8 @@ static bool sweep_all(struct lot *lot, uint64_t deadline_ns) {
 
 /* Calls. */
 
-/* The fence: a waiter that is in line after this has seen which members are gone, see sync/mutex.c. */
+/* C2 and C3 of sync/mutex.c. After the fence: a waiter that we do not find in line sees at M3 which members are
+ * gone. */
 static bool sweep_call_all(struct lot *lot, uint64_t deadline_ns) {
     bool all = true;
     prim_fence_seq_cst();
@@ -112,7 +113,7 @@ static bool sweep_call_all(struct lot *lot, uint64_t deadline_ns) {
     return all;
 }
 
-/* A thread that has been told by a dead process, and may not have been woken. */
+/* Wake threads that a dead process has told and may not have woken. */
 static void sweep_wake_threads(struct lot *lot) {
     for (uint32_t index = 1; index < lot->share->slots && !BUG(wake_not_missed); index++) {
         struct slot *slot = &lot->slots[index];
@@ -122,7 +123,8 @@ static void sweep_wake_threads(struct lot *lot) {
     }
 }
 
-/* The slot of a loop that has been told and not been handed on: it may be in the mail, and the keeper asleep. */
+/* Whether a loop has been told by this slot, and the slot not handed on: it may be in the mail, and the keeper
+ * asleep. */
 static bool sweep_awaits_keeper(const struct lot *lot, uint32_t index) {
     const struct slot *slot = &lot->slots[index];
     if (!prim_load_acquire(&lot->share->claims[index]) || !prim_load_relaxed(&slot->key)) return false;
@@ -138,7 +140,7 @@ static void sweep_wake_keepers(struct lot *lot) {
         struct segment_member *record = segment_find_member(segment, number);
         if (!record) continue;
         segment_poke(record);
-        prim_wake_shared((uint32_t *)(void *)&record->mail); /* RESTING may have been cleared by the dead */
+        prim_wake_shared((uint32_t *)(void *)&record->mail); /* the dead process may have cleared RESTING */
     }
 }
 
@@ -159,7 +161,7 @@ bool recovery_run(struct lot *lot, uint64_t deadline_ns) {
     return all;
 }
 
-/* Not by what has been counted, but by what there is: a process may be killed between striking off and counting. */
+/* By the slots, not by the counts: a process may be killed between striking off and counting. */
 bool recovery_check(struct lot *lot, uint64_t deadline_ns) {
     for (uint32_t index = 1; index < lot->share->slots && !BUG(left_out_for_good); index++) {
         uint32_t claim = prim_load_relaxed(&lot->share->claims[index]);
@@ -168,7 +170,7 @@ bool recovery_check(struct lot *lot, uint64_t deadline_ns) {
     return true;
 }
 
-/* A living process may take that long in a bucket, if others have the processor. */
+/* Time a living process may take in a bucket when it has to wait for a processor. */
 #define RECOVERY_TRY_NS UINT64_C(50000000)
 
 bool recovery_now(struct lot *lot) {
@@ -176,13 +178,13 @@ bool recovery_now(struct lot *lot) {
     uint32_t now = segment_deaths(lot->share->segment);
     if (prim_load_acquire(&lot->share->deaths_seen) == now) return false;
     bool all = recovery_run(lot, prim_now_ns() + RECOVERY_TRY_NS);
-    if (all) prim_store_release(&lot->share->deaths_seen, now); /* not before: another thread would not wait for it */
+    if (all) prim_store_release(&lot->share->deaths_seen, now); /* only once it is done: other threads rely on it */
     return true;
 }
 
-/* What is ours. */
+/* Calls that were not followed, and our own event loops. */
 
-/* So long a bucket may be locked by one that is stopped. */
+/* How long to wait for a bucket that a stopped process may have locked. */
 #define RECOVERY_LOCK_NS UINT64_C(2000000)
 
 static bool sweep_lock(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
@@ -222,19 +224,20 @@ uint32_t recovery_count(const struct lot *lot) {
     return count;
 }
 
-/* Acquire: with what says that it has not been handed on comes that it is in no line yet, or later. */
+/* Acquire, pairs with the stores of `home` in agent/async.c: if `home` is that of a new wait, then key and state are
+ * not those of an earlier wait. */
 static bool sweep_told_in_vain(const struct slot *slot, uint64_t key) {
     uint32_t home = BUG(home_unordered) ? prim_load_relaxed(&slot->home) : prim_load_acquire(&slot->home);
     bool kept = home && prim_load_relaxed(&slot->seat);
     return kept && prim_load_relaxed(&slot->key) == key && !undecided(prim_load_relaxed(&slot->state));
 }
 
-/* Under the lock of the slot's bucket, under which a loop is told and its slot is put into the mail. */
+/* Under the lock of the slot's bucket, as is every process that tells a loop and puts its slot into the mail. */
 static bool sweep_hand_on(struct lot *lot, uint32_t index, uint64_t key, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
     struct bucket *bucket = bucket_of(lot, key);
     if (!shared_trylock(lot, bucket, deadline_ns)) return false;
-    if (sweep_told_in_vain(slot, key)) lot_deliver(lot); /* it may be there */
+    if (sweep_told_in_vain(slot, key)) lot_deliver(lot); /* the slot may be in the mail */
     if (sweep_told_in_vain(slot, key)) lot_hand_on(lot, index);
     bucket_unlock(lot, bucket);
     return true;
