@@ -2,23 +2,23 @@
 /*
  * prim.h - everything the library needs from the operating system and the processor, and nothing else.
  *
- * The build chooses an implementation by include path: prim/linux for use, prim/sim for the simulator. Each
- * brings "prim_atomic.h" (the atomics, order in the name), "prim_config.h" (sizes and constants) and an
- * implementation of the functions below.
+ * The build chooses an implementation by include path: prim/linux for use, prim/sim for the simulator. Each brings
+ * "prim_atomic.h" (the atomics, order in the name), "prim_config.h" (sizes and constants) and an implementation of
+ * the functions below.
  *
  * The atomics, on any naturally aligned 32- or 64-bit integer or pointer:
  *
  *     prim_load_relaxed(p)  prim_load_acquire(p)  prim_load_seq_cst(p)
  *     prim_store_relaxed(p, v)  prim_store_release(p, v)  prim_store_seq_cst(p, v)
- *     prim_exchange_relaxed(p, v)  prim_exchange_acq_rel(p, v)                        answer the old value
- *     prim_fetch_or_acq_rel(p, v)  prim_fetch_and_acq_rel(p, v)                       answer the old value
+ *     prim_exchange_relaxed(p, v)  prim_exchange_acq_rel(p, v)                        return the old value
+ *     prim_fetch_or_acq_rel(p, v)  prim_fetch_and_acq_rel(p, v)                       return the old value
  *     prim_cas_acquire(p, &expected, v)  prim_cas_release(p, &expected, v)
  *     prim_cas_acq_rel(p, &expected, v)  prim_cas_seq_cst(p, &expected, v)            strong; on failure
- *                                                 answer false and put the value found (relaxed) in expected
- *     prim_own_load(p)  prim_own_store(p, v)  prim_own_cas(p, &expected, v)          of memory that only this thread and
- *                                                 its signal handlers use: in the order written, as far as those see it
+ *                                                 return false and put the value found (relaxed) in expected
+ *     prim_own_load(p)  prim_own_store(p, v)  prim_own_cas(p, &expected, v)           for memory that only this thread
+ *                                                 and its signal handlers use: these see them in the order written
  *     prim_fence_seq_cst()
- *     prim_pause()                                one turn of a spin: tell the processor
+ *     prim_pause()                                one turn of a spin: a hint to the processor
  */
 #ifndef VIGIL_PRIM_H
 #define VIGIL_PRIM_H
@@ -30,11 +30,11 @@
 #include "prim_atomic.h"
 #include "prim_config.h"
 
-/* No function here is a cancellation point of the thread's, and none but those that say so changes errno. */
+/* No function here is a cancellation point, and none changes errno unless its comment says so. */
 
 #define PRIM_NEVER UINT64_MAX /* as a deadline */
 
-/* The monotonic clock; and the same, some milliseconds behind, where it must not cost anything. */
+/* The monotonic clock; and a cheaper reading of it, some milliseconds behind. */
 uint64_t prim_now_ns(void);
 uint64_t prim_now_coarse_ms(void);
 
@@ -47,20 +47,20 @@ unsigned prim_processors(void);
  */
 void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns);
 
-/* Wake one sleeper on the word. The word need not hold anything meaningful any more. */
+/* Wake one sleeper on the word. The word's content does not matter any more. */
 void prim_wake(uint32_t *word);
 
 /* The same two for a word in memory that processes share. */
 void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns);
 void prim_wake_shared(uint32_t *word);
-/* Wake all sleepers on the word: some may sleep on what it was before. */
+/* Wake all sleepers on the word, including those that expected another value. */
 void prim_wake_shared_all(uint32_t *word);
 
 /*
- * Sleep while each of these words is as expected, until one of them is woken or the deadline. A word of memory that
- * processes share is woken by prim_wake_shared, one that is this process's own by prim_wake. May return at any time for
- * no reason; where the system can sleep on one word only, it does so at least every PRIM_SLICE_NS. A word that does not
- * exist any more is such a reason. Returns which word was woken; -1: it is not known.
+ * Sleep while each of these words is as expected, until one of them is woken or the deadline. A word in memory that
+ * processes share is woken by prim_wake_shared, a word of this process's own (`own`) by prim_wake. May return at any
+ * time for no reason. Where the system can sleep on one word only, it returns at least every PRIM_SLICE_NS. If a word
+ * does not exist any more, it returns. Returns the index of the word that was woken; -1: unknown.
  */
 struct prim_word {
     uint32_t *word;
@@ -72,89 +72,90 @@ struct prim_word {
 int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns);
 
 /*
- * A pulse, in memory that processes share: a word that is not zero as long as the thread that has begun it lives. When
- * the thread ends without having released it, which is when its process ends, however it ends, the system sets
- * PRIM_PULSE_ENDED in the word and wakes one sleeper. At that moment other threads of the process may still be running,
- * and its locks on files not be dropped yet.
+ * A pulse, in memory that processes share: a word that is not zero as long as the thread that has begun it lives.
+ * When the thread ends without having released the pulse, which is when its process ends, for whatever reason, the
+ * system sets PRIM_PULSE_ENDED in the word and wakes one sleeper. At that moment other threads of the process may
+ * still be running, and its locks on files may still be held.
  */
 struct prim_pulse {
     uint64_t link;
-    uint32_t word; /* zero: there is none */
+    uint32_t word; /* zero: no pulse */
     uint32_t reserved;
 };
 #define PRIM_PULSE_ENDED 0x40000000u
-/* False: the system cannot do that, and the word is zero. Of one thread, begun and released one at a time. */
+/* False: the system cannot do that, and the word is zero. All pulses of a process are begun by the same thread, and
+ * are begun and released one at a time. */
 bool prim_pulse_begin(struct prim_pulse *pulse);
-/* The word is zero from now on; nobody is woken. By any thread, while that one does nothing of the kind. */
+/* The word is zero from now on; no sleeper is woken. Any thread may call this, while the pulses' thread neither
+ * begins nor releases one. */
 void prim_pulse_release(struct prim_pulse *pulse);
-/* In the child of a fork: that thread is not here, nor has it any. */
+/* In the child of a fork: the thread does not exist here, and has no pulses. */
 void prim_pulse_forget(void);
 
-/* A number that no other process is likely to get. */
+/* A random number, unlikely to be the same in another process. */
 uint32_t prim_random(void);
 
 /*
- * Address space; null, and errno, when there is none. A part of it that has been opened is zeroed memory, of which only
- * what is touched costs anything; false, and errno, when there is none. `dense`: large pages are welcome.
+ * Address space; null, and errno, when there is none. A part of it that has been opened is zeroed memory, of which
+ * only the pages that are touched cost anything; false, and errno, when there is none. `dense`: large pages are
+ * welcome.
  */
 void *prim_map(size_t bytes);
 bool prim_map_open(void *part, size_t bytes, bool dense);
 void prim_unmap(void *mapping, size_t bytes);
-/* From now on expect dense use of this open part. */
+/* From now on expect dense use of this part, which is open. */
 void prim_map_densely(void *part, size_t bytes);
-/* Make the mapping all zero again and give its pages back. Only when no other thread exists (after fork). */
+/* Make the mapping all zero again and give its pages back. Only while no other thread exists (after fork). */
 void prim_map_clear(void *mapping, size_t bytes);
 
 /*
- * A bell: how a notifier on any thread gets the attention of one event loop. A ring stays until it is taken;
- * the library never rings a bell twice without its being taken in between. What was done before a ring is visible after
- * taking it, and the bell is not touched any more once it can be taken.
+ * A bell: how a notifier on any thread gets the attention of one event loop. A ring stays until it is taken; the
+ * library never rings a bell twice without taking the ring in between. What was done before a ring is visible after
+ * the ring is taken, and prim_bell_ring does not touch the bell any more once the ring can be taken.
  */
 struct prim_bell {
     int event_fd; /* carries the ring */
-    int poll_fd;  /* an epoll of the ring and the alarm, made when first asked for; else -1 */
+    int poll_fd;  /* an epoll of the ring and the alarm, created on first use; else -1 */
     int alarm_fd; /* timer behind poll_fd */
     uint32_t rings;
 };
-bool prim_bell_open(struct prim_bell *bell); /* false: errno says why */
+bool prim_bell_open(struct prim_bell *bell); /* false: see errno */
 void prim_bell_close(struct prim_bell *bell);
 void prim_bell_ring(struct prim_bell *bell);
-/* Take the ring if it is there: true if it was. */
+/* Take the ring, if any. True: there was one. */
 bool prim_bell_take(struct prim_bell *bell);
-/* Sleep until the ring is there (it is not taken) or until the deadline; may return early for no reason. */
+/* Sleep until there is a ring (which is not taken) or until the deadline; may return early for no reason. */
 void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns);
-/* The descriptor to poll, readable when the ring is there or the alarm has gone off; -1, and errno, if none is to be
- * had. */
+/* The descriptor to poll, readable when there is a ring or the alarm has gone off; -1, and errno, if none can be
+ * created. */
 int prim_bell_fd(struct prim_bell *bell);
-/* Set the alarm (PRIM_NEVER: none). Only once prim_bell_fd has answered a descriptor. */
+/* Set the alarm (PRIM_NEVER: none). Only after prim_bell_fd has returned a descriptor. */
 void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns);
 
-/*
- * What each thread carries with it. Zero at first; the fields belong to the modules named.
- */
+/* Per-thread data. Zero at first; the fields belong to the modules named. */
 struct prim_thread {
     uint64_t chunk_free;    /* lot/slot: free slots of its chunk that this thread has claimed */
     uint32_t chunk;         /* lot/slot */
     uint32_t spare_slot;    /* lot/slot: one more */
-    uint32_t spin_caution;  /* lot/spin: by how much to shorten the spins, having spun in vain */
+    uint32_t spin_caution;  /* lot/spin: by how much to shorten spins, after spins in vain */
     uint32_t spins;         /* lot/spin: how many so far */
-    uint32_t conflicts;     /* lot/spin: how often it has found a lock taken */
-    uint64_t conflicts_ns;  /* lot/spin: since when the last PRIM_CROWD of these */
-    uint32_t may_not_block; /* the low 16 bits are lot/critical's; agent: PRIM_MAY_NOT_BLOCK for each one that may not */
+    uint32_t conflicts;     /* lot/spin: how often the thread has found a lock taken */
+    uint64_t conflicts_ns;  /* lot/spin: when the last PRIM_CROWD of these began */
+    uint32_t may_not_block; /* low 16 bits: lot/critical; agent: PRIM_MAY_NOT_BLOCK once per agent that forbids it */
     uint32_t deferred;      /* lot/critical */
     uint32_t id;            /* prim: see prim_thread_id */
     uint32_t interruptible; /* lot/interrupt: its record; zero: it cannot be interrupted */
-    uint32_t holds_interruptions; /* lot/interrupt: not zero while it cannot either */
+    uint32_t holds_interruptions; /* lot/interrupt: not zero while interruptions are held back */
     bool exit_hooked;       /* prim */
     uint32_t robust;        /* sync/robust: the newest of its records of mutexes that it holds */
-    /* sync/robust: to be called when the thread ends, and for the thread of a fork's child; null: nothing. */
+    /* sync/robust: to be called when the thread ends, and for the forking thread in a fork's child; null: nothing. */
     void (*robust_on_end)(struct prim_thread *, bool in_child);
     bool heeds_signals;     /* lot/interrupt: a signal handler that has run while it slept interrupts its wait */
-    bool signalled;         /* prim: one has */
+    bool signalled;         /* prim: such a handler has run */
     void (*on_exit)(struct prim_thread *); /* debug/check: to be called when the thread ends; null: nothing */
 };
 #define PRIM_MAY_NOT_BLOCK 0x10000u
-#ifdef PRIM_SELF /* inline: locking a bucket is to cost next to nothing */
+#ifdef PRIM_SELF /* inline: locking a bucket must cost next to nothing */
 extern PRIM_SELF struct prim_thread prim_thread_self;
 static inline struct prim_thread *prim_self(void) {
     return &prim_thread_self;
@@ -163,30 +164,32 @@ static inline struct prim_thread *prim_self(void) {
 struct prim_thread *prim_self(void);
 #endif
 
-/* How the system's own tools name this thread, and the process. */
+/* The ids of this thread and of the process, as the system's tools show them. */
 uint32_t prim_thread_id(void);
 uint32_t prim_process_id(void);
 
-/* For people to read. False: errno says why. */
+/* Write a text for users. False: see errno. */
 bool prim_write(int fd, const char *text, size_t bytes);
 
-/* How many forks ago this process began, from the first one on after the library was loaded. */
+/* How many forks lie between this process and the one that loaded the library. */
 extern uint32_t prim_generation;
 
 /*
- * Called by the library before any slot exists: `at_exit(thread)` is to run when a thread ends for which
- * prim_keep_self has returned true, `in_child` in the child after each fork, before the program's own handlers of forks
- * if those were registered after the library was loaded. False: that is not possible.
+ * Called by the library before any slot exists. `at_exit(thread)` is called when a thread ends for which
+ * prim_keep_self has returned true. `in_child` is called in the child after each fork, before the program's own fork
+ * handlers if those were registered after the library was loaded. False: that is not possible.
  */
 bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void));
-/* False: at_exit will not be called, so the thread may not keep anything. That may be so unless memory is allocated. */
+/* False: at_exit will not be called, so the thread must not keep anything. It may be false unless memory may be
+ * allocated. */
 bool prim_keep_self(bool may_allocate);
 
-/* Run the one initialisation there is once, whatever threads call this at the same time; the others wait for it. */
+/* Run the library's one initialisation once, however many threads call this at the same time; the others wait for
+ * it. */
 void prim_once(void (*initialise)(void));
 
-/* A thread of our own. `quiet`: no signal of the program's is to be handled on it. False: errno says why. Nobody joins it
- * if `handle` is null. */
+/* Start a thread of the library's. `quiet`: it must not handle signals of the program. `handle` null: the thread is
+ * detached, else it must be joined. False: see errno. */
 struct prim_handle;
 bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet);
 void prim_thread_join(struct prim_handle *handle);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probe.h - places for tracing tools (bpftrace, perf, systemtap) to look at: USDT probes, a no-op each until a tool is
- * attached. None where the system lacks their header.
+ * probe.h - places for tracing tools (bpftrace, perf, systemtap) to look at: USDT probes, a no-op each until a tool
+ * is attached. None where the system lacks their header.
  *
- *     vigil:lock_contended   somebody has joined the line of a lock
- *     vigil:lock_granted     somebody who has waited has got it
- *     vigil:lock_released    somebody has released it, and looked at the line
+ *     vigil:lock_contended   a waiter has joined the line of a lock
+ *     vigil:lock_granted     a waiter has got the lock
+ *     vigil:lock_released    the holder has released the lock, and looked at the line
  *     vigil:lock_reserved    and has reserved it for the head of the line
  *
  * Each has the address of the lock's word, which is that of the mutex, semaphore or read-write lock:

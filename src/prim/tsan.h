@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tsan.h - what the thread sanitizer is to know.
+ * tsan.h - what the thread sanitizer must be told.
  *
- * Programs are built with it, the library mostly is not. Then it does not see that what one thread did before it
- * unlocked, notified or posted comes before what another does after it has locked, been notified or called; it would
- * report races where there are none. So the library tells it, if the sanitizer is part of the program: by a weak
- * symbol, which is null elsewhere. It says so of the address that both sides know, and no more than what holds, so
- * other races are still found. What is inline in the headers is seen in the program; the library must not use it.
+ * Programs are built with it, the library usually is not. Then it does not see that what one thread did before it
+ * unlocked, notified or posted happens before what another thread does after it has locked, been notified or called.
+ * It would report races where there are none. So the library tells it, if the sanitizer is part of the program: by
+ * weak symbols, which are null elsewhere. Both sides name an address that they share, and claim no more order than
+ * there is, so other races are still found. Functions that are inline in the public headers are instrumented in the
+ * program; the library itself must not use those (VIGIL_NO_INLINE).
  *
- * When the library is built with the sanitizer nothing needs to be told, and its own mistakes are not covered up.
+ * When the library is built with the sanitizer nothing needs to be told, and its own mistakes are not hidden.
  */
 #ifndef VIGIL_TSAN_H
 #define VIGIL_TSAN_H
@@ -28,7 +29,7 @@ extern void __tsan_acquire(void *address) __attribute__((weak, visibility("defau
 extern void __tsan_release(void *address) __attribute__((weak, visibility("default")));
 #endif
 
-/* What was done before any tsan_release of the address has happened before what comes now. */
+/* What was done before any earlier tsan_release of this address happens before what follows. */
 static inline void tsan_acquire(const volatile void *address) {
 #ifdef TSAN_SEES_US
     (void)address;

@@ -74,7 +74,7 @@ bool prim_file_unlink(const char *path) {
     return unlink(path) == 0;
 }
 
-/* A name that no segment can have, as theirs begin without a dot. */
+/* A name that no segment can have, as their names begin without a dot. */
 static bool open_temporary(struct prim_draft *draft) {
     static unsigned drafts;
     do {
@@ -82,7 +82,7 @@ static bool open_temporary(struct prim_draft *draft) {
         snprintf(draft->temporary, PRIM_PATH_BYTES, FOLDER "/.vigil-%u-%ld-%u", (unsigned)geteuid(), (long)getpid(),
                  number);
         draft->fd = open_at(draft->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    } while (draft->fd < 0 && errno == EEXIST); /* left behind by one who was killed, or another namespace's */
+    } while (draft->fd < 0 && errno == EEXIST); /* left by a process that was killed, or from another PID namespace */
     return draft->fd >= 0;
 }
 
@@ -90,7 +90,7 @@ bool prim_draft_open(struct prim_draft *draft) {
     draft->temporary[0] = 0;
     draft->fd = open_at(FOLDER, O_RDWR | O_TMPFILE, 0600);
     if (draft->fd >= 0) return true;
-    /* What systems say that don't know it: see open(2). */
+    /* What systems without O_TMPFILE return: see open(2). */
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT) return false;
     return open_temporary(draft);
 }
@@ -114,7 +114,7 @@ int prim_file_anonymous(void) {
     return fd;
 }
 
-/* What is in them. */
+/* Content. */
 
 /* On 64-bit systems, the C library's struct is the kernel's. */
 bool prim_file_look(int fd, struct prim_file_look *look) {
@@ -147,7 +147,7 @@ int64_t prim_file_read(int fd, void *copy, size_t bytes) {
     return had;
 }
 
-/* In one piece, for what fails is then undone; and without signals, for each would undo what there is so far. */
+/* In one piece, as a failed call is undone; and without signals, as each would undo what has been allocated so far. */
 static bool allocate(int fd, uint64_t from, uint64_t to) {
     sigset_t all, before;
     sigfillset(&all);
@@ -156,13 +156,14 @@ static bool allocate(int fd, uint64_t from, uint64_t to) {
     do {
         failed = syscall(SYS_fallocate, fd, 0, from, to - from);
     } while (failed && errno == EINTR);
-    pthread_sigmask(SIG_SETMASK, &before, NULL); /* answers its errors, and leaves errno alone */
+    pthread_sigmask(SIG_SETMASK, &before, NULL); /* returns its errors, and leaves errno alone */
     return !failed;
 }
 
 /*
- * A file system with a limit may be full when a page is touched, which is a fault: there, the memory is taken now. Not
- * so where there is none (anonymous files), lest a large number take all that the machine has: the last byte will do.
+ * A file system with a limit may be full when a page is touched, which is a fault: there, the memory is allocated
+ * now. Not where there is no limit (anonymous files), so that a large size does not take all memory of the machine:
+ * there only the last byte is allocated.
  */
 bool prim_file_extend(int fd, uint64_t bytes) {
     struct prim_file_look file;
@@ -170,7 +171,7 @@ bool prim_file_extend(int fd, uint64_t bytes) {
     if (!prim_file_look(fd, &file) || syscall(SYS_fstatfs, fd, &system) != 0) return false;
     if (file.bytes >= bytes) return true;
     if (system.f_blocks == 0) return allocate(fd, bytes - 1, bytes);
-    if ((bytes - file.bytes) / (uint64_t)system.f_bsize > system.f_bavail) { /* don't fill it up to find out */
+    if ((bytes - file.bytes) / (uint64_t)system.f_bsize > system.f_bavail) { /* don't fill it up just to find out */
         errno = ENOSPC;
         return false;
     }
@@ -184,8 +185,8 @@ void prim_file_seal(int fd) {
 }
 
 /*
- * The addresses are taken and given back through the C library, so that the thread sanitizer knows of them; the file
- * comes by a bare call, because that must not know of the descriptor.
+ * The addresses are taken and given back through the C library, so that the thread sanitizer knows of them. The file
+ * is mapped by a bare call, because the sanitizer must not know of the descriptor.
  */
 void *prim_file_map(int fd, size_t bytes) {
     void *mapping = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -253,7 +254,7 @@ static void load(void) {
     fork_handled = pthread_atfork(segment_fork.before, segment_fork.in_parent, segment_fork.in_child) == 0;
 }
 
-/* As the one in prim.c. It makes no difference which of them comes first. */
+/* As in prim.c. The order of the two makes no difference. */
 __attribute__((constructor(101))) static void load_first(void) {
     pthread_once(&loaded, load);
 }

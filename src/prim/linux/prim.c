@@ -48,7 +48,7 @@ unsigned prim_processors(void) {
     return processors > 1 ? (unsigned)processors : 1;
 }
 
-/* Park and wake. Our callers loop, so every early return is as good as any other. */
+/* Park and wake. The callers loop, so any early return is allowed. */
 
 static void park(uint32_t *word, uint32_t expected, uint64_t deadline_ns, int private) {
     struct timespec deadline = timespec_of(deadline_ns);
@@ -96,7 +96,7 @@ struct waitv {
 #define WAITV_32 2u
 _Static_assert(PRIM_WORDS <= 128, "as many as the system takes");
 
-/* Which was woken; -1: none, and -2: that is not to be had here. */
+/* Returns the index of the word that was woken; -1: none; -2: the system does not have this call. */
 static long park_on_all(const struct prim_word *words, unsigned count, const struct timespec *until) {
     struct waitv waits[PRIM_WORDS];
     for (unsigned i = 0; i < count; i++)
@@ -122,12 +122,12 @@ int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadli
 }
 
 /*
- * The kernel goes through a thread's robust list when that ends: what is in it and holds the thread's id it marks, and,
- * because FUTEX_WAITERS is set, wakes one sleeper. libc has a list of its own for each thread; for a thread of ours,
- * which never locks a robust mutex, this one takes its place. It can be read at any instruction: each change is one
- * store.
+ * When a thread ends, the kernel goes through its robust list: it marks each word in the list that holds the thread's
+ * id and, as FUTEX_WAITERS is set, wakes one sleeper. libc has a list of its own for each thread; for the library's
+ * thread, which never locks a robust mutex, this list replaces it. The kernel may read the list at any instruction:
+ * each change is one store.
  */
-static struct robust_list_head pulses; /* of the one thread that has any */
+static struct robust_list_head pulses; /* of the only thread that has pulses */
 
 bool prim_pulse_begin(struct prim_pulse *pulse) {
     int errno_before = errno;
@@ -140,7 +140,7 @@ bool prim_pulse_begin(struct prim_pulse *pulse) {
     if (!good) return false;
     pulse->link = (uint64_t)(uintptr_t)pulses.list.next;
     prim_store_release(&pulses.list.next, (struct robust_list *)(void *)&pulse->link);
-    prim_store_release(&pulse->word, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS); /* it beats once the kernel knows */
+    prim_store_release(&pulse->word, (uint32_t)syscall(SYS_gettid) | FUTEX_WAITERS); /* once the kernel has the list */
     return true;
 }
 
@@ -168,8 +168,8 @@ uint32_t prim_random(void) {
 /* Memory. */
 
 /*
- * Unlocked before any of it is opened: a program that has locked all its future memory (mlockall) would otherwise get
- * every page of it at once.
+ * Unlocked before any part is opened: in a program that has locked all its future memory (mlockall), every page would
+ * otherwise be allocated at once.
  */
 void *prim_map(size_t bytes) {
     void *mapping = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -191,7 +191,7 @@ bool prim_map_open(void *part, size_t bytes, bool dense) {
 void prim_map_densely(void *part, size_t bytes) {
     int errno_before = errno;
     madvise(part, bytes, MADV_HUGEPAGE);
-    madvise(part, bytes, MADV_COLLAPSE); /* at once; kernels that don't know it do so bit by bit */
+    madvise(part, bytes, MADV_COLLAPSE); /* at once; kernels without it do so bit by bit */
     errno = errno_before;
 }
 
@@ -204,8 +204,8 @@ void prim_map_clear(void *mapping, size_t bytes) {
 }
 
 /*
- * Bells. By bare system calls: in libc's, a thread that has been cancelled would end, and the ring be lost.
- * All of them, because the thread sanitizer must see either all of a descriptor's life or none of it.
+ * Bells. By bare system calls: in libc's functions a thread that has been cancelled would end, and the ring would be
+ * lost. All of them, because the thread sanitizer must see either all of a descriptor's life or none of it.
  */
 
 static void close_fd(int fd) {
@@ -278,7 +278,7 @@ int prim_bell_fd(struct prim_bell *bell) {
 
 void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns) {
     int errno_before = errno;
-    struct itimerspec alarm = {0}; /* zero disarms, and makes an alarm that has gone off unread again */
+    struct itimerspec alarm = {0}; /* zero disarms the timer, and clears an alarm that has gone off */
     if (deadline_ns != PRIM_NEVER) alarm.it_value = timespec_of(deadline_ns);
     long failed = syscall(SYS_timerfd_settime, bell->alarm_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
     assert(!failed);
@@ -323,7 +323,7 @@ static void on_thread_exit(void *thread) {
     thread_at_exit(ending);
 }
 
-/* A thread that was initialising is not here: the next one that needs it begins anew. */
+/* A thread that was initialising does not exist in the child: the next caller of prim_once starts over. */
 static void in_child(void) {
     prim_generation++;
     initialised = (pthread_once_t)PTHREAD_ONCE_INIT;
@@ -331,12 +331,12 @@ static void in_child(void) {
 }
 
 /*
- * What the library has to have before the program does anything:
+ * What the library needs before the program does anything:
  *
- *     the handler of forks    so that in the child it runs before those of the program, which may use what it sets right:
+ *     the fork handler        so that in the child it runs before those of the program, which may use what it resets:
  *                             there they run in the order in which they were registered
- *     a key                   by which it is told that a thread ends. Of glibc's, a thread has room for the values of the
- *                             first 32; for each of the others it allocates memory when that is set
+ *     a key                   by which it is told that a thread ends. In glibc a thread has room for the values of the
+ *                             first 32 keys; for a value of any other key it allocates memory
  */
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 static bool fork_handled;
@@ -356,13 +356,13 @@ static void load(void) {
     key_has_room = key_made && exit_key < KEYS_WITH_ROOM;
 }
 
-/* Before every constructor without a priority: 101 is the first that is not the C library's. */
+/* Before every constructor without a priority: 101 is the lowest that is not reserved for the C library. */
 __attribute__((constructor(101))) static void load_first(void) {
     pthread_once(&loaded, load);
 }
 
 bool prim_start(void (*at_exit)(struct prim_thread *), void (*at_child)(void)) {
-    pthread_once(&loaded, load); /* another constructor may wait before ours has run */
+    pthread_once(&loaded, load); /* another constructor may wait on a word before ours has run */
     thread_at_exit = at_exit;
     child_begins = at_child;
     return fork_handled;
@@ -402,7 +402,7 @@ static int create_thread(struct prim_handle *handle, bool quiet) {
     int failed = pthread_create(&thread, NULL, thread_main, handle);
     if (quiet) pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed && detached) pthread_detach(thread);
-    else if (!failed) handle->thread = thread; /* one that is detached may be gone, and the handle with it */
+    else if (!failed) handle->thread = thread; /* a detached thread may have ended, and freed the handle */
     return failed;
 }
 

@@ -8,7 +8,7 @@
 #define prim_load_relaxed(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define prim_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define prim_load_seq_cst(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
-/* Relaxed, and what is read decides nothing but whether something is told to people: no moment for the simulator. */
+/* Relaxed; the value only decides whether an event is recorded. Not a scheduling point in the simulator. */
 #define prim_peek(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 
 #define prim_store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)

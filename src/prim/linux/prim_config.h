@@ -15,38 +15,38 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* Turns of prim_pause before a thread sleeps: at most, and at least. */
 #define PRIM_SPIN_MOST  1000u
 #define PRIM_SPIN_LEAST 20u
-/* And before it sleeps until a bucket is unlocked: mostly, these are locked for some ten instructions. */
+/* And before it sleeps until a bucket is unlocked: usually, a bucket is locked for some ten instructions. */
 #define PRIM_SPIN_LOCK 100u
 /* And before it joins the line of a read-write lock. */
 #define PRIM_SPIN_TO_JOIN 10u
-/* So many conflicts over locks, each soon after the other, make a crowd: see lot/spin.c. */
+/* This many conflicts over locks, in quick succession, make a crowd: see lot/spin.c. */
 #define PRIM_CROWD 16u
 
-/* How often newcomers may take a mutex while one who has been called has yet to come: at most 65534. */
+/* How often newcomers may take a mutex while a waiter that has been called has yet to come: at most 65534. */
 #define PRIM_PASSES 8000u
 
-/* So often a keeper looks although nobody of its process waits, before it stops that: see recovery/keeper.c. */
+/* How often a keeper looks while its process does not wait, before it stops looking: see recovery/keeper.c. */
 #define PRIM_LINGER 2u
 
-/* So many calls to event loops are guarded one by one: see recovery/guard.h. */
+/* How many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 4096u
 
-/* So many threads can be interrupted, less one: see lot/interrupt.h. */
+/* How many threads can be interrupted, plus one: see lot/interrupt.h. */
 #define PRIM_INTERRUPTIBLE (1u << 14)
 
-/* So much can signal handlers leave to be done, on all threads together: see lot/critical.h. */
+/* How many pieces of work signal handlers can defer, on all threads together: see lot/critical.h. */
 #define PRIM_DEFERRALS 1024u
 
-/* What happens in a segment is kept for an observer until so much more has happened: vigil/observe.h. */
+/* How many events of a segment are kept for observers: vigil/observe.h. */
 #define PRIM_EVENTS 1024u
 
-/* What each thread has of its own: found without a call, also by a signal handler, and in a library that is opened late. */
+/* Per-thread data: found without a call, also by a signal handler, and in a library that is loaded late by dlopen. */
 #define PRIM_SELF _Thread_local __attribute__((tls_model("initial-exec")))
 
 /* Planted bugs exist in the simulator only: see prim/sim/prim_config.h. */
 #define BUG(name) 0
 
-/* For what a process has of its own: see prim/sim/prim_config.h. */
+/* For variables of which each process has its own: see prim/sim/prim_config.h. */
 #define PRIM_PROCESS
 
 #endif

@@ -2,13 +2,13 @@
 /*
  * bugs.h - the planted bugs: mistakes that the library's code makes on purpose when the simulator is told to.
  *
- * Where one belongs the library says BUG(name). In the simulator that is a comparison with sim_bug, everywhere else
- * it is 0. A test that finds nothing wrong proves something only if it finds each of these.
+ * The library says BUG(name) where the mistake is made. In the simulator that is a comparison with sim_bug,
+ * everywhere else it is 0. A test that finds nothing wrong proves something only if it finds each of these.
  */
 #ifndef VIGIL_SIM_BUGS_H
 #define VIGIL_SIM_BUGS_H
 
-/* X(the part of the simulator's scenarios that is to find it, name, "what goes wrong") */
+/* X(the part of the simulator's scenarios that must find it, name, "what goes wrong") */
 #define SIM_BUGS(X)                                                                                                    \
     X(blocking, compare_before_lock, "wait compares the word only before it takes the lock")                           \
     X(blocking, missing_fence, "notify reads the count of waiters without a fence before it")                          \
@@ -20,51 +20,51 @@
     X(blocking, early_deadline, "a deadline fires a nanosecond early")                                                 \
     X(blocking, deadline_drifts, "a deadline is converted to a timeout and back")                                      \
     X(blocking, wrong_line, "any line of a bucket is taken for the right one")                                         \
-    X(asynchronous, lost_mail, "two that drop mail at once lose one of the letters")                                   \
+    X(asynchronous, lost_mail, "two notifiers that push mail at once lose one of the letters")                         \
     X(asynchronous, sleep_without_check, "an agent falls asleep without looking into its mailbox again")               \
-    X(asynchronous, double_ring, "a bell is rung that has not been answered yet")                                      \
+    X(asynchronous, double_ring, "a bell is rung again before the first ring has been taken")                          \
     X(blocking, release_forgotten, "a woken thread does not see what its notifier wrote")                              \
     X(asynchronous, forget_misses, "forget leaves out a word")                                                         \
-    X(asynchronous, bell_lost, "an agent says that it took the ring before it does")                                   \
+    X(asynchronous, bell_lost, "an agent clears RUNG before it has taken the ring")                                    \
     X(asynchronous, mail_not_turned, "an agent reads its mail newest first")                                           \
     X(blocking, wake_before_state, "a thread is woken before its slot says why")                                       \
-    X(interrupt, interrupt_not_slept_on, "a thread that sleeps is not woken by an interruption")                         \
-    X(interrupt, interrupt_decides, "an interrupted thread returns without leaving the line")                            \
-    X(interrupt, late_waiter_interrupted, "a wait on a condition that is late returns without the mutex")               \
-    X(interrupt, interrupt_kept, "one interruption ends more than one call")                                             \
-    X(blocking, first_wait_missed, "a notifier may not yet see that anybody has ever waited")                          \
-    X(signals, critical_late, "a thread says that it is in a critical section after it has taken the lock")            \
-    X(signals, deferred_missed, "a thread looks for what handlers deferred before it has left its critical section")   \
-    X(signals, wake_collected, "an agent that has been woken, and has mail, sees the mail alone")                       \
-    X(signals, deferred_too_long, "what a handler deferred waits until a stopped process goes on")                     \
-    X(signals, deferred_forgotten, "what a handler deferred is never done")                                            \
-    X(signals, deferred_overwritten, "a handler that interrupts another one defers the same, and that is lost")        \
-    X(sem, sem_released_outside, "permits are released without a look at the line, though somebody may wait")          \
-    X(sem, sem_not_further, "who takes reserved permits leaves those in line who waited because of that")              \
-    X(sem, sem_left_silently, "who wanted many permits leaves the line without calling those behind him")              \
+    X(interrupt, interrupt_not_slept_on, "an interruption does not wake a thread that sleeps")                         \
+    X(interrupt, interrupt_decides, "an interrupted thread returns without leaving the line")                          \
+    X(interrupt, late_waiter_interrupted, "a wait on a condition that has timed out returns without the mutex")        \
+    X(interrupt, interrupt_kept, "one interruption ends more than one call")                                           \
+    X(blocking, first_wait_missed, "a notifier may miss that there has been a first waiter")                           \
+    X(signals, critical_late, "a thread enters its critical section only after it has taken the lock")                 \
+    X(signals, deferred_missed, "a thread looks for deferred work before it has left its critical section")            \
+    X(signals, wake_collected, "an agent that has been woken, and has mail, sees only the mail")                       \
+    X(signals, deferred_too_long, "work that a handler deferred waits until a stopped process goes on")                \
+    X(signals, deferred_forgotten, "work that a handler deferred is never done")                                       \
+    X(signals, deferred_overwritten, "a handler that interrupts another one defers the same work, and that is lost")   \
+    X(sem, sem_released_outside, "permits are released without a look at the line, though a waiter may be in it")      \
+    X(sem, sem_not_further, "a waiter that takes reserved permits does not call those that waited because of that")    \
+    X(sem, sem_left_silently, "a waiter that wanted many permits leaves the line without calling those behind it")     \
     X(sem, sem_saved_in_vain, "newcomers take permits that are saved for the head of the line")                        \
     X(rwlock, rwlock_left_silently, "a writer leaves the line without calling the readers behind it")                  \
     X(rwlock, rwlock_comes_silently, "a thread that was called does not say that others may wait")                     \
-    X(rwlock, rwlock_not_further, "a reader that was called does not look whether others have to be")                  \
+    X(rwlock, rwlock_not_further, "a reader that was called does not look whether others must be called")              \
     X(rwlock, rwlock_never_saved, "new readers pass a writer for as long as others read")                              \
-    X(rwlock, rwlock_readers_pass, "new readers do not mind that a writer waits")                                      \
+    X(rwlock, rwlock_readers_pass, "new readers pass although the lock is saved for a writer")                         \
     X(rwlock, rwlock_downgrade_in_two, "downgrade unlocks and locks again")                                            \
     X(rwlock, rwlock_counted_in_error, "a reader that has to wait stays counted")                                      \
-    X(sem, sem_saved_for_another, "who joins before him for whom permits are saved waits as long as that one")         \
-    X(rwlock, rwlock_saved_for_another, "a reader who joins before him for whom the lock is saved is not let in")      \
+    X(sem, sem_saved_for_another, "a waiter that joins before the one that permits are saved for waits as long as it") \
+    X(rwlock, rwlock_saved_for_another, "a reader that joins before the writer the lock is saved for is not let in")   \
     X(rwlock, rwlock_pass_ignored, "readers wait behind a writer although the lock lets readers pass")                 \
     X(rwlock, rwlock_writer_forgotten, "where readers pass, the last of them does not call the writer that waits")     \
     X(rwlock, rwlock_readers_left, "where readers pass, readers behind a writer wait though the lock is read")         \
     X(mutex, turn_missed, "a loop's next request for a fair mutex is in no line while it serves the one before")       \
-    X(mutex, passed_for_ever, "newcomers may pass one who has been called by as often as they like")                   \
-    X(mutex, unlock_unordered, "the next one does not see what the holder of a contended mutex wrote")                 \
-    X(mutex, taken_as_alone, "who has waited for a mutex takes it as if nobody were behind him")                       \
-    X(mutex, taken_without_asking, "a reserved mutex is taken by a store, not by compare and exchange")                \
-    X(mutex, not_contended, "who was called and found the mutex locked waits again without saying so in the word")     \
-    X(mutex, loop_relied_upon, "nobody guards an event loop that has been called, as if it were sure to come")         \
+    X(mutex, passed_for_ever, "newcomers may pass a waiter that has been called as often as they like")                \
+    X(mutex, unlock_unordered, "the next holder does not see what the holder of a contended mutex wrote")              \
+    X(mutex, taken_as_alone, "a waiter takes a mutex as if no other waiter were behind it")                            \
+    X(mutex, taken_without_asking, "a reserved mutex is taken by a store instead of a compare-and-exchange")           \
+    X(mutex, not_contended, "a called waiter that finds the mutex locked waits again without marking it contended")    \
+    X(mutex, loop_relied_upon, "a call to an event loop is not guarded, as if the loop were sure to come")             \
     X(mutex, overflow_dropped, "calls to loops for which the table of guards has no room are not guarded")             \
     X(mutex, freed_outside, "unlock changes the word before it takes the lock of the line")                            \
-    X(mutex, nobody_looks, "who guards a reservation sleeps on when nobody comes for it")                              \
+    X(mutex, nobody_looks, "a waiter that guards a reservation sleeps on when the mutex is not taken")                 \
     X(mutex, robust_left_silently, "a waiter is not called when the thread that holds a robust mutex ends")            \
     X(mutex, robust_not_told, "the next holder of a robust mutex is not told that a thread has ended with it")         \
     X(mutex, orphan_dropped, "a call for a request that is gone by then is not passed on")                             \
@@ -80,52 +80,52 @@
     X(barrier_once, arrival_stays, "a deadline leaves its arrival behind")                                             \
     X(barrier_once, taken_back_late, "an arrival is taken back though its round is over")                              \
     X(barrier_once, told_looks_again, "a party looks at the barrier after it has been told that the round is over")    \
-    X(barrier_once, awaited_missed, "a once is said to be done after looking whether anybody waits, not in one step")  \
-    X(barrier_once, once_unordered, "what a once's function did is not seen by those who find it done")                \
-    X(barrier_once, once_relied_on_one, "a once that failed wakes one, as if he were sure to come")                    \
-    X(barrier_once, failure_taken_as_done, "an event loop that waits for a once takes a failure for its being done")   \
-    X(barrier_once, deadline_forgotten, "an event loop that has to wait again for a once has no deadline any more")    \
+    X(barrier_once, awaited_missed, "a once is marked done after looking for waiters, not in the same step")           \
+    X(barrier_once, once_unordered, "what a once's function did is not visible to threads that find it done")          \
+    X(barrier_once, once_relied_on_one, "a once that failed wakes one waiter, as if that one were sure to come")       \
+    X(barrier_once, failure_taken_as_done, "an event loop that waits for a once takes its failure for success")        \
+    X(barrier_once, deadline_forgotten, "an event loop that has to wait again for a once loses its deadline")          \
     X(shared, mail_forgotten, "what an agent of another process is told is not put into its mail")                     \
-    X(shared, mail_not_missed, "nobody looks for what one who died has told an agent and not put into its mail")       \
+    X(shared, mail_not_missed, "an agent that a dead process told, but did not send mail, is not looked for")          \
     X(shared, home_unordered, "a keeper takes what a slot was told in an earlier wait for what it is told now")        \
-    X(shared, wake_not_missed, "nobody wakes those whom one who died has told and not woken")                          \
-    X(shared, no_revival, "after a death nobody looks at the lines of the locks")                                      \
-    X(shared, repair_drops, "the repair of a bucket leaves somebody out")                                              \
-    X(shared, repair_in_any_order, "the repair of a bucket forgets who came first")                                    \
+    X(shared, wake_not_missed, "threads that a dead process told, but did not wake, are not woken")                    \
+    X(shared, no_revival, "after a death the lines of locks are not looked at")                                        \
+    X(shared, repair_drops, "the repair of a bucket leaves out a waiter")                                              \
+    X(shared, repair_in_any_order, "the repair of a bucket loses the order of the waiters")                            \
     X(shared, taken_over_as_it_is, "a dead process's bucket is taken over without repair")                             \
     X(gifts, signal_noted_late, "a signalled thread is moved before its slot says that it has a signal")               \
     X(gifts, half_told_stays, "the repair leaves a waiter in line that has been given a notification")                 \
-    X(gifts, heir_chosen_again, "when one is killed who passes a gift on, the next one chooses another heir")          \
-    X(gifts, passed_on_unchecked, "two who clear up pass the same gift on")                                            \
+    X(gifts, heir_chosen_again, "when a process is killed that passes a gift on, the next one chooses another heir")   \
+    X(gifts, passed_on_unchecked, "two processes that recover pass the same gift on")                                  \
     X(gifts, carrier_dropped, "a loop forgets its signal while it waits for the mutex")                                \
     X(gifts, gift_lost_in_between, "a signalled thread that goes back to the mutex's line forgets its signal")         \
-    X(gifts, heir_starts_anew, "who inherits a signal forgets that when it asks for the mutex")                        \
-    X(gifts, pass_on_forgotten, "a notification that a dead process had and did not use is lost")                     \
+    X(gifts, heir_starts_anew, "a thread that inherits a signal forgets it when it locks the mutex")                   \
+    X(gifts, pass_on_forgotten, "a notification that a dead process had and did not use is lost")                      \
     X(shared, dead_stays_linked, "a dead process's slot is given back while it is in line")                            \
-    X(shared, number_not_checked, "slots are taken for a dead process's without looking whose they are")               \
+    X(shared, number_not_checked, "slots of living processes are taken for a dead process's")                          \
     X(shared, stopped_is_dead, "a member is struck off although its lock is held")                                     \
-    X(processes, struck_off_anyway, "a member is struck off without looking whether another has the record by now")    \
-    X(processes, records_lowered, "two that see to it that a record is looked at forget the higher one")               \
-    X(processes, nameless_joined, "who has found a name joins though it has been taken away meanwhile")                \
-    X(shared, stopped_waited_for, "who looks after others waits for one that is stopped in the middle of a bucket")    \
-    X(shared, stopped_signal, "the same for who passes a dead one's signal on")                                        \
+    X(processes, struck_off_anyway, "a member is struck off without a check whether its record has been taken again")  \
+    X(processes, records_lowered, "two processes that raise the number of used records forget the higher one")         \
+    X(processes, nameless_joined, "a process that has found a name joins though the name has been removed meanwhile")  \
+    X(shared, stopped_waited_for, "recovery waits for a process that is stopped while it has a bucket locked")         \
+    X(shared, stopped_signal, "the same when a dead process's signal is passed on")                                    \
     X(shared, left_out_for_good, "what had to be left out of a sweep is never swept")                                  \
-    X(shared, hold_not_redone, "what a dead process was about to do with a lock's word is left half done")             \
+    X(shared, hold_not_redone, "a change of a lock's word that a dead process had begun is not completed")             \
     X(shared, hold_kept, "what a dead process held of a lock is not given back")                                       \
-    X(shared, handed_on_as_used, "a notification counts as used before its event loop has heard of it")                \
-    X(shared, barrier_half_told, "who died while he told that a round is over has told some, and nobody the others")  \
-    X(shared, once_runner_kept, "nobody looks whether who runs a once's function is dead")                             \
-    X(shared, nobody_sweeps, "who has seen that somebody is gone does not clear away what he left")                    \
+    X(shared, handed_on_as_used, "a notification counts as used before its event loop has got it")                     \
+    X(shared, barrier_half_told, "a process dies while it ends a round, and some parties are never told")              \
+    X(shared, once_runner_kept, "the runner of a once's function is dead, and no process checks that")                 \
+    X(shared, nobody_sweeps, "a process that has seen a death does not recover what the dead process left")            \
     X(shared, record_overlooked, "others do not look at a new member's record")                                        \
-    X(shared, event_early, "what has happened is said to be written down before it is")                                \
+    X(shared, event_early, "an event is marked as written before it is")                                               \
     X(shared, look_passes_none, "the keeper that looks does not pass calls to a stopped process on")                   \
     X(shared, turn_kept, "a keeper that has once had the turn to look keeps it, though it is stopped")                 \
-    X(gifts, pulse_not_watched, "a keeper does not sleep on the pulse of the member behind it")                       \
+    X(gifts, pulse_not_watched, "a keeper does not sleep on the pulse of the member behind it")                        \
     X(gifts, death_not_counted, "keepers are not told of a death that another process has found")                      \
     X(gifts, pulse_kept, "a keeper that a pulse has woken does not wake the other sleepers on it")                     \
-    X(shared, dead_holder_kept, "nobody looks whether the holder of a mutex is dead")
+    X(shared, dead_holder_kept, "the holder of a mutex is dead, and no process checks that")
 
-extern unsigned sim_bug; /* the one that is switched on */
+extern unsigned sim_bug; /* the bug that is switched on */
 
 enum sim_bug_number {
     BUG_none,

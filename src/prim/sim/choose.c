@@ -3,10 +3,10 @@
  * choose.c - which executions are run: all within bounds, random ones, or a given one.
  *
  * Every choice has a number, counted from the execution's start, and option 0 unless something else is decided. So an
- * execution is told by its other decisions alone: "12:1,40:2" is what a failing one is replayed from.
+ * execution is described by its other decisions alone: "12:1,40:2" is what a failing one is replayed from.
  *
- * All of them are visited by running again and again: each time the last decision that has another option left takes
- * it, and everything after it starts afresh.
+ * All executions are visited by running again and again: each time the last decision that has another option left
+ * takes it, and everything after it starts over.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "engine.h"
@@ -30,7 +30,7 @@ static enum { EXHAUSTIVE, RANDOM, SCRIPTED } mode;
 static unsigned next_number;
 static unsigned spent[SIM_DEVIATIONS];
 static unsigned deviations;
-static struct decision script[SCRIPT]; /* what was decided against the default, or is to be */
+static struct decision script[SCRIPT]; /* decisions other than the default: made, or to be made */
 static unsigned script_length;
 static unsigned script_place;
 
@@ -42,7 +42,7 @@ static unsigned deviation_bound;
 
 /* RANDOM */
 static uint64_t random_state;
-static unsigned odds[SIM_DEVIATIONS]; /* one in so many choices deviates */
+static unsigned odds[SIM_DEVIATIONS]; /* one in this many choices deviates */
 
 bool sim_exhaustive(void) {
     return mode == EXHAUSTIVE;
@@ -74,7 +74,7 @@ static unsigned decide_exhaustively(unsigned number, unsigned allowed, enum sim_
     return first;
 }
 
-/* To the next path not visited yet; false when there is none. */
+/* Moves on to the next path that was not visited yet. False: there is none. */
 static bool next_path(void) {
     while (path_length > 0) {
         struct decision *last = &path[path_length - 1];
@@ -150,7 +150,7 @@ static void note_failure(struct sim_report *report) {
                                    script[i].number, script[i].option);
     }
     if (length >= sizeof report->replay || script_length == SCRIPT) {
-        report->replay[0] = 0; /* too long to write down; the seed will have to do */
+        report->replay[0] = 0; /* too long to write down; the seed must do */
     }
 }
 
@@ -164,7 +164,7 @@ static bool time_is_up(double end, uint64_t executions) {
     return end > 0 && executions % 64 == 0 && seconds_now() > end;
 }
 
-/* Every execution with up to `deviation_bound` deviations: false if that was not to be finished. */
+/* Runs every execution with up to `deviation_bound` deviations. False: not finished. */
 static bool explore_bound(const struct sim_scenario *scenario, double end, struct sim_report *report) {
     mode = EXHAUSTIVE;
     path_length = 0;
@@ -187,7 +187,7 @@ static void explore_bounds(const struct sim_scenario *scenario, double end, stru
     uint64_t before = 1, last = 1;
     sim_sharing_forget();
     for (deviation_bound = 0; deviation_bound <= bounds->deviations && bounds->executions; deviation_bound++) {
-        /* With n places to deviate at, about n^k / k! executions have k deviations. */
+        /* With n points to deviate at, about n^k / k! executions have k deviations. */
         double k = deviation_bound, expected = k > 1 ? (double)last * (double)last / (double)before * (k - 1) / k : 0;
         if (expected > (double)bounds->executions) {
             return;
@@ -204,7 +204,7 @@ static void explore_bounds(const struct sim_scenario *scenario, double end, stru
     }
 }
 
-/* The seed says everything: how often this run deviates, and then where. */
+/* The seed determines everything: how often this run deviates, and then where. */
 static void begin_random(uint64_t seed) {
     mode = RANDOM;
     script_length = 0;

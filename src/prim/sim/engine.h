@@ -7,49 +7,49 @@
 #include "sim.h"
 
 #define SIM_FIBERS     16u
-#define SIM_WORDS      8u /* that one fiber sleeps on */
+#define SIM_WORDS      8u /* that one fiber can sleep on */
 #define SIM_LOCATIONS  256u
-#define SIM_STEP_LIMIT 4000u /* more than any scenario needs: beyond it somebody runs in circles */
-#define SIM_STEPS_MORE 4u    /* times, with several processes: their watchers look around again and again */
+#define SIM_STEP_LIMIT 4000u /* more than any scenario needs: beyond it a fiber runs in circles */
+#define SIM_STEPS_MORE 4u    /* times, with several processes: their keepers look again and again */
 
 /* ---- memory.c: which values a load may read ---- */
 
 struct sim_view {
     int16_t seen[SIM_LOCATIONS]; /* for each location the time stamp of the oldest message that may still be read */
-    int16_t heard[SIM_FIBERS];   /* for each fiber how far its doings are known to have happened before: see race.c */
+    int16_t heard[SIM_FIBERS];   /* for each fiber how much of its past is known to have happened before: see race.c */
 };
 
 /* What one fiber knows of memory. */
 struct sim_knowledge {
-    struct sim_view now;      /* what its loads may not read behind */
+    struct sim_view now;      /* its loads read nothing older than this */
     struct sim_view upcoming; /* what an acquiring fence would add: the views of messages it read relaxed */
     struct sim_view fenced;   /* what its last releasing fence covered: a relaxed store publishes this much */
 };
 
 void sim_memory_reset(void);
 void sim_view_join(struct sim_view *view, const struct sim_view *other);
-/* The current fiber has passed its view on: what it does from now on is not covered by that. */
+/* The current fiber has passed its view on: what it does from now on is not part of that. */
 void sim_view_passed_on(void);
 /* The newest value, read by the kernel on behalf of the current fiber. */
 uint32_t sim_memory_peek32(const uint32_t *word);
-/* The kernel writes on behalf of one that knew this. */
+/* The kernel writes on behalf of a process that had this view. */
 void sim_memory_write32(uint32_t *word, uint32_t value, const struct sim_view *known);
 
-/* ---- process.c: what a process has of its own ---- */
+/* ---- process.c: the variables that each process has of its own ---- */
 
 void sim_process_enter(unsigned process);
 void sim_process_died(unsigned process);
 void sim_process_reset(void);
 
-/* What stands for this address of the current process wherever places are compared. */
+/* The address that identifies this one, in the current process, wherever places are compared. */
 const volatile void *sim_place_elsewhere(const volatile void *place);
 static inline const volatile void *sim_place(const volatile void *place) {
     return sim_process ? sim_place_elsewhere(place) : place;
 }
 
-/* ---- fiber.c: who runs ---- */
+/* ---- fiber.c: which fiber runs ---- */
 
-/* What an operation touches, to know whether two of them can be exchanged without anybody noticing. */
+/* What an operation touches, to know whether two of them can be exchanged without a difference. */
 struct sim_footprint {
     const volatile void *place;
     bool writes;
@@ -80,23 +80,23 @@ struct sim_fiber {
     enum sim_state state;
     uint64_t deadline_ns;          /* of the sleep */
     const volatile void *sleep_on; /* word, bell or fiber */
-    const volatile void *sleep_on_more[SIM_WORDS]; /* words besides, null from the end on */
-    unsigned own_words; /* of those, SIM_PARKED_SHARED: a bit for each that prim_wake wakes */
+    const volatile void *sleep_on_more[SIM_WORDS]; /* further words, ended by null */
+    unsigned own_words; /* SIM_PARKED_SHARED: a bit for each word, sleep_on first, that prim_wake wakes */
     bool (*ready)(void *);         /* SIM_UNTIL */
     void *ready_argument;
     const struct sim_site *site; /* of its last access to memory */
 
-    bool asleep; /* exhaustive: whatever it would do now, some other execution does; until somebody interferes */
+    bool asleep; /* exhaustive: another execution covers what it would do now, until a conflicting operation */
     struct sim_footprint pending;
 
     void (*handler)(void);
-    unsigned signals;  /* that are yet to come */
-    bool interrupted;  /* out of its sleep, by one of them */
+    unsigned signals;  /* still to be delivered */
+    bool interrupted;  /* a signal has ended its sleep */
 
     struct sim_knowledge knows;
     struct prim_thread self;
     bool keeps_self;
-    const volatile void *woken_on; /* by sim_wake_parked */
+    const volatile void *woken_on; /* the word on which sim_wake_parked woke it */
     bool endless; /* the execution does not wait for its end */
 };
 
@@ -109,18 +109,19 @@ enum sim_outcome { SIM_PASSED, SIM_FAILED, SIM_PRUNED };
 enum sim_outcome sim_execute(const struct sim_scenario *scenario);
 extern char sim_reason[400];
 
-/* The point before an operation of the current fiber. False if there is no simulation: just do it. */
+/* The point before an operation of the current fiber. False: not in a simulation, the caller just does the
+ * operation. */
 bool sim_point(struct sim_footprint footprint, const struct sim_site *site);
-/* The current fiber sleeps: until it is made ready, or what its state says is there. */
+/* The current fiber sleeps until it is made ready, or until what its state waits for is there. */
 void sim_sleep(enum sim_state state, const volatile void *on, uint64_t deadline_ns);
 unsigned sim_fiber_count(void);
 unsigned sim_fiber_index(const struct sim_fiber *fiber);
 const char *sim_fiber_name(unsigned index);
 bool sim_on_own_stack(const volatile void *place);
 struct sim_fiber *sim_fiber_new(unsigned process, const char *name, void (*main)(void *), void *argument);
-/* Wakes one that sleeps in this state: SIM_PARKED, in this process, or SIM_PARKED_SHARED, in any. */
+/* Wakes one fiber that sleeps in this state: SIM_PARKED, in this process, or SIM_PARKED_SHARED, in any. */
 bool sim_wake_parked(enum sim_state how, const volatile void *word);
-/* The victim may die here: before the current fiber's next step; or after a step to which it made a difference. */
+/* The victim may die here: before the current fiber's next step; or after a step in which another fiber noticed it. */
 void sim_may_die(void);
 void sim_was_seen(unsigned process);
 extern bool sim_executing;
@@ -128,7 +129,7 @@ extern FILE *sim_trace_file; /* null: no trace */
 void sim_trace(const struct sim_site *site, const volatile void *place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Forget which places fibers share: another scenario. */
+/* Forget which places fibers share: another scenario begins. */
 void sim_sharing_forget(void);
 /* Whether the last executions have shown that more is shared than was known before. */
 bool sim_sharing_grew(void);
@@ -140,7 +141,7 @@ uint64_t sim_bell_alarm(const volatile void *bell);
 void sim_thread_exit(struct sim_fiber *fiber);
 void sim_prim_reset(void);
 void sim_prim_process_died(unsigned process, const struct sim_view *known);
-/* Why the execution did not leave a clean house; null if it did. */
+/* What the execution has not closed; null if nothing. */
 const char *sim_prim_leak(void);
 
 /* ---- race.c ---- */
@@ -149,21 +150,22 @@ void sim_race_atomic(const volatile void *place, size_t size, bool writes, const
 
 /* ---- heap.c ---- */
 void sim_heap_reset(void);
-/* Why nobody in this process may touch it; null if nothing is wrong. */
+/* Why this process may not touch the place; null if it may. */
 const char *sim_heap_trouble(const volatile void *place);
 size_t sim_heap_in_use(void); /* blocks, of processes that live */
 
 /* ---- file.c ---- */
 void sim_file_reset(void);
 bool sim_file_memory(const volatile void *place);
-/* `known`: what its fibers knew, taken together. */
+/* `known`: the joined views of its fibers. */
 void sim_file_process_died(unsigned process, const struct sim_view *known);
 const char *sim_file_leak(void);
 
 /* ---- choose.c ---- */
-/* One of `options`, of which only those in the mask `allowed` are of interest; all but the first of them deviate. */
+/* Chooses one of `options`, of which only those in the mask `allowed` are of interest; all but the first of these
+ * deviate. */
 unsigned sim_choose(unsigned options, unsigned allowed, enum sim_deviation kind);
-/* Whether equivalent executions are to be left out. */
+/* Whether equivalent executions are left out. */
 bool sim_exhaustive(void);
 
 #endif

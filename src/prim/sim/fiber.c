@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fiber.c - the fibers of one execution, who runs next, and the clock.
+ * fiber.c - the fibers of one execution, which of them runs next, and the clock.
  *
- * A fiber runs until it reaches a point (sim_point), sleeps, pauses or ends. There, in its own context, the next one is
- * chosen and switched to directly. The clock is one more actor: it moves to the next deadline when nobody can run,
- * and before that as if it preempted somebody.
+ * A fiber runs until it reaches a point (sim_point), sleeps, pauses or ends. There, in its own context, the next
+ * fiber is chosen and switched to directly. The clock is one more actor: it moves to the next deadline when no fiber
+ * can run, and earlier than that as if it preempted a fiber.
  *
- * Exhaustive exploration leaves out what makes no difference. When a fiber is preempted before its operation and
- * nothing that conflicts with the operation happens until it goes on, then the same would have come of preempting it
- * one operation later, which is no more of a deviation. So a preempted fiber is `asleep` until somebody does something
- * that conflicts, and an execution in which only sleepers could go on is dropped. And nobody is preempted before an
- * operation on a place where no other fiber was ever seen to do anything that conflicts.
+ * Exhaustive exploration leaves out what makes no difference. When a fiber is preempted before its operation, and
+ * nothing that conflicts with the operation happens until the fiber goes on, then preempting it one operation later
+ * would have had the same result, with no more deviations. So a preempted fiber is `asleep` until another fiber does
+ * something that conflicts, and an execution in which only such sleepers could go on is dropped. And no fiber is
+ * preempted before an operation on a place where no other fiber was ever seen to do anything that conflicts.
  *
- * A scenario's victims may be killed at any time. The others notice little of that: that its locks on files are free,
- * and that it does not consume a wake. So a kill can be moved to an earlier time, past whatever the others do, until
- * right after a step of the victim's own, or right after a step of another that found it alive or woke it. These are
- * the moments at which it is tried: when a fiber of the victim's has come to its next point (sim_may_die), and after
- * such a step (sim_was_seen). After it nobody is asleep any more, so nothing is left out on account of it.
+ * A scenario's victims may be killed at any time. The other processes notice little of a kill: the victim's locks on
+ * files are free, its pulses have ended, and it does not consume a wake. So a kill can be moved to an earlier time,
+ * past whatever the others do, until right after a step of the victim's own, or right after a step of another fiber
+ * that found it alive or woke it. These are the moments at which it is tried: when a fiber of the victim has come to
+ * its next point (sim_may_die), and after such a step (sim_was_seen). A fiber finds a victim alive by a lock on a
+ * file. A look at its pulse does not count, as a pulse is a hint: a kill between that look and the victim's next step
+ * is not tried. After a kill no fiber is asleep any more, so nothing is left out because of it.
  */
 #define _GNU_SOURCE
 #include "engine.h"
@@ -31,9 +33,9 @@
 #include <sys/time.h>
 
 #define STACK_BYTES (128u << 10)
-#define GUARD_BYTES (64u << 10) /* a page, whatever its size */
+#define GUARD_BYTES (64u << 10) /* at least a page, whatever the page size */
 #define START_NS    1000u
-#define IDLE_LIMIT  200u /* beyond it those who could end others' waiting only look at the clock */
+#define IDLE_LIMIT  200u /* beyond it the fibers that could end others' waits only wait for deadlines */
 
 struct sim_fiber *sim_current;
 uint64_t sim_now_ns;
@@ -43,14 +45,14 @@ char sim_reason[400];
 static struct sim_fiber fibers[SIM_FIBERS];
 static unsigned fiber_count;
 static unsigned steps;
-static unsigned idle_times; /* how many times nobody could go on until some deadline */
+static unsigned idle_times; /* how many times no fiber could go on until some deadline */
 static uint64_t executions;
 static enum sim_outcome outcome;
 static void *main_stack_pointer;
 static jmp_buf main_escape; /* for failures outside of fibers */
 bool sim_executing;
 static unsigned step_limit;
-static void (*killed)(unsigned process); /* the scenario is told */
+static void (*killed)(unsigned process); /* of the scenario: see sim_on_kill */
 static unsigned victims; /* a bit for each process that may be killed at any time */
 
 static uint64_t moments[8];
@@ -64,7 +66,7 @@ static unsigned name_count;
 
 /* ---- Switching stacks ---- */
 
-/* Saves this context's callee-saved registers on its stack and goes on where `load` was saved. */
+/* Saves this context's callee-saved registers on its stack and continues the context that was saved in `load`. */
 void sim_switch(void **save, void *load);
 
 #if defined(__x86_64__)
@@ -78,7 +80,7 @@ __asm__(".text\n"
         "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
         "    ret\n"
         ".size sim_switch, . - sim_switch\n");
-#define FRAME_WORDS  8 /* six registers, the return address, and a word for the alignment that a call leaves */
+#define FRAME_WORDS  8 /* six registers, the return address, and a word for the alignment after a call */
 #define FRAME_RETURN 6
 #elif defined(__aarch64__)
 __asm__(".text\n"
@@ -175,7 +177,7 @@ static void catch_faults(void) {
     static char signal_stack[64 << 10];
     stack_t stack = {.ss_sp = signal_stack, .ss_size = sizeof signal_stack};
     sigaltstack(&stack, NULL);
-    /* Fibers are left for good from inside the handler, so the signal must not stay blocked. */
+    /* The handler leaves the fiber for good, so the signal must not stay blocked. */
     struct sigaction fault = {.sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER};
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++) {
@@ -279,9 +281,9 @@ static void advance_clock(uint64_t time_ns) {
     trace_event("time passes: %llu", (unsigned long long)time_ns);
 }
 
-/* ---- Who runs next ---- */
+/* ---- Which fiber runs next ---- */
 
-/* Looks at what it waits for as its own process sees it. */
+/* Calls `ready` in the fiber's own process. */
 static bool is_ready(const struct sim_fiber *fiber) {
     unsigned process = sim_process;
     sim_process_enter(fiber->process);
@@ -314,7 +316,7 @@ static bool can_run(const struct sim_fiber *fiber) {
 struct candidates {
     struct sim_fiber *fiber[SIM_FIBERS];
     unsigned count;
-    unsigned allowed; /* a bit for each that is not asleep */
+    unsigned allowed; /* a bit for each fiber that is not asleep */
 };
 
 static void add_candidate(struct candidates *candidates, struct sim_fiber *fiber) {
@@ -324,7 +326,7 @@ static void add_candidate(struct candidates *candidates, struct sim_fiber *fiber
     }
 }
 
-/* Everybody else who can run, in turn, after this fiber. */
+/* All other fibers that can run, in turn, after this fiber. */
 static void add_others(struct candidates *candidates) {
     unsigned self = sim_fiber_index(sim_current);
     for (unsigned i = 1; i < fiber_count; i++) {
@@ -371,7 +373,7 @@ static bool all_ended(void) {
     return true;
 }
 
-/* One that sleeps in the kernel, and is to get a signal yet. */
+/* Interrupts a fiber that sleeps in the kernel and still has signals to come. */
 static bool interrupt_sleeper(void) {
     for (unsigned i = 0; i < fiber_count; i++) {
         struct sim_fiber *fiber = &fibers[i];
@@ -386,7 +388,7 @@ static bool interrupt_sleeper(void) {
     return false;
 }
 
-/* The next fiber when this one need not go on (but may, if it can): whose turn it is. */
+/* The next fiber, in turn, when this one need not go on (but may, if it can). */
 static struct sim_fiber *choose_anybody(void) {
     for (;;) {
         if (all_ended()) {
@@ -409,13 +411,13 @@ static struct sim_fiber *choose_anybody(void) {
     }
 }
 
-/* The clock may move first; true if it did. */
+/* The clock may move first. Returns true if it did. */
 static bool clock_intervenes(void) {
     uint64_t deadline_ns = next_deadline();
     if (deadline_ns == PRIM_NEVER || !sim_choose(2, 3, SIM_PREEMPTION)) {
         return false;
     }
-    while (interrupt_sleeper()) { /* a signal does not take longer than any deadline */
+    while (interrupt_sleeper()) { /* a signal is not delayed beyond a deadline */
     }
     advance_clock(deadline_ns);
     return true;
@@ -475,7 +477,7 @@ static struct sharing *sharing_of(const volatile void *place) {
     return &sharing[hash];
 }
 
-/* Notes this use of the place. Whether any other fiber's use of it may conflict. */
+/* Notes this use of the place. Returns whether another fiber's use of it may conflict. */
 static bool shared(const struct sim_footprint *footprint) {
     if (!footprint->place) {
         return true;
@@ -547,7 +549,7 @@ void sim_stop(unsigned process) {
     }
 }
 
-/* Who is stopped does not sleep on any word in the kernel: it looks again afterwards. */
+/* A stopped fiber is taken out of its sleep in the kernel: it looks at its word again when it continues. */
 void sim_continue(unsigned process) {
     trace_event("process %u goes on", process);
     for (unsigned i = 0; i < fiber_count; i++) {
@@ -577,8 +579,8 @@ static void handle_signal(void) {
 }
 
 /*
- * Right before a step of the fiber's own. A signal that comes after others have run meanwhile is one that comes before
- * them, and has its handler preempted at its first step.
+ * Right before a step of the fiber's own. A signal that comes after others have run is the same as a signal that
+ * comes before them, with a handler that is preempted at its first step.
  */
 void sim_signal_point(void) {
     while (sim_current && sim_current->signals && sim_choose(2, 3, SIM_SIGNAL)) {
@@ -726,7 +728,7 @@ struct sim_fiber *sim_fiber_new(unsigned process, const char *name, void (*main)
     struct sim_fiber *fiber = &fibers[fiber_count++];
     char *stack = fiber->stack ? fiber->stack : new_stack();
     *fiber = (struct sim_fiber){.name = name, .main = main, .argument = argument, .process = process, .stack = stack};
-    if (sim_current) { /* whoever starts a thread passes on what it knows */
+    if (sim_current) { /* a fiber that starts another passes on what it knows */
         fiber->knows.now = fiber->knows.upcoming = fiber->knows.fenced = sim_current->knows.now;
         sim_view_passed_on();
     }

@@ -2,11 +2,12 @@
 /*
  * file.c - prim_file.h in the simulator: files whose pages are at the same address in every process.
  *
- * Each descriptor is an open file description of its own, and its number is the same whoever has it: sim_pass_fd. What
- * a process knew when it let go of a lock, be it by dying, is known to who finds the lock free afterwards: in the
- * kernel, both take the lock that guards the list of locks.
+ * Each descriptor is an open file description of its own, and has the same number in every process: sim_pass_fd. What
+ * a process knew when it released a lock, or died with it, is known to a fiber that finds the lock free afterwards:
+ * in the kernel, both take the lock that guards the list of locks.
  *
- * Whatever another process could notice is a point at which others may run, or at which the victim may die.
+ * Every operation that another process could notice is a point at which others may run, or at which the victim may
+ * die.
  */
 #include "prim_file.h"
 
@@ -27,8 +28,8 @@ static struct file {
     char path[PRIM_PATH_BYTES]; /* empty: it has no name */
     struct lock {
         uint64_t at;
-        const struct description *holder; /* null: nobody */
-        struct sim_view view;             /* what those knew who had it */
+        const struct description *holder; /* null: free */
+        struct sim_view view;             /* what its earlier holders knew */
     } locks[LOCKS];
 } files[FILES];
 static unsigned file_count; /* no file's pages are used twice in one execution */
@@ -38,7 +39,7 @@ static struct description {
     struct file *file;
     unsigned process;
     bool open;
-    bool passed; /* on, by somebody else */
+    bool passed; /* on, by another process */
     unsigned mappings;
 } descriptions[DESCRIPTIONS];
 
@@ -74,7 +75,7 @@ void sim_pass_fd(int fd, unsigned process) {
     passed->passed = true;
 }
 
-/* `known`: what who had it knew; null: outside of an execution. */
+/* `known`: what the holder knew; null: outside of an execution. */
 static void free_lock(struct lock *lock, const struct sim_view *known) {
     lock->holder = NULL;
     if (known) {
@@ -254,7 +255,7 @@ void *prim_file_map(int fd, size_t bytes) {
     return pages_of(self->file);
 }
 
-/* Of several descriptions of one file in one process, it does not matter whose mapping it was. */
+/* If the process has several descriptions of the file, it does not matter which of them was mapped. */
 void prim_file_unmap(void *mapping, size_t bytes) {
     (void)bytes;
     for (unsigned i = 0; i < DESCRIPTIONS; i++) {
@@ -286,7 +287,8 @@ static struct lock *lock_at(struct file *file, uint64_t at) {
     return &file->locks[i];
 }
 
-/* What the current fiber is told. If it hears of another process that lives, that one may die right after. */
+/* The result for the current fiber. If the holder is in another process that lives, that process may die right
+ * after. */
 static enum prim_lock answer(const struct sim_site *site, const struct lock *lock, const struct description *asking) {
     bool held = lock->holder && lock->holder != asking;
     if (sim_current) {
@@ -323,7 +325,7 @@ void prim_file_unlock(int fd, uint64_t at) {
     }
 }
 
-/* What has never been locked is free. */
+/* A byte that has never been locked is free. */
 enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count) {
     const struct description *self = description_of(fd);
     enum prim_lock found = PRIM_LOCK_FREE;

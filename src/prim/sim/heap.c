@@ -2,9 +2,9 @@
 /*
  * heap.c - malloc and its family, as long as an execution lasts.
  *
- * Memory is never given out twice in one execution: what is used after it was freed is noticed, and every execution
- * sees the same addresses. A block belongs to the process that has allocated it; no other may touch it, and it is no
- * leak if that one is dead. The linker routes the calls here (--wrap).
+ * Memory is never given out twice in one execution: so a use after free is noticed, and every execution sees the same
+ * addresses. A block belongs to the process that has allocated it: no other process may touch it, and it is not a
+ * leak if its process is dead. The linker routes the calls here (--wrap).
  */
 #include "engine.h"
 
@@ -29,7 +29,7 @@ static size_t next_grain;
 static size_t blocks_in_use[SIM_PROCESSES];
 
 void sim_heap_reset(void) {
-    memset(arena, 0xA5, next_grain * GRAIN); /* nobody may count on zeroes */
+    memset(arena, 0xA5, next_grain * GRAIN); /* callers must not rely on zeroes */
     memset(owner, 0, next_grain);
     next_grain = 0;
     memset(blocks_in_use, 0, sizeof blocks_in_use);

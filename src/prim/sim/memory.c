@@ -2,8 +2,9 @@
 /*
  * memory.c - memory as C11 promises it, no better: what a load may read.
  *
- * A view machine. Each location keeps its last messages: a value, a time stamp, and the view that a reader who
- * acquires it gets. Each fiber has a view: per location the oldest message that it may still read. Then
+ * A view machine. Each location keeps its last messages: a value, a time stamp, and the view that a fiber gets when
+ * it reads the message with acquire. Each fiber has a view: per location the oldest message that it may still read.
+ * Then
  *
  *   a load        reads any message not older than the fiber's view, and raises the view to it;
  *   acquire       joins the message's view to the fiber's;
@@ -13,8 +14,8 @@
  *   seq_cst       an access reads nothing older than the global view has, and puts its own message into it.
  *
  * What it cannot do: delay a store past a later one of another fiber to the same location, read from the future, or
- * read further back than HISTORY messages. Plain accesses are none of its business: race.c sees to it that they are
- * ordered by atomic ones. Where memory turns out to have been written plainly, the location starts anew with what is
+ * read further back than HISTORY messages. It does not cover plain accesses: race.c checks that they are ordered by
+ * atomic ones. Where memory turns out to have been written by a plain access, the location starts over with what is
  * there.
  *
  * Real memory always holds the newest value.
@@ -107,15 +108,15 @@ static struct location *create(const volatile void *key, const volatile void *pl
     location->place = (volatile void *)(uintptr_t)place;
     location->oldest = location->newest = -1;
     begin(location, size);
-    /* Nobody has seen anything of it: zero, the initial message, in all views. */
+    /* No fiber has seen anything of it: zero, the initial message, in all views. */
     global.seen[location_count] = 0;
     location_count++;
     return location;
 }
 
 /*
- * Null if nobody has written there yet and it is not to be created: then there is but one value. A location that is
- * accessed in another size than before starts anew. Size 0: whatever it has.
+ * Null if the location does not exist and must not be created: then there is only one value. A location that is
+ * accessed in another size than before starts over. Size 0: the size it has.
  */
 static struct location *find(const volatile void *place, size_t size, bool to_be_created) {
     sim_check(place && (uintptr_t)place % (size ? size : 4) == 0, "atomic access to %p",
@@ -203,8 +204,8 @@ static int oldest_visible(const struct location *location, enum sim_order order)
 }
 
 /*
- * Chooses the message to read: the newest by default. Older ones with the value of the next newer one are left out,
- * and so are those with the value `except`, if it is given.
+ * Chooses the message to read: the newest by default. Older messages that have the value of the next newer one are
+ * left out, and so are those that have the value `except`, if it is given.
  */
 static int choose_message(struct location *location, enum sim_order order, const uint64_t *except) {
     int stamps[HISTORY] = {location->newest};
@@ -319,7 +320,7 @@ void sim_fence_seq_cst(const struct sim_site *site) {
     sim_trace(site, NULL, "%s", "");
     struct sim_knowledge *knows = &sim_current->knows;
     sim_view_join(&knows->now, &knows->upcoming);
-    /* A fence alone orders nothing that is plain: `heard` stays out of the global view. */
+    /* A fence alone does not order plain accesses: `heard` stays out of the global view. */
     join(knows->now.seen, global.seen, location_count);
     join(global.seen, knows->now.seen, location_count);
     knows->upcoming = knows->fenced = knows->now;
@@ -346,6 +347,6 @@ void sim_memory_write32(uint32_t *word, uint32_t value, const struct sim_view *k
     struct message *message = append(location, value);
     message->view = *known;
     raise(&message->view, index, location->newest);
-    raise(&global, index, location->newest); /* who asks in earnest sees it: by seq_cst */
+    raise(&global, index, location->newest); /* so that seq_cst loads see it */
     real_write(location->place, location->size, value);
 }

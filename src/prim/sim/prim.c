@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* prim.c - prim.h in the simulator: sleeping, bells, threads, and the time that passes only when we say so. */
+/* prim.c - prim.h in the simulator: sleeping, bells, threads, and a clock that only the simulator moves. */
 #include "engine.h"
 
 #include <string.h>
@@ -79,7 +79,7 @@ void prim_wake_shared_all(uint32_t *word) {
     }
 }
 
-/* One point for each word: what is found there may have changed when the last one has been looked at, as in the kernel. */
+/* One point for each word, as an operation on any of them conflicts; then all are compared in one step. */
 int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
     static const struct sim_site site = {"park on any", "", __FILE__, __LINE__};
     sim_check(sim_current && count && count - 1 < SIM_WORDS, "park on %u words", count);
@@ -317,7 +317,7 @@ uint32_t prim_process_id(void) {
 }
 
 uint32_t prim_thread_id(void) {
-    return 1; /* nobody looks at it here */
+    return 1; /* not used here */
 }
 
 uint32_t prim_generation; /* there is no fork here */
@@ -344,7 +344,7 @@ void sim_thread_exit(struct sim_fiber *fiber) {
 
 static PRIM_PROCESS struct {
     bool begun, done;
-    struct sim_view view; /* what whoever did it knows, and everyone gets to know */
+    struct sim_view view; /* what the fiber that did it knew, and all others get to know */
 } once;
 
 static bool once_is_done(void *unused) {
@@ -372,7 +372,7 @@ void prim_once(void (*initialise)(void)) {
 /* A prim_handle is the thread's fiber. */
 bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet) {
     (void)quiet;
-    if (!sim_current) { /* what comes before the story has no threads */
+    if (!sim_current) { /* there are no threads before the scenario begins */
         return false;
     }
     struct sim_fiber *fiber = sim_fiber_new(sim_process, handle ? "worker" : "keeper", main, argument);

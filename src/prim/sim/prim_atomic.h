@@ -10,7 +10,7 @@
 enum sim_order { SIM_RELAXED, SIM_ACQUIRE, SIM_RELEASE, SIM_ACQ_REL, SIM_SEQ_CST };
 enum sim_change { SIM_EXCHANGE, SIM_OR, SIM_AND };
 
-/* Where in the source an access stands, for the trace. */
+/* Where in the source an access is, for the trace. */
 struct sim_site {
     const char *operation;
     const char *expression;
@@ -61,7 +61,7 @@ void sim_pause(const struct sim_site *site);
 #define prim_cas_acq_rel(p, e, v)     SIM_CAS(p, e, v, SIM_ACQ_REL, "cas acq_rel")
 #define prim_cas_seq_cst(p, e, v)     SIM_CAS(p, e, v, SIM_SEQ_CST, "cas seq_cst")
 
-/* No other fiber sees these: a moment at which a signal may come, and nothing else. */
+/* No other fiber sees these accesses: only a signal may come here. */
 void sim_signal_point(void);
 #define prim_own_load(p)     (sim_signal_point(), *(p))
 #define prim_own_store(p, v)                                                                                           \

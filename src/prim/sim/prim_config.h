@@ -17,26 +17,26 @@
 #define PRIM_SPIN_LEAST 0u
 #define PRIM_SPIN_LOCK  1u
 #define PRIM_SPIN_TO_JOIN 1u
-#define PRIM_CROWD UINT32_MAX /* a thread that stands aside is one that runs later: that is tried out anyway */
+#define PRIM_CROWD UINT32_MAX /* a thread that stands aside is one that runs later: that is tried anyway */
 #define PRIM_PASSES     2u
 
-/* So often a keeper looks although nobody of its process waits, before it stops that: see recovery/keeper.c. */
+/* How often a keeper looks while its process does not wait, before it stops looking: see recovery/keeper.c. */
 #define PRIM_LINGER 2u
 
-/* So many calls to event loops are guarded one by one: see recovery/guard.h. */
+/* How many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 2u
 
-/* So many threads can be interrupted, less one: see lot/interrupt.h. */
+/* How many threads can be interrupted, plus one: see lot/interrupt.h. */
 #define PRIM_INTERRUPTIBLE 4u
 
-/* So much can signal handlers leave to be done, on all threads together: see lot/critical.h. */
+/* How many pieces of work signal handlers can defer, on all threads together: see lot/critical.h. */
 #define PRIM_DEFERRALS 2u
 
 #define PRIM_EVENTS 8u
 
 #define BUG(name) (sim_bug == BUG_##name)
 
-/* What a process has of its own, though the simulated ones share our memory: see process.c. */
+/* For variables of which each process has its own, though the simulated processes share memory: see process.c. */
 #define PRIM_PROCESS __attribute__((section("vigil_process")))
 
 #endif

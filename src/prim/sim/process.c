@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process.c - several processes in one program: what each of them has of its own.
+ * process.c - several processes in one program: the variables that each of them has of its own.
  *
- * The processes of an execution share all memory but one section: the variables that are marked PRIM_PROCESS, the
- * library's and our own. It holds those of the process whose fiber runs; those of the others are kept aside in images
- * and change places with them when a fiber of another process goes on, as virtual memory does it. At the beginning of
- * an execution every process finds there what the program began with.
+ * The processes of an execution share all memory but one section: the variables that are marked PRIM_PROCESS, both
+ * the library's and the simulator's. The section holds those of the process that the running fiber belongs to. Those
+ * of the other processes are kept in images, and are swapped in when a fiber of another process goes on, as with
+ * virtual memory. At the beginning of an execution every process finds there what the program began with.
  *
  * So one address is a different place in each process. Wherever places are compared (memory.c, race.c, fiber.c), a
- * variable of a process stands for its copy in that process's image: sim_place.
+ * variable of a process is identified by its copy in that process's image: sim_place.
  *
  * Process 0 is the one that setup and finish belong to.
  */

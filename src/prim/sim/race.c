@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * race.c - plain accesses: each must be ordered, by what is acquired and released, against every other access to the
- * same place of which one is a write. And nobody may touch what was freed.
+ * race.c - plain accesses: each must be ordered, by acquire and release, against every other access to the same place
+ * of which one is a write. And freed memory must not be touched.
  *
- * The compiler tells us of plain accesses: the library is compiled with the thread sanitizer's instrumentation and
- * linked with the few functions of it below, in place of its own library.
+ * The compiler reports plain accesses: the library is compiled with the thread sanitizer's instrumentation and linked
+ * with the few functions of it below, in place of the sanitizer's own library.
  *
- * Who has heard of whom is part of the views in memory.c: `heard` is a vector clock. Here stands, for each place, when
- * each fiber last did what to it.
+ * What a fiber knows of the others is part of the views in memory.c: `heard` is a vector clock. This file keeps, for
+ * each place, when each fiber last accessed it, and how.
  */
 #include "engine.h"
 
@@ -56,7 +56,7 @@ static struct place *place_at(uintptr_t address) {
     return place;
 }
 
-/* For addr2line: the call itself, not where it returns to. */
+/* For addr2line: the call itself, not its return address. */
 static unsigned long call_before(uintptr_t code) {
     return (unsigned long)code - 1;
 }
@@ -94,7 +94,7 @@ void sim_race_atomic(const volatile void *place, size_t size, bool writes, const
     }
 }
 
-/* What is shorter than a word, or begins within one, has a place of its own. */
+/* An access that is shorter than a word, or begins within one, has a place of its own. */
 static void plain(const volatile void *start, size_t size, bool writes, const void *code) {
     if (!sim_current || sim_on_own_stack(start)) {
         return;
@@ -105,7 +105,7 @@ static void plain(const volatile void *start, size_t size, bool writes, const vo
                  call_before((uintptr_t)code));
     }
     if (writes && sim_file_memory(start)) {
-        sim_may_die(); /* others will find what it has written so far */
+        sim_may_die(); /* others will find what has been written so far */
     }
     uintptr_t address = (uintptr_t)sim_place(start);
     for (size_t i = 0; i < size; i += 4) {
