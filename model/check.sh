@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# check.sh - look at every state of the models: the right ones must hold, the broken variants must be caught.
-# Exit code 77: no spin, nothing was checked.
+# check.sh - visit every state of the models: the correct ones must hold, the broken variants must be caught.
+# Exit code 77: spin or a C compiler is missing, nothing was checked.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 command -v spin >/dev/null || { echo "skipped: no spin"; exit 77; }
@@ -11,7 +11,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
-# search OPTIMIZE ends|cycles MODEL MACRO...: all states, or until the first error; what pan says of it.
+# search OPTIMIZE ends|cycles MODEL MACRO...: visit all states, or until the first error; print what pan says.
 search() {
     local optimize=$1 model=$3 build=-DSAFETY run=(-n)
     [ "$2" = cycles ] && build=-DNP run=(-n -l)
@@ -22,7 +22,7 @@ search() {
         timeout 120 ./pan "${run[@]}" -m10000
 }
 
-# report VERDICT WANTED NAME...: count and print it, with all that was said if it is not the one that was wanted.
+# report VERDICT WANTED NAME...: count and print the verdict, with all output if it is not the wanted one.
 report() {
     local verdict=$1 wanted=$2
     shift 2
@@ -36,10 +36,10 @@ report() {
     fi
 }
 
-# check ok|caught ends|cycles MODEL MACRO...: assertions and where it may end, or whether it comes to an end.
+# check ok|caught ends|cycles MODEL MACRO...: check assertions and end states, or that there are no cycles.
 check() {
     local wanted=$1 said reason verdict=unfinished optimize=-O1
-    [ "$wanted" = caught ] && optimize=-O0 # which is soon, before the optimizer would be done
+    [ "$wanted" = caught ] && optimize=-O0 # an error is found before the optimizer would be done
     shift
     said=$(search $optimize "$@" 2>&1)
     reason=$(sed -nE 's/^pan:1: (assertion violated|invalid end state|non-progress cycle).*/\1/p' <<<"$said")

@@ -2,21 +2,22 @@
 /*
  * The line of one word: src/lot/lot.h, src/lot/lot.c, src/lot/wait.c. Names in the comments are those of the C code.
  *
- * Three wait for the value to change from OLD: a thread for ever, a thread with a deadline, and an event loop's
- * operation that may be cancelled. Two store NEW and notify, one waiter the first, all of them the second. Then:
+ * Three waiters wait for the value to change from OLD: a thread without a deadline, a thread with a deadline, and an
+ * event loop's operation that may be cancelled. Two notifiers store NEW and notify, the first one waiter, the second
+ * all of them. Then:
  *
- * - nobody is left in line: who is would make an invalid end state;
- * - each wait ends once, and the notifiers' answers add up to the waits that ended OK;
+ * - no waiter is left in line: one that is would make an invalid end state;
+ * - each wait ends once, and the notifiers' results add up to the waits that ended OK;
  * - the bucket's word is zero again.
  *
- * A notifier's store stays in a store buffer until `memory` writes it, which may be late. A CAS waits for that, and so
- * does the fence N2.
+ * A notifier's store stays in a store buffer until `memory` writes it, which may be late. A CAS waits for that, and
+ * so does the fence N2.
  *
  * Broken on purpose, each to be caught: NO_FENCE, COMPARE_BEFORE_LOCK, COUNTED_TOO_LATE, COUNT_AFTER_TIMEOUT,
  * LEAVE_WITHOUT_LOOKING, WAKE_BEFORE_STATE.
  */
 #define WAITERS 3
-#define FOREVER 0 /* who is who */
+#define FOREVER 0 /* the waiters */
 #define TIMED   1
 #define ASYNC   2
 #define NOTIFIERS 2
@@ -31,16 +32,16 @@ mtype = { WAITING, ASLEEP, OK, GAVE_UP }; /* a slot's state; OK and what follows
 #define decided(w) (state[w] == OK)
 
 bool value;              /* the user's word: OLD or NEW */
-bool buffered[NOTIFIERS]; /* stores of NEW that memory has not seen */
+bool buffered[NOTIFIERS]; /* stores of NEW that have not reached memory */
 bool made;               /* lot->buckets */
 byte bucket;             /* its word: the lock and the count */
 byte line[WAITERS], length;
 bool in_line[WAITERS];   /* slot->key != 0 */
 mtype state[WAITERS];
 bool parked[WAITERS];    /* in the kernel, prim_park */
-byte ended, ok, answers; /* what the caller sees */
+byte ended, ok, answers; /* what the callers see */
 
-inline bucket_lock() { /* word_lock; a spin lock will do here */
+inline bucket_lock() { /* word_lock; here a spin lock is enough */
     atomic { !(bucket & LOCKED) -> bucket = bucket | LOCKED }
 }
 
@@ -121,7 +122,7 @@ proctype thread(byte me) {
     :: else
     fi;
 
-sleep: /* sleep_until_decided; spinning before it is to look at `state` a little later */
+sleep: /* sleep_until_decided; to spin first is to look at `state` a little later */
     atomic {
         if
         :: state[me] == WAITING -> state[me] = ASLEEP
@@ -165,7 +166,7 @@ done:
     skip
 }
 
-/* async_wait, and vigil_cancel whenever it pleases */
+/* async_wait, and vigil_cancel at any time */
 proctype operation(byte me) {
     bool equal, left, cancelled;
     byte i;
@@ -188,7 +189,7 @@ proctype operation(byte me) {
 }
 
 inline wake_thread() {
-    assert(state[w] == WAITING || state[w] == ASLEEP); /* nobody has decided before */
+    assert(state[w] == WAITING || state[w] == ASLEEP); /* not decided before */
 #ifdef WAKE_BEFORE_STATE
     parked[w] = false;
     state[w] = OK
@@ -245,7 +246,7 @@ done:
     skip
 }
 
-/* Writes what is buffered, some time. */
+/* Writes what is buffered, at some time. */
 active proctype memory() {
 end:
     do
@@ -262,7 +263,7 @@ init {
         run notifier(0, 1);
         run notifier(1, WAITERS)
     }
-    _nr_pr == 2; /* all but memory and this one have ended */
+    _nr_pr == 2; /* all processes but memory and init have ended */
     assert(ended == WAITERS);
     assert(answers == ok);
     assert(bucket == 0 && length == 0)

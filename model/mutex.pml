@@ -5,21 +5,21 @@
  * Threads lock and unlock it; one has a deadline. Event loops have requests, which may be cancelled; a loop may stop
  * for good while it waits, in line or called, or its thread may block on the same mutex meanwhile. Then:
  *
- * - nobody holds the mutex beside another;
- * - whoever wants it gets it, or gives up himself: who sleeps on makes an invalid end state. Only loops that have
- *   stopped may be left over;
- * - in the end it is unlocked, with nobody coming, or reserved for a loop that has stopped;
- * - if it is fair, and as long as nobody's patience has ended, who gets it is the first of those who wait.
+ * - at most one player holds the mutex;
+ * - a player that wants the mutex gets it, or gives up by itself: one that sleeps for ever makes an invalid end state.
+ *   Only loops that have stopped may be left over;
+ * - in the end it is unlocked, with no thread coming, or reserved for a loop that has stopped;
+ * - if it is fair, and as long as no player's patience has ended, the first of the waiters gets it.
  *
- * No state comes back (check.sh looks for cycles) unless somebody's patience ends again and again, which takes time. So
- * every run gets to such an end, whoever is scheduled.
+ * No state comes back (check.sh looks for cycles) unless some player's patience ends again and again, which takes
+ * time. So every run gets to such an end, in whatever order the players are scheduled.
  *
- * What happens under the bucket's lock is one step: line.pml is about that. Elsewhere each load and each CAS of the
+ * What happens under the bucket's lock is one step: line.pml covers that. Elsewhere each load and each CAS of the
  * word is a step of its own. There is no clock: patience and deadlines may end at any time, and each unlock may find
  * that the head has waited for long enough to be entitled, or that it has not.
  *
- * Who plays: STOPPING, CROWD, OWN_REQUEST or PATIENT, see init. In the last one nobody's patience ends and no loop
- * stops: what would otherwise only cost time is caught there. FAIR: the same for a fair mutex.
+ * The players: STOPPING, CROWD, OWN_REQUEST or PATIENT, see init. In the last one no player's patience ends and no
+ * loop stops: it catches what would otherwise only cost time. FAIR: the same for a fair mutex.
  *
  * Broken on purpose, each to be caught: CALL_ONE, FREE_OUTSIDE, JOIN_BLINDLY, TAKE_AS_LOCKED, WAIT_AT_LOCKED,
  * GIVE_UP_BLINDLY, GUARD_FOREVER, GUARD_LEAVES, GUARD_AWAKE, TAKE_BY_STORE, MARK_BY_STORE, DROP_CALL, LOOP_IS_COMING,
@@ -29,7 +29,7 @@
 #define LOCKED    1
 #define CONTENDED 2
 #define RESERVED  3
-#define COMING    4 /* ... and this, or not: a thread that has been called has yet to come */
+#define COMING    4 /* ... with or without this: a thread that has been called has yet to come */
 #define state(w)  ((w) & 3)
 
 #define NEWCOMER 0 /* standing */
@@ -38,20 +38,20 @@
 
 #define PLAYERS 4
 #ifdef CROWD
-#define LOOPS 1 /* the first so many players; the others are threads */
+#define LOOPS 1 /* the first players; the others are threads */
 #else
 #define LOOPS 2
 #endif
 #define is_loop(p) ((p) < LOOPS)
 
 byte word;
-bool counted; /* in the word, while somebody is COMING: he is the first who was called, and how often he is passed by */
-byte arrived[PLAYERS], arrivals; /* who has had to wait and is not done, in order: slot->began_ns. Of them ... */
+bool counted; /* in the word, while a thread is COMING: it was called first, and passes of it are counted */
+byte arrived[PLAYERS], arrivals; /* had to wait and are not done, in order: slot->began_ns. Of these players ... */
 bool in_line[PLAYERS];           /* ... these are in line. The others are awake, or their calls are on their way */
 byte standing[PLAYERS];
 bool ended[PLAYERS];
 byte holders, playing, stopped;
-bool out_of_order; /* a fair mutex has been declined in place of somebody who did not come */
+bool out_of_order; /* a fair mutex has been declined in place of a player that did not come */
 
 #ifdef PATIENT
 #define loop_stops false
@@ -59,7 +59,8 @@ bool out_of_order; /* a fair mutex has been declined in place of somebody who di
 #define loop_stops true
 #endif
 
-/* patience_ns, of one in line. If it is fair he looks again and again, so that he sees each reservation. */
+/* patience_ns, of a player in line. If the mutex is fair, the player looks again and again, so that it sees each
+ * reservation. */
 #if defined(PATIENT) || defined(GUARD_FOREVER)
 #define patience_ends false
 #elif defined(FAIR) && !defined(GUARD_BY_CHANCE)
@@ -142,14 +143,14 @@ inline depart() {
 #define my_turn true
 #endif
 
-/* Either we have `got` it, or `seen` is what the word must still be when we join the line. */
+/* Either we have `got` it, or `seen` is the value that the word must still have when we join the line. */
 inline take() {
     do
     :: atomic {
         seen = word;
 #ifndef FAIR
         if
-        :: state(seen) != FREE -> arrive() /* the line is in order of that, not of who joins it first */
+        :: state(seen) != FREE -> arrive() /* the line is in this order, not in that of joining */
         :: else
         fi;
 #endif
@@ -173,7 +174,7 @@ inline take() {
 #ifdef COUNT_ALWAYS
         :: seen == (FREE | COMING) && !waited && cas_succeeds ->
 #else
-        :: seen == (FREE | COMING) && counted && !waited && cas_succeeds -> /* he has been passed by often enough */
+        :: seen == (FREE | COMING) && counted && !waited && cas_succeeds -> /* it has been passed often enough */
 #endif
             seen = RESERVED;
             word = seen;
@@ -193,7 +194,7 @@ inline join() {
 #else
         in_line[me] = (word == seen);
 #endif
-        seen = (in_line[me] && seen == RESERVED -> RESERVED : 0) /* nothing else matters any more */
+        seen = (in_line[me] && seen == RESERVED -> RESERVED : 0) /* other values do not matter any more */
     }
 #ifdef FAIR
     if
@@ -213,8 +214,11 @@ inline join() {
 #define enough_called thread_called
 #endif
 
-/* Everybody up to the first thread: a loop may never come, a thread does. If it is fair, the head. `everybody`: a
- * condition has moved them here. */
+/*
+ * Call all waiters up to the first thread: a loop may never come, a thread does. (The library calls only the head,
+ * and its keeper guards a call to a loop: recovery/guard.h. That is not modelled.) If the mutex is fair, call only
+ * the head. With a true argument: call all, as a condition has moved them here.
+ */
 inline call_some(everybody) {
     d_step {
         first = CALLED;
@@ -248,7 +252,7 @@ inline unlock() {
     :: atomic { state(word) == LOCKED -> word = word & COMING; holders--; got = false }
     :: atomic { word == (CONTENDED | COMING) -> word = FREE | COMING; holders--; got = false }
     :: atomic {
-        word != (CONTENDED | COMING) && state(word) != LOCKED -> /* and nobody but us can change that */
+        word != (CONTENDED | COMING) && state(word) != LOCKED -> /* and only we can change that */
         assert(word == CONTENDED);
         holders--; got = false;
         if
@@ -261,7 +265,7 @@ inline unlock() {
         :: !nobody_in_line -> call_some(false); word = (somebody_comes -> FREE | COMING : FREE)
         :: !nobody_in_line -> call_some(true); word = (somebody_comes -> FREE | COMING : FREE)
 #endif
-        :: !nobody_in_line -> call_some(false); word = RESERVED /* the head is entitled, or it is fair */
+        :: !nobody_in_line -> call_some(false); word = RESERVED /* the head is entitled, or the mutex is fair */
         fi;
         thread_called = false
        }
@@ -276,7 +280,7 @@ inline unlock() {
     fi
 }
 
-/* In place of one who does not come, or being the one. */
+/* In place of a player that does not come, or for oneself. */
 inline decline() {
     if
     :: word != RESERVED
@@ -340,8 +344,8 @@ over:
     }
 }
 
-/* vigil_mutex_execute with a callback that does nothing. Who can cancel or stop is never left waiting: a steady loop
- * does neither, so that it must be called. `own`: the loop's thread, if that may block meanwhile. */
+/* vigil_mutex_execute with a callback that does nothing. A loop that can cancel or stop can always end its wait: a
+ * steady loop does neither, so it must be called. `own`: the loop's thread, if that may block meanwhile. */
 proctype loop(byte me, requests, own; bool steady) {
     byte seen, i, first;
     bool got, thread_called, unfinished;
@@ -367,7 +371,7 @@ progress:
     :: loop_stops && !steady -> stopped++; goto stop
     :: own -> atomic { playing++; run thread(own, 1, false) } ended[own]; own = 0; goto pending
     :: atomic { !steady && in_line[me] -> in_line[me] = false; depart() } /* cancelled: give_up_place */
-    :: atomic { !steady && !in_line[me] -> depart() } /* the call is an orphan now, of which nobody need hear */
+    :: atomic { !steady && !in_line[me] -> depart() } /* the call is an orphan now, of no interest to its request */
 #ifndef DROP_CALL
        decline()
 #endif
