@@ -72,7 +72,7 @@ static unsigned parse_rounds(const char *text) {
     return (unsigned)rounds;
 }
 
-/* Better now than after some minutes. Nothing is left behind, should we be interrupted meanwhile. */
+/* Fail now rather than after some minutes. If we are interrupted later, no file is left behind. */
 static void check_writable(const char *path) {
     bool was_there = access(path, F_OK) == 0;
     FILE *file = fopen(path, "a");
@@ -83,7 +83,7 @@ static void check_writable(const char *path) {
 
 static void check_stdout(void) {
     if (write(STDOUT_FILENO, "", 0) == 0) return;
-    cli_wants_json = false; /* that is what cannot be written */
+    cli_wants_json = false; /* stdout, where JSON goes, cannot be written */
     exit(cli_fail(VIGIL_ESYSTEM, "cannot write the figures"));
 }
 
@@ -177,7 +177,7 @@ static void measure(size_t job_index, size_t contestant, unsigned round) {
     progress.done++;
 }
 
-/* Everybody takes a turn at being first: whatever runs first after another job may find colder caches. */
+/* Each contestant takes a turn at being first: the first to run after another job may find colder caches. */
 static void run_round(unsigned round) {
     for (size_t j = 0; j < job_count; j++)
         for (size_t i = 0; i < contestant_count && is_wanted(&jobs[j]); i++)
@@ -194,7 +194,7 @@ static void run(void) {
     }
 }
 
-/* Two busy cores are what this measures with: whoever else uses them shows in the figures. */
+/* The measurements keep two cores busy: other programs that use them distort the figures. */
 static void warn_of_load(void) {
     double load;
     if (getloadavg(&load, 1) == 1 && load > 0.5)
@@ -205,7 +205,7 @@ static void *no_work(void *argument) {
     return argument;
 }
 
-/* The C library's mutex leaves its atomic instructions out until a program has started a thread. */
+/* The C library's mutex skips its atomic instructions until the program has started a thread. */
 static void start_a_thread(void) {
     pthread_t thread;
     must(pthread_create(&thread, NULL, no_work, NULL) == 0);
@@ -257,7 +257,7 @@ static int serve_pending_bytes(void) {
 
 int main(int argc, char **argv) {
     fill_standard_descriptors();
-    if (argc == 2 && strcmp(argv[1], "--pending-bytes") == 0) /* started by ourselves */
+    if (argc == 2 && strcmp(argv[1], "--pending-bytes") == 0) /* run by the benchmark itself */
         return serve_pending_bytes();
     parse_options(argc, argv);
     signal(SIGPIPE, SIG_IGN);

@@ -3,8 +3,8 @@
  * bench.h - how the benchmark is put together.
  *
  * A job is one thing to measure at one size; it yields up to FIGURES_MAX figures at once (register, notify, settle).
- * A row is a figure with a name and a unit: what is reported. A contestant is Vigil or a peer, with the jobs it knows.
- * In each round all contestants of a job run back to back; what is reported is the median over the rounds.
+ * A row is a figure with a name and a unit, as it is reported. A contestant is Vigil or a peer, with the jobs it can
+ * run. In each round all contestants of a job run back to back; the report has the median over the rounds.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -23,7 +23,7 @@ struct job {
     const char *rows[FIGURES_MAX]; /* the row that each figure is reported as; null: the chart only, or none */
 };
 
-/* Fills in the job's figures; what it leaves alone counts as not measured. */
+/* Fills in the job's figures; those it leaves alone count as not measured. */
 typedef void measure_function(const struct job *job, double figures[FIGURES_MAX]);
 
 struct skill {
@@ -34,17 +34,17 @@ struct skill {
 
 struct contestant {
     const char *name;
-    const struct skill *skills[SKILLS_MAX]; /* each ends with a null name, and all of them with a null */
-    bool (*open)(void);                     /* false: it is not installed. Null: always there */
+    const struct skill *skills[SKILLS_MAX]; /* each list ends with a null name, the array with a null */
+    bool (*open)(void);                     /* false: not installed. Null: always there */
     void (*close)(void);
 };
 
-/* contestants.c: Vigil comes first. Those that were not found at configure time are in the text. */
+/* contestants.c: Vigil comes first. contestants_missing names those that were not found at configure time. */
 extern const struct contestant *const contestants[];
 extern const size_t contestant_count;
 extern const char *const contestants_missing;
 
-/* plan.c: what is measured, reported and aimed at. Each part is a table of its own. */
+/* plan.c: what is measured and reported, and the targets. Each part is a table of its own. */
 enum part { WAITING, LOCKS, PROCESSES, COMMANDS, PARTS };
 
 struct row {
@@ -56,8 +56,8 @@ struct row {
 };
 
 /*
- * The row's figure is to be at most (or at least) `factor` times that of `whose` in `whose_row`; null: of 1. The best
- * peer is the one with the best figure in this run.
+ * The row's figure must be at most (or at least) `factor` times that of the contestant and row named here; no
+ * contestant: times 1. The best peer is the one that has the best figure in this run.
  */
 #define BEST_PEER "the best peer"
 struct target {
@@ -78,13 +78,13 @@ extern const size_t target_count;
 
 const struct row *row_find(const char *name);
 
-/* bench.c: we are only to see that it runs, so nothing need take long. */
+/* bench.c: whether this run only checks that everything works, so that it should be short. */
 bool is_quick(void);
 
-/* Part of a job could not be measured: tells people why. */
+/* Part of a job could not be measured: prints why. */
 void say_left_out(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Where people read: with --json a machine reads the standard output. */
+/* The stream for messages to the user: with --json, standard output is for a program. */
 FILE *people(void);
 
 /* results.c: the samples of a run. */
@@ -93,11 +93,11 @@ double result_median(size_t job, size_t contestant, size_t figure);             
 double result_of_row(const char *row, const char *contestant_name);              /* NAN if not measured */
 double result_at(const char *job, uint64_t n, size_t figure, size_t contestant); /* NAN if not measured */
 
-/* What is left of a target: NAN if it cannot be judged in this run. */
+/* The value that a target allows; NAN if it cannot be judged in this run. */
 double target_allows(const struct target *target);
 bool target_met(const struct target *target, double allowed);
 
-/* report.c and chart.c. The picture: false with errno set if the file cannot be written. */
+/* report.c and chart.c. chart_svg returns false with errno set if the file cannot be written. */
 void report_table(FILE *out);
 void report_targets(FILE *out);
 void report_json(FILE *out);
@@ -106,32 +106,32 @@ bool figures_markdown(const char *path);
 
 /* measure.c: what the contestants share. */
 uint64_t now_ns(void);
-/* What reading the clock twice costs by itself: to be taken off short intervals. */
+/* What reading the clock twice costs by itself: to be subtracted from short intervals. */
 double clock_cost_ns(void);
 double per_call_ns(void (*loop)(uint64_t n), uint64_t n);
-/* Two threads play n round trips; `ping` serves. Each is called with the number of round trips it is to make. */
+/* Two threads play n round trips; `ping` serves. Each function is called with the number of round trips to make. */
 double per_round_trip_ns(void (*ping)(uint64_t n), void (*pong)(uint64_t n), uint64_t n);
-/* How much more two threads get done than one, each with its own words (`who` is 0 or 1). */
+/* How much more two threads get done than one, each with its own words (the loop's second argument is 0 or 1). */
 double speedup_of_two(void (*loop)(uint64_t n, unsigned who), uint64_t n);
 /* What a call costs when two threads make n each at the same time. */
 double per_call_of_two_ns(void (*loop)(uint64_t n, unsigned who), uint64_t n);
 double median(double *values, size_t count);
-/* Prints the message and ends: a benchmark that went wrong has no figures. */
+/* Prints the message and exits: a benchmark that went wrong has no figures. */
 _Noreturn void die(const char *what);
 #define must(condition) ((condition) ? (void)0 : die(#condition))
 
 /* shared.c: memory that processes share, as a contestant makes it. */
 struct arena {
     void (*open)(void), (*close)(void); /* around each measurement */
-    void (*join)(void);                 /* in another process, before it uses it; null: it has it from the fork */
+    void (*join)(void);                 /* in another process, before use; null: inherited by fork */
 };
-/* All zero, and the same in the processes that we fork. */
+/* All zero, and shared with the processes that we fork. */
 void *shared_memory(size_t size);
 void shared_memory_free(void *memory, size_t size);
 
 /*
- * A partner is another process: a fork of ours that joins the arena, runs `main` and ends. When we end, however, so does
- * it; and when it ends by itself in another way than by returning from `main`, so do we.
+ * A partner is another process: a fork of ours that joins the arena, runs `main` and exits. When we end, for whatever
+ * reason, so does the partner; and when the partner ends in another way than by returning from `main`, so do we.
  */
 struct partner {
     int pid;
@@ -140,16 +140,16 @@ void partner_start(struct partner *partner, const struct arena *arena, void (*ma
 void partner_kill(struct partner *partner); /* still to be waited for */
 void partner_wait(struct partner *partner);
 
-/* As their namesakes above, in an arena that is made for it; pong is the partner's. */
+/* As the functions of the same names above, in a new arena; pong runs in the partner. */
 double shared_per_call_ns(const struct arena *arena, void (*loop)(uint64_t n), uint64_t n);
 double shared_per_round_trip_ns(const struct arena *arena, void (*ping)(uint64_t n), void (*pong)(uint64_t n),
                                 uint64_t n);
 
 /* owner_death.c: a lock that outlives its holder. */
 struct robust_lock {
-    void (*lock)(void);    /* one that is free and in order */
-    void (*inherit)(void); /* blocks, until it is ours because its holder has died */
-    void (*repair)(void);  /* puts what was inherited in order, and unlocks it */
+    void (*lock)(void);    /* takes a lock that is free and consistent */
+    void (*inherit)(void); /* blocks until it has the lock because its holder has died */
+    void (*repair)(void);  /* makes an inherited lock consistent, and unlocks it */
 };
 /*
  * Milliseconds from SIGKILL of the holder until a waiter that sleeps in another process has the lock: median and worst
@@ -164,24 +164,24 @@ struct lock {
 };
 /* About 10 ns of work, under the lock; counts how often it was done. */
 void work_inside(void);
-/* One more was served. Others read the count meanwhile. */
+/* Count up `served`. Other threads read the count meanwhile. */
 void count_served(uint64_t *served);
-/* Million locks per second, and the least served thread's part of what the most served one got. */
+/* Million locks per second, and the locks of the least served thread relative to those of the most served one. */
 void contest_throughput(const struct job *job, struct lock lock, double figures[FIGURES_MAX]);
-/* The same, but each of them is a process. */
+/* The same with processes in place of threads. */
 void contest_of_processes(const struct job *job, const struct arena *arena, struct lock lock,
                           double figures[FIGURES_MAX]);
 /* The longest single wait for the lock, in milliseconds. */
 void contest_longest_wait(const struct job *job, struct lock lock, double figures[FIGURES_MAX]);
-/* Four threads that take a lock back to back, one in n times to write, else to read: million locks per second, with next
- * to nothing to do under it, and with 100 ns. */
+/* Four threads that take a lock back to back, one in n times to write, else to read: million locks per second, with
+ * next to nothing to do under the lock, and with 100 ns of work. */
 struct rwlock {
     void (*read_lock)(void), (*read_unlock)(void), (*write_lock)(void), (*write_unlock)(void);
 };
 void contest_of_readers(const struct job *job, struct rwlock rwlock, double figures[FIGURES_MAX]);
 /*
- * Million locks per second with one more on a thread of its own who does work_inside in whatever way until `stopped`,
- * and its part of a fair share.
+ * Million locks per second with a guest: one more thread that does work_inside in its own way until `stopped`. And
+ * the guest's part, relative to a fair share.
  */
 typedef void guest_function(uint64_t *served, const bool *stopped);
 void contest_with_guest(const struct job *job, struct lock lock, guest_function *guest, double figures[FIGURES_MAX]);
@@ -193,12 +193,12 @@ struct monitor {
 };
 double per_broadcast_us(struct monitor monitor, unsigned waiters);
 
-/* Words of different cache lines: a ball to and a ball back, or one for each of two threads. */
+/* Words in different cache lines: for a ball in each direction, or one for each of two threads. */
 struct word {
     _Alignas(128) uint32_t value;
 };
 
-/* coprocess.c: a child that answers a line of figures to each line. */
+/* coprocess.c: a child that replies to each line with a line of figures. */
 struct coprocess {
     FILE *to, *from;
     int pid;
@@ -206,7 +206,7 @@ struct coprocess {
 bool coprocess_start(struct coprocess *child, const char *const argv[]);
 bool coprocess_ask(struct coprocess *child, const char *question, char *answer, size_t size);
 void coprocess_stop(struct coprocess *child);
-/* Asks "job n" and takes the answer for the job's figures. */
+/* Sends "job n" and reads the reply as the job's figures. */
 void coprocess_measure(struct coprocess *child, const struct job *job, double figures[FIGURES_MAX]);
 
 /* contestant_vigil.c: memory per pending waiter, in a process that has done nothing else. */

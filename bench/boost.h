@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 size_t boost_size(void);
-void boost_open(void *memory); /* which the calls below are about, in this process and its forks */
+void boost_open(void *memory); /* memory for the calls below, in this process and its forks */
 void boost_lock(void);
 void boost_unlock(void);
 void boost_lock_loop(uint64_t n);

@@ -11,14 +11,14 @@ enum { WAITERS_MAX = 64, BROADCASTS = 100 };
 static struct {
     struct monitor monitor;
     unsigned waiters;
-    sem_t all_served; /* the same for every contestant */
+    sem_t all_served; /* the C library's, for every contestant */
     /* Under the monitor's mutex: */
     unsigned generation;
     unsigned served; /* of this generation */
     bool stopped;
 } crowd;
 
-/* Who has seen a generation counts himself and waits for the next, which gives the mutex to another. */
+/* A thread that has seen a generation counts itself and waits for the next, which passes the mutex on. */
 static void *wait_again_and_again(void *argument) {
     crowd.monitor.mutex.lock();
     while (!crowd.stopped) {
@@ -34,7 +34,8 @@ static void wait_for_all(void) {
     while (sem_wait(&crowd.all_served) != 0) must(errno == EINTR);
 }
 
-/* As the one who is served last waits again before he lets go of the mutex, all of them wait when we have it. */
+/* The thread that is served last waits again before it releases the mutex, so all of them wait once we have the
+ * mutex. */
 static uint64_t broadcast_ns(void) {
     crowd.monitor.mutex.lock();
     must(crowd.served == crowd.waiters);

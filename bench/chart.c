@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How cost grows with the number of waiters: four panels, both axes logarithmic. Below them, bars: what the threads that
- * contend for one mutex get of it.
+ * How cost grows with the number of waiters: four panels, both axes logarithmic. Below them, bars: each thread's part
+ * of a mutex that they contend for.
  */
 #include "bench.h"
 
@@ -104,7 +104,7 @@ static void draw_line(FILE *out, const struct panel *panel, size_t contestant) {
     }
 }
 
-/* Drawn are Vigil and V8: the only ones with asynchronous waiters. V8 cannot cancel one. */
+/* Vigil and V8 are drawn, as only these have asynchronous waiters. V8 cannot cancel one. */
 static bool is_drawn(size_t contestant) {
     return strcmp(contestants[contestant]->name, "vigil") == 0 || strcmp(contestants[contestant]->name, "V8") == 0;
 }

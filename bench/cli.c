@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The vigil command against flock(1): what it costs to run something under a lock, to pass it on and to wait for it. */
+/* The vigil command against flock(1): the cost of running a command under a lock, of passing the lock on and of
+ * waiting. */
 #include "queue.h"
 
 #include <fcntl.h>
@@ -15,12 +16,12 @@ extern char **environ;
 
 enum { STARTS_MAX = 1000, QUEUE_QUICK = 10 };
 
-/* Microseconds from the start of the process to its end, nobody else being there. */
+/* Microseconds from the start of the process to its end, without contention. */
 static void overhead(const struct job *job, const struct runner *runner, double figures[FIGURES_MAX]) {
     static const char *const nothing[] = {"true", NULL};
     double times_us[STARTS_MAX];
     must(job->n <= STARTS_MAX);
-    await_success(runner_start(runner, nothing)); /* the lock is made */
+    await_success(runner_start(runner, nothing)); /* creates the lock */
     for (uint64_t i = 0; i < job->n; i++) {
         uint64_t start_ns = now_ns();
         await_success(runner_start(runner, nothing));
@@ -29,7 +30,7 @@ static void overhead(const struct job *job, const struct runner *runner, double 
     figures[0] = median(times_us, job->n);
 }
 
-/* Microseconds for each of n commands, from the moment at which a holder lets go of the lock for which they queue. */
+/* Microseconds per command, for n commands that queue for a lock, from the moment at which its holder releases it. */
 static void drain(uint64_t n, const struct runner *runner, bool ordered, double figures[FIGURES_MAX]) {
     unsigned count = is_quick() ? QUEUE_QUICK : (unsigned)n;
     struct queue queue;
@@ -81,7 +82,7 @@ static void measure_vigil(void (*measure)(const struct job *, const struct runne
     if (observer != NULL) vigil_observer_close(observer);
     observer = NULL;
     int status = vigil_segment_unlink(name);
-    must(status == VIGIL_OK || status == VIGIL_ENOTFOUND); /* not found: there was no room for the processes */
+    must(status == VIGIL_OK || status == VIGIL_ENOTFOUND); /* not found: the processes could not be started */
 }
 
 static void vigil_overhead(const struct job *job, double figures[FIGURES_MAX]) {
@@ -110,8 +111,7 @@ const struct skill our_cli[] = {
 
 /* flock. */
 
-/* In /proc/locks, those who wait for a file's lock have an arrow, indented by their place in line; its inode is
- * behind a colon. */
+/* In /proc/locks, a waiter for a file's lock has an arrow, indented by its place in line; the inode follows a colon. */
 static unsigned count_locks(const char *path, bool waiting) {
     struct stat file;
     char inode[32], *line = NULL;

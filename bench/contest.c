@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads, or processes, that contend for a mutex, and what they get of it. */
+/* Threads, or processes, that contend for a mutex, and how often each of them gets it. */
 #include "bench.h"
 
 #include <math.h>
@@ -18,9 +18,9 @@ struct contester {
     void *(*main)(void *);
     pthread_t thread;
     struct partner partner;         /* in place of the thread, in a contest of processes */
-    uint64_t served, served_before; /* at all, and when the measured time began */
+    uint64_t served, served_before; /* in all, and when the measured time began */
     uint64_t longest_wait_ns;
-    uint64_t written; /* of what was served, for readers and writers */
+    uint64_t written; /* of those served, how many wrote: for readers and writers */
 };
 
 /* What the mutex protects. */
@@ -32,21 +32,21 @@ struct protected {
 struct contest {
     struct lock lock;
     struct rwlock rwlock;
-    uint64_t one_in;      /* so many calls writes; zero: it is no contest of readers and writers */
+    uint64_t one_in;      /* this many calls writes; zero: not a contest of readers and writers */
     unsigned steps;       /* of their work */
-    const struct arena *arena; /* null: it is of threads */
+    const struct arena *arena; /* null: a contest of threads */
     guest_function *guest;
-    unsigned threads; /* or processes; the guest's too, which is the last */
+    unsigned threads; /* or processes; includes the guest, which is the last */
     pthread_barrier_t start;
     struct contester contesters[THREADS_MAX];
     struct protected protected;
     _Alignas(128) bool stopped;
 };
 
-/* That of the contest which is going on. */
+/* Of the contest that is running. */
 static struct protected *protected;
 
-/* Steps that wait for each other: a multiplication and an addition each, some 1.3 ns. */
+/* Dependent steps: a multiplication and an addition each, some 1.3 ns. */
 static uint64_t work(uint64_t chain, unsigned steps) {
     for (; steps > 0; steps--) {
         chain = chain * 6364136223846793005u + 1442695040888963407u;
@@ -155,7 +155,7 @@ static void sleep_ms(unsigned ms) {
     nanosleep(&rest, NULL);
 }
 
-/* Takes the counts of all, and leaves in `served` what was added since the last time. */
+/* Reads the counts of all, and leaves in `served` what was added since the last time. */
 static uint64_t take_counts(struct contest *contest, uint64_t served[THREADS_MAX]) {
     uint64_t sum = 0;
     for (unsigned i = 0; i < contest->threads; i++) {
@@ -204,7 +204,7 @@ static void start_open(struct contest *contest) {
     pthread_barrierattr_destroy(&attributes);
 }
 
-/* Waits for all to end, and sees to it that the mutex has kept them apart. */
+/* Waits for all to end, and checks that the mutex has kept them apart. */
 static void finish(struct contest *contest) {
     uint64_t served = 0;
     __atomic_store_n(&contest->stopped, true, __ATOMIC_RELAXED);
@@ -216,7 +216,7 @@ static void finish(struct contest *contest) {
     must(protected->served == served);
 }
 
-/* Lets them contend for a while and then for the measured time; answers how many million were served per second. */
+/* Lets them contend for a while and then for the measured time. Returns how many million were served per second. */
 static double run(struct contest *contest, void *(*main)(void *), uint64_t served[THREADS_MAX]) {
     unsigned ms = contest->threads * (is_quick() ? MS_PER_THREAD_QUICK : MS_PER_THREAD);
     must(contest->threads <= THREADS_MAX);

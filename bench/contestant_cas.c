@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No contestant but the measure of one: the least that a lock and its unlock can do. */
+/* Not a contestant but a yardstick: the least that a lock and its unlock can do. */
 #include "bench.h"
 
 static struct word word;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What one writes by hand: an eventfd each way, one side blocks in read, the other is an epoll loop. Threads or
+/* The hand-written solution: an eventfd each way, one side blocks in read, the other is an epoll loop. Threads or
  * processes. */
 #include "bench.h"
 
@@ -54,7 +54,7 @@ static void pingpong_async(const struct job *job, double figures[FIGURES_MAX]) {
     close_descriptors();
 }
 
-/* A fork inherits them. */
+/* A fork inherits the descriptors. */
 static const struct arena arena = {.open = open_descriptors, .close = close_descriptors};
 
 static void shared_pingpong_async(const struct job *job, double figures[FIGURES_MAX]) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No contestant but the measure of one: the least that a notify can do, a full fence and a load. */
+/* Not a contestant but a yardstick: the least that a notify can do, a full fence and a load. */
 #include "bench.h"
 
 static struct word words[2];
@@ -15,7 +15,7 @@ static void notify_nobody(const struct job *job, double figures[FIGURES_MAX]) {
     figures[0] = per_call_ns(notify_loop, job->n);
 }
 
-/* What this machine's two processors give at best. */
+/* The best that this machine's two processors can do. */
 static void own_words_loop(uint64_t n, unsigned who) {
     for (uint64_t i = 0; i < n; i++) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);

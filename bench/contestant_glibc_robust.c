@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The C library's mutex for processes of which one may die. */
+/* The C library's robust mutex for processes. */
 #include "bench.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int ends[2]; /* by who throws and who throws back */
+static int ends[2]; /* the end that serves, and the end that returns */
 
 static void open_arena(void) {
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);

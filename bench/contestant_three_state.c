@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lock of three states, for the threads of one process. */
+/* The three-state lock, for the threads of one process. */
 #include "bench.h"
 #include "three_state.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lock of three states, for processes. */
+/* The three-state lock, for processes. */
 #include "bench.h"
 #include "three_state.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* V8 through node: v8.mjs does the same jobs with Atomics, as a coprocess that is asked in turn with the others. */
+/* V8 through node: v8.mjs does the same jobs with Atomics, as a coprocess that takes its turn with the others. */
 #include "bench.h"
 
 static const char *const node[] = {"node",          "--expose-gc", "--no-warnings", "--max-old-space-size=6144",

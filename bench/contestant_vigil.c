@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ourselves. */
+/* Vigil. */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static struct word words[2];
 
 #include "pingpong.h"
 
-/* Calls that find nobody */
+/* Calls that find no waiter */
 
 static void notify_loop(uint64_t n) {
     for (uint64_t i = 0; i < n; i++) vigil_notify(&words[0].value, 1);
@@ -57,7 +57,7 @@ struct crowd {
     uint64_t done;
 };
 
-/* The caller's memory is touched here, so that no page of it is first touched where something is measured. */
+/* Touch the caller's memory here, so that no page of it is first touched while something is measured. */
 static void *touched(size_t bytes) {
     void *memory = malloc(bytes);
     must(memory != NULL);
@@ -111,7 +111,7 @@ static uint64_t tenth(uint64_t n) {
     return n < 10 ? 1 : n / 10;
 }
 
-/* Small crowds come and go often enough for their sum to be measured. */
+/* Small crowds are repeated often enough for their sum to be measured. */
 static uint64_t repeats_for(uint64_t n) {
     return n < 100000 ? 100000 / n : 1;
 }
@@ -192,7 +192,7 @@ enum { MS = 1000000 };
 struct timed {
     vigil_op op;
     struct crowd *crowd;
-    uint64_t deadline_ns; /* as the caller reckons it: from before the call; 0 when nobody looks */
+    uint64_t deadline_ns; /* as the caller computes it, before the call; 0: not checked */
     uint64_t early;
 };
 
@@ -203,7 +203,7 @@ static void on_timeout(vigil_op *op, int status) {
     timed->early = timed->deadline_ns != 0 && now_ns() < timed->deadline_ns;
 }
 
-/* Answers how long it took until the last had fired; looks for early ones only if asked, as looking takes time. */
+/* Returns how long it took until the last had fired; looks for early ones only if asked, as looking takes time. */
 static double fire_all_ns(struct crowd *crowd, struct timed *all, bool look) {
     uint64_t start = now_ns();
     for (uint64_t i = 0; i < crowd->n; i++) {
@@ -243,7 +243,7 @@ double vigil_pending_bytes(const char *job, uint64_t n) {
     struct crowd crowd = crowd_open(n, strcmp(job, "bytes_distinct") == 0);
     uint64_t before = 0;
     for (uint64_t i = 0; i < n; i++) {
-        if (i == 1) /* what comes with the first waiter is not a waiter's */
+        if (i == 1) /* what the first waiter causes is not per waiter */
             before = resident_bytes();
         int64_t timeout_ns = 3600 * (int64_t)1000 * MS + random_below(UINT32_MAX);
         must(vigil_wait32_async(crowd.loop.agent, &crowd.ops[i], &crowd.line[crowd.distinct ? i : 0], 0, timeout_ns,

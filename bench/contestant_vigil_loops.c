@@ -24,7 +24,7 @@ struct loop {
     uint64_t grants, sleeps;
 };
 
-/* How often this thread has gone to sleep, and has thus been woken up. */
+/* How often this thread has gone to sleep, and so has been woken up. */
 static uint64_t sleeps_of_thread(void) {
     struct rusage usage;
     must(getrusage(RUSAGE_THREAD, &usage) == 0);
@@ -40,7 +40,7 @@ static void hold_and_unlock(struct loop *loop) {
 
 static void on_granted(vigil_op *op, int status);
 
-/* Again and again, until the mutex is not to be had at once. */
+/* Lock again and again, until the mutex is not available at once. */
 static void ask(struct loop *loop) {
     while (!__atomic_load_n(&stopped, __ATOMIC_RELAXED)) {
         int status = vigil_mutex_lock_async(loop->agent, &loop->request, &contended.mutex, VIGIL_FOREVER, on_granted);
@@ -69,7 +69,7 @@ static void *loop_main(void *argument) {
     return NULL;
 }
 
-/* The mutex is locked until all loops are in line. */
+/* The mutex stays locked until all loops are in line. */
 static double wakes_per_grant(unsigned count, vigil_mutex unlocked) {
     const struct timespec run = {.tv_sec = is_quick() ? 0 : RUN_MS / 1000,
                                  .tv_nsec = is_quick() ? RUN_MS_QUICK * 1000000 : 0};

@@ -40,7 +40,7 @@ static void mutex_async_uncontended(const struct job *job, double figures[FIGURE
     must(vigil_agent_destroy(agent) == VIGIL_OK);
 }
 
-/* A loop that always has so many requests in line: each asks again from its callback. */
+/* A loop that always has this many requests in line: each asks again from its callback. */
 
 enum { OUTSTANDING = 1000 };
 
@@ -70,7 +70,7 @@ static void loop(uint64_t *served, const bool *stopped) {
     must(crowd != NULL && vigil_agent_create(&crowd->agent, 0) == VIGIL_OK);
     crowd->served = served;
     crowd->stopped = stopped;
-    lock(); /* so that all of them stand in line */
+    lock(); /* so that all of them are in line */
     for (unsigned i = 0; i < OUTSTANDING; i++) {
         crowd->requests[i].op.data = crowd;
         ask(crowd, &crowd->requests[i]);

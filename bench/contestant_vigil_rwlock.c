@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Our lock for many readers or one writer. */
+/* Our read-write lock. */
 #include "bench.h"
 
 #include <vigil/rwlock.h>

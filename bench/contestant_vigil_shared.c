@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ourselves in a segment. A partner opens it for itself: what a fork inherits of one is of no use. */
+/* Vigil in a segment. A partner opens it by itself: a segment that a fork inherits cannot be used. */
 #include "bench.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A child process that answers a line to each line it is sent. */
+/* A child process that replies with a line to each line it is sent. */
 #include "bench.h"
 
 #include <spawn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What processes cost that only wait. */
+/* The cost of processes that only wait. */
 #include "queue.h"
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 
 enum { COUNT_QUICK = 10, SETTLE_S = 2, WATCH_S = 10 };
 
-/* Of all its threads, those that have ended as well. */
+/* Of all its threads, including those that have ended. */
 static uint64_t cpu_ns_of(int pid) {
     clockid_t clock;
     struct timespec used;
@@ -29,8 +29,8 @@ static uint64_t switches_in(const char *path) {
 }
 
 /*
- * How often a thread of it has gone to sleep: before it can make a system call it has to wake up, and then it goes to
- * sleep again. To count the calls themselves would take a tracer, which wakes up what it traces.
+ * How often its threads have gone to sleep: a thread that sleeps must wake up before it can make a system call, and
+ * then goes to sleep again. To count the calls themselves would take a tracer, which wakes up what it traces.
  */
 static uint64_t sleeps_of(int pid) {
     char path[64];
@@ -61,7 +61,7 @@ static void rest(double seconds) {
     nanosleep(&time, NULL);
 }
 
-/* Each process has a window of its own: to look at all of them takes a while. */
+/* Each process has a window of its own, as looking at all of them takes a while. */
 static void watch(const struct queue *queue, double seconds, double figures[FIGURES_MAX]) {
     struct use *before = calloc(queue->count, sizeof *before);
     double percent = 0, most = 0;

@@ -130,7 +130,8 @@ static double slice_together_ns(struct second *second) {
     return (double)(now_ns() - start);
 }
 
-/* Short slices of one thread and of two in turn: their median forgives a neighbour who takes a core for a moment. */
+/* Short slices of one thread and of two in turn: their median ignores another program that takes a core for a
+ * moment. */
 double speedup_of_two(void (*loop)(uint64_t n, unsigned who), uint64_t n) {
     struct second second = {.loop = loop, .n = n / SLICES + 1};
     double speedups[SLICES];

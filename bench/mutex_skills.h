@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mutex_skills.h - what is measured of a mutex, whoever made it. To be included after the contestant's own lock() and
- * unlock(): in the same file, the compiler can put them into the loop.
+ * mutex_skills.h - what is measured of any mutex. To be included after the contestant's own lock() and unlock(): in
+ * the same file, the compiler can inline them into the loop.
  */
 #ifndef BENCH_MUTEX_SKILLS_H
 #define BENCH_MUTEX_SKILLS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How long a lock is out of reach when its holder is killed. */
+/* How long a lock is unavailable when its holder is killed. */
 #include "bench.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 enum { DEATHS_MAX = 1000, DEATHS_QUICK = 5, SLEEP_NS_MAX = 25000000 };
 
-/* What the holder, the waiter and we, who kill, tell each other. */
+/* Shared by the holder, the waiter and the killer, which is this process. */
 struct inheritance {
     struct robust_lock lock;
     unsigned deaths;
@@ -54,8 +54,8 @@ static bool is_asleep(int pid) {
 }
 
 /*
- * Whoever looks from time to time whether the holder lives has just done so when he begins to wait. So that death comes
- * at any moment in between, it lets the waiter sleep for a while, each time another one and evenly spread.
+ * A waiter that polls whether the holder lives has just done so when it begins to wait. So that death comes at any
+ * moment between two polls, let the waiter sleep for a while, each time another one and evenly spread.
  */
 static void let_sleep(uint32_t death) {
     uint32_t part = death * 2654435769u; /* of 2^32: the golden section */
@@ -63,7 +63,7 @@ static void let_sleep(uint32_t death) {
     nanosleep(&rest, NULL);
 }
 
-/* Once the waiter is coming there is nothing to sleep for but the lock. */
+/* Once the waiter has said that it is coming, the lock is all that it can sleep for. */
 static void await_sleep(struct inheritance *inheritance, int pid) {
     const struct timespec moment = {.tv_nsec = 50000};
     await(&inheritance->coming);

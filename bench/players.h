@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * players.h - two that block throw a ball to and fro. To be included after the contestant's own throw_ball(side, ball)
- * and catch_ball(side, ball): in the same file, the compiler can put them into the loops.
+ * players.h - two players that block throw a ball to and fro. To be included after the contestant's own
+ * throw_ball(side, ball) and catch_ball(side, ball): in the same file, the compiler can inline them into the loops.
  */
 #ifndef BENCH_PLAYERS_H
 #define BENCH_PLAYERS_H

@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-/* A process that waits has a thread of the library's besides its own; the command of one of them runs at a time. */
+/* A process that waits has a thread of the library's besides its own; one command runs at a time. */
 enum { TASKS_EACH = 2, TASKS_MORE = 16 };
 
 static const struct timespec one_by_one = {.tv_nsec = 100000}, all_together = {.tv_nsec = 10000000};
@@ -63,8 +63,8 @@ _Noreturn static void have_tasks(unsigned count) {
 }
 
 /*
- * Whether so many tasks are to be had: the user's limit, those of all control groups above and the system's decide it,
- * and what others use of each. A child that has them for a moment finds out.
+ * Whether that many tasks can be created: the limits of the user, of all control groups above and of the system
+ * decide it, and what others use of each. A child that creates them for a moment finds out.
  */
 static bool has_room_for_tasks(unsigned count) {
     int status, pid = fork();
@@ -81,7 +81,7 @@ static bool has_one_ended(void) {
     return waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid != 0;
 }
 
-/* False if a process has ended meanwhile: none is to end before the lock is let go. */
+/* False if a process has ended meanwhile: none may end before the lock is released. */
 static bool until(unsigned (*count)(const char *), const char *name, unsigned least, const struct timespec *pause) {
     while (count(name) < least) {
         if (has_one_ended()) return false;
@@ -121,7 +121,7 @@ static void open_files(struct queue *queue) {
     must(queue->complaints >= 0 && queue->pids != NULL);
 }
 
-/* The first line of what they have complained of. */
+/* The first line of their error output. */
 static void say_why(const struct queue *queue) {
     char text[256] = "";
     ssize_t length = pread(queue->complaints, text, sizeof text - 1, 0);
@@ -168,7 +168,7 @@ unsigned queue_out_of_turn(const struct queue *queue) {
     return count;
 }
 
-/* The holder last: no other is to begin with its command. */
+/* The holder last, so that no other begins with its command. */
 void queue_disband(struct queue *queue) {
     for (unsigned i = 0; i < queue->started; i++) kill(queue->pids[i], SIGKILL);
     for (unsigned i = 0; i < queue->started; i++) waitpid(queue->pids[i], NULL, 0);

@@ -44,7 +44,7 @@ static double best_of_peers(const char *row) {
     double best = NAN;
     for (size_t i = 1; i < contestant_count; i++) {
         double figure = result_of_row(row, contestants[i]->name);
-        best = row_find(row)->higher_is_better ? fmax(best, figure) : fmin(best, figure); /* both pass over a NAN */
+        best = row_find(row)->higher_is_better ? fmax(best, figure) : fmin(best, figure); /* both skip a NAN */
     }
     return best;
 }

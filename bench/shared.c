@@ -20,7 +20,7 @@ void shared_memory_free(void *memory, size_t size) {
     must(munmap(memory, size) == 0);
 }
 
-/* The pids of the partners who are to come to a good end; 0: none. */
+/* The pids of the partners that must end by returning from `main`; 0: none. */
 enum { PARTNERS_MAX = 8 };
 static volatile int partners[PARTNERS_MAX];
 
@@ -30,7 +30,7 @@ static bool has_failed(int pid) {
            !(end.si_code == CLD_EXITED && end.si_status == 0);
 }
 
-/* We would wait for ever for what a partner that is gone was to do. */
+/* If a partner is gone, we would wait for ever for what it should have done. */
 static void look_after_partners(int signal) {
     (void)signal;
     int error = errno;
@@ -47,7 +47,7 @@ static void expect_end(int pid) {
     while (i < PARTNERS_MAX && partners[i] != 0) i++;
     must(i < PARTNERS_MAX);
     partners[i] = pid;
-    look_after_partners(SIGCHLD); /* it may have been so quick that the signal came before this */
+    look_after_partners(SIGCHLD); /* the partner may have ended, and the signal come, before this */
 }
 
 static void expect_no_more(int pid) {
@@ -57,7 +57,7 @@ static void expect_no_more(int pid) {
 
 _Noreturn static void partner_live(int parent, const struct arena *arena, void (*main)(void *), void *argument) {
     must(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
-    if (getppid() != parent) _exit(1); /* he was gone before we asked to be told */
+    if (getppid() != parent) _exit(1); /* the parent was gone before we asked to be told */
     signal(SIGCHLD, SIG_DFL);
     if (arena->join != NULL) arena->join();
     main(argument);
@@ -70,7 +70,7 @@ void partner_start(struct partner *partner, const struct arena *arena, void (*ma
     int parent = getpid(), pid = fork();
     must(pid >= 0);
     if (pid == 0) partner_live(parent, arena, main, argument);
-    partner->pid = pid; /* only here: `partner` may be in memory that it shares */
+    partner->pid = pid; /* only in the parent: `partner` may be in memory that both share */
     expect_end(pid);
 }
 

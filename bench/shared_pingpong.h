@@ -6,7 +6,7 @@
 #include "players.h"
 
 static void shared_pingpong_block(const struct job *job, double figures[FIGURES_MAX]) {
-    pinged = ponged = 0; /* as the words in an arena that is new */
+    pinged = ponged = 0; /* like the words in a new arena */
     figures[0] = shared_per_round_trip_ns(&arena, ping, pong, job->n);
 }
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# vigil bench: every row runs, and what it writes can be read. How fast anything is does not matter here.
+# vigil bench: every row runs, and its output can be parsed. Speed does not matter here.
 
 cmake_minimum_required(VERSION 3.22)
 
-# refuses(STATUS ARGUMENT...): it says what is wrong, writes nothing else, and ends with that exit status.
+# refuses(STATUS ARGUMENT...): it prints what is wrong, writes nothing else, and exits with that status.
 function(refuses status)
     execute_process(COMMAND ${VIGIL} bench ${ARGN} RESULT_VARIABLE got OUTPUT_VARIABLE out ERROR_VARIABLE said)
     if(NOT got STREQUAL status OR out OR NOT said MATCHES "^vigil bench: ")
@@ -19,7 +19,7 @@ refuses(64 --json=yes)
 refuses(64 no_such_argument)
 refuses(3 --only notify_nobody --quick --svg ${OUT}/no/such/folder/bench.svg)
 
-# With --json that is an object on stdout.
+# With --json the message is an object on stdout.
 function(refuses_json status)
     execute_process(COMMAND ${VIGIL} bench --json ${ARGN} RESULT_VARIABLE got OUTPUT_VARIABLE out ERROR_VARIABLE said)
     string(JSON error ERROR_VARIABLE no_json GET "${out}" error)
@@ -31,7 +31,7 @@ refuses_json(64 --no-such-option)
 refuses_json(64 --only no_such_row)
 refuses_json(3 --only notify_nobody --quick --svg ${OUT}/no/such/folder/bench.svg)
 
-# Figures that nobody would get are not measured.
+# If the figures cannot be written, nothing is measured.
 execute_process(COMMAND sh -c "exec \"$1\" bench --quick >&-" sh ${VIGIL} RESULT_VARIABLE got ERROR_VARIABLE said)
 if(NOT got STREQUAL 3 OR NOT said MATCHES "^vigil bench: cannot write")
     message(FATAL_ERROR "vigil bench without a standard output: exit status ${got}, said '${said}'")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* three_state.h - the well-known lock of three states on the kernel's futex: 0 free, 1 held, 2 held and somebody may
- * wait. `scope` is FUTEX_PRIVATE_FLAG, or 0 if processes share the word. */
+/* three_state.h - the well-known three-state lock on the kernel's futex: 0 free, 1 held, 2 held and there may be
+ * waiters. `scope` is FUTEX_PRIVATE_FLAG, or 0 if processes share the word. */
 #ifndef BENCH_THREE_STATE_H
 #define BENCH_THREE_STATE_H
 
@@ -14,7 +14,7 @@ static inline bool three_state_change(uint32_t *word, uint32_t *seen, uint32_t t
     return __atomic_compare_exchange_n(word, seen, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* The rare ones stay out of the way, so that the compiler can put the others into the loops. */
+/* The slow paths stay out of line, so that the compiler can inline the others into the loops. */
 static __attribute__((noinline)) void three_state_lock_slowly(uint32_t *word, uint32_t seen, int scope) {
     do {
         if (seen == 2 || three_state_change(word, &seen, 2) || seen != 0)

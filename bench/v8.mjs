@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The jobs of the benchmark for V8: reads "job n" lines, answers the job's figures, one line each.
+// The jobs of the benchmark for V8: reads "job n" lines, and prints a line with the job's figures for each.
 import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { createInterface } from 'node:readline';
 import { memoryUsage } from 'node:process';
@@ -39,7 +39,7 @@ function waitNotEqual(n) {
     }, n)];
 }
 
-// n asynchronous waiters, in one line or in as many: the last tenth to register, all to notify, all to settle.
+// n asynchronous waiters, in one line or in n lines: the last tenth to register, all to notify, all to settle.
 async function line(n, distinct) {
     const words = sharedWords(distinct ? n : 1);
     const batch = Math.max(1, n / 10);
@@ -135,7 +135,7 @@ function ownWordsLoop(words, who, n) {
 
 const SLICES = 11;
 
-// Runs in a worker: the other side of a job that takes two threads.
+// Run in a worker: the other side of a job that takes two threads.
 const seconds = {
     pong(words, n) {
         for (let i = 1; i <= n; i++) {
@@ -163,7 +163,7 @@ const seconds = {
     },
 };
 
-// Starts seconds[name](...args) in a worker; answers when it is there, with a promise of what it returns.
+// Starts seconds[name](...args) in a worker. Resolves when it runs, with a promise of what it returns.
 async function startSecond(name, ...args) {
     const worker = new Worker(new URL(import.meta.url), { workerData: { name, args } });
     await new Promise(resolve => worker.once('message', resolve));
@@ -239,7 +239,7 @@ if (isMainThread) {
         const figures = await jobs[job](Number(n));
         process.stdout.write(figures.join(' ') + '\n');
     }
-    process.exit(0); // waiters that are pending still would not end it, but their timers would
+    process.exit(0); // else the timers of pending waiters would keep it alive
 } else {
     parentPort.once('message', () => parentPort.postMessage(seconds[workerData.name](...workerData.args)));
     parentPort.postMessage('here');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil_pingpong.h - our side of the round trips, blocking and not. To be included after the two words that the balls
- * are in, `words`, private or shared.
+ * vigil_pingpong.h - Vigil's side of the round trips, blocking and not. To be included after `words`, the two words
+ * that the balls are in, private or shared.
  */
 #ifndef BENCH_VIGIL_PINGPONG_H
 #define BENCH_VIGIL_PINGPONG_H
@@ -46,7 +46,7 @@ static void throw_ball(unsigned side, uint32_t ball) {
     vigil_notify(&words[side].value, 1);
 }
 
-/* A notification may be late: for a ball that we saw and caught before it came. */
+/* A notification may be late: for a ball that was seen and caught before the notification came. */
 static void catch_ball(unsigned side, uint32_t ball) {
     uint32_t *word = &words[side].value, seen;
     while ((seen = __atomic_load_n(word, __ATOMIC_SEQ_CST)) != ball) vigil_wait32(word, seen, VIGIL_FOREVER);
@@ -62,7 +62,7 @@ struct async_pong {
 
 static void on_ball(vigil_op *op, int status);
 
-/* Throws back what has come and waits for more. */
+/* Throws back the ball that has come and waits for the next. */
 static void async_pong_play(struct async_pong *player) {
     do {
         if (__atomic_load_n(&words[0].value, __ATOMIC_SEQ_CST) != ponged) {
