@@ -60,13 +60,13 @@ int vigil_agent_create(vigil_agent **agent, unsigned flags) {
 
 /* Callbacks. Each may fork, and the child must not go on with the parent's mail: so check agent_forked after each. */
 
-static void complete(vigil_agent *agent, vigil_op *op, int status) {
+static void agent_complete(vigil_agent *agent, vigil_op *op, int status) {
     if (!(op->flags & OP_PLACE)) agent_end(agent, op);
     if (status == VIGIL_OK) tsan_acquire((void *)(uintptr_t)op->address);
     op->callback(op, status);
 }
 
-static void deliver(vigil_agent *agent, uint32_t index) {
+static void agent_deliver(vigil_agent *agent, uint32_t index) {
     struct slot *slot = &agent->lot->slots[index];
     if (slot->state == SLOT_POSTED) {
         vigil_function *function = (vigil_function *)(uintptr_t)slot->function;
@@ -78,50 +78,50 @@ static void deliver(vigil_agent *agent, uint32_t index) {
         agent_slot_release(agent, index);
         agent->pending--;
     } else {
-        complete(agent, (vigil_op *)(uintptr_t)slot->op, (int)slot->state);
+        agent_complete(agent, (vigil_op *)(uintptr_t)slot->op, (int)slot->state);
     }
 }
 
-static int64_t deliver_mail(vigil_agent *agent) {
+static int64_t agent_deliver_mail(vigil_agent *agent) {
     if (agent_forked(agent)) return 0;
     int64_t delivered = 0;
     uint32_t first = seat_collect(agent->lot, &agent->seat, &agent->woken);
     if (agent->woken) tsan_acquire(agent);
     for (uint32_t index = first, next; index && !agent_forked(agent); index = next, delivered++) {
         next = agent->lot->slots[index].next;
-        deliver(agent, index);
+        agent_deliver(agent, index);
     }
     return delivered;
 }
 
 /* Prefetch the next operation's slot while this one is completed. */
-static void prefetch_next(vigil_agent *agent) {
+static void agent_prefetch_next(vigil_agent *agent) {
     vigil_op *next = timers_first(&agent->timers);
     if (next) lot_leave_soon(agent->lot, next->slot);
 }
 
-static int64_t expire(vigil_agent *agent) {
+static int64_t agent_expire(vigil_agent *agent) {
     if (timers_next(&agent->timers) == PRIM_NEVER) return 0;
     int64_t expired = 0;
     uint64_t now_ns = prim_now_ns();
     for (vigil_op *op;
          !agent_forked(agent) && (op = timers_due(&agent->timers, now_ns + (BUG(early_deadline) ? 1 : 0)));) {
-        prefetch_next(agent);
+        agent_prefetch_next(agent);
         bool leaves = op->slot && !(op->flags & OP_PLACE);
         if (leaves && !agent_leave(agent, op)) continue; /* notified: that is in the mail */
-        complete(agent, op, VIGIL_TIMED_OUT);
+        agent_complete(agent, op, VIGIL_TIMED_OUT);
         expired++;
     }
     return expired;
 }
 
 /* One round: what has arrived, then what has expired. The agent is awake. */
-static int64_t serve(vigil_agent *agent) {
-    int64_t served = deliver_mail(agent);
-    return agent_forked(agent) ? served : served + expire(agent);
+static int64_t agent_serve(vigil_agent *agent) {
+    int64_t served = agent_deliver_mail(agent);
+    return agent_forked(agent) ? served : served + agent_expire(agent);
 }
 
-static void set_alarm(vigil_agent *agent, uint64_t alarm_ns) {
+static void agent_set_alarm_to(vigil_agent *agent, uint64_t alarm_ns) {
     prim_bell_alarm(&agent->seat.bell, alarm_ns);
     agent->alarm_ns = alarm_ns;
 }
@@ -130,10 +130,10 @@ static void set_alarm(vigil_agent *agent, uint64_t alarm_ns) {
 void agent_set_alarm(vigil_agent *agent) {
     if (!agent->alarmed || agent->dispatching) return;
     uint64_t next_ns = timers_next(&agent->timers);
-    if (next_ns < agent->alarm_ns) set_alarm(agent, next_ns);
+    if (next_ns < agent->alarm_ns) agent_set_alarm_to(agent, next_ns);
 }
 
-static int begin_dispatch(vigil_agent *agent) {
+static int agent_begin_dispatch(vigil_agent *agent) {
     int error = agent_check(agent);
     if (error) return error;
     if (agent->dispatching) return VIGIL_EREENTRANT;
@@ -142,33 +142,33 @@ static int begin_dispatch(vigil_agent *agent) {
     return VIGIL_OK;
 }
 
-static void end_dispatch(vigil_agent *agent) {
+static void agent_end_dispatch(vigil_agent *agent) {
     agent->dispatching = false;
     /* An alarm that has gone off must be set anew, or the descriptor would stay readable. */
     if (agent->alarm_ns != PRIM_NEVER && prim_now_ns() >= agent->alarm_ns)
-        set_alarm(agent, timers_next(&agent->timers));
+        agent_set_alarm_to(agent, timers_next(&agent->timers));
     else agent_set_alarm(agent);
 }
 
 /* In the child of a fork that a callback made: nothing of the agent may be used any more. */
-static int abandon_dispatch(vigil_agent *agent) {
+static int agent_abandon_dispatch(vigil_agent *agent) {
     agent->dispatching = false;
     return VIGIL_EFORKED;
 }
 
 int64_t vigil_agent_dispatch(vigil_agent *agent) {
-    int error = begin_dispatch(agent);
+    int error = agent_begin_dispatch(agent);
     if (error) return error;
     int64_t served = 0;
     bool resting = false;
     for (int round = 0; round < ROUNDS && !resting; round++) {
-        served += serve(agent);
-        if (agent_forked(agent)) return abandon_dispatch(agent);
+        served += agent_serve(agent);
+        if (agent_forked(agent)) return agent_abandon_dispatch(agent);
         resting = seat_rest(&agent->seat);
     }
     if (!resting) seat_rest_rung(&agent->seat);
     agent->woken = false;
-    end_dispatch(agent);
+    agent_end_dispatch(agent);
     return served;
 }
 
@@ -184,7 +184,7 @@ int vigil_agent_fd(vigil_agent *agent) {
 
 /* Running without an event loop of the caller. */
 
-static bool spin_for_mail(vigil_agent *agent) {
+static bool agent_spin_for_mail(vigil_agent *agent) {
     for (unsigned turns = spin_budget(); turns; turns--) {
         if (seat_has_mail(&agent->seat)) {
             spin_learn(true);
@@ -196,38 +196,38 @@ static bool spin_for_mail(vigil_agent *agent) {
     return false;
 }
 
-static void sleep_until(vigil_agent *agent, uint64_t until_ns) {
-    if (spin_for_mail(agent) || !seat_rest(&agent->seat)) return;
+static void agent_sleep_until(vigil_agent *agent, uint64_t until_ns) {
+    if (agent_spin_for_mail(agent) || !seat_rest(&agent->seat)) return;
     prim_bell_wait(&agent->seat.bell, until_ns);
     seat_attend(&agent->seat);
 }
 
-static bool keeps_going(vigil_agent *agent) {
+static bool agent_keeps_going(vigil_agent *agent) {
     return agent->references || agent->pending_referenced || seat_has_mail(&agent->seat);
 }
 
-static int run(vigil_agent *agent, uint64_t deadline_ns) {
+static int agent_run(vigil_agent *agent, uint64_t deadline_ns) {
     for (;;) {
         bool last = deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns; /* before serving what is due by then */
-        serve(agent);
-        if (agent_forked(agent)) return abandon_dispatch(agent);
+        agent_serve(agent);
+        if (agent_forked(agent)) return agent_abandon_dispatch(agent);
         if (agent->stopping || agent->woken) return VIGIL_OK;
-        if (!keeps_going(agent)) return VIGIL_OK;
+        if (!agent_keeps_going(agent)) return VIGIL_OK;
         if (last) return VIGIL_TIMED_OUT;
         if (seat_has_mail(&agent->seat)) continue;
         uint64_t next_ns = timers_next(&agent->timers);
-        sleep_until(agent, next_ns < deadline_ns ? next_ns : deadline_ns);
+        agent_sleep_until(agent, next_ns < deadline_ns ? next_ns : deadline_ns);
     }
 }
 
 int vigil_agent_run_until(vigil_agent *agent, int64_t deadline_ns) {
-    int error = begin_dispatch(agent);
+    int error = agent_begin_dispatch(agent);
     if (error) return error;
-    int status = run(agent, deadline_ns == INT64_MAX ? PRIM_NEVER : deadline_ns < 0 ? 0 : (uint64_t)deadline_ns);
+    int status = agent_run(agent, deadline_ns == INT64_MAX ? PRIM_NEVER : deadline_ns < 0 ? 0 : (uint64_t)deadline_ns);
     if (status == VIGIL_EFORKED) return status;
     agent->stopping = agent->woken = false;
     if (!seat_rest(&agent->seat)) seat_rest_rung(&agent->seat);
-    end_dispatch(agent);
+    agent_end_dispatch(agent);
     return status;
 }
 
@@ -251,13 +251,13 @@ int vigil_agent_post(vigil_agent *agent, vigil_function *function, void *argumen
     return VIGIL_OK;
 }
 
-static void stop(vigil_agent *agent, void *argument) {
+static void agent_stop(vigil_agent *agent, void *argument) {
     (void)argument;
     agent->stopping = true;
 }
 
 int vigil_agent_stop(vigil_agent *agent) {
-    return vigil_agent_post(agent, stop, NULL);
+    return vigil_agent_post(agent, agent_stop, NULL);
 }
 
 /* Also for signal handlers: nothing here takes a lock, or uses thread-local data. */
@@ -290,31 +290,31 @@ int64_t vigil_now_ns(void) {
 /* End. */
 
 /* Scan all slots for ours, so that an operation costs nothing extra to be found here. */
-static void cancel_pending(vigil_agent *agent) {
+static void agent_cancel_pending(vigil_agent *agent) {
     struct lot *lot = agent->lot;
     for (uint32_t index = 1; agent->pending && !agent_forked(agent) && index < slot_bound(lot); index++) {
         struct slot *slot = &lot->slots[index];
         if (prim_load_relaxed(&slot->seat) != agent->seat.number || slot->op == SLOT_ORPHAN) continue;
         vigil_op *op = (vigil_op *)(uintptr_t)slot->op;
-        if (agent_leave(agent, op)) complete(agent, op, VIGIL_CANCELLED);
+        if (agent_leave(agent, op)) agent_complete(agent, op, VIGIL_CANCELLED);
     }
 }
 
 int agent_close(vigil_agent *agent) {
-    int error = begin_dispatch(agent);
+    int error = agent_begin_dispatch(agent);
     if (error) return error;
     agent->closing = true;
     do {
-        deliver_mail(agent);
-        cancel_pending(agent); /* those not in line any more are in the mail */
+        agent_deliver_mail(agent);
+        agent_cancel_pending(agent); /* those not in line any more are in the mail */
     } while (agent->pending && !agent_forked(agent));
-    deliver_mail(agent); /* and what has been posted meanwhile */
-    if (agent_forked(agent)) return abandon_dispatch(agent);
+    agent_deliver_mail(agent); /* and what has been posted meanwhile */
+    if (agent_forked(agent)) return agent_abandon_dispatch(agent);
     if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block -= PRIM_MAY_NOT_BLOCK;
     return VIGIL_OK;
 }
 
-static void discard_mail(vigil_agent *agent) {
+static void agent_discard_mail(vigil_agent *agent) {
     for (uint32_t index = seat_collect(agent->lot, &agent->seat, &agent->woken), next; index; index = next) {
         next = agent->lot->slots[index].next;
         slot_release(agent->lot, index);
@@ -325,7 +325,7 @@ void agent_free(vigil_agent *agent) {
     if (!agent_forked(agent)) {
         seat_attend(&agent->seat);
         seat_await_ring(&agent->seat);
-        discard_mail(agent);
+        agent_discard_mail(agent);
         seat_unregister(agent->lot, agent->seat.number);
         if (agent->kept) keeper_unready();
     }

@@ -87,7 +87,7 @@ void agent_start_timer(vigil_agent *agent, vigil_op *op, uint64_t now_ns) {
     agent_set_alarm(agent);
 }
 
-static void start_timer(vigil_agent *agent, vigil_op *op, uint64_t deadline_ns) {
+static void async_start_timer(vigil_agent *agent, vigil_op *op, uint64_t deadline_ns) {
     op->timer_link = NULL;
     op->deadline_ns = deadline_ns;
     if (deadline_ns != PRIM_NEVER) agent_start_timer(agent, op, prim_now_ns());
@@ -107,34 +107,34 @@ int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, uint64
     op->agent = agent;
     op->address = (uint64_t)(uintptr_t)word->address;
     op->slot = slot;
-    start_timer(agent, op, deadline_ns);
+    async_start_timer(agent, op, deadline_ns);
     agent_begin(agent, op);
     return VIGIL_PENDING;
 }
 
-static int wait_async(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns,
-                      vigil_callback *callback) {
+static int async_wait_async(vigil_agent *agent, vigil_op *op, const struct word *word, int64_t timeout_ns,
+                            vigil_callback *callback) {
     int error = agent_check_start(agent, op, word, callback);
     return error ? error : agent_wait(agent, op, word, deadline_of(timeout_ns), callback, SLOT_PLAIN);
 }
 
 int vigil_wait32_async(vigil_agent *agent, vigil_op *op, const volatile void *address, uint32_t expected,
                        int64_t timeout_ns, vigil_callback *callback) {
-    return wait_async(agent, op, &(struct word){address, expected, false}, timeout_ns, callback);
+    return async_wait_async(agent, op, &(struct word){address, expected, false}, timeout_ns, callback);
 }
 
 int vigil_wait64_async(vigil_agent *agent, vigil_op *op, const volatile void *address, uint64_t expected,
                        int64_t timeout_ns, vigil_callback *callback) {
-    return wait_async(agent, op, &(struct word){address, expected, true}, timeout_ns, callback);
+    return async_wait_async(agent, op, &(struct word){address, expected, true}, timeout_ns, callback);
 }
 
-static int check_pending(const vigil_op *op) {
+static int async_check_pending(const vigil_op *op) {
     if (!op) return VIGIL_ENULL;
     return op->flags & OP_PENDING ? agent_check(op->agent) : VIGIL_EIDLE;
 }
 
 int vigil_cancel(vigil_op *op) {
-    int error = check_pending(op);
+    int error = async_check_pending(op);
     if (error) return error;
     if (op->slot) {
         lot_leave_soon(op->agent->lot, op->slot);
@@ -147,7 +147,7 @@ int vigil_cancel(vigil_op *op) {
 }
 
 int vigil_ref(vigil_op *op) {
-    int error = check_pending(op);
+    int error = async_check_pending(op);
     if (error) return error;
     if (!(op->flags & OP_REFERENCED)) op->agent->pending_referenced++;
     op->flags |= OP_REFERENCED;
@@ -155,7 +155,7 @@ int vigil_ref(vigil_op *op) {
 }
 
 int vigil_unref(vigil_op *op) {
-    int error = check_pending(op);
+    int error = async_check_pending(op);
     if (error) return error;
     if (op->flags & OP_REFERENCED) op->agent->pending_referenced--;
     op->flags &= ~OP_REFERENCED;

@@ -6,52 +6,52 @@
 
 #include "prim.h"
 
-static unsigned lowest_bit(uint64_t bits) {
+static unsigned timers_lowest_bit(uint64_t bits) {
     return (unsigned)__builtin_ctzll(bits);
 }
 
-static unsigned lowest_place(const struct timers *timers, unsigned level) {
-    unsigned word = lowest_bit(timers->taken[level].words);
-    return word * 64 + lowest_bit(timers->taken[level].place[word]);
+static unsigned timers_lowest_place(const struct timers *timers, unsigned level) {
+    unsigned word = timers_lowest_bit(timers->taken[level].words);
+    return word * 64 + timers_lowest_bit(timers->taken[level].place[word]);
 }
 
-static void mark_taken(struct timers *timers, unsigned level, unsigned at) {
+static void timers_mark_taken(struct timers *timers, unsigned level, unsigned at) {
     timers->taken[level].place[at / 64] |= UINT64_C(1) << at % 64;
     timers->taken[level].words |= 1u << at / 64;
     timers->levels |= 1u << level;
 }
 
-static void mark_empty(struct timers *timers, unsigned level, unsigned at) {
+static void timers_mark_empty(struct timers *timers, unsigned level, unsigned at) {
     timers->taken[level].place[at / 64] &= ~(UINT64_C(1) << at % 64);
     if (timers->taken[level].place[at / 64]) return;
     timers->taken[level].words &= ~(1u << at / 64);
     if (!timers->taken[level].words) timers->levels &= ~(1u << level);
 }
 
-static unsigned digit(uint64_t time_ns, unsigned level) {
+static unsigned timers_digit(uint64_t time_ns, unsigned level) {
     return (time_ns >> (level * TIMER_DIGIT_BITS)) & (TIMER_PLACES - 1);
 }
 
-static unsigned level_of(const struct timers *timers, uint64_t deadline_ns) {
+static unsigned timers_level_of(const struct timers *timers, uint64_t deadline_ns) {
     uint64_t difference = deadline_ns ^ timers->last_ns;
     return difference ? (63 - (unsigned)__builtin_clzll(difference)) / TIMER_DIGIT_BITS : 0;
 }
 
-static void deal(struct timers *timers, vigil_op *op) {
+static void timers_deal(struct timers *timers, vigil_op *op) {
     assert(op->deadline_ns >= timers->last_ns);
-    unsigned level = level_of(timers, op->deadline_ns), at = digit(op->deadline_ns, level);
+    unsigned level = timers_level_of(timers, op->deadline_ns), at = timers_digit(op->deadline_ns, level);
     struct timer_place *place = &timers->place[level][at];
     if (!place->first || op->deadline_ns < place->least_ns) place->least_ns = op->deadline_ns;
     op->timer_next = place->first;
     op->timer_link = &place->first;
     if (place->first) place->first->timer_link = &op->timer_next;
     place->first = op;
-    mark_taken(timers, level, at);
+    timers_mark_taken(timers, level, at);
 }
 
 void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns) {
     if (!timers->levels) timers->last_ns = now_ns < op->deadline_ns ? now_ns : op->deadline_ns;
-    deal(timers, op);
+    timers_deal(timers, op);
 }
 
 void timers_remove(struct timers *timers, vigil_op *op) {
@@ -59,8 +59,8 @@ void timers_remove(struct timers *timers, vigil_op *op) {
     if (op->timer_next) op->timer_next->timer_link = op->timer_link;
     /* Its place still follows from its deadline: last_ns has changed only in lower digits, or in this digit to one that
      * still differs. */
-    unsigned level = level_of(timers, op->deadline_ns), at = digit(op->deadline_ns, level);
-    if (!timers->place[level][at].first) mark_empty(timers, level, at);
+    unsigned level = timers_level_of(timers, op->deadline_ns), at = timers_digit(op->deadline_ns, level);
+    if (!timers->place[level][at].first) timers_mark_empty(timers, level, at);
     op->timer_link = NULL;
 }
 
@@ -70,20 +70,20 @@ void timers_move(vigil_op *from, vigil_op *to) {
     from->timer_link = NULL;
 }
 
-static const struct timer_place *first_place(const struct timers *timers) {
-    unsigned level = lowest_bit(timers->levels);
-    return &timers->place[level][lowest_place(timers, level)];
+static const struct timer_place *timers_first_place(const struct timers *timers) {
+    unsigned level = timers_lowest_bit(timers->levels);
+    return &timers->place[level][timers_lowest_place(timers, level)];
 }
 
 uint64_t timers_next(const struct timers *timers) {
-    return timers->levels ? first_place(timers)->least_ns : PRIM_NEVER;
+    return timers->levels ? timers_first_place(timers)->least_ns : PRIM_NEVER;
 }
 
 vigil_op *timers_first(const struct timers *timers) {
-    return timers->levels ? first_place(timers)->first : NULL;
+    return timers->levels ? timers_first_place(timers)->first : NULL;
 }
 
-static uint64_t place_begins(const struct timers *timers, unsigned level, unsigned at) {
+static uint64_t timers_place_begins(const struct timers *timers, unsigned level, unsigned at) {
     unsigned shift = level * TIMER_DIGIT_BITS;
     uint64_t digits_above =
         level + 1 < TIMER_LEVELS ? timers->last_ns >> (shift + TIMER_DIGIT_BITS) << (shift + TIMER_DIGIT_BITS) : 0;
@@ -92,18 +92,18 @@ static uint64_t place_begins(const struct timers *timers, unsigned level, unsign
 
 vigil_op *timers_due(struct timers *timers, uint64_t now_ns) {
     while (timers_next(timers) <= now_ns) {
-        unsigned level = lowest_bit(timers->levels), at = lowest_place(timers, level);
+        unsigned level = timers_lowest_bit(timers->levels), at = timers_lowest_place(timers, level);
         vigil_op *op = timers->place[level][at].first;
         if (level == 0) {
             timers_remove(timers, op);
             return op;
         }
-        timers->last_ns = place_begins(timers, level, at);
+        timers->last_ns = timers_place_begins(timers, level, at);
         timers->place[level][at].first = NULL;
-        mark_empty(timers, level, at);
+        timers_mark_empty(timers, level, at);
         for (vigil_op *next; op; op = next) {
             next = op->timer_next;
-            deal(timers, op);
+            timers_deal(timers, op);
         }
     }
     return NULL;

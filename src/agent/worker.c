@@ -10,7 +10,7 @@ struct vigil_worker {
     struct prim_thread *self; /* of the worker's thread, once it runs */
 };
 
-static void serve_agent(void *started) {
+static void worker_serve_agent(void *started) {
     struct vigil_worker *worker = started;
     vigil_agent *agent = worker->agent;
     prim_store_relaxed(&worker->self, prim_self());
@@ -21,9 +21,9 @@ static void serve_agent(void *started) {
 }
 
 /* `main` runs first because it is posted first. */
-static int start_thread(vigil_worker *worker, vigil_function *main, void *argument) {
+static int worker_start_thread(vigil_worker *worker, vigil_function *main, void *argument) {
     int error = main ? vigil_agent_post(worker->agent, main, argument) : VIGIL_OK;
-    if (!error && !prim_thread_start(&worker->thread, serve_agent, worker, false)) error = VIGIL_ESYSTEM;
+    if (!error && !prim_thread_start(&worker->thread, worker_serve_agent, worker, false)) error = VIGIL_ESYSTEM;
     if (error) agent_free(worker->agent);
     return error;
 }
@@ -33,7 +33,7 @@ int vigil_worker_start(vigil_worker **result, vigil_function *main, void *argume
     struct vigil_worker *worker = calloc(1, sizeof *worker);
     if (!worker) return VIGIL_ENOMEM;
     int error = agent_new(&worker->agent, 0);
-    if (!error) error = start_thread(worker, main, argument);
+    if (!error) error = worker_start_thread(worker, main, argument);
     if (error) free(worker);
     else *result = worker;
     return error;

@@ -93,7 +93,7 @@ struct report {
     char text[4096];
 };
 
-__attribute__((format(printf, 2, 3))) static void say(struct report *report, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void check_say(struct report *report, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     size_t room = sizeof report->text - report->used;
@@ -102,7 +102,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct report *report, con
     if (length > 0) report->used += (size_t)length < room ? (size_t)length : room - 1;
 }
 
-static void tell(const struct report *report) {
+static void check_tell(const struct report *report) {
     vigil_check_handler *to = prim_load_acquire(&handler);
     if (!report->problem) return;
     if (to) to(report->problem, report->text);
@@ -114,7 +114,7 @@ void vigil_check_on_problem(vigil_check_handler *new) {
 }
 
 /* File names are copied: the code that contains them may be unloaded. */
-static struct site keep(struct site site) {
+static struct site check_keep(struct site site) {
     struct name *name = known.names;
     while (name && strcmp(name->text, site.file) != 0) name = name->next;
     if (!name) {
@@ -128,38 +128,38 @@ static struct site keep(struct site site) {
     return (struct site){name->text, site.line};
 }
 
-static bool same_site(struct site a, struct site b) {
+static bool check_same_site(struct site a, struct site b) {
     return a.line == b.line && strcmp(a.file, b.file) == 0;
 }
 
-static bool first_report(enum vigil_check_problem problem, struct site one, struct site other) {
+static bool check_first_report(enum vigil_check_problem problem, struct site one, struct site other) {
     for (struct reported *old = known.reported; old; old = old->next) {
         if (old->problem != problem) continue;
-        if (same_site(old->one, one) && same_site(old->other, other)) return false;
-        if (same_site(old->one, other) && same_site(old->other, one)) return false;
+        if (check_same_site(old->one, one) && check_same_site(old->other, other)) return false;
+        if (check_same_site(old->one, other) && check_same_site(old->other, one)) return false;
     }
     struct reported *new = malloc(sizeof *new);
     if (!new) return true;
-    *new = (struct reported){known.reported, problem, keep(one), keep(other)};
+    *new = (struct reported){known.reported, problem, check_keep(one), check_keep(other)};
     known.reported = new;
     return true;
 }
 
 /* The gate. */
 
-static void report_ended(const struct hold *hold, struct report *report) {
+static void check_report_ended(const struct hold *hold, struct report *report) {
     if (hold->loose || robust_has(hold->thread, hold->lock) ||
-        !first_report(VIGIL_CHECK_THREAD_ENDED, hold->site, hold->site))
+        !check_first_report(VIGIL_CHECK_THREAD_ENDED, hold->site, hold->site))
         return;
     if (!report->problem)
-        say(report, "vigil: thread ended: thread %" PRIu32 " holds these, and nothing will unlock them\n",
-            hold->thread_id);
+        check_say(report, "vigil: thread ended: thread %" PRIu32 " holds these, and nothing will unlock them\n",
+                  hold->thread_id);
     report->problem = VIGIL_CHECK_THREAD_ENDED;
-    say(report, "    lock %p, locked at %s:%d\n", hold->lock, hold->site.file, hold->site.line);
+    check_say(report, "    lock %p, locked at %s:%d\n", hold->lock, hold->site.file, hold->site.line);
 }
 
 /* Remove the thread's holds: another thread may get the same prim_thread. */
-static void on_thread_exit(struct prim_thread *thread) {
+static void check_on_thread_exit(struct prim_thread *thread) {
     struct report report = {.problem = 0};
     thread->on_exit = NULL;
     word_lock(&known.gate);
@@ -168,90 +168,90 @@ static void on_thread_exit(struct prim_thread *thread) {
         if (hold->thread != thread) {
             link = &hold->next;
         } else {
-            report_ended(hold, &report);
+            check_report_ended(hold, &report);
             *link = hold->next;
             free(hold);
         }
     }
     word_unlock(&known.gate, false);
-    tell(&report);
+    check_tell(&report);
 }
 
 /* Another thread may have held the gate at the fork: so forget everything, and leak the memory. */
-static void in_child(void) {
+static void check_in_child(void) {
     memset(&known, 0, sizeof known);
 }
 
-static void enter(void) {
+static void check_enter(void) {
     struct prim_thread *self = prim_self();
     if (!self->on_exit && lot_private()) {
-        prim_store_relaxed(&lot_in_child, in_child);
-        self->on_exit = on_thread_exit;
+        prim_store_relaxed(&lot_in_child, check_in_child);
+        self->on_exit = check_on_thread_exit;
         prim_keep_self(true); /* we allocate memory anyway */
     }
     word_lock(&known.gate);
 }
 
-static void leave(const struct report *report) {
+static void check_leave(const struct report *report) {
     word_unlock(&known.gate, false);
-    if (report) tell(report);
+    if (report) check_tell(report);
 }
 
 /* Holds. */
 
-static struct hold **link_of(const void *lock, const struct prim_thread *thread) {
+static struct hold **check_link_of(const void *lock, const struct prim_thread *thread) {
     struct hold **link = &known.holds;
     while (*link && ((*link)->lock != lock || (*link)->thread != thread)) link = &(*link)->next;
     return link;
 }
 
-static void strike_off(struct hold **link) {
+static void check_strike_off(struct hold **link) {
     struct hold *hold = *link;
     *link = hold->next;
     free(hold);
 }
 
 /* The lock has been taken: its earlier holds in the list are stale. */
-static void strike_off_stale(const void *lock, bool shared) {
+static void check_strike_off_stale(const void *lock, bool shared) {
     for (struct hold **link = &known.holds; *link;) {
-        if ((*link)->lock == lock && !(shared && (*link)->shared)) strike_off(link);
+        if ((*link)->lock == lock && !(shared && (*link)->shared)) check_strike_off(link);
         else link = &(*link)->next;
     }
 }
 
-static void note_hold(const void *lock, bool shared, bool loose, struct site site) {
-    enter();
-    strike_off_stale(lock, shared);
+static void check_note_hold(const void *lock, bool shared, bool loose, struct site site) {
+    check_enter();
+    check_strike_off_stale(lock, shared);
     struct hold *hold = malloc(sizeof *hold);
     if (hold) {
         *hold = (struct hold){known.holds, lock, prim_self(), prim_thread_id(), shared, loose, site};
         known.holds = hold;
     }
-    leave(NULL);
+    check_leave(NULL);
 }
 
-static void report_stranger(const struct hold *hold, struct site site, struct report *report) {
-    if (!first_report(VIGIL_CHECK_STRANGER, hold->site, site)) return;
+static void check_report_stranger(const struct hold *hold, struct site site, struct report *report) {
+    if (!check_first_report(VIGIL_CHECK_STRANGER, hold->site, site)) return;
     report->problem = VIGIL_CHECK_STRANGER;
-    say(report, "vigil: unlock by a stranger: lock %p\n", hold->lock);
-    say(report, "    locked at %s:%d by thread %" PRIu32 "\n", hold->site.file, hold->site.line, hold->thread_id);
-    say(report, "    unlocked at %s:%d by thread %" PRIu32 "\n", site.file, site.line, prim_thread_id());
+    check_say(report, "vigil: unlock by a stranger: lock %p\n", hold->lock);
+    check_say(report, "    locked at %s:%d by thread %" PRIu32 "\n", hold->site.file, hold->site.line, hold->thread_id);
+    check_say(report, "    unlocked at %s:%d by thread %" PRIu32 "\n", site.file, site.line, prim_thread_id());
 }
 
 /* Before an unlock. True if this thread held the lock: then `was` is the hold. */
-static bool note_release(const void *lock, bool shared, struct site site, struct hold *was) {
+static bool check_note_release(const void *lock, bool shared, struct site site, struct hold *was) {
     struct report report = {.problem = 0};
-    enter();
-    struct hold **link = link_of(lock, prim_self());
+    check_enter();
+    struct hold **link = check_link_of(lock, prim_self());
     bool ours = *link;
     if (!ours && !shared) { /* of several readers, it is not known which one this is */
         link = &known.holds;
         while (*link && ((*link)->lock != lock || (*link)->shared)) link = &(*link)->next;
-        if (*link && !(*link)->loose) report_stranger(*link, site, &report);
+        if (*link && !(*link)->loose) check_report_stranger(*link, site, &report);
     }
     if (ours) *was = **link;
-    if (ours || (!shared && *link)) strike_off(link);
-    leave(&report);
+    if (ours || (!shared && *link)) check_strike_off(link);
+    check_leave(&report);
     return ours;
 }
 
@@ -261,48 +261,48 @@ static void check_read_again(const vigil_rwlock *lock, struct site site) {
     const vigil_rwlock readers_pass = VIGIL_RWLOCK_READERS_PASS;
     struct report report = {.problem = 0};
     if (prim_load_relaxed(&lock->word) & readers_pass.word) return;
-    enter();
+    check_enter();
     const struct hold *first = NULL;
     for (const struct hold *hold = known.holds; hold; hold = hold->next) {
         if (hold->lock == lock && hold->thread == prim_self() && hold->shared) first = hold;
     }
-    if (first && first_report(VIGIL_CHECK_READ_AGAIN, first->site, site)) {
+    if (first && check_first_report(VIGIL_CHECK_READ_AGAIN, first->site, site)) {
         report.problem = VIGIL_CHECK_READ_AGAIN;
-        say(&report,
-            "vigil: read again: thread %" PRIu32 " reads lock %p; with a writer in between it waits for itself\n",
-            first->thread_id, (const void *)lock);
-        say(&report, "    locked at %s:%d\n", first->site.file, first->site.line);
-        say(&report, "    and again at %s:%d\n", site.file, site.line);
+        check_say(&report,
+                  "vigil: read again: thread %" PRIu32 " reads lock %p; with a writer in between it waits for itself\n",
+                  first->thread_id, (const void *)lock);
+        check_say(&report, "    locked at %s:%d\n", first->site.file, first->site.line);
+        check_say(&report, "    and again at %s:%d\n", site.file, site.line);
     }
-    leave(&report);
+    check_leave(&report);
 }
 
-static bool waits_for_itself(const void *lock, struct site site) {
+static bool check_waits_for_itself(const void *lock, struct site site) {
     struct report report = {.problem = 0};
-    enter();
-    const struct hold *hold = *link_of(lock, prim_self());
+    check_enter();
+    const struct hold *hold = *check_link_of(lock, prim_self());
     bool itself = hold && !hold->loose;
-    if (itself && first_report(VIGIL_CHECK_SELF_DEADLOCK, hold->site, site)) {
+    if (itself && check_first_report(VIGIL_CHECK_SELF_DEADLOCK, hold->site, site)) {
         report.problem = VIGIL_CHECK_SELF_DEADLOCK;
-        say(&report, "vigil: self-deadlock: thread %" PRIu32 " waits for lock %p, which it holds\n", hold->thread_id,
-            lock);
-        say(&report, "    locked at %s:%d\n", hold->site.file, hold->site.line);
-        say(&report, "    and again at %s:%d\n", site.file, site.line);
+        check_say(&report, "vigil: self-deadlock: thread %" PRIu32 " waits for lock %p, which it holds\n",
+                  hold->thread_id, lock);
+        check_say(&report, "    locked at %s:%d\n", hold->site.file, hold->site.line);
+        check_say(&report, "    and again at %s:%d\n", site.file, site.line);
     }
-    leave(&report);
+    check_leave(&report);
     return itself;
 }
 
 /* Order. */
 
-static struct node **node_link(const void *lock) {
+static struct node **check_node_link(const void *lock) {
     struct node **link = &known.nodes[(uintptr_t)lock / sizeof(uint32_t) % HASHES];
     while (*link && (*link)->lock != lock) link = &(*link)->next;
     return link;
 }
 
-static struct node *node_of(const void *lock) {
-    struct node **link = node_link(lock);
+static struct node *check_node_of(const void *lock) {
+    struct node **link = check_node_link(lock);
     if (!*link) {
         *link = calloc(1, sizeof **link);
         if (*link) (*link)->lock = lock;
@@ -310,14 +310,14 @@ static struct node *node_of(const void *lock) {
     return *link;
 }
 
-static const struct edge *edge_between(const struct node *from, const struct node *to) {
+static const struct edge *check_edge_between(const struct node *from, const struct node *to) {
     const struct edge *edge = from->edges;
     while (edge && edge->to != to) edge = edge->next;
     return edge;
 }
 
 /* Breadth first. Leaves the shortest way in the nodes' `way`. */
-static bool find_way(struct node *from, struct node *to) {
+static bool check_find_way(struct node *from, struct node *to) {
     uint64_t search = ++known.searches;
     struct node *last = from;
     from->search = search;
@@ -338,51 +338,51 @@ static bool find_way(struct node *from, struct node *to) {
     return true;
 }
 
-static void say_edge(struct report *report, const void *held, const struct edge *edge) {
-    say(report, "    thread %" PRIu32 " held %p, locked at %s:%d, and went for %p at %s:%d\n", edge->thread_id, held,
-        edge->held.file, edge->held.line, edge->to->lock, edge->wanted.file, edge->wanted.line);
+static void check_say_edge(struct report *report, const void *held, const struct edge *edge) {
+    check_say(report, "    thread %" PRIu32 " held %p, locked at %s:%d, and went for %p at %s:%d\n", edge->thread_id,
+              held, edge->held.file, edge->held.line, edge->to->lock, edge->wanted.file, edge->wanted.line);
 }
 
-static void report_circle(const struct node *from, const struct edge *edge, struct report *report) {
-    if (!first_report(VIGIL_CHECK_ORDER, edge->wanted, edge->to->way->wanted)) return;
+static void check_report_circle(const struct node *from, const struct edge *edge, struct report *report) {
+    if (!check_first_report(VIGIL_CHECK_ORDER, edge->wanted, edge->to->way->wanted)) return;
     report->problem = VIGIL_CHECK_ORDER;
-    say(report, "vigil: lock order: these wait for each other, if they come at the same time\n");
-    say_edge(report, from->lock, edge);
+    check_say(report, "vigil: lock order: these wait for each other, if they come at the same time\n");
+    check_say_edge(report, from->lock, edge);
     for (const struct node *node = edge->to; node != from; node = node->way->to)
-        say_edge(report, node->lock, node->way);
+        check_say_edge(report, node->lock, node->way);
 }
 
-static void note_edge(const struct hold *hold, const void *wanted, struct site site, struct report *report) {
-    struct node *from = node_of(hold->lock), *to = node_of(wanted);
-    if (!from || !to || edge_between(from, to)) return;
+static void check_note_edge(const struct hold *hold, const void *wanted, struct site site, struct report *report) {
+    struct node *from = check_node_of(hold->lock), *to = check_node_of(wanted);
+    if (!from || !to || check_edge_between(from, to)) return;
     struct edge *edge = malloc(sizeof *edge);
     if (!edge) return;
-    *edge = (struct edge){from->edges, to, keep(hold->site), keep(site), hold->thread_id};
-    if (find_way(to, from)) report_circle(from, edge, report);
+    *edge = (struct edge){from->edges, to, check_keep(hold->site), check_keep(site), hold->thread_id};
+    if (check_find_way(to, from)) check_report_circle(from, edge, report);
     from->edges = edge;
 }
 
 /* This thread is about to wait for the lock. */
-static void note_order(const void *lock, struct site site) {
+static void check_note_order(const void *lock, struct site site) {
     struct report report = {.problem = 0};
-    enter();
+    check_enter();
     for (const struct hold *hold = known.holds; hold; hold = hold->next) {
-        if (hold->thread == prim_self() && hold->lock != lock) note_edge(hold, lock, site, &report);
+        if (hold->thread == prim_self() && hold->lock != lock) check_note_edge(hold, lock, site, &report);
     }
-    leave(&report);
+    check_leave(&report);
 }
 
 /* Forgetting. */
 
-static bool inside(const void *lock, const void *address, uint64_t length) {
+static bool check_inside(const void *lock, const void *address, uint64_t length) {
     return (uintptr_t)lock - (uintptr_t)address < length;
 }
 
-static void forget_edges(struct node *node, const void *address, uint64_t length) {
-    bool all = inside(node->lock, address, length);
+static void check_forget_edges(struct node *node, const void *address, uint64_t length) {
+    bool all = check_inside(node->lock, address, length);
     for (struct edge **link = &node->edges; *link;) {
         struct edge *edge = *link;
-        if (all || inside(edge->to->lock, address, length)) {
+        if (all || check_inside(edge->to->lock, address, length)) {
             *link = edge->next;
             free(edge);
         } else {
@@ -391,14 +391,14 @@ static void forget_edges(struct node *node, const void *address, uint64_t length
     }
 }
 
-static void forget_nodes(const void *address, uint64_t length) {
+static void check_forget_nodes(const void *address, uint64_t length) {
     for (unsigned hash = 0; hash < HASHES; hash++) {
-        for (struct node *node = known.nodes[hash]; node; node = node->next) forget_edges(node, address, length);
+        for (struct node *node = known.nodes[hash]; node; node = node->next) check_forget_edges(node, address, length);
     }
     for (unsigned hash = 0; hash < HASHES; hash++) {
         for (struct node **link = &known.nodes[hash]; *link;) {
             struct node *node = *link;
-            if (inside(node->lock, address, length)) {
+            if (check_inside(node->lock, address, length)) {
                 *link = node->next;
                 free(node);
             } else {
@@ -409,77 +409,77 @@ static void forget_nodes(const void *address, uint64_t length) {
 }
 
 void vigil_check_forget(const void *address, uint64_t length) {
-    enter();
+    check_enter();
     for (struct hold **link = &known.holds; *link;) {
-        if (inside((*link)->lock, address, length)) strike_off(link);
+        if (check_inside((*link)->lock, address, length)) check_strike_off(link);
         else link = &(*link)->next;
     }
-    forget_nodes(address, length);
-    leave(NULL);
+    check_forget_nodes(address, length);
+    check_leave(NULL);
 }
 
 /* The calls. */
 
 typedef int taker(void *lock, int64_t timeout_ns);
 
-static int acquire(void *lock, bool shared, int64_t timeout_ns, struct site site, taker *take) {
+static int check_acquire(void *lock, bool shared, int64_t timeout_ns, struct site site, taker *take) {
     bool may_wait = deadline_of(timeout_ns) != DEADLINE_PASSED && !prim_self()->may_not_block;
-    if (may_wait) note_order(lock, site);
+    if (may_wait) check_note_order(lock, site);
     int status = take(lock, may_wait ? 0 : timeout_ns);
     if (may_wait && status == VIGIL_TIMED_OUT) {
-        if (waits_for_itself(lock, site)) return VIGIL_EDEADLOCK;
+        if (check_waits_for_itself(lock, site)) return VIGIL_EDEADLOCK;
         status = take(lock, timeout_ns);
     }
     if (lock_is_ours(status) && may_wait && shared) check_read_again(lock, site);
-    if (lock_is_ours(status)) note_hold(lock, shared, false, site);
+    if (lock_is_ours(status)) check_note_hold(lock, shared, false, site);
     return status;
 }
 
-static int take_mutex(void *lock, int64_t timeout_ns) {
+static int check_take_mutex(void *lock, int64_t timeout_ns) {
     return vigil_mutex_lock_for(lock, timeout_ns);
 }
 
 int vigil_check_mutex_lock(vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line) {
-    return acquire(mutex, false, timeout_ns, (struct site){file, line}, take_mutex);
+    return check_acquire(mutex, false, timeout_ns, (struct site){file, line}, check_take_mutex);
 }
 
 int vigil_check_mutex_unlock(vigil_mutex *mutex, const char *file, int line) {
     struct hold was;
-    note_release(mutex, false, (struct site){file, line}, &was);
+    check_note_release(mutex, false, (struct site){file, line}, &was);
     return vigil_mutex_unlock(mutex);
 }
 
 /* Event loops. A request remembers the site of its call. */
 
-static struct site site_of(const vigil_request *request) {
+static struct site check_site_of(const vigil_request *request) {
     return (struct site){request->second, (int)request->argument};
 }
 
-static void call_back(vigil_request *request, int status, vigil_mutex *mutex, vigil_callback *callback, bool loose,
-                      struct site site) {
-    note_hold(mutex, false, loose, site);
+static void check_call_back(vigil_request *request, int status, vigil_mutex *mutex, vigil_callback *callback,
+                            bool loose, struct site site) {
+    check_note_hold(mutex, false, loose, site);
     callback(&request->op, status); /* after which the request may be gone */
-    enter();
-    struct hold **link = link_of(mutex, prim_self());
-    if (*link && (*link)->loose == loose) strike_off(link);
-    leave(NULL);
+    check_enter();
+    struct hold **link = check_link_of(mutex, prim_self());
+    if (*link && (*link)->loose == loose) check_strike_off(link);
+    check_leave(NULL);
 }
 
-static void granted(vigil_request *request, int status) {
-    call_back(request, status, request->object, request->callback, true, site_of(request));
+static void check_granted(vigil_request *request, int status) {
+    check_call_back(request, status, request->object, request->callback, true, check_site_of(request));
 }
 
-static void granted_to_execute(vigil_request *request, int status) {
+static void check_granted_to_execute(vigil_request *request, int status) {
     vigil_mutex *mutex = request->object;
-    call_back(request, status, mutex, request->callback, false, site_of(request));
+    check_call_back(request, status, mutex, request->callback, false, check_site_of(request));
     vigil_mutex_unlock(mutex);
 }
 
-static const struct lock_kind locking = {MUTEX_KIND, .granted = granted};
-static const struct lock_kind executing = {MUTEX_KIND, .granted = granted_to_execute};
+static const struct lock_kind locking = {MUTEX_KIND, .granted = check_granted};
+static const struct lock_kind executing = {MUTEX_KIND, .granted = check_granted_to_execute};
 
-static int start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
-                 vigil_callback *callback, const struct lock_kind *kind, struct site site) {
+static int check_start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                       vigil_callback *callback, const struct lock_kind *kind, struct site site) {
     uint32_t *word = mutex ? &mutex->word : NULL;
     int status = request_start(agent, request, kind, word, (uint32_t)site.line, timeout_ns, callback);
     if (status == VIGIL_PENDING) request->second = (void *)(uintptr_t)site.file;
@@ -488,11 +488,11 @@ static int start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
 
 int vigil_check_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                                  vigil_callback *callback, const char *file, int line) {
-    int status = start(agent, request, mutex, timeout_ns, callback, &locking, (struct site){file, line});
+    int status = check_start(agent, request, mutex, timeout_ns, callback, &locking, (struct site){file, line});
     if (lock_is_ours(status)) {
-        enter();
-        strike_off_stale(mutex, false);
-        leave(NULL);
+        check_enter();
+        check_strike_off_stale(mutex, false);
+        check_leave(NULL);
     }
     return status;
 }
@@ -500,8 +500,8 @@ int vigil_check_mutex_lock_async(vigil_agent *agent, vigil_request *request, vig
 int vigil_check_mutex_execute_later(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                                     vigil_callback *callback, const char *file, int line) {
     struct site site = {file, line};
-    int status = start(agent, request, mutex, timeout_ns, callback, &locking, site);
-    if (lock_is_ours(status)) call_back(request, status, mutex, callback, true, site);
+    int status = check_start(agent, request, mutex, timeout_ns, callback, &locking, site);
+    if (lock_is_ours(status)) check_call_back(request, status, mutex, callback, true, site);
     return status;
 }
 
@@ -510,9 +510,9 @@ int vigil_check_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_
     struct site site = {file, line};
     bool idle = request && callback && !(request->op.flags & OP_PENDING);
     int status = idle ? vigil_mutex_trylock(mutex) : VIGIL_TIMED_OUT;
-    if (!lock_is_ours(status)) status = start(agent, request, mutex, timeout_ns, callback, &executing, site);
+    if (!lock_is_ours(status)) status = check_start(agent, request, mutex, timeout_ns, callback, &executing, site);
     if (lock_is_ours(status)) {
-        call_back(request, status, mutex, callback, false, site);
+        check_call_back(request, status, mutex, callback, false, site);
         vigil_mutex_unlock(mutex);
     }
     return status;
@@ -523,50 +523,50 @@ int vigil_check_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_
 int vigil_check_cond_wait(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line) {
     struct site site = {file, line};
     struct hold was;
-    bool held = note_release(mutex, false, site, &was);
-    note_order(mutex, site);
+    bool held = check_note_release(mutex, false, site, &was);
+    check_note_order(mutex, site);
     int status = vigil_cond_wait_for(cond, mutex, timeout_ns);
-    if (lock_is_ours(status) || lock_gave_up(status)) note_hold(mutex, false, false, site);
-    else if (held && status != VIGIL_CANCELLED) note_hold(mutex, false, was.loose, was.site);
+    if (lock_is_ours(status) || lock_gave_up(status)) check_note_hold(mutex, false, false, site);
+    else if (held && status != VIGIL_CANCELLED) check_note_hold(mutex, false, was.loose, was.site);
     return status;
 }
 
 int vigil_check_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond *cond, vigil_mutex *mutex,
                                 int64_t timeout_ns, vigil_callback *callback, const char *file, int line) {
     struct hold was;
-    bool held = note_release(mutex, false, (struct site){file, line}, &was);
+    bool held = check_note_release(mutex, false, (struct site){file, line}, &was);
     int status = vigil_cond_wait_async(agent, request, cond, mutex, timeout_ns, callback);
-    if (held && status != VIGIL_PENDING) note_hold(mutex, false, was.loose, was.site);
+    if (held && status != VIGIL_PENDING) check_note_hold(mutex, false, was.loose, was.site);
     return status;
 }
 
 /* Read-write locks. */
 
-static int take_to_read(void *lock, int64_t timeout_ns) {
+static int check_take_to_read(void *lock, int64_t timeout_ns) {
     return vigil_rwlock_read_lock_for(lock, timeout_ns);
 }
 
-static int take_to_write(void *lock, int64_t timeout_ns) {
+static int check_take_to_write(void *lock, int64_t timeout_ns) {
     return vigil_rwlock_write_lock_for(lock, timeout_ns);
 }
 
 int vigil_check_rwlock_read_lock(vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line) {
-    return acquire(lock, true, timeout_ns, (struct site){file, line}, take_to_read);
+    return check_acquire(lock, true, timeout_ns, (struct site){file, line}, check_take_to_read);
 }
 
 int vigil_check_rwlock_read_unlock(vigil_rwlock *lock, const char *file, int line) {
     struct hold was;
-    note_release(lock, true, (struct site){file, line}, &was);
+    check_note_release(lock, true, (struct site){file, line}, &was);
     return vigil_rwlock_read_unlock(lock);
 }
 
 int vigil_check_rwlock_write_lock(vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line) {
-    return acquire(lock, false, timeout_ns, (struct site){file, line}, take_to_write);
+    return check_acquire(lock, false, timeout_ns, (struct site){file, line}, check_take_to_write);
 }
 
 int vigil_check_rwlock_write_unlock(vigil_rwlock *lock, const char *file, int line) {
     struct hold was;
-    note_release(lock, false, (struct site){file, line}, &was);
+    check_note_release(lock, false, (struct site){file, line}, &was);
     return vigil_rwlock_write_unlock(lock);
 }
 
@@ -574,9 +574,9 @@ int vigil_check_rwlock_write_unlock(vigil_rwlock *lock, const char *file, int li
 int vigil_check_rwlock_downgrade(vigil_rwlock *lock, const char *file, int line) {
     struct site site = {file, line};
     struct hold was;
-    bool held = note_release(lock, false, site, &was);
-    if (held) note_hold(lock, true, was.loose, was.site);
+    bool held = check_note_release(lock, false, site, &was);
+    if (held) check_note_hold(lock, true, was.loose, was.site);
     int status = vigil_rwlock_downgrade(lock);
-    if (held && status != VIGIL_OK) note_release(lock, true, site, &was);
+    if (held && status != VIGIL_OK) check_note_release(lock, true, site, &was);
     return status;
 }

@@ -14,22 +14,22 @@ struct deferral {
 
 static struct deferral pool[PRIM_DEFERRALS] PRIM_PROCESS;
 
-static struct deferral *deferral_at(uint32_t number) {
+static struct deferral *critical_deferral_at(uint32_t number) {
     return &pool[number - 1];
 }
 
 /* Each thread starts its search at a different place. */
-static uint32_t take_from_pool(void) {
+static uint32_t critical_take_from_pool(void) {
     uint32_t first = prim_thread_id();
     for (uint32_t tried = 0; tried < PRIM_DEFERRALS; tried++) {
         uint32_t number = 1 + (first + tried) % PRIM_DEFERRALS, free = 0;
-        if (prim_load_relaxed(&deferral_at(number)->taken)) continue;
-        if (prim_cas_acquire(&deferral_at(number)->taken, &free, 1)) return number;
+        if (prim_load_relaxed(&critical_deferral_at(number)->taken)) continue;
+        if (prim_cas_acquire(&critical_deferral_at(number)->taken, &free, 1)) return number;
     }
     return 0;
 }
 
-static void add(int64_t *count, int64_t more) {
+static void critical_add(int64_t *count, int64_t more) {
     int64_t seen = prim_own_load(count);
     if (BUG(deferred_overwritten)) {
         prim_own_store(count, seen + more);
@@ -41,15 +41,15 @@ static void add(int64_t *count, int64_t more) {
 int critical_defer(critical_work *work, const volatile void *address, int64_t count) {
     struct prim_thread *self = prim_self();
     uint32_t head = prim_own_load(&self->deferred);
-    for (uint32_t at = head; at; at = deferral_at(at)->next) {
-        struct deferral *same = deferral_at(at);
+    for (uint32_t at = head; at; at = critical_deferral_at(at)->next) {
+        struct deferral *same = critical_deferral_at(at);
         if (same->work != work || same->address != address) continue;
-        add(&same->count, count);
+        critical_add(&same->count, count);
         return VIGIL_OK;
     }
-    uint32_t number = take_from_pool();
+    uint32_t number = critical_take_from_pool();
     if (!number) return VIGIL_ELIMIT;
-    struct deferral *deferral = deferral_at(number);
+    struct deferral *deferral = critical_deferral_at(number);
     deferral->work = work;
     deferral->address = address;
     deferral->count = count;
@@ -60,15 +60,15 @@ int critical_defer(critical_work *work, const volatile void *address, int64_t co
 }
 
 /* The whole list, at depth zero. A handler that interrupts this may carry out all of it itself: hence the CAS. */
-static uint32_t take_list(struct prim_thread *self) {
+static uint32_t critical_take_list(struct prim_thread *self) {
     uint32_t head = prim_own_load(&self->deferred);
     while (head && !prim_own_cas(&self->deferred, &head, 0)) continue;
     return head;
 }
 
-static void carry_out(uint32_t number) {
+static void critical_carry_out(uint32_t number) {
     while (number) {
-        struct deferral *deferral = deferral_at(number), done = *deferral;
+        struct deferral *deferral = critical_deferral_at(number), done = *deferral;
         prim_store_release(&deferral->taken, 0);
         if (!BUG(deferred_forgotten)) done.work(done.address, done.count);
         number = done.next;
@@ -78,9 +78,9 @@ static void carry_out(uint32_t number) {
 /* In a critical section meanwhile, so that work deferred in between is done by this loop and not by nested calls. */
 void critical_settle(struct prim_thread *self) {
     do {
-        uint32_t list = take_list(self), outside = prim_own_load(&self->may_not_block);
+        uint32_t list = critical_take_list(self), outside = prim_own_load(&self->may_not_block);
         prim_own_store(&self->may_not_block, outside + 1);
-        carry_out(list);
+        critical_carry_out(list);
         prim_own_store(&self->may_not_block, outside);
     } while (prim_own_load(&self->deferred));
 }

@@ -11,12 +11,12 @@ bool lot_occupied(const struct lot *lot, const volatile void *address) {
 /* Joining and leaving. */
 
 /* For people: the waiting thread, and since when it waits. */
-static void sign(struct slot *slot, uint64_t since_ms) {
+static void lot_sign(struct slot *slot, uint64_t since_ms) {
     if (!slot->seat) slot->person = since_ms << 32 | prim_thread_id();
 }
 
 /* A place at the end of the line. */
-static uint64_t next_place(const struct lot *lot, uint32_t line, uint64_t now_ns) {
+static uint64_t lot_next_place(const struct lot *lot, uint32_t line, uint64_t now_ns) {
     uint64_t last_ns = line ? lot->slots[lot->slots[line].tail].began_ns : 0;
     return now_ns > last_ns ? now_ns : last_ns + 1;
 }
@@ -24,13 +24,13 @@ static uint64_t next_place(const struct lot *lot, uint32_t line, uint64_t now_ns
 /* In a segment no two waiters of a line may ever have the same place: see gift.h. */
 static void line_join(struct lot *lot, uint32_t *line, uint32_t index, uint64_t key, uint64_t now_ms) {
     uint64_t now_ns = is_shared(lot) ? prim_now_ns() : now_ms * 1000000;
-    lot->slots[index].began_ns = next_place(lot, *line, now_ns);
+    lot->slots[index].began_ns = lot_next_place(lot, *line, now_ns);
     line_append(lot, line, index, key);
 }
 
 bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
     uint64_t key = key_of(lot, word->address), now_ms = prim_now_coarse_ms();
-    sign(&lot->slots[index], now_ms);
+    lot_sign(&lot->slots[index], now_ms);
     struct bucket *bucket = bucket_lock(lot, key); /* W1 */
     if (key % 64 == 0) { /* perhaps a sweep over an array of words: prefetch the next buckets meanwhile */
         const struct bucket *next = &lot->buckets[bucket_number(lot, key + 64) & ~15u];
@@ -46,7 +46,7 @@ bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
 
 bool lot_join_in_order(struct lot *lot, uint32_t index, const struct word *word, bool again) {
     uint64_t key = key_of(lot, word->address);
-    if (!again) sign(&lot->slots[index], lot->slots[index].began_ns / 1000000);
+    if (!again) lot_sign(&lot->slots[index], lot->slots[index].began_ns / 1000000);
     struct bucket *bucket = bucket_lock(lot, key);
     bool equal = !word_differs(word);
     if (equal) line_insert(lot, line_of(lot, bucket, key), index, key, again);
@@ -79,7 +79,7 @@ void lot_leave_soon(struct lot *lot, uint32_t index) {
 }
 
 /* Take an arrival back: see sync/barrier.c. */
-static void take_back(struct lot *lot, const struct slot *slot, uint32_t *word) {
+static void lot_take_back(struct lot *lot, const struct slot *slot, uint32_t *word) {
     bool counted = slot->kind == SLOT_BARRIER && !is_shared(lot);
     if (counted && !BUG(arrival_stays)) prim_store_relaxed(word, prim_load_relaxed(word) - 1);
 }
@@ -88,7 +88,7 @@ bool lot_leave(struct lot *lot, uint32_t index, const volatile void *address) {
     uint64_t key = key_of(lot, address);
     struct bucket *bucket = bucket_lock(lot, key);
     bool still = in_line(&lot->slots[index], key); /* if not, it has been told, or moved to another line */
-    if (still || BUG(taken_back_late)) take_back(lot, &lot->slots[index], word_of(lot, key));
+    if (still || BUG(taken_back_late)) lot_take_back(lot, &lot->slots[index], word_of(lot, key));
     if (still) line_remove(lot, line_of(lot, bucket, key), index);
     if (still && is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_GAVE_UP, index, key, 0);
     bucket_unlock(lot, bucket);
@@ -136,7 +136,7 @@ bool lot_call_or_join(struct lot *lot, uint32_t index, const volatile void *addr
     uint64_t key = key_of(lot, address), now_ms = prim_now_coarse_ms();
     struct wakes wakes;
     wakes_begin(&wakes);
-    if (index) sign(&lot->slots[index], now_ms);
+    if (index) lot_sign(&lot->slots[index], now_ms);
     struct bucket *bucket = bucket_lock(lot, key);
     bool joins = !line_call(lot, bucket, key, release, context, &wakes) && index;
     if (joins) line_join(lot, line_of(lot, bucket, key), index, key, now_ms);
@@ -146,22 +146,23 @@ bool lot_call_or_join(struct lot *lot, uint32_t index, const volatile void *addr
 }
 
 /* In the order of the buckets' addresses; they may be the same bucket. */
-static void lock_two(struct lot *lot, struct bucket *a, struct bucket *b) {
+static void lot_lock_two(struct lot *lot, struct bucket *a, struct bucket *b) {
     lock_bucket(lot, a < b ? a : b);
     if (a != b) lock_bucket(lot, a < b ? b : a);
 }
 
 /* Threads that wait at a condition are moved; agents, and waiters in a plain wait, are told. */
-static uint64_t destination(const struct slot *slot) {
+static uint64_t lot_destination(const struct slot *slot) {
     return slot->kind == SLOT_COND && !slot->seat ? gift_destination(slot) : 0;
 }
 
 /* Move one thread, with the signal. It is in line C until the store of its key, then in the mutex's line. */
-static void move(struct lot *lot, uint32_t index, uint64_t key, uint32_t *to, uint64_t to_key, uint64_t now_ns) {
+static void lot_move_slots(struct lot *lot, uint32_t index, uint64_t key, uint32_t *to, uint64_t to_key,
+                           uint64_t now_ns) {
     struct slot *slot = &lot->slots[index];
     if (!BUG(signal_noted_late)) gift_give(slot, key); /* G1 */
     prim_store_release(&slot->kind, (uint32_t)SLOT_MUTEX);
-    slot->began_ns = next_place(lot, *to, now_ns);
+    slot->began_ns = lot_next_place(lot, *to, now_ns);
     line_append(lot, to, index, to_key); /* G2 */
     if (BUG(signal_noted_late)) gift_give(slot, key);
     if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, to_key, 0);
@@ -174,11 +175,11 @@ static void line_move(struct lot *lot, struct bucket *from, uint64_t key, struct
     while (*moved + *told < most) {
         uint32_t *line = line_of(lot, from, key), index = *line;
         if (!index) return;
-        uint64_t moves_to = destination(&lot->slots[index]);
+        uint64_t moves_to = lot_destination(&lot->slots[index]);
         if (moves_to && moves_to != to_key) return;
         line_unlink(lot, line, index);
         if (moves_to) {
-            move(lot, index, key, line_of(lot, to, to_key), to_key, now_ns);
+            lot_move_slots(lot, index, key, line_of(lot, to, to_key), to_key, now_ns);
             ++*moved;
         } else {
             tell(lot, wakes, index, VIGIL_OK);
@@ -188,13 +189,13 @@ static void line_move(struct lot *lot, struct bucket *from, uint64_t key, struct
 }
 
 /* One turn of lot_move: returns how many were moved or told; zero: the line is empty or has changed, look again. */
-static int64_t move_some(struct lot *lot, uint64_t key, uint64_t to_key, int64_t most,
-                         const struct lot_release *release, void *context) {
+static int64_t lot_move_some(struct lot *lot, uint64_t key, uint64_t to_key, int64_t most,
+                             const struct lot_release *release, void *context) {
     struct wakes wakes;
     struct bucket *from = bucket_of(lot, key), *to = bucket_of(lot, to_key);
     int64_t moved = 0, told = 0;
     wakes_begin(&wakes);
-    lock_two(lot, from, to);
+    lot_lock_two(lot, from, to);
     line_move(lot, from, key, to, to_key, most, &moved, &told, &wakes);
     if (moved && !BUG(moved_and_left)) line_call(lot, to, to_key, release, context, &wakes);
     push_mail(lot, &wakes);
@@ -211,15 +212,16 @@ int64_t lot_move(struct lot *lot, const volatile void *address, int64_t most, co
     while (done < most) {
         struct bucket *bucket = bucket_lock(lot, key);
         uint32_t head = *line_of(lot, bucket, key);
-        uint64_t to_key = head ? destination(&lot->slots[head]) : 0;
+        uint64_t to_key = head ? lot_destination(&lot->slots[head]) : 0;
         bucket_unlock(lot, bucket);
         if (!head) break;
-        done += move_some(lot, key, to_key ? to_key : key, most - done, release, context);
+        done += lot_move_some(lot, key, to_key ? to_key : key, most - done, release, context);
     }
     return done;
 }
 
-static int64_t bucket_take(struct lot *lot, struct bucket *bucket, uint64_t first, uint64_t last, uint32_t outcome) {
+static int64_t lot_bucket_take(struct lot *lot, struct bucket *bucket, uint64_t first, uint64_t last,
+                               uint32_t outcome) {
     struct wakes wakes;
     int64_t taken = 0;
     wakes_begin(&wakes);
@@ -238,7 +240,7 @@ int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t 
     int64_t taken = 0;
     for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
         struct bucket *bucket = &lot->buckets[number];
-        if (prim_load_relaxed(&bucket->word)) taken += bucket_take(lot, bucket, first, last, outcome); /* N3 */
+        if (prim_load_relaxed(&bucket->word)) taken += lot_bucket_take(lot, bucket, first, last, outcome); /* N3 */
     }
     return taken;
 }
@@ -254,7 +256,7 @@ int64_t lot_count(struct lot *lot, const volatile void *address) {
 
 /* Looking. */
 
-static struct lot_glance glance_at(const struct lot *lot, const struct slot *slot) {
+static struct lot_glance lot_glance_at(const struct lot *lot, const struct slot *slot) {
     if (!slot->seat) {
         return (struct lot_glance){.thread_id = (uint32_t)slot->person, .since_ms = (uint32_t)(slot->person >> 32)};
     }
@@ -263,7 +265,7 @@ static struct lot_glance glance_at(const struct lot *lot, const struct slot *slo
     return (struct lot_glance){(uint64_t)(uintptr_t)seat, seat->thread_id, (uint32_t)(slot->began_ns / 1000000)};
 }
 
-static uint32_t next_line_above(const struct lot *lot, const struct bucket *bucket, uint64_t after) {
+static uint32_t lot_next_line_above(const struct lot *lot, const struct bucket *bucket, uint64_t after) {
     uint32_t found = 0;
     for (uint32_t head = bucket->line; head; head = lot->slots[head].next_line) {
         uint64_t key = lot->slots[head].key;
@@ -277,13 +279,13 @@ void lot_look(struct lot *lot, uint32_t number, uint64_t after, struct lot_line 
     line->key = line->count = 0;
     if (!prim_load_relaxed(&bucket->word)) return;
     lock_bucket(lot, bucket);
-    uint32_t head = next_line_above(lot, bucket, after);
+    uint32_t head = lot_next_line_above(lot, bucket, after);
     if (head) {
         line->key = lot->slots[head].key;
         line->for_lock = lot->slots[head].kind != SLOT_PLAIN;
     }
     for (uint32_t index = head; index && line->count < LOT_COUNTED; index = lot->slots[index].next, line->count++) {
-        if (line->count < LOT_GLANCES) line->waiters[line->count] = glance_at(lot, &lot->slots[index]);
+        if (line->count < LOT_GLANCES) line->waiters[line->count] = lot_glance_at(lot, &lot->slots[index]);
     }
     bucket_unlock(lot, bucket);
 }

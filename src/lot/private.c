@@ -11,7 +11,7 @@ struct layout {
     size_t seats, chunks, available[LOT_LEVELS], slots, bytes; /* offsets */
 };
 
-static struct layout layout_of(uint32_t chunk_limit) {
+static struct layout private_layout_of(uint32_t chunk_limit) {
     struct layout at;
     at.seats = sizeof(struct bucket) << PRIM_BUCKET_BITS;
     at.chunks = at.seats + sizeof(struct seat *) * PRIM_SEAT_LIMIT;
@@ -26,14 +26,14 @@ static struct layout layout_of(uint32_t chunk_limit) {
     return at;
 }
 
-static void at_thread_exit(struct prim_thread *thread) {
+static void private_at_thread_exit(struct prim_thread *thread) {
     if (thread->on_exit) thread->on_exit(thread);
     if (thread->robust_on_end) thread->robust_on_end(thread, false);
     slot_release_all(&lot, thread);
     interrupt_thread_ends(thread);
 }
 
-static void number_from_one(void) {
+static void private_number_from_one(void) {
     lot.chunks_used = lot.seats_used = 1; /* 0 is none */
 }
 
@@ -41,13 +41,13 @@ static void number_from_one(void) {
  * The child's only thread is the one that forked. The lines it inherited are those of threads that do not exist here,
  * and any of them may have held any lock: so the lot is emptied. The child's agents learn of it by their generation.
  */
-static void in_child(void) {
+static void private_in_child(void) {
     if (!lot.buckets) return;
     struct prim_thread *self = prim_self();
     if (self->robust_on_end) self->robust_on_end(self, true);
-    prim_map_clear(lot.buckets, layout_of(lot.chunk_limit).bytes);
+    prim_map_clear(lot.buckets, private_layout_of(lot.chunk_limit).bytes);
     lot.gate = 0;
-    number_from_one();
+    private_number_from_one();
     self->chunk_free = 0;
     self->spare_slot = self->id = 0;
     self->may_not_block &= CRITICAL_DEPTH;
@@ -60,9 +60,9 @@ static void in_child(void) {
 }
 
 /* If address space is limited, make do with fewer slots. Only the first few slots are opened. */
-static char *map(void) {
+static char *private_map(void) {
     for (lot.chunk_limit = PRIM_CHUNK_LIMIT; lot.chunk_limit >= PRIM_CHUNK_LEAST; lot.chunk_limit /= 2) {
-        struct layout at = layout_of(lot.chunk_limit);
+        struct layout at = private_layout_of(lot.chunk_limit);
         char *mapping = prim_map(at.bytes);
         lot.chunks_open = PRIM_CHUNK_LEAST;
         size_t open_bytes = at.slots + sizeof(struct slot) * SLOT_CHUNK * lot.chunks_open;
@@ -72,11 +72,11 @@ static char *map(void) {
     return NULL;
 }
 
-static void initialise(void) {
-    char *mapping = map();
+static void private_initialise(void) {
+    char *mapping = private_map();
     if (!mapping) return;
-    struct layout at = layout_of(lot.chunk_limit);
-    if (!prim_start(at_thread_exit, in_child)) {
+    struct layout at = private_layout_of(lot.chunk_limit);
+    if (!prim_start(private_at_thread_exit, private_in_child)) {
         prim_unmap(mapping, at.bytes);
         return;
     }
@@ -88,7 +88,7 @@ static void initialise(void) {
     }
     lot.bucket_bits = PRIM_BUCKET_BITS;
     lot.home = &lot;
-    number_from_one();
+    private_number_from_one();
     struct bucket *buckets = (struct bucket *)(void *)mapping;
     if (BUG(first_wait_missed)) prim_store_release(&lot.buckets, buckets);
     else prim_store_seq_cst(&lot.buckets, buckets); /* W0 */
@@ -99,7 +99,7 @@ struct lot *lot_private_if_used(void) {
 }
 
 struct lot *lot_private(void) {
-    if (!prim_load_acquire(&lot.buckets)) prim_once(initialise);
+    if (!prim_load_acquire(&lot.buckets)) prim_once(private_initialise);
     return lot_private_if_used();
 }
 

@@ -29,7 +29,7 @@ bool seat_wake(struct seat *seat) {
     return ring;
 }
 
-static void take_ring(struct seat *seat) {
+static void seat_take_ring(struct seat *seat) {
     if (BUG(bell_lost)) {
         prim_fetch_and_acq_rel(&seat->mail, ~MAIL_RUNG);
         prim_bell_take(&seat->bell);
@@ -40,7 +40,7 @@ static void take_ring(struct seat *seat) {
 
 void seat_attend(struct seat *seat) {
     uint32_t seen = prim_fetch_or_acq_rel(&seat->mail, MAIL_AWAKE);
-    if (seen & MAIL_RUNG) take_ring(seat);
+    if (seen & MAIL_RUNG) seat_take_ring(seat);
 }
 
 bool seat_has_mail(struct seat *seat) {
@@ -83,6 +83,6 @@ void seat_rest_rung(struct seat *seat) {
 void seat_await_ring(struct seat *seat) {
     while (prim_load_acquire(&seat->mail) & MAIL_RUNG) {
         prim_bell_wait(&seat->bell, PRIM_NEVER);
-        take_ring(seat);
+        seat_take_ring(seat);
     }
 }

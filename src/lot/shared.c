@@ -12,7 +12,7 @@
 
 /* Whether a line is that of a lock which this process holds. One waiter for a lock in it is enough; other waiters may
  * wait for the word itself. */
-static bool holds_what_is_waited_for(const struct lot *lot, uint32_t head) {
+static bool shared_holds_what_is_waited_for(const struct lot *lot, uint32_t head) {
     const struct segment *segment = lot->share->segment;
     uint64_t key = lot->slots[head].key;
     bool owned = false;
@@ -26,35 +26,35 @@ static bool holds_what_is_waited_for(const struct lot *lot, uint32_t head) {
 /* How long a running process may need inside a bucket; a process that is stopped there takes longer. */
 #define LEAVE_PATIENCE_NS UINT64_C(20000000)
 
-static bool holds_one_of_bucket(struct lot *lot, struct bucket *bucket) {
+static bool shared_holds_one_of_bucket(struct lot *lot, struct bucket *bucket) {
     bool holds = false;
     if (!prim_load_relaxed(&bucket->word)) return false;
     if (!shared_trylock(lot, bucket, prim_now_ns() + LEAVE_PATIENCE_NS)) return true; /* it may hold one */
     for (uint32_t *line = &bucket->line; *line && !holds; line = line_behind(lot, line, lot->slots[*line].key)) {
-        holds = holds_what_is_waited_for(lot, *line);
+        holds = shared_holds_what_is_waited_for(lot, *line);
     }
     bucket_unlock(lot, bucket);
     return holds;
 }
 
 /* Whether this process holds part of a lock, or a lock that others wait for: recovery must act as if it had died. */
-static bool leaves_something(struct lot *lot) {
+static bool shared_leaves_something(struct lot *lot) {
     for (uint32_t index = 1; index < lot->share->slots; index++) {
         if (prim_load_relaxed(&lot->share->claims[index]) == lot->claim) return true;
     }
     for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
-        if (holds_one_of_bucket(lot, &lot->buckets[number])) return true;
+        if (shared_holds_one_of_bucket(lot, &lot->buckets[number])) return true;
     }
     return false;
 }
 
-static int leave(struct segment *segment) {
+static int shared_leave(struct segment *segment) {
     struct lot *lot = segment->lot;
     int status = VIGIL_OK;
     if (!lot) return status;
     if (segment->fd >= 0) { /* else we are a fork's child, and all of this belongs to the parent */
         if (prim_load_relaxed(&lot->share->claimed)) return VIGIL_EBUSY;
-        status = leaves_something(lot) ? VIGIL_OWNER_DIED : VIGIL_OK; /* may repair a bucket, and note a guard */
+        status = shared_leaves_something(lot) ? VIGIL_OWNER_DIED : VIGIL_OK; /* may repair a bucket, and note a guard */
         keeper_leave(lot);
     }
     free(lot->share);
@@ -63,7 +63,7 @@ static int leave(struct segment *segment) {
     return status;
 }
 
-static bool fill(struct lot *lot, struct segment *segment, struct lot *home) {
+static bool shared_fill(struct lot *lot, struct segment *segment, struct lot *home) {
     const struct segment_layout *at = &segment->layout;
     struct segment_member *self = segment_member(segment, segment_self(segment));
     struct lot_share *share = calloc(1, sizeof *share);
@@ -88,13 +88,13 @@ static bool fill(struct lot *lot, struct segment *segment, struct lot *home) {
     return true;
 }
 
-static struct lot *make(struct segment *segment) {
+static struct lot *shared_make(struct segment *segment) {
     struct lot *home = lot_private(), *lot = home ? calloc(1, sizeof *lot) : NULL, *other = NULL;
-    if (!lot || !fill(lot, segment, home)) {
+    if (!lot || !shared_fill(lot, segment, home)) {
         free(lot);
         return NULL;
     }
-    prim_store_relaxed(&segment_leaving, leave);
+    prim_store_relaxed(&segment_leaving, shared_leave);
     if (prim_cas_acq_rel(&segment->lot, &other, lot)) return lot;
     free(lot->share);
     free(lot);
@@ -103,12 +103,12 @@ static struct lot *make(struct segment *segment) {
 
 struct lot *lot_in(struct segment *segment) {
     struct lot *lot = prim_load_acquire(&segment->lot);
-    return lot ? lot : make(segment);
+    return lot ? lot : shared_make(segment);
 }
 
 /* Slots. */
 
-static void count(uint32_t *counter, uint32_t add) {
+static void shared_count(uint32_t *counter, uint32_t add) {
     uint32_t seen = prim_load_relaxed(counter);
     while (!prim_cas_seq_cst(counter, &seen, seen + add)) {
     }
@@ -140,23 +140,23 @@ void shared_disclaim(struct lot *lot, uint32_t index) {
 
 uint32_t shared_acquire(struct lot *lot) {
     uint32_t *claimed = &lot->share->claimed, index = 0;
-    count(claimed, 1);
+    shared_count(claimed, 1);
     if (keeper_attend(lot)) {
         index = shared_claim(lot);
         if (!index && recovery_now(lot)) index = shared_claim(lot); /* dead members may have had some */
     }
-    if (!index) count(claimed, UINT32_MAX);
+    if (!index) shared_count(claimed, UINT32_MAX);
     return index;
 }
 
 void shared_release(struct lot *lot, uint32_t index) {
     shared_disclaim(lot, index);
-    count(&lot->share->claimed, UINT32_MAX);
+    shared_count(&lot->share->claimed, UINT32_MAX);
 }
 
 /* Telling, under the bucket's lock. */
 
-static void push_to_member(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t number) {
+static void shared_push_to_member(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t number) {
     struct segment_member *member = segment_member(lot->share->segment, (uint32_t)lot->slots[index].record);
     uint64_t seen = prim_load_relaxed(&member->mail);
     do {
@@ -181,7 +181,7 @@ void shared_tell(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t 
         add_mail(lot, wakes, own, outcome);
     } else {
         prim_store_release(&slot->state, outcome);
-        if (!BUG(mail_forgotten)) push_to_member(lot, wakes, index, claim_number(claim));
+        if (!BUG(mail_forgotten)) shared_push_to_member(lot, wakes, index, claim_number(claim));
     }
 }
 
@@ -228,7 +228,7 @@ void lot_hand_on(struct lot *lot, uint32_t index) {
 }
 
 /* Take all mail, oldest first. */
-static uint32_t collect(struct lot *lot) {
+static uint32_t shared_collect(struct lot *lot) {
     uint64_t *mail = &lot->share->self->mail, seen = prim_load_relaxed(mail), none = (uint64_t)lot->number << 32;
     if (!((uint32_t)seen / 2)) return 0;
     while (!prim_cas_acq_rel(mail, &seen, none)) {
@@ -243,7 +243,7 @@ static uint32_t collect(struct lot *lot) {
 }
 
 bool lot_deliver(struct lot *lot) {
-    uint32_t index = collect(lot), next;
+    uint32_t index = shared_collect(lot), next;
     bool any = index != 0;
     for (; index; index = next) {
         next = lot->slots[index].next;
@@ -255,7 +255,7 @@ bool lot_deliver(struct lot *lot) {
 /* The lock of a bucket. */
 
 /* A dead process's pulse may beat for ever, if its word has been overwritten: so every now and then ask the kernel. */
-static void look_for_holder(struct lot *lot, uint32_t number, unsigned looks) {
+static void shared_look_for_holder(struct lot *lot, uint32_t number, unsigned looks) {
     if (looks % SHARED_ASK_LOOKS) segment_lives(lot->share->segment, number);
     else segment_ask_about(lot->share->segment, number);
 }
@@ -283,7 +283,7 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
             prim_park_shared(word, seen, look_ns < deadline_ns ? look_ns : deadline_ns);
             mine |= WORD_SLEEPERS; /* as in word_lock.c */
             if (!BUG(deferred_too_long)) critical_settle_meanwhile(); /* the holder's process may be stopped */
-            if (prim_load_relaxed(word) == seen) look_for_holder(lot, seen / WORD_HOLDER, ++looks);
+            if (prim_load_relaxed(word) == seen) shared_look_for_holder(lot, seen / WORD_HOLDER, ++looks);
         }
     }
 }

@@ -20,20 +20,20 @@
 
 /* The set: levels of bitmaps; a bit says whether the word below it has any bit set. Under the gate. */
 
-static void make_available(struct lot *lot, uint32_t number) {
+static void slot_make_available(struct lot *lot, uint32_t number) {
     for (unsigned level = 0; level < LOT_LEVELS; level++, number /= 64) {
         lot->available[level][number / 64] |= UINT64_C(1) << number % 64;
     }
 }
 
-static void make_unavailable(struct lot *lot, uint32_t number) {
+static void slot_make_unavailable(struct lot *lot, uint32_t number) {
     for (unsigned level = 0; level < LOT_LEVELS; level++, number /= 64) {
         lot->available[level][number / 64] &= ~(UINT64_C(1) << number % 64);
         if (lot->available[level][number / 64]) return;
     }
 }
 
-static uint32_t lowest_available(const struct lot *lot) {
+static uint32_t slot_lowest_available(const struct lot *lot) {
     uint32_t number = 0;
     for (unsigned level = LOT_LEVELS; level-- > 0;) {
         uint64_t bits = lot->available[level][number];
@@ -47,7 +47,7 @@ static uint32_t lowest_available(const struct lot *lot) {
 #define MANY 1024u
 
 /* Slots are backed by memory in doubling steps, so that a program that uses mlockall does not lock the whole range. */
-static bool open_more(struct lot *lot) {
+static bool slot_open_more(struct lot *lot) {
     uint32_t from = lot->chunks_open, to = 2 * from;
     size_t bytes = sizeof(struct slot) * SLOT_CHUNK * (to - from);
     if (!prim_map_open(&lot->slots[from * SLOT_CHUNK], bytes, from >= MANY)) return false;
@@ -55,40 +55,40 @@ static bool open_more(struct lot *lot) {
     return true;
 }
 
-static uint32_t new_chunk(struct lot *lot) {
+static uint32_t slot_new_chunk(struct lot *lot) {
     uint32_t number = lot->chunks_used;
-    if (number == lot->chunk_limit || (number >= lot->chunks_open && !open_more(lot))) return 0;
+    if (number == lot->chunk_limit || (number >= lot->chunks_open && !slot_open_more(lot))) return 0;
     prim_store_relaxed(&lot->chunks_used, number + 1);
     if (number == MANY) prim_map_densely(lot->buckets, sizeof(struct bucket) << PRIM_BUCKET_BITS);
     prim_store_relaxed(&lot->chunks[number].free, UINT64_MAX >> (64 - SLOT_CHUNK));
     return number;
 }
 
-static uint32_t take_chunk(struct lot *lot) {
+static uint32_t slot_take_chunk(struct lot *lot) {
     word_lock(&lot->gate);
-    uint32_t number = lowest_available(lot);
-    if (number) make_unavailable(lot, number);
-    else number = new_chunk(lot);
+    uint32_t number = slot_lowest_available(lot);
+    if (number) slot_make_unavailable(lot, number);
+    else number = slot_new_chunk(lot);
     word_unlock(&lot->gate, false);
     return number;
 }
 
 /* Release: pairs with the exchange in slot_acquire. The thread that claims these slots sees them as we left them. */
-static void give_back(struct lot *lot, uint32_t chunk, uint64_t bits) {
+static void slot_give_back(struct lot *lot, uint32_t chunk, uint64_t bits) {
     if (!bits) return;
     uint64_t before = prim_fetch_or_acq_rel(&lot->chunks[chunk].free, bits);
     if (before) return;
     word_lock(&lot->gate);
-    make_available(lot, chunk);
+    slot_make_available(lot, chunk);
     word_unlock(&lot->gate, false);
 }
 
-static void give_back_slot(struct lot *lot, uint32_t index) {
-    give_back(lot, index / SLOT_CHUNK, UINT64_C(1) << index % SLOT_CHUNK);
+static void slot_give_back_slot(struct lot *lot, uint32_t index) {
+    slot_give_back(lot, index / SLOT_CHUNK, UINT64_C(1) << index % SLOT_CHUNK);
 }
 
-static void give_back_rest(struct lot *lot, struct prim_thread *self) {
-    give_back(lot, self->chunk, self->chunk_free);
+static void slot_give_back_rest(struct lot *lot, struct prim_thread *self) {
+    slot_give_back(lot, self->chunk, self->chunk_free);
     self->chunk_free = 0;
 }
 
@@ -100,14 +100,14 @@ uint32_t slot_acquire(struct lot *lot) {
     if (spare) return spare;
     bool keeps = true;
     if (!self->chunk_free) {
-        self->chunk = take_chunk(lot);
+        self->chunk = slot_take_chunk(lot);
         if (!self->chunk) return 0;
         self->chunk_free = prim_exchange_acq_rel(&lot->chunks[self->chunk].free, 0);
         keeps = prim_keep_self(false);
     }
     uint32_t lowest = (uint32_t)__builtin_ctzll(self->chunk_free);
     self->chunk_free &= self->chunk_free - 1;
-    if (!keeps) give_back_rest(lot, self);
+    if (!keeps) slot_give_back_rest(lot, self);
     return self->chunk * SLOT_CHUNK + lowest;
 }
 
@@ -118,14 +118,14 @@ void slot_release(struct lot *lot, uint32_t index) {
     }
     struct prim_thread *self = prim_self();
     prim_store_relaxed(&lot->slots[index].seat, 0);
-    if (self->spare_slot || !prim_keep_self(false)) give_back_slot(lot, index);
+    if (self->spare_slot || !prim_keep_self(false)) slot_give_back_slot(lot, index);
     else self->spare_slot = index;
 }
 
 void slot_release_all(struct lot *lot, struct prim_thread *self) {
-    if (self->spare_slot) give_back_slot(lot, self->spare_slot);
+    if (self->spare_slot) slot_give_back_slot(lot, self->spare_slot);
     self->spare_slot = 0;
-    give_back_rest(lot, self);
+    slot_give_back_rest(lot, self);
 }
 
 uint32_t slot_bound(struct lot *lot) {

@@ -17,7 +17,7 @@
 #define CONFLICT_NS UINT64_C(1000)
 #define ASIDE_NS    UINT64_C(20000)
 
-static bool alone(void) {
+static bool spin_alone(void) {
     static uint32_t processors; /* read once; threads that race store the same value */
     uint32_t known = prim_load_relaxed(&processors);
     if (!known) prim_store_relaxed(&processors, known = prim_processors());
@@ -26,7 +26,7 @@ static bool alone(void) {
 
 unsigned spin_budget(void) {
     struct prim_thread *self = prim_self();
-    if (alone()) return 0;
+    if (spin_alone()) return 0;
     return ++self->spins % PROBE_EVERY ? PRIM_SPIN_MOST - self->spin_caution : PRIM_SPIN_MOST;
 }
 
@@ -38,7 +38,7 @@ void spin_learn(bool paid) {
 
 void spin_stand_aside(uint64_t deadline_ns) {
     struct prim_thread *self = prim_self();
-    if (++self->conflicts % PRIM_CROWD || alone()) return;
+    if (++self->conflicts % PRIM_CROWD || spin_alone()) return;
     uint64_t now_ns = prim_now_ns();
     bool crowded = now_ns - self->conflicts_ns < PRIM_CROWD * CONFLICT_NS;
     self->conflicts_ns = now_ns;

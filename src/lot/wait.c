@@ -14,24 +14,24 @@
 #define WORD_BYTES sizeof(uint32_t)
 
 /* The thread itself changes `state` from WAITING to ASLEEP; the taker changes either to the outcome. */
-static bool decided(struct slot *slot) {
+static bool wait_decided(struct slot *slot) {
     return !undecided(prim_load_acquire(&slot->state));
 }
 
-static bool spin_until_decided(struct slot *slot, unsigned most) {
+static bool wait_spin_until_decided(struct slot *slot, unsigned most) {
     unsigned turns = spin_budget();
     for (turns = turns < most ? turns : most; turns; turns--) {
-        if (decided(slot)) {
+        if (wait_decided(slot)) {
             spin_learn(true);
             return true;
         }
         prim_pause();
     }
     spin_learn(false);
-    return decided(slot);
+    return wait_decided(slot);
 }
 
-static void park(const struct lot *lot, struct slot *slot, uint32_t *interruption, uint64_t deadline_ns) {
+static void wait_park(const struct lot *lot, struct slot *slot, uint32_t *interruption, uint64_t deadline_ns) {
     bool own = !is_shared(lot);
     struct prim_word words[] = {{&slot->state, SLOT_ASLEEP, own}, {interruption, 0, true}};
     if (interruption) prim_park_any(words, 2, deadline_ns);
@@ -40,37 +40,37 @@ static void park(const struct lot *lot, struct slot *slot, uint32_t *interruptio
 }
 
 /* Until the outcome is decided; or until the deadline or, if `may_end`, an interruption: false. */
-static bool sleep_until_decided(struct lot *lot, struct slot *slot, bool may_end, uint64_t deadline_ns) {
+static bool wait_sleep_until_decided(struct lot *lot, struct slot *slot, bool may_end, uint64_t deadline_ns) {
     uint32_t waiting = SLOT_WAITING;
     if (BUG(early_deadline) && deadline_ns != PRIM_NEVER) deadline_ns--;
     prim_cas_acquire(&slot->state, &waiting, SLOT_ASLEEP); /* fails if decided, or ASLEEP already */
-    while (!decided(slot)) {
+    while (!wait_decided(slot)) {
         if (deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns) return false;
         if (may_end && interrupt_raised()) return false;
-        park(lot, slot, may_end ? interrupt_word() : NULL, deadline_ns);
-        if (BUG(spurious_return) && !decided(slot)) prim_store_relaxed(&slot->state, VIGIL_OK);
+        wait_park(lot, slot, may_end ? interrupt_word() : NULL, deadline_ns);
+        if (BUG(spurious_return) && !wait_decided(slot)) prim_store_relaxed(&slot->state, VIGIL_OK);
     }
     return true;
 }
 
-static bool sleep_after(unsigned spins, struct lot *lot, uint32_t index, uint64_t deadline_ns) {
+static bool wait_sleep_after(unsigned spins, struct lot *lot, uint32_t index, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
-    return spin_until_decided(slot, spins) || sleep_until_decided(lot, slot, true, deadline_ns);
+    return wait_spin_until_decided(slot, spins) || wait_sleep_until_decided(lot, slot, true, deadline_ns);
 }
 
 bool lot_sleep(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
-    return sleep_after(PRIM_SPIN_MOST, lot, index, deadline_ns);
+    return wait_sleep_after(PRIM_SPIN_MOST, lot, index, deadline_ns);
 }
 
 bool lot_sleep_soon(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
-    return sleep_after(PRIM_SPIN_LOCK, lot, index, deadline_ns);
+    return wait_sleep_after(PRIM_SPIN_LOCK, lot, index, deadline_ns);
 }
 
 int lot_give_up(struct lot *lot, uint32_t index, const volatile void *address) {
     if (BUG(interrupt_decides) && interrupt_raised()) return interrupt_or_timeout();
     if (lot_leave(lot, index, address)) return interrupt_or_timeout();
     /* Too late: another thread has taken the slot out, and is about to store the outcome. */
-    sleep_until_decided(lot, &lot->slots[index], false, PRIM_NEVER);
+    wait_sleep_until_decided(lot, &lot->slots[index], false, PRIM_NEVER);
     return BUG(timeout_counted) ? VIGIL_TIMED_OUT : (int)lot->slots[index].state;
 }
 
@@ -85,7 +85,7 @@ static int wait_in_line(struct lot *lot, uint32_t index, const struct word *word
 }
 
 /* The status if the call need not wait; VIGIL_PENDING: it must. Separate and inline, because it must be cheap. */
-static inline int answer_at_once(const struct word *word) {
+static inline int wait_answer_at_once(const struct word *word) {
     int error = check_word(word);
     if (error) return error;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
@@ -106,12 +106,12 @@ __attribute__((noinline)) static int wait_now(const struct word *word, uint64_t 
 }
 
 static inline int wait_if_equal(const struct word *word, int64_t timeout_ns) {
-    int status = answer_at_once(word);
+    int status = wait_answer_at_once(word);
     return status == VIGIL_PENDING ? wait_now(word, deadline_of(timeout_ns), SLOT_PLAIN, NULL) : status;
 }
 
 int lot_wait(const struct word *word, uint64_t deadline_ns, enum slot_kind kind, lot_joined *joined) {
-    int status = answer_at_once(word);
+    int status = wait_answer_at_once(word);
     return status == VIGIL_PENDING ? wait_now(word, deadline_ns, kind, joined) : status;
 }
 
@@ -137,7 +137,7 @@ int vigil_wait64_until(const volatile void *address, uint64_t expected, int64_t 
     return vigil_wait64(address, expected, vigil_until(deadline_ns));
 }
 
-static void notify_later(const volatile void *address, int64_t count) {
+static void wait_notify_later(const volatile void *address, int64_t count) {
     struct lot *lot = lot_for_if_used(address);
     if (lot && lot_occupied(lot, address)) lot_take(lot, address, count, VIGIL_OK);
 }
@@ -152,7 +152,7 @@ int64_t vigil_notify(const volatile void *address, int64_t count) {
     struct lot *lot = lot_for_if_used(address);
     if (!lot || !lot_occupied(lot, address)) return 0; /* N3 */
     tsan_release(address);
-    if (critical_interrupted()) return critical_defer(notify_later, address, count);
+    if (critical_interrupted()) return critical_defer(wait_notify_later, address, count);
     int64_t taken = lot_take(lot, address, count, VIGIL_OK);
     return BUG(counted_twice) && lot_occupied(lot, address) ? taken + 1 : taken; /* the rest is counted again */
 }
@@ -164,7 +164,7 @@ int64_t vigil_waiters(const volatile void *address) {
     return lot ? lot_count(lot, address) : 0;
 }
 
-static int64_t forget_words(struct lot *lot, const volatile char *first, uint64_t words) {
+static int64_t wait_forget_words(struct lot *lot, const volatile char *first, uint64_t words) {
     int64_t forgotten = 0;
     for (uint64_t i = BUG(forget_misses) ? 1 : 0; i < words; i++) {
         const volatile char *word = first + i * WORD_BYTES;
@@ -185,6 +185,6 @@ int64_t vigil_forget(const volatile void *address, uint64_t length) {
     uint64_t first = past ? begin - past + WORD_BYTES : begin;
     uint64_t words = (last - first) / WORD_BYTES + 1;
     return words <= 1u << lot->bucket_bits /* else walking the buckets is faster */
-               ? forget_words(lot, (const volatile char *)(uintptr_t)first, words)
+               ? wait_forget_words(lot, (const volatile char *)(uintptr_t)first, words)
                : lot_take_range(lot, first - lot->base, last - lot->base, VIGIL_CANCELLED);
 }

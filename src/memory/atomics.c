@@ -3,7 +3,7 @@
 
 #include "element.h"
 
-static int find_element(vigil_view view, uint64_t index, void **address) {
+static int atomics_find_element(vigil_view view, uint64_t index, void **address) {
     uint64_t size = element_size(view.type);
     if (size == 0) return VIGIL_ETYPE;
     unsigned char *data = view.buffer->data;
@@ -13,9 +13,9 @@ static int find_element(vigil_view view, uint64_t index, void **address) {
     return VIGIL_OK;
 }
 
-static int find_waitable(vigil_view view, uint64_t index, void **address) {
+static int atomics_find_waitable(vigil_view view, uint64_t index, void **address) {
     if (view.type != VIGIL_I32 && view.type != VIGIL_I64) return VIGIL_ETYPE;
-    return find_element(view, index, address);
+    return atomics_find_element(view, index, address);
 }
 
 /*
@@ -37,7 +37,7 @@ static int find_waitable(vigil_view view, uint64_t index, void **address) {
 int vigil_atomics_load(vigil_view view, uint64_t index, int64_t *value) {
     if (value == NULL) return VIGIL_ENULL;
     void *address;
-    int status = find_element(view, index, &address);
+    int status = atomics_find_element(view, index, &address);
     if (status != VIGIL_OK) return status;
     FOR_ITS_TYPE(view, *value = (int64_t)__atomic_load_n((element *)address, __ATOMIC_SEQ_CST))
     return VIGIL_OK;
@@ -45,7 +45,7 @@ int vigil_atomics_load(vigil_view view, uint64_t index, int64_t *value) {
 
 int vigil_atomics_store(vigil_view view, uint64_t index, int64_t value) {
     void *address;
-    int status = find_element(view, index, &address);
+    int status = atomics_find_element(view, index, &address);
     if (status != VIGIL_OK) return status;
     FOR_ITS_TYPE(view, __atomic_store_n((element *)address, (element)value, __ATOMIC_SEQ_CST))
     return VIGIL_OK;
@@ -54,7 +54,7 @@ int vigil_atomics_store(vigil_view view, uint64_t index, int64_t value) {
 #define READ_MODIFY_WRITE(operation, builtin)                                                                          \
     int vigil_atomics_##operation(vigil_view view, uint64_t index, int64_t operand, int64_t *old) {                    \
         void *address;                                                                                                 \
-        int status = find_element(view, index, &address);                                                              \
+        int status = atomics_find_element(view, index, &address);                                                              \
         if (status != VIGIL_OK) return status;                                                                         \
         int64_t found = 0;                                                                                             \
         FOR_ITS_TYPE(view, found = (int64_t)builtin((element *)address, (element)operand, __ATOMIC_SEQ_CST))           \
@@ -75,7 +75,7 @@ READ_MODIFY_WRITE(exchange, __atomic_exchange_n)
 int vigil_atomics_compare_exchange(vigil_view view, uint64_t index, int64_t expected, int64_t replacement,
                                    int64_t *old) {
     void *address;
-    int status = find_element(view, index, &address);
+    int status = atomics_find_element(view, index, &address);
     if (status != VIGIL_OK) return status;
     bool replaced = false;
     int64_t found = 0;
@@ -101,7 +101,7 @@ void vigil_atomics_pause(void) {
 
 int vigil_atomics_wait(vigil_view view, uint64_t index, int64_t expected, int64_t timeout_ns) {
     void *address;
-    int status = find_waitable(view, index, &address);
+    int status = atomics_find_waitable(view, index, &address);
     if (status != VIGIL_OK) return status;
     if (view.type == VIGIL_I32) return vigil_wait32(address, (uint32_t)expected, timeout_ns);
     return vigil_wait64(address, (uint64_t)expected, timeout_ns);
@@ -110,7 +110,7 @@ int vigil_atomics_wait(vigil_view view, uint64_t index, int64_t expected, int64_
 int vigil_atomics_wait_async(struct vigil_agent *agent, vigil_op *op, vigil_view view, uint64_t index,
                              int64_t expected, int64_t timeout_ns, vigil_callback *callback) {
     void *address;
-    int status = find_waitable(view, index, &address);
+    int status = atomics_find_waitable(view, index, &address);
     if (status != VIGIL_OK) return status;
     if (view.type == VIGIL_I32) {
         return vigil_wait32_async(agent, op, address, (uint32_t)expected, timeout_ns, callback);
@@ -120,7 +120,7 @@ int vigil_atomics_wait_async(struct vigil_agent *agent, vigil_op *op, vigil_view
 
 int64_t vigil_atomics_notify(vigil_view view, uint64_t index, int64_t count) {
     void *address;
-    int status = find_waitable(view, index, &address);
+    int status = atomics_find_waitable(view, index, &address);
     if (status != VIGIL_OK) return status;
     return vigil_notify(address, count);
 }

@@ -5,7 +5,7 @@
 #include "vigil/wait.h"
 
 /* Even an empty buffer has a mapping, so that its data has an address of its own. */
-static size_t mapping_bytes(uint64_t max_length) {
+static size_t buffer_mapping_bytes(uint64_t max_length) {
     return max_length > 0 ? (size_t)max_length : 1;
 }
 
@@ -16,7 +16,7 @@ int vigil_buffer_create(vigil_buffer **buffer, uint64_t length, uint64_t max_len
 
     vigil_buffer *made = malloc(sizeof *made);
     if (made == NULL) return VIGIL_ENOMEM;
-    size_t bytes = mapping_bytes(max_length);
+    size_t bytes = buffer_mapping_bytes(max_length);
     unsigned char *data = prim_map(bytes);
     if (data == NULL || !prim_map_open(data, bytes, false)) {
         if (data != NULL) prim_unmap(data, bytes);
@@ -38,7 +38,7 @@ int64_t vigil_buffer_destroy(vigil_buffer *buffer) {
     if (buffer == NULL) return VIGIL_ENULL;
     if (buffer->segment != NULL) return segment_close(buffer->segment);
     int64_t cancelled = vigil_forget(buffer->data, buffer_length(buffer));
-    prim_unmap(buffer->data, mapping_bytes(buffer->max_length));
+    prim_unmap(buffer->data, buffer_mapping_bytes(buffer->max_length));
     free(buffer);
     return cancelled;
 }

@@ -25,17 +25,17 @@ static uint32_t gate PRIM_PROCESS;
 
 /* Fork. */
 
-static void before_fork(void) {
+static void segment_before_fork(void) {
     word_lock(&gate);
     keeper_before_fork();
 }
 
-static void in_parent(void) {
+static void segment_in_parent(void) {
     word_unlock(&gate, false);
 }
 
 /* The child is no member. Calls on its copy are refused; using an address that it has kept faults. */
-static void in_child(void) {
+static void segment_in_child(void) {
     for (uint32_t i = 0; i < table_count(); i++) {
         struct segment *segment = table_segment(i);
         prim_file_close(segment->fd);
@@ -49,11 +49,11 @@ static void in_child(void) {
     word_unlock(&gate, false);
 }
 
-const struct prim_fork segment_fork = {before_fork, in_parent, in_child};
+const struct prim_fork segment_fork = {segment_before_fork, segment_in_parent, segment_in_child};
 
 /* Opening. All of this under the gate. */
 
-static int trouble(void) {
+static int segment_trouble(void) {
     switch (errno) {
     case EBADF: return VIGIL_EINVAL;
     case EEXIST: return VIGIL_EEXISTS;
@@ -65,30 +65,31 @@ static int trouble(void) {
     }
 }
 
-static int trouble_with_name(void) {
+static int segment_trouble_with_name(void) {
     switch (errno) {
     case ENOENT: return VIGIL_ENOTFOUND;
     case EACCES:
     case EPERM: return VIGIL_EOWNER;
     case EISDIR: return VIGIL_EFOREIGN;
-    default: return trouble();
+    default: return segment_trouble();
     }
 }
 
 /* EACCES on our own file means that its mode was changed: VIGIL_ESYSTEM, and errno tells. */
-static int trouble_opening(const struct prim_file_look *file) {
+static int segment_trouble_opening(const struct prim_file_look *file) {
     bool denied = errno == EACCES || errno == EPERM;
-    return denied && !file->owned ? VIGIL_EOWNER : trouble();
+    return denied && !file->owned ? VIGIL_EOWNER : segment_trouble();
 }
 
-/* The segment keeps the descriptor, but unmap() does not close it. */
-static int map(struct segment **made, int fd, const struct prim_file_look *file, const struct segment_header *header) {
+/* The segment keeps the descriptor, but segment_unmap() does not close it. */
+static int segment_map(struct segment **made, int fd, const struct prim_file_look *file,
+                       const struct segment_header *header) {
     uint32_t room = 64;
     while (room < 2 * header->members) room *= 2;
     struct segment *segment = calloc(1, sizeof *segment + room * sizeof *segment->found);
     unsigned char *base = segment ? prim_file_map(fd, header->layout.end) : NULL;
     if (!base) {
-        int status = trouble();
+        int status = segment_trouble();
         free(segment);
         return status;
     }
@@ -114,13 +115,13 @@ static int map(struct segment **made, int fd, const struct prim_file_look *file,
     return VIGIL_OK;
 }
 
-static void unmap(struct segment *segment) {
+static void segment_unmap(struct segment *segment) {
     prim_file_unmap(segment->base, segment->layout.end);
     free(segment);
 }
 
 /* Make a segment in a new, empty file. */
-static int make(struct segment **made, int fd, const vigil_segment_options *options) {
+static int segment_make(struct segment **made, int fd, const vigil_segment_options *options) {
     struct segment_header header;
     memset(&header, 0, sizeof header);
     format_fill_header(&header, options);
@@ -128,11 +129,11 @@ static int make(struct segment **made, int fd, const vigil_segment_options *opti
     struct prim_file_look file;
     bool good = prim_file_permit(fd, options->mode) && prim_file_extend(fd, header.layout.user_at + options->length) &&
                 prim_file_look(fd, &file);
-    int status = good ? map(made, fd, &file, &header) : trouble();
+    int status = good ? segment_map(made, fd, &file, &header) : segment_trouble();
     if (status != VIGIL_OK) return status;
     memcpy((*made)->base, &header, sizeof header);
     status = member_join(*made, recovery_empty);
-    if (status != VIGIL_OK) unmap(*made);
+    if (status != VIGIL_OK) segment_unmap(*made);
     return status;
 }
 
@@ -140,75 +141,75 @@ static int make(struct segment **made, int fd, const vigil_segment_options *opti
  * Of the mapping, only the header is known to be backed by the file: check the rest. The length is loaded before the
  * file's size, so that a file that grows meanwhile is never found shorter than its length.
  */
-static int length_check(const struct segment *segment, uint64_t first_length) {
+static int segment_length_check(const struct segment *segment, uint64_t first_length) {
     uint64_t length = prim_load_seq_cst(segment->buffer.length);
     if (length < first_length || length > segment->buffer.max_length) return VIGIL_ECORRUPT;
     struct prim_file_look file;
-    if (!prim_file_look(segment->fd, &file)) return trouble();
+    if (!prim_file_look(segment->fd, &file)) return segment_trouble();
     return file.bytes < segment->layout.user_at + length ? VIGIL_ETRUNCATED : VIGIL_OK;
 }
 
 /* Map a file that may contain anything, if it is a segment. */
-static int adopt(struct segment **made, int fd, const struct prim_file_look *file) {
+static int segment_adopt(struct segment **made, int fd, const struct prim_file_look *file) {
     struct segment_header header;
     memset(&header, 0, sizeof header);
     int64_t had = prim_file_read(fd, &header, sizeof header);
-    int status = had < 0 ? trouble() : format_check_header(&header, (uint64_t)had);
-    if (status == VIGIL_OK) status = map(made, fd, file, &header);
+    int status = had < 0 ? segment_trouble() : format_check_header(&header, (uint64_t)had);
+    if (status == VIGIL_OK) status = segment_map(made, fd, file, &header);
     if (status != VIGIL_OK) return status;
-    status = length_check(*made, header.first_length);
-    if (status != VIGIL_OK) unmap(*made);
+    status = segment_length_check(*made, header.first_length);
+    if (status != VIGIL_OK) segment_unmap(*made);
     return status;
 }
 
-static int adopt_and_join(struct segment **made, int fd, const struct prim_file_look *file) {
-    int status = adopt(made, fd, file);
+static int segment_adopt_and_join(struct segment **made, int fd, const struct prim_file_look *file) {
+    int status = segment_adopt(made, fd, file);
     if (status != VIGIL_OK) return status;
     status = member_join(*made, recovery_empty);
-    if (status != VIGIL_OK) unmap(*made);
+    if (status != VIGIL_OK) segment_unmap(*made);
     return status;
 }
 
 /* A file found by name must be ours. A descriptor that we were given may be of another user's file, if its owner lets
  * others write. */
-static int examine(int fd, bool by_name, struct prim_file_look *file) {
-    if (!prim_file_look(fd, file)) return trouble();
+static int segment_examine(int fd, bool by_name, struct prim_file_look *file) {
+    if (!prim_file_look(fd, file)) return segment_trouble();
     if (!file->regular) return VIGIL_EFOREIGN;
     return file->owned || (!by_name && file->for_others) ? VIGIL_OK : VIGIL_EOWNER;
 }
 
-static bool table_full(void) {
+static bool segment_table_full(void) {
     return table_count() == SEGMENTS_MOST;
 }
 
-static int attach(struct segment **found, int fd, bool by_name) {
+static int segment_attach(struct segment **found, int fd, bool by_name) {
     struct prim_file_look file;
-    int status = examine(fd, by_name, &file);
+    int status = segment_examine(fd, by_name, &file);
     if (status != VIGIL_OK) return status;
     *found = table_find_file(file.device, file.inode);
     if (*found) {
         (*found)->opens++;
         return VIGIL_OK;
     }
-    if (table_full()) return VIGIL_ELIMIT;
-    status = adopt_and_join(found, fd, &file);
+    if (segment_table_full()) return VIGIL_ELIMIT;
+    status = segment_adopt_and_join(found, fd, &file);
     if (status == VIGIL_OK) table_add(*found);
     return status;
 }
 
 /* Examined twice: what is refused must not be opened at all, and another thread may have put another file there. */
-static int open_behind(struct segment **found, int given, bool by_name) {
+static int segment_open_behind(struct segment **found, int given, bool by_name) {
     struct prim_file_look file;
-    int status = examine(given, by_name, &file);
+    int status = segment_examine(given, by_name, &file);
     if (status != VIGIL_OK) return status;
     int fd = prim_file_reopen(given);
-    if (fd < 0) return trouble_opening(&file);
-    status = attach(found, fd, by_name);
+    if (fd < 0) return segment_trouble_opening(&file);
+    status = segment_attach(found, fd, by_name);
     if (status != VIGIL_OK || (*found)->fd != fd) prim_file_close(fd);
     return status;
 }
 
-static void close_last(struct segment *segment, bool leaves_something) {
+static void segment_close_last(struct segment *segment, bool leaves_something) {
     int fd = segment->fd;
     if (fd >= 0) {
         table_remove(segment);
@@ -216,17 +217,17 @@ static void close_last(struct segment *segment, bool leaves_something) {
         bool member_elsewhere = table_count();
         if (!member_elsewhere) prim_store_relaxed(&vigil_holder, 1);
     }
-    unmap(segment);
+    segment_unmap(segment);
     if (fd >= 0) prim_file_close(fd);
 }
 
 /* End one of the opens. */
-static void let_go(struct segment *segment, bool leaves_something) {
-    if (segment->opens == 1) close_last(segment, leaves_something);
+static void segment_let_go(struct segment *segment, bool leaves_something) {
+    if (segment->opens == 1) segment_close_last(segment, leaves_something);
     else segment->opens--;
 }
 
-static bool leads_to(const char *path, const struct segment *segment) {
+static bool segment_leads_to(const char *path, const struct segment *segment) {
     int fd = prim_file_find(path);
     bool leads = fd >= 0 && segment_is_file(segment, fd);
     if (fd >= 0) prim_file_close(fd);
@@ -234,25 +235,25 @@ static bool leads_to(const char *path, const struct segment *segment) {
 }
 
 /* Between finding the name and joining, another process may have done U1 to U3: then look again. */
-static int open_named(struct segment **found, const char *path) {
+static int segment_open_named(struct segment **found, const char *path) {
     for (;;) {
         int fd = prim_file_find(path);
-        if (fd < 0) return trouble_with_name();
-        int status = open_behind(found, fd, true);
+        if (fd < 0) return segment_trouble_with_name();
+        int status = segment_open_behind(found, fd, true);
         prim_file_close(fd);
-        if (status != VIGIL_OK || leads_to(path, *found) || BUG(nameless_joined)) return status;
-        let_go(*found, false);
+        if (status != VIGIL_OK || segment_leads_to(path, *found) || BUG(nameless_joined)) return status;
+        segment_let_go(*found, false);
     }
 }
 
-static int create_named(struct segment **made, const char *path, const vigil_segment_options *options) {
+static int segment_create_named(struct segment **made, const char *path, const vigil_segment_options *options) {
     struct prim_draft draft;
-    if (table_full()) return VIGIL_ELIMIT;
-    if (!prim_draft_open(&draft)) return trouble();
-    int status = make(made, draft.fd, options);
+    if (segment_table_full()) return VIGIL_ELIMIT;
+    if (!prim_draft_open(&draft)) return segment_trouble();
+    int status = segment_make(made, draft.fd, options);
     if (status == VIGIL_OK && !prim_draft_link(&draft, path)) {
-        status = trouble();
-        unmap(*made);
+        status = segment_trouble();
+        segment_unmap(*made);
     }
     prim_draft_end(&draft);
     if (status == VIGIL_OK) table_add(*made);
@@ -260,11 +261,11 @@ static int create_named(struct segment **made, const char *path, const vigil_seg
     return status;
 }
 
-static int create_anonymous(struct segment **made, const vigil_segment_options *options) {
-    if (table_full()) return VIGIL_ELIMIT;
+static int segment_create_anonymous(struct segment **made, const vigil_segment_options *options) {
+    if (segment_table_full()) return VIGIL_ELIMIT;
     int fd = prim_file_anonymous();
-    if (fd < 0) return trouble();
-    int status = make(made, fd, options);
+    if (fd < 0) return segment_trouble();
+    int status = segment_make(made, fd, options);
     if (status == VIGIL_OK) {
         prim_file_seal(fd);
         table_add(*made);
@@ -275,31 +276,31 @@ static int create_anonymous(struct segment **made, const vigil_segment_options *
 }
 
 /* If another process creates the name between the two, open what it made; repeat if that is unlinked at once. */
-static int open_or_create(struct segment **found, const char *path, const vigil_segment_options *options) {
+static int segment_open_or_create(struct segment **found, const char *path, const vigil_segment_options *options) {
     int status;
     do {
-        status = open_named(found, path);
-        if (status == VIGIL_ENOTFOUND) status = create_named(found, path, options);
+        status = segment_open_named(found, path);
+        if (status == VIGIL_ENOTFOUND) status = segment_create_named(found, path, options);
     } while (status == VIGIL_EEXISTS);
     return status;
 }
 
 /* The interface. */
 
-static bool name_good(const char *name) {
+static bool segment_name_good(const char *name) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     size_t length = strspn(name, letters);
     return length >= 1 && length <= NAME_MOST && !name[length] && name[0] != '.';
 }
 
-static int path_of(char path[PRIM_PATH_BYTES], const char *name) {
+static int segment_path_of(char path[PRIM_PATH_BYTES], const char *name) {
     if (!name) return VIGIL_ENULL;
-    if (!name_good(name)) return VIGIL_ENAME;
+    if (!segment_name_good(name)) return VIGIL_ENAME;
     prim_file_path(path, name);
     return VIGIL_OK;
 }
 
-static int complete(vigil_segment_options *all, const vigil_segment_options *given) {
+static int segment_complete(vigil_segment_options *all, const vigil_segment_options *given) {
     *all = given ? *given : (vigil_segment_options){0};
     if (!all->length) all->length = DEFAULT_LENGTH;
     if (!all->max_length) all->max_length = all->length;
@@ -313,17 +314,17 @@ static int complete(vigil_segment_options *all, const vigil_segment_options *giv
     return format_limits_good(all->members, all->waiters, all->length, all->max_length) ? VIGIL_OK : VIGIL_ERANGE;
 }
 
-static bool enter(void) {
+static bool segment_enter(void) {
     if (!prim_fork_handled()) return false;
     word_lock(&gate);
     return true;
 }
 
-static int finish(vigil_buffer **buffer, struct segment *segment, int status) {
+static int segment_finish(vigil_buffer **buffer, struct segment *segment, int status) {
     struct lot *lot = status == VIGIL_OK ? lot_in(segment) : NULL;
     if (lot) keeper_attend(lot); /* if that fails, others ask the kernel about us; tried again when we wait */
     if (status == VIGIL_OK && !lot) {
-        let_go(segment, false);
+        segment_let_go(segment, false);
         status = VIGIL_ENOMEM;
     }
     word_unlock(&gate, false);
@@ -333,49 +334,51 @@ static int finish(vigil_buffer **buffer, struct segment *segment, int status) {
 
 typedef int opener(struct segment **found, const char *path, const vigil_segment_options *options);
 
-static int open_by_name(vigil_buffer **buffer, const char *name, const vigil_segment_options *options, opener *open) {
+static int segment_open_by_name(vigil_buffer **buffer, const char *name, const vigil_segment_options *options,
+                                opener *open) {
     char path[PRIM_PATH_BYTES];
     vigil_segment_options all;
     struct segment *segment = NULL;
-    int status = buffer ? path_of(path, name) : VIGIL_ENULL;
-    if (status == VIGIL_OK) status = complete(&all, options);
+    int status = buffer ? segment_path_of(path, name) : VIGIL_ENULL;
+    if (status == VIGIL_OK) status = segment_complete(&all, options);
     if (status != VIGIL_OK) return status;
-    if (!enter()) return VIGIL_ENOMEM;
+    if (!segment_enter()) return VIGIL_ENOMEM;
     status = open(&segment, path, &all);
-    return finish(buffer, segment, status);
+    return segment_finish(buffer, segment, status);
 }
 
 int vigil_segment_create(vigil_buffer **buffer, const char *name, const vigil_segment_options *options) {
-    return open_by_name(buffer, name, options, create_named);
+    return segment_open_by_name(buffer, name, options, segment_create_named);
 }
 
-static int open_existing(struct segment **found, const char *path, const vigil_segment_options *options) {
+static int segment_open_existing(struct segment **found, const char *path, const vigil_segment_options *options) {
     (void)options;
-    return open_named(found, path);
+    return segment_open_named(found, path);
 }
 
 int vigil_segment_open(vigil_buffer **buffer, const char *name) {
-    return open_by_name(buffer, name, NULL, open_existing);
+    return segment_open_by_name(buffer, name, NULL, segment_open_existing);
 }
 
 int vigil_segment_open_or_create(vigil_buffer **buffer, const char *name, const vigil_segment_options *options) {
-    return open_by_name(buffer, name, options, open_or_create);
+    return segment_open_by_name(buffer, name, options, segment_open_or_create);
 }
 
 int vigil_segment_unlink(const char *name) {
     char path[PRIM_PATH_BYTES];
-    int status = path_of(path, name);
+    int status = segment_path_of(path, name);
     if (status != VIGIL_OK) return status;
-    return prim_file_unlink(path) ? VIGIL_OK : trouble_with_name();
+    return prim_file_unlink(path) ? VIGIL_OK : segment_trouble_with_name();
 }
 
 /* U1 to U3, for a file that was found by that name; VIGIL_NOT_EQUAL: by now the name leads elsewhere. */
-static int unlink_unused(struct segment *segment, const char *path) {
+static int segment_unlink_unused(struct segment *segment, const char *path) {
     int status = VIGIL_EBUSY;
     if (!member_lock_door(segment)) return VIGIL_ESYSTEM; /* U1 */
-    if (!leads_to(path, segment)) status = VIGIL_NOT_EQUAL;
-    else if (!prim_file_locked(segment->fd)) status = prim_file_unlink(path) ? VIGIL_OK : trouble_with_name(); /* U2 */
-    prim_file_unlock(segment->fd, SEGMENT_DOOR_AT);                                                            /* U3 */
+    if (!segment_leads_to(path, segment)) status = VIGIL_NOT_EQUAL;
+    else if (!prim_file_locked(segment->fd))
+        status = prim_file_unlink(path) ? VIGIL_OK : segment_trouble_with_name(); /* U2 */
+    prim_file_unlock(segment->fd, SEGMENT_DOOR_AT);                               /* U3 */
     return status;
 }
 
@@ -383,13 +386,13 @@ static int unlink_unused(struct segment *segment, const char *path) {
 int vigil_segment_unlink_unused(const char *name) {
     char path[PRIM_PATH_BYTES];
     struct segment *segment;
-    int status = path_of(path, name);
+    int status = segment_path_of(path, name);
     if (status != VIGIL_OK) return status;
-    if (!enter()) return VIGIL_ENOMEM;
+    if (!segment_enter()) return VIGIL_ENOMEM;
     do {
         status = segment_glimpse(&segment, name);
         if (status != VIGIL_OK) break;
-        status = unlink_unused(segment, path);
+        status = segment_unlink_unused(segment, path);
         segment_forget(segment);
     } while (status == VIGIL_NOT_EQUAL);
     word_unlock(&gate, false);
@@ -399,11 +402,11 @@ int vigil_segment_unlink_unused(const char *name) {
 int vigil_segment_create_anonymous(vigil_buffer **buffer, const vigil_segment_options *options) {
     vigil_segment_options all;
     struct segment *segment = NULL;
-    int status = buffer ? complete(&all, options) : VIGIL_ENULL;
+    int status = buffer ? segment_complete(&all, options) : VIGIL_ENULL;
     if (status != VIGIL_OK) return status;
-    if (!enter()) return VIGIL_ENOMEM;
-    status = create_anonymous(&segment, &all);
-    return finish(buffer, segment, status);
+    if (!segment_enter()) return VIGIL_ENOMEM;
+    status = segment_create_anonymous(&segment, &all);
+    return segment_finish(buffer, segment, status);
 }
 
 int vigil_segment_fd(vigil_buffer *buffer) {
@@ -417,9 +420,9 @@ int vigil_segment_fd(vigil_buffer *buffer) {
 int vigil_segment_open_fd(vigil_buffer **buffer, int fd) {
     struct segment *segment = NULL;
     if (!buffer) return VIGIL_ENULL;
-    if (!enter()) return VIGIL_ENOMEM;
-    int status = open_behind(&segment, fd, false);
-    return finish(buffer, segment, status);
+    if (!segment_enter()) return VIGIL_ENOMEM;
+    int status = segment_open_behind(&segment, fd, false);
+    return segment_finish(buffer, segment, status);
 }
 
 const char *vigil_segment_label(vigil_buffer *buffer) {
@@ -433,9 +436,9 @@ struct listing {
     int64_t count;
 };
 
-static void list_if_good(const char *name, void *data) {
+static void segment_list_if_good(const char *name, void *data) {
     struct listing *listing = data;
-    if (!name_good(name)) return;
+    if (!segment_name_good(name)) return;
     listing->count++;
     listing->named(name, listing->data);
 }
@@ -443,20 +446,20 @@ static void list_if_good(const char *name, void *data) {
 int64_t vigil_segment_list(vigil_named *named, void *data) {
     if (!named) return VIGIL_ENULL;
     struct listing listing = {named, data, 0};
-    return prim_file_list(list_if_good, &listing) ? listing.count : VIGIL_ESYSTEM;
+    return prim_file_list(segment_list_if_good, &listing) ? listing.count : VIGIL_ESYSTEM;
 }
 
 /* Observers. */
 
-/* As open_behind, without becoming a member: so the gate is not needed, unless the caller then locks a byte there. */
+/* As segment_open_behind, without becoming a member: so the gate is not needed, unless the caller then locks a byte there. */
 int segment_glimpse_behind(struct segment **seen, int given, bool by_name) {
     struct prim_file_look file;
-    int status = examine(given, by_name, &file);
+    int status = segment_examine(given, by_name, &file);
     if (status != VIGIL_OK) return status;
     int fd = prim_file_reopen(given);
-    if (fd < 0) return trouble_opening(&file);
-    status = examine(fd, by_name, &file);
-    if (status == VIGIL_OK) status = adopt(seen, fd, &file);
+    if (fd < 0) return segment_trouble_opening(&file);
+    status = segment_examine(fd, by_name, &file);
+    if (status == VIGIL_OK) status = segment_adopt(seen, fd, &file);
     if (status != VIGIL_OK) prim_file_close(fd);
     else (*seen)->self = UINT32_MAX; /* none of the records */
     return status;
@@ -464,10 +467,10 @@ int segment_glimpse_behind(struct segment **seen, int given, bool by_name) {
 
 int segment_glimpse(struct segment **seen, const char *name) {
     char path[PRIM_PATH_BYTES];
-    int status = path_of(path, name);
+    int status = segment_path_of(path, name);
     if (status != VIGIL_OK) return status;
     int fd = prim_file_find(path);
-    if (fd < 0) return trouble_with_name();
+    if (fd < 0) return segment_trouble_with_name();
     status = segment_glimpse_behind(seen, fd, true);
     prim_file_close(fd);
     return status;
@@ -475,13 +478,13 @@ int segment_glimpse(struct segment **seen, const char *name) {
 
 void segment_forget(struct segment *segment) {
     prim_file_close(segment->fd);
-    unmap(segment);
+    segment_unmap(segment);
 }
 
 bool segment_is_sound(const struct segment *segment) {
     struct segment_header header = *segment_header(segment);
     return format_check_header(&header, sizeof header) == VIGIL_OK &&
-           length_check(segment, header.first_length) == VIGIL_OK &&
+           segment_length_check(segment, header.first_length) == VIGIL_OK &&
            memcmp(&header.layout, &segment->layout, sizeof header.layout) == 0;
 }
 
@@ -492,14 +495,14 @@ int64_t vigil_segment_mend(vigil_buffer *buffer) {
 }
 
 int segment_extend(struct segment *segment, uint64_t new_length) {
-    return prim_file_extend(segment->fd, segment->layout.user_at + new_length) ? VIGIL_OK : trouble(); /* G1 */
+    return prim_file_extend(segment->fd, segment->layout.user_at + new_length) ? VIGIL_OK : segment_trouble(); /* G1 */
 }
 
 int64_t segment_close(struct segment *segment) {
     word_lock(&gate);
     bool last = segment->opens == 1;
     int status = last && segment_leaving ? segment_leaving(segment) : VIGIL_OK;
-    if (status >= 0) let_go(segment, status == VIGIL_OWNER_DIED);
+    if (status >= 0) segment_let_go(segment, status == VIGIL_OWNER_DIED);
     word_unlock(&gate, false);
     return status < 0 ? status : VIGIL_OK;
 }

@@ -35,13 +35,13 @@ struct findings {
     struct finding all[FINDINGS_MOST];
 };
 
-static bool is_full(const struct findings *findings) {
+static bool observer_is_full(const struct findings *findings) {
     return findings->count == FINDINGS_MOST;
 }
 
-__attribute__((format(printf, 3, 4))) static void find(struct findings *findings, vigil_finding finding,
-                                                       const char *format, ...) {
-    if (is_full(findings)) return;
+__attribute__((format(printf, 3, 4))) static void observer_find(struct findings *findings, vigil_finding finding,
+                                                                const char *format, ...) {
+    if (observer_is_full(findings)) return;
     struct finding *found = &findings->all[findings->count++];
     found->finding = finding;
     va_list arguments;
@@ -50,7 +50,7 @@ __attribute__((format(printf, 3, 4))) static void find(struct findings *findings
     va_end(arguments);
 }
 
-static struct lot_parts parts_of(const vigil_observer *observer) {
+static struct lot_parts observer_parts_of(const vigil_observer *observer) {
     return (struct lot_parts){
         .buckets = observer->buckets,
         .claims = observer->claims,
@@ -60,14 +60,14 @@ static struct lot_parts parts_of(const vigil_observer *observer) {
     };
 }
 
-static bool is_member(const vigil_observer *observer, uint32_t number) {
+static bool observer_is_member(const vigil_observer *observer, uint32_t number) {
     return segment_find_member(observer->segment, number) != NULL;
 }
 
 /* Members. */
 
 /* The name may be damaged: any bytes are possible. */
-static void copy_name(char to[sizeof((struct segment_member *)0)->name + 1], const char *name) {
+static void observer_copy_name(char to[sizeof((struct segment_member *)0)->name + 1], const char *name) {
     size_t length = 0;
     for (; length < sizeof((struct segment_member *)0)->name && name[length]; length++) {
         to[length] = name[length] >= ' ' && name[length] <= '~' ? name[length] : '?';
@@ -75,11 +75,12 @@ static void copy_name(char to[sizeof((struct segment_member *)0)->name + 1], con
     to[length] = 0;
 }
 
-static void check_members(const vigil_observer *observer, struct findings *findings) {
+static void observer_check_members(const vigil_observer *observer, struct findings *findings) {
     struct segment *segment = observer->segment;
     char name[sizeof((struct segment_member *)0)->name + 1];
     if (!segment_is_sound(segment)) {
-        find(findings, VIGIL_FINDING_BROKEN, "the header has been written over: nobody can open the segment any more");
+        observer_find(findings, VIGIL_FINDING_BROKEN,
+                      "the header has been written over: nobody can open the segment any more");
     }
     for (uint32_t i = 0, used = segment_records(segment); i < segment->members; i++) {
         struct segment_member *record = segment_member(segment, i);
@@ -87,56 +88,57 @@ static void check_members(const vigil_observer *observer, struct findings *findi
         uint32_t number = prim_load_relaxed(&record->number);
         if (i >= used) {
             if (segment_member_alive(segment, i)) {
-                find(findings, VIGIL_FINDING_BROKEN, "member %" PRIu32 " lives and is overlooked by the others", i);
+                observer_find(findings, VIGIL_FINDING_BROKEN,
+                              "member %" PRIu32 " lives and is overlooked by the others", i);
             }
             continue;
         }
         if (!number || number >> SEGMENT_NUMBER_BITS || segment_find_member(segment, number) != record) {
-            find(findings, VIGIL_FINDING_BROKEN, "member %" PRIu32 " goes by a number that is not its own", i);
+            observer_find(findings, VIGIL_FINDING_BROKEN, "member %" PRIu32 " goes by a number that is not its own", i);
         }
         if (!segment_member_alive(segment, i)) {
-            copy_name(name, record->name);
-            find(findings, VIGIL_FINDING_DEAD, "process %" PRIu32 " (%s) has died, and is still a member", record->pid,
-                 name);
+            observer_copy_name(name, record->name);
+            observer_find(findings, VIGIL_FINDING_DEAD, "process %" PRIu32 " (%s) has died, and is still a member",
+                          record->pid, name);
         }
     }
 }
 
 /* Slots. */
 
-static bool is_possible(uint32_t state) {
+static bool observer_is_possible(uint32_t state) {
     return state <= VIGIL_OWNER_DIED || state == SLOT_CALLED || state == SLOT_BESIDE || state == SLOT_WAITING ||
            state == SLOT_ASLEEP;
 }
 
-static void check_slot(const vigil_observer *observer, uint32_t index, struct findings *findings) {
+static void observer_check_slot(const vigil_observer *observer, uint32_t index, struct findings *findings) {
     struct seen_slot seen;
     if (!observer_read(observer, index, &seen)) return;
-    if (!is_member(observer, seen.number)) {
-        find(findings, VIGIL_FINDING_DEAD, "place %" PRIu32 " belongs to a process that is gone", index);
+    if (!observer_is_member(observer, seen.number)) {
+        observer_find(findings, VIGIL_FINDING_DEAD, "place %" PRIu32 " belongs to a process that is gone", index);
     }
     if (!seen.slot.key) return;
     uint64_t key = seen.slot.key - (seen.slot.kind == SLOT_HOLDS);
     if (!seen_waits(&seen) && !seen_holds(&seen)) {
-        find(findings, VIGIL_FINDING_BROKEN, "place %" PRIu32 " is of no kind that there is", index);
+        observer_find(findings, VIGIL_FINDING_BROKEN, "place %" PRIu32 " is of no kind that there is", index);
     } else if (!observer_has_word(observer, key)) {
-        find(findings, VIGIL_FINDING_BROKEN, "who has place %" PRIu32 " waits outside of the segment", index);
-    } else if (!is_possible(seen.slot.state)) {
-        find(findings, VIGIL_FINDING_BROKEN, "place %" PRIu32 " is in no state that there is", index);
+        observer_find(findings, VIGIL_FINDING_BROKEN, "who has place %" PRIu32 " waits outside of the segment", index);
+    } else if (!observer_is_possible(seen.slot.state)) {
+        observer_find(findings, VIGIL_FINDING_BROKEN, "place %" PRIu32 " is in no state that there is", index);
     }
 }
 
-static void check_slots(vigil_observer *observer, struct findings *findings) {
+static void observer_check_slots(vigil_observer *observer, struct findings *findings) {
     observer->passes++;
-    for (uint32_t index = 1; index < observer->segment->layout.slots && !is_full(findings); index++) {
-        check_slot(observer, index, findings);
+    for (uint32_t index = 1; index < observer->segment->layout.slots && !observer_is_full(findings); index++) {
+        observer_check_slot(observer, index, findings);
     }
 }
 
 /* Lines. */
 
 /* Whether the lock stays taken. In a few looks, a lock that is taken again and again looks the same. */
-static bool is_kept(const uint32_t *word, uint32_t seen) {
+static bool observer_is_kept(const uint32_t *word, uint32_t seen) {
     for (int look = 0; look < 1000; look++) {
         if (prim_load_relaxed(word) != seen) return false;
         prim_pause();
@@ -145,22 +147,24 @@ static bool is_kept(const uint32_t *word, uint32_t seen) {
 }
 
 /* Follow the bucket's links, if no process is changing them. False, or `linked` is the number of slots. */
-static bool check_links(const vigil_observer *observer, const struct lot_parts *parts, uint32_t bucket,
-                        struct findings *findings, uint32_t *linked) {
+static bool observer_check_links(const vigil_observer *observer, const struct lot_parts *parts, uint32_t bucket,
+                                 struct findings *findings, uint32_t *linked) {
     uint32_t word = prim_load_acquire(&parts->buckets[bucket].word), number = word / WORD_HOLDER;
-    if ((word & WORD_LOCKED) && !is_member(observer, number)) {
-        find(findings, VIGIL_FINDING_DEAD, "a process died while it was changing the lines of bucket %" PRIu32, bucket);
+    if ((word & WORD_LOCKED) && !observer_is_member(observer, number)) {
+        observer_find(findings, VIGIL_FINDING_DEAD, "a process died while it was changing the lines of bucket %" PRIu32,
+                      bucket);
         return false;
     } else if (word & WORD_LOCKED) {
-        if (!is_kept(&parts->buckets[bucket].word, word)) return false;
-        find(findings, VIGIL_FINDING_STUCK,
-             "process %" PRIu32 " has been inside bucket %" PRIu32 " for long: is it stopped? Nobody can wait there",
-             segment_find_member(observer->segment, number) ? segment_find_member(observer->segment, number)->pid : 0,
-             bucket);
+        if (!observer_is_kept(&parts->buckets[bucket].word, word)) return false;
+        observer_find(
+            findings, VIGIL_FINDING_STUCK,
+            "process %" PRIu32 " has been inside bucket %" PRIu32 " for long: is it stopped? Nobody can wait there",
+            segment_find_member(observer->segment, number) ? segment_find_member(observer->segment, number)->pid : 0,
+            bucket);
         return false;
     }
     const char *fault = bucket_fault(parts, bucket, linked);
-    if (fault) find(findings, VIGIL_FINDING_BROKEN, "in bucket %" PRIu32 ", %s", bucket, fault);
+    if (fault) observer_find(findings, VIGIL_FINDING_BROKEN, "in bucket %" PRIu32 ", %s", bucket, fault);
     return !fault;
 }
 
@@ -172,19 +176,19 @@ struct doubts {
     } * all;
 };
 
-static uint32_t *count_waiters(vigil_observer *observer, const struct lot_parts *parts) {
+static uint32_t *observer_count_waiters(vigil_observer *observer, const struct lot_parts *parts) {
     observer->passes++;
     return bucket_censuses(parts);
 }
 
-static bool check_all_links(vigil_observer *observer, const struct lot_parts *parts, struct findings *findings,
-                            struct doubts *doubts) {
-    uint32_t *expected = count_waiters(observer, parts), linked;
+static bool observer_check_all_links(vigil_observer *observer, const struct lot_parts *parts, struct findings *findings,
+                                     struct doubts *doubts) {
+    uint32_t *expected = observer_count_waiters(observer, parts), linked;
     if (!expected) return false;
-    for (uint32_t bucket = 0; bucket < 1u << parts->bucket_bits && !is_full(findings); bucket++) {
+    for (uint32_t bucket = 0; bucket < 1u << parts->bucket_bits && !observer_is_full(findings); bucket++) {
         struct bucket *there = &parts->buckets[bucket];
         bool used = expected[bucket] || prim_load_relaxed(&there->word) || prim_load_relaxed(&there->line);
-        if (!used || !check_links(observer, parts, bucket, findings, &linked)) continue;
+        if (!used || !observer_check_links(observer, parts, bucket, findings, &linked)) continue;
         if (linked != expected[bucket]) doubts->all[doubts->count++] = (struct doubt){bucket, linked};
     }
     free(expected);
@@ -192,7 +196,7 @@ static bool check_all_links(vigil_observer *observer, const struct lot_parts *pa
 }
 
 /* False: a process is changing it. */
-static bool count_linked(const struct lot_parts *parts, uint32_t bucket, uint32_t *linked) {
+static bool observer_count_linked(const struct lot_parts *parts, uint32_t bucket, uint32_t *linked) {
     for (int again = 0; again < AGAIN; again++) {
         bool locked = prim_load_acquire(&parts->buckets[bucket].word) & WORD_LOCKED;
         if (!locked && !bucket_fault(parts, bucket, linked)) return true;
@@ -202,14 +206,14 @@ static bool count_linked(const struct lot_parts *parts, uint32_t bucket, uint32_
 }
 
 /* In a healthy bucket as many slots are linked as were counted just before or after; if it is busy, not each time. */
-static bool settle_doubts(vigil_observer *observer, const struct lot_parts *parts, struct doubts *doubts) {
+static bool observer_settle_doubts(vigil_observer *observer, const struct lot_parts *parts, struct doubts *doubts) {
     for (int again = 0; again < AGAIN && doubts->count; again++) {
-        uint32_t *expected = count_waiters(observer, parts), kept = 0;
+        uint32_t *expected = observer_count_waiters(observer, parts), kept = 0;
         if (!expected) return false;
         for (uint32_t i = 0; i < doubts->count; i++) {
             struct doubt doubt = doubts->all[i];
             if (doubt.linked == expected[doubt.bucket]) continue;
-            if (!count_linked(parts, doubt.bucket, &doubt.linked)) continue;
+            if (!observer_count_linked(parts, doubt.bucket, &doubt.linked)) continue;
             if (doubt.linked != expected[doubt.bucket]) doubts->all[kept++] = doubt;
         }
         doubts->count = kept;
@@ -218,21 +222,21 @@ static bool settle_doubts(vigil_observer *observer, const struct lot_parts *part
     return true;
 }
 
-static bool check_buckets(vigil_observer *observer, struct findings *findings) {
-    struct lot_parts parts = parts_of(observer);
+static bool observer_check_buckets(vigil_observer *observer, struct findings *findings) {
+    struct lot_parts parts = observer_parts_of(observer);
     struct doubts doubts = {.all = calloc((size_t)1 << parts.bucket_bits, sizeof *doubts.all)};
-    bool done =
-        doubts.all && check_all_links(observer, &parts, findings, &doubts) && settle_doubts(observer, &parts, &doubts);
+    bool done = doubts.all && observer_check_all_links(observer, &parts, findings, &doubts) &&
+                observer_settle_doubts(observer, &parts, &doubts);
     for (uint32_t i = 0; done && i < doubts.count; i++) {
-        find(findings, VIGIL_FINDING_BROKEN, "in bucket %" PRIu32 ", somebody waits and is in no line",
-             doubts.all[i].bucket);
+        observer_find(findings, VIGIL_FINDING_BROKEN, "in bucket %" PRIu32 ", somebody waits and is in no line",
+                      doubts.all[i].bucket);
     }
     free(doubts.all);
     return done;
 }
 
 /* The word of a read-write lock must agree with the records of its holders. */
-static bool agrees(const vigil_seen_line *line) {
+static bool observer_agrees(const vigil_seen_line *line) {
     uint32_t held = 0;
     if (line->kind != VIGIL_SEEN_RWLOCK) return true;
     for (uint32_t j = 0; j < line->holder_count; j++) {
@@ -242,76 +246,76 @@ static bool agrees(const vigil_seen_line *line) {
 }
 
 /* The lines where they disagree: sorted by offset, as lines are. */
-static uint32_t find_disagreements(const vigil_look *look, uint64_t *offsets) {
+static uint32_t observer_find_disagreements(const vigil_look *look, uint64_t *offsets) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < look->line_count; i++) {
-        if (!agrees(&look->lines[i])) offsets[count++] = look->lines[i].offset;
+        if (!observer_agrees(&look->lines[i])) offsets[count++] = look->lines[i].offset;
     }
     return count;
 }
 
 /* Drop the lines that agree now. Returns how many are left. */
-static uint32_t keep_disagreements(const vigil_look *look, uint64_t *offsets, uint32_t count) {
+static uint32_t observer_keep_disagreements(const vigil_look *look, uint64_t *offsets, uint32_t count) {
     uint32_t kept = 0, at = 0;
     for (uint32_t i = 0; i < count; i++) {
         while (at < look->line_count && look->lines[at].offset < offsets[i]) at++;
         bool there = at < look->line_count && look->lines[at].offset == offsets[i];
-        if (there && !agrees(&look->lines[at])) offsets[kept++] = offsets[i];
+        if (there && !observer_agrees(&look->lines[at])) offsets[kept++] = offsets[i];
     }
     return kept;
 }
 
 /* A look often falls between the changes of a busy lock's word and of its records, but not each time. */
-static int check_holders(vigil_observer *observer, struct findings *findings) {
+static int observer_check_holders(vigil_observer *observer, struct findings *findings) {
     vigil_look look;
     int status = vigil_observer_look(observer, &look);
     if (status != VIGIL_OK) return status;
     uint64_t *offsets = calloc(look.line_count + 1u, sizeof *offsets);
     if (!offsets) return VIGIL_ENOMEM;
-    uint32_t count = find_disagreements(&look, offsets);
+    uint32_t count = observer_find_disagreements(&look, offsets);
     for (int again = 0; again < AGAIN && count && status == VIGIL_OK; again++) {
         status = vigil_observer_look(observer, &look);
-        if (status == VIGIL_OK) count = keep_disagreements(&look, offsets, count);
+        if (status == VIGIL_OK) count = observer_keep_disagreements(&look, offsets, count);
     }
     for (uint32_t i = 0; i < count && status == VIGIL_OK; i++) {
-        find(findings, VIGIL_FINDING_BROKEN,
-             "the read-write lock at byte %" PRIu64 " says otherwise than its holders' records", offsets[i]);
+        observer_find(findings, VIGIL_FINDING_BROKEN,
+                      "the read-write lock at byte %" PRIu64 " says otherwise than its holders' records", offsets[i]);
     }
     free(offsets);
     return status;
 }
 
-static int check_once(vigil_observer *observer, struct findings *findings) {
+static int observer_check_once(vigil_observer *observer, struct findings *findings) {
     findings->count = 0;
     observer->usable = segment_usable(observer->segment);
-    check_members(observer, findings);
-    check_slots(observer, findings);
-    if (!is_full(findings) && !check_buckets(observer, findings)) return VIGIL_ENOMEM;
-    return is_full(findings) ? VIGIL_OK : check_holders(observer, findings);
+    observer_check_members(observer, findings);
+    observer_check_slots(observer, findings);
+    if (!observer_is_full(findings) && !observer_check_buckets(observer, findings)) return VIGIL_ENOMEM;
+    return observer_is_full(findings) ? VIGIL_OK : observer_check_holders(observer, findings);
 }
 
-static bool is_among(const struct finding *one, const struct findings *findings) {
+static bool observer_is_among(const struct finding *one, const struct findings *findings) {
     for (uint32_t i = 0; i < findings->count; i++) {
         if (strcmp(findings->all[i].sentence, one->sentence) == 0) return true;
     }
     return false;
 }
 
-static void keep_common(struct findings *kept, const struct findings *now) {
+static void observer_keep_common(struct findings *kept, const struct findings *now) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < kept->count; i++) {
-        if (is_among(&kept->all[i], now)) kept->all[count++] = kept->all[i];
+        if (observer_is_among(&kept->all[i], now)) kept->all[count++] = kept->all[i];
     }
     kept->count = count;
 }
 
-static int check(vigil_observer *observer, struct findings *kept, struct findings *now) {
+static int observer_check(vigil_observer *observer, struct findings *kept, struct findings *now) {
     uint32_t nothing = 0;
-    int status = check_once(observer, kept);
+    int status = observer_check_once(observer, kept);
     for (int look = 1; look < LOOKS && kept->count && status == VIGIL_OK; look++) {
         prim_park(&nothing, 0, prim_now_ns() + APART_NS);
-        status = check_once(observer, now);
-        keep_common(kept, now);
+        status = observer_check_once(observer, now);
+        observer_keep_common(kept, now);
     }
     return status;
 }
@@ -320,7 +324,7 @@ int64_t vigil_observer_check(vigil_observer *observer, vigil_found *found, void 
     if (!observer || !found) return VIGIL_ENULL;
     struct findings *findings = calloc(2, sizeof *findings);
     if (!findings) return VIGIL_ENOMEM;
-    int status = check(observer, &findings[0], &findings[1]);
+    int status = observer_check(observer, &findings[0], &findings[1]);
     uint32_t count = findings->count;
     for (uint32_t i = 0; i < count && status == VIGIL_OK; i++) {
         found(findings->all[i].finding, findings->all[i].sentence, data);

@@ -20,7 +20,7 @@ const char *vigil_seen_kind_name(vigil_seen_kind kind) {
     return (unsigned)kind < VIGIL_SEEN_KINDS ? names[kind] : "unknown";
 }
 
-static int observe(vigil_observer **observer, struct segment *segment) {
+static int observer_observe(vigil_observer **observer, struct segment *segment) {
     vigil_observer *made = calloc(1, sizeof *made);
     if (!made) {
         segment_forget(segment);
@@ -39,13 +39,13 @@ static int observe(vigil_observer **observer, struct segment *segment) {
 int vigil_observer_open(vigil_observer **observer, const char *name) {
     struct segment *segment = NULL;
     int status = observer ? segment_glimpse(&segment, name) : VIGIL_ENULL;
-    return status == VIGIL_OK ? observe(observer, segment) : status;
+    return status == VIGIL_OK ? observer_observe(observer, segment) : status;
 }
 
 int vigil_observer_open_fd(vigil_observer **observer, int fd) {
     struct segment *segment = NULL;
     int status = observer ? segment_glimpse_behind(&segment, fd, false) : VIGIL_ENULL;
-    return status == VIGIL_OK ? observe(observer, segment) : status;
+    return status == VIGIL_OK ? observer_observe(observer, segment) : status;
 }
 
 int vigil_observer_close(vigil_observer *observer) {
@@ -64,7 +64,7 @@ int vigil_observer_close(vigil_observer *observer) {
 
 /* Slots. */
 
-static struct slot copy_of(struct slot *slot) {
+static struct slot observer_copy_of(struct slot *slot) {
     return (struct slot){
         .key = prim_load_acquire(&slot->key),
         .person = prim_load_relaxed(&slot->person),
@@ -88,7 +88,7 @@ bool observer_read(const vigil_observer *observer, uint32_t index, struct seen_s
         uint32_t claimed = prim_load_acquire(claim);
         *seen = (struct seen_slot){.index = index, .number = claim_number(claimed)};
         if (!claimed) return false;
-        seen->slot = copy_of(slot);
+        seen->slot = observer_copy_of(slot);
         prim_fence_seq_cst();
         bool still = prim_load_relaxed(claim) == claimed && prim_load_relaxed(&slot->key) == seen->slot.key &&
                      undecided(prim_load_relaxed(&slot->state)) == undecided(seen->slot.state);
@@ -122,7 +122,7 @@ bool observer_has_word(const vigil_observer *observer, uint64_t key) {
 
 /* Members. */
 
-static uint32_t look_at_members(vigil_observer *observer) {
+static uint32_t observer_look_at_members(vigil_observer *observer) {
     struct segment *segment = observer->segment;
     uint32_t count = 0;
     for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
@@ -141,14 +141,14 @@ static uint32_t look_at_members(vigil_observer *observer) {
 
 /* Lines. */
 
-static uint64_t lock_key(const struct seen_slot *seen) {
+static uint64_t observer_lock_key(const struct seen_slot *seen) {
     return seen_holds(seen) ? seen->slot.key - 1 : seen->slot.key;
 }
 
 /* By the lock's key; then holders, called waiters, and waiters in line, by began_ns. */
-static int in_order(const void *a, const void *b) {
+static int observer_in_order(const void *a, const void *b) {
     const struct seen_slot *x = a, *y = b;
-    int by_key = (lock_key(x) > lock_key(y)) - (lock_key(x) < lock_key(y));
+    int by_key = (observer_lock_key(x) > observer_lock_key(y)) - (observer_lock_key(x) < observer_lock_key(y));
     if (by_key) return by_key;
     if (seen_holds(x) != seen_holds(y)) return seen_holds(x) ? -1 : 1;
     bool x_waits = undecided(x->slot.state), y_waits = undecided(y->slot.state);
@@ -163,14 +163,14 @@ int64_t observer_past(uint64_t at_ns, uint64_t now_ns) {
 
 /* The time of which `ms` is the low 32 bits, in milliseconds. Returns nanoseconds; 0: it would be before time 0. */
 #define AHEAD_MS 60000u
-static int64_t since(uint32_t ms, uint64_t now_ns) {
+static int64_t observer_since(uint32_t ms, uint64_t now_ns) {
     uint32_t ago_ms = (uint32_t)(now_ns / 1000000) - ms;
     if (ago_ms > UINT32_MAX - AHEAD_MS) ago_ms = 0; /* it began after we read the clock */
     uint64_t ago_ns = (uint64_t)ago_ms * 1000000;
     return ago_ns < now_ns ? (int64_t)(now_ns - ago_ns) : 0;
 }
 
-static vigil_seen_waiter waiter_of(const struct seen_slot *seen, uint64_t now_ns) {
+static vigil_seen_waiter observer_waiter_of(const struct seen_slot *seen, uint64_t now_ns) {
     const struct slot *slot = &seen->slot;
     return (vigil_seen_waiter){
         .number = seen->number,
@@ -179,36 +179,37 @@ static vigil_seen_waiter waiter_of(const struct seen_slot *seen, uint64_t now_ns
         .called = !undecided(slot->state),
         .shared = slot->kind == SLOT_RWLOCK && slot->wants == HOLD_READER,
         .permits = slot->kind == SLOT_SEM ? (uint32_t)slot->wants : 0,
-        .since_ns = slot->seat ? observer_past(slot->began_ns, now_ns) : since((uint32_t)(slot->person >> 32), now_ns),
+        .since_ns =
+            slot->seat ? observer_past(slot->began_ns, now_ns) : observer_since((uint32_t)(slot->person >> 32), now_ns),
     };
 }
 
 #define HELD UINT64_C(0x7fffffff)
 
-static vigil_seen_holder holder_of(const struct seen_slot *seen, uint64_t now_ns) {
+static vigil_seen_holder observer_holder_of(const struct seen_slot *seen, uint64_t now_ns) {
     uint32_t held = (uint32_t)(seen->slot.held & HELD);
     bool shared = seen->slot.of == SLOT_RWLOCK && held >= HOLD_READER;
     return (vigil_seen_holder){
         .number = seen->number,
         .shared = shared,
         .count = shared ? held / HOLD_READER : held,
-        .since_ns = since((uint32_t)(seen->slot.person >> 32), now_ns),
+        .since_ns = observer_since((uint32_t)(seen->slot.person >> 32), now_ns),
     };
 }
 
 /* The holder's number, if the word has it; zero: none. */
-static uint32_t named_holder(const vigil_seen_line *line) {
+static uint32_t observer_named_holder(const vigil_seen_line *line) {
     uint32_t state = line->value & 3;
     bool names = line->kind == VIGIL_SEEN_MUTEX || line->kind == VIGIL_SEEN_ONCE;
     return names && (state == 1 || state == 2) ? segment_holder_number(line->value) : 0;
 }
 
-static bool owner_died(vigil_seen_kind kind, uint32_t value) {
+static bool observer_owner_died(vigil_seen_kind kind, uint32_t value) {
     if (kind == VIGIL_SEEN_MUTEX) return value & 8u;
     return kind == VIGIL_SEEN_RWLOCK && value >> 31;
 }
 
-static bool make_room(vigil_observer *observer, uint32_t count) {
+static bool observer_make_room(vigil_observer *observer, uint32_t count) {
     uint32_t members = observer->segment->members;
     if (!observer->members) observer->members = calloc(members, sizeof *observer->members);
     if (!observer->members) return false;
@@ -225,9 +226,9 @@ static bool make_room(vigil_observer *observer, uint32_t count) {
 }
 
 /* Add the line of all slots from `first` on that have the same key. Returns how many they are. */
-static uint32_t add_line(const vigil_observer *observer, uint32_t first, vigil_seen_line *line, uint32_t *waiters,
-                         uint32_t *holders, uint64_t now_ns) {
-    uint64_t key = lock_key(&observer->seen[first]);
+static uint32_t observer_add_line(const vigil_observer *observer, uint32_t first, vigil_seen_line *line,
+                                  uint32_t *waiters, uint32_t *holders, uint64_t now_ns) {
+    uint64_t key = observer_lock_key(&observer->seen[first]);
     uint32_t at = first;
     *line = (vigil_seen_line){
         .offset = key - observer->segment->layout.user_at,
@@ -236,42 +237,43 @@ static uint32_t add_line(const vigil_observer *observer, uint32_t first, vigil_s
         .holders = &observer->holders[*holders],
     };
     uint32_t first_waiter = *waiters, first_holder = *holders;
-    for (; at < observer->seen_count && lock_key(&observer->seen[at]) == key; at++) {
+    for (; at < observer->seen_count && observer_lock_key(&observer->seen[at]) == key; at++) {
         const struct seen_slot *seen = &observer->seen[at];
         bool plain = line->kind == VIGIL_SEEN_WORD; /* a slot that waits for a lock says more precisely what it is */
         if (plain) line->kind = (vigil_seen_kind)(seen_holds(seen) ? seen->slot.of : seen->slot.kind);
-        if (!seen_holds(seen)) observer->waiters[(*waiters)++] = waiter_of(seen, now_ns);
-        else if (seen->slot.held & HELD) observer->holders[(*holders)++] = holder_of(seen, now_ns);
+        if (!seen_holds(seen)) observer->waiters[(*waiters)++] = observer_waiter_of(seen, now_ns);
+        else if (seen->slot.held & HELD) observer->holders[(*holders)++] = observer_holder_of(seen, now_ns);
     }
-    uint32_t named = named_holder(line);
+    uint32_t named = observer_named_holder(line);
     if (named) observer->holders[(*holders)++] = (vigil_seen_holder){.number = named, .count = 1};
-    line->owner_died = owner_died(line->kind, line->value);
+    line->owner_died = observer_owner_died(line->kind, line->value);
     line->waiter_count = *waiters - first_waiter;
     line->holder_count = *holders - first_holder;
     return at - first;
 }
 
 /* Drop the slots that are in no line, or are damaged. Sort the rest. */
-static void sift(vigil_observer *observer) {
+static void observer_sift(vigil_observer *observer) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < observer->seen_count; i++) {
         const struct seen_slot *seen = &observer->seen[i];
         bool sound = seen_holds(seen) || seen_waits(seen);
-        if (seen->slot.key && sound && observer_has_word(observer, lock_key(seen))) observer->seen[kept++] = *seen;
+        if (seen->slot.key && sound && observer_has_word(observer, observer_lock_key(seen)))
+            observer->seen[kept++] = *seen;
     }
     observer->seen_count = kept;
-    if (kept) qsort(observer->seen, kept, sizeof *observer->seen, in_order);
+    if (kept) qsort(observer->seen, kept, sizeof *observer->seen, observer_in_order);
 }
 
 int vigil_observer_look(vigil_observer *observer, vigil_look *look) {
     if (!observer || !look) return VIGIL_ENULL;
     if (!observer_read_all(observer)) return VIGIL_ENOMEM;
     uint32_t used = observer->seen_count, lines = 0, waiters = 0, holders = 0;
-    sift(observer);
-    if (!make_room(observer, observer->seen_count)) return VIGIL_ENOMEM;
+    observer_sift(observer);
+    if (!observer_make_room(observer, observer->seen_count)) return VIGIL_ENOMEM;
     uint64_t now_ns = prim_now_ns();
     for (uint32_t at = 0; at < observer->seen_count; lines++)
-        at += add_line(observer, at, &observer->lines[lines], &waiters, &holders, now_ns);
+        at += observer_add_line(observer, at, &observer->lines[lines], &waiters, &holders, now_ns);
     const struct segment *segment = observer->segment;
     uint64_t length = buffer_length(&segment->buffer);
     *look = (vigil_look){
@@ -282,7 +284,7 @@ int vigil_observer_look(vigil_observer *observer, vigil_look *look) {
         .members_most = segment->members,
         .waiters_most = (uint32_t)segment->layout.slots - 1,
         .places_used = used,
-        .member_count = look_at_members(observer),
+        .member_count = observer_look_at_members(observer),
         .line_count = lines,
         .members = observer->members,
         .lines = observer->lines,

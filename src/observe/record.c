@@ -20,13 +20,14 @@ int vigil_observer_record(vigil_observer *observer) {
 }
 
 /* Whether the next event, which is missing, may still appear. Starts to wait for it if need be. */
-static bool may_come(vigil_observer *observer) {
+static bool observer_may_come(vigil_observer *observer) {
     uint64_t now_ns = prim_now_ns();
     if (!observer->missing_since_ns) observer->missing_since_ns = now_ns;
     return now_ns - observer->missing_since_ns < GIVE_UP_NS;
 }
 
-static vigil_event event_of(const vigil_observer *observer, const struct segment_event *entry, uint64_t now_ns) {
+static vigil_event observer_event_of(const vigil_observer *observer, const struct segment_event *entry,
+                                     uint64_t now_ns) {
     uint64_t user_at = observer->segment->layout.user_at;
     return (vigil_event){
         .at_ns = observer_past(entry->at_ns, now_ns),
@@ -59,9 +60,9 @@ int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, siz
             observer->missing_since_ns = 0;
         }
         bool there = event_read(observer->segment, observer->next_turn, &entry);
-        if (!there && may_come(observer)) break;
+        if (!there && observer_may_come(observer)) break;
         bool sound = there && entry.type < VIGIL_EVENT_TYPES && entry.kind < VIGIL_SEEN_KINDS;
-        if (sound) events[count++] = event_of(observer, &entry, now_ns);
+        if (sound) events[count++] = observer_event_of(observer, &entry, now_ns);
         else missed++;
         observer->next_turn++;
         if (there) observer->missing_since_ns = 0; /* else the events behind it have been awaited as long */

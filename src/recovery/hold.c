@@ -9,40 +9,40 @@
 #define APPLYING (UINT64_C(1) << 31)
 #define HELD     (APPLYING - 1)
 
-static uint64_t key_of_holders(const struct lot *lot, const uint32_t *word) {
+static uint64_t hold_key_of_holders(const struct lot *lot, const uint32_t *word) {
     return key_of(lot, word) + 1;
 }
 
 /* The key of the lock that the record is of. */
-static uint64_t lock_key_of(const struct slot *record) {
+static uint64_t hold_lock_key_of(const struct slot *record) {
     return prim_load_relaxed(&record->key) - 1;
 }
 
-static uint32_t held_by(const struct slot *record) {
+static uint32_t hold_held_by(const struct slot *record) {
     return (uint32_t)(prim_load_relaxed(&record->held) & HELD);
 }
 
 /* Release stores, so that neither the processor nor the compiler moves one before the store that precedes it. */
-static void apply(uint32_t *word, struct slot *record, uint32_t to, uint32_t held) {
+static void hold_apply(uint32_t *word, struct slot *record, uint32_t to, uint32_t held) {
     prim_store_release(&record->held, (uint64_t)to << 32 | APPLYING | held); /* H1 */
     prim_store_release(word, to);                                            /* H2 */
     prim_store_release(&record->held, (uint64_t)held);                       /* H3 */
 }
 
-static void redo(uint32_t *word, struct slot *record) {
+static void hold_redo_change(uint32_t *word, struct slot *record) {
     uint64_t held = prim_load_relaxed(&record->held);
     if (!(held & APPLYING) || BUG(hold_not_redone)) return;
     prim_store_release(word, (uint32_t)(held >> 32)); /* H2 */
     prim_store_release(&record->held, held & HELD);   /* H3 */
 }
 
-static uint32_t record_of_ours(const struct lot *lot, uint32_t line) {
+static uint32_t hold_record_of_ours(const struct lot *lot, uint32_t line) {
     while (line && prim_load_relaxed(&lot->share->claims[line]) != lot->claim) line = lot->slots[line].next;
     return line;
 }
 
 /* H0. Returns zero if no slot is free. */
-static uint32_t new_record(struct lot *lot, uint32_t *line, uint64_t key, enum slot_kind kind) {
+static uint32_t hold_new_record(struct lot *lot, uint32_t *line, uint64_t key, enum slot_kind kind) {
     uint32_t index = shared_claim(lot);
     if (!index) return 0;
     struct slot *record = &lot->slots[index];
@@ -56,22 +56,22 @@ static uint32_t new_record(struct lot *lot, uint32_t *line, uint64_t key, enum s
 }
 
 /* H4. */
-static void end_record(struct lot *lot, uint32_t *line, uint32_t index) {
+static void hold_end_record(struct lot *lot, uint32_t *line, uint32_t index) {
     line_unlink(lot, line, index);
     prim_store_release(&lot->slots[index].key, 0);
     shared_disclaim(lot, index);
 }
 
 /* Write an event, for observers. */
-static void tell_of(const struct lot *lot, int type, const uint32_t *word, enum slot_kind kind, uint32_t units) {
+static void hold_tell_of(const struct lot *lot, int type, const uint32_t *word, enum slot_kind kind, uint32_t units) {
     bool shared = kind == SLOT_RWLOCK && units >= HOLD_READER;
     if (units) lot_tell_of_lock(lot, type, kind, word, shared ? units / HOLD_READER : units, shared);
 }
 
-static void tell_of_change(const struct lot *lot, const uint32_t *word, struct hold hold) {
+static void hold_tell_of_change(const struct lot *lot, const uint32_t *word, struct hold hold) {
     if (hold.given == hold.taken) return; /* the process holds as much as before: only the word changes */
-    tell_of(lot, VIGIL_EVENT_RELEASED, word, hold.kind, hold.given);
-    tell_of(lot, VIGIL_EVENT_GRANTED, word, hold.kind, hold.taken);
+    hold_tell_of(lot, VIGIL_EVENT_RELEASED, word, hold.kind, hold.given);
+    hold_tell_of(lot, VIGIL_EVENT_GRANTED, word, hold.kind, hold.taken);
 }
 
 int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold hold) {
@@ -79,20 +79,20 @@ int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold
         prim_store_release(word, to);
         return VIGIL_OK;
     }
-    uint64_t key = key_of_holders(lot, word);
-    uint32_t *line = line_of(lot, bucket_of(lot, key), key), index = record_of_ours(lot, *line);
-    uint32_t held = index ? held_by(&lot->slots[index]) : 0;
+    uint64_t key = hold_key_of_holders(lot, word);
+    uint32_t *line = line_of(lot, bucket_of(lot, key), key), index = hold_record_of_ours(lot, *line);
+    uint32_t held = index ? hold_held_by(&lot->slots[index]) : 0;
     if (held < hold.given) return VIGIL_ENOTHELD;
-    if (!index) index = new_record(lot, line, key, hold.kind);
+    if (!index) index = hold_new_record(lot, line, key, hold.kind);
     if (!index) return VIGIL_ELIMIT;
     held = held - hold.given + hold.taken;
-    if (is_recorded(lot)) tell_of_change(lot, word, hold);
-    apply(word, &lot->slots[index], to, held);
-    if (!held) end_record(lot, line, index);
+    if (is_recorded(lot)) hold_tell_of_change(lot, word, hold);
+    hold_apply(word, &lot->slots[index], to, held);
+    if (!held) hold_end_record(lot, line, index);
     return VIGIL_OK;
 }
 
-static int change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+static int hold_try_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
     struct bucket *bucket = bucket_lock(lot, key_of(lot, word));
     uint32_t now = prim_load_relaxed(word);
     int status = now == *seen ? hold_change_locked(lot, word, to, hold) : VIGIL_NOT_EQUAL;
@@ -102,9 +102,9 @@ static int change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, 
 }
 
 int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
-    int status = change(lot, word, seen, to, hold);
+    int status = hold_try_change(lot, word, seen, to, hold);
     bool again = status == VIGIL_ELIMIT && hold_recovered(word); /* dead processes may have owned slots */
-    return again ? change(lot, word, seen, to, hold) : status;
+    return again ? hold_try_change(lot, word, seen, to, hold) : status;
 }
 
 int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
@@ -115,22 +115,22 @@ int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t t
 
 /* In the place of dead processes. */
 
-static uint32_t *word_of_record(const struct lot *lot, const struct slot *record) {
-    return word_of(lot, lock_key_of(record));
+static uint32_t *hold_word_of_record(const struct lot *lot, const struct slot *record) {
+    return word_of(lot, hold_lock_key_of(record));
 }
 
 void hold_redo(struct lot *lot, struct slot *record) {
-    if (record->kind == SLOT_HOLDS) redo(word_of_record(lot, record), record);
+    if (record->kind == SLOT_HOLDS) hold_redo_change(hold_word_of_record(lot, record), record);
 }
 
-static void give_back(uint32_t *word, struct slot *record) {
-    uint32_t held = held_by(record);
+static void hold_give_back_to(uint32_t *word, struct slot *record) {
+    uint32_t held = hold_held_by(record);
     if (held && !BUG(hold_kept))
-        apply(word, record, recovery_calls[record->of].give_back(prim_load_relaxed(word), held), 0);
+        hold_apply(word, record, recovery_calls[record->of].give_back(prim_load_relaxed(word), held), 0);
 }
 
 void hold_give_back(struct lot *lot, struct slot *record) {
-    give_back(word_of_record(lot, record), record);
+    hold_give_back_to(hold_word_of_record(lot, record), record);
 }
 
 bool hold_recovered(const volatile void *word) {
@@ -148,8 +148,8 @@ bool hold_forsaken(const volatile void *word) {
 }
 
 /* The lock's word, for a slot that cannot be trusted. Null: it is not a valid record. */
-static uint32_t *word_to_settle(const struct segment *segment, const struct slot *slot) {
-    uint64_t at = lock_key_of(slot), begin = segment->layout.user_at;
+static uint32_t *hold_word_to_settle(const struct segment *segment, const struct slot *slot) {
+    uint64_t at = hold_lock_key_of(slot), begin = segment->layout.user_at;
     bool record = slot->kind == SLOT_HOLDS && undecided(prim_load_relaxed(&slot->state)) && slot->of < SLOT_KINDS;
     if (!record || !recovery_calls[slot->of].give_back) return NULL;
     uint64_t length = prim_load_relaxed(segment->buffer.length);
@@ -162,9 +162,9 @@ void hold_settle(const struct segment *segment) {
     struct slot *slots = (struct slot *)(void *)(segment->base + segment->layout.slots_at);
     for (int undone = 1; undone >= 0; undone--) { /* first what was being applied */
         for (uint64_t index = 1; index < segment->layout.slots; index++) {
-            uint32_t *word = prim_load_relaxed(&claims[index]) ? word_to_settle(segment, &slots[index]) : NULL;
-            if (word && undone) redo(word, &slots[index]);
-            else if (word) give_back(word, &slots[index]);
+            uint32_t *word = prim_load_relaxed(&claims[index]) ? hold_word_to_settle(segment, &slots[index]) : NULL;
+            if (word && undone) hold_redo_change(word, &slots[index]);
+            else if (word) hold_give_back_to(word, &slots[index]);
         }
     }
 }

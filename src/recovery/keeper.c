@@ -91,19 +91,19 @@ struct rest {
     struct prim_word words[PRIM_WORDS];
 };
 
-static void rest_until(struct rest *rest, uint64_t time_ns) {
+static void keeper_rest_until(struct rest *rest, uint64_t time_ns) {
     if (time_ns < rest->deadline_ns) rest->deadline_ns = time_ns;
 }
 
 /* If there is no room for the word, it is polled. */
-static void rest_on(struct rest *rest, uint32_t *word, uint32_t expected) {
+static void keeper_rest_on(struct rest *rest, uint32_t *word, uint32_t expected) {
     if (rest->count < PRIM_WORDS) rest->words[rest->count++] = (struct prim_word){word, expected, false};
-    else rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
+    else keeper_rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
 }
 
-static void rest_on_pulse(struct rest *rest, uint32_t *word, uint32_t pulse) {
+static void keeper_rest_on_pulse(struct rest *rest, uint32_t *word, uint32_t pulse) {
     if (rest->count < PRIM_WORDS) rest->pulses[rest->count / 32] |= 1u << rest->count % 32;
-    rest_on(rest, word, pulse);
+    keeper_rest_on(rest, word, pulse);
 }
 
 /*
@@ -111,7 +111,7 @@ static void rest_on_pulse(struct rest *rest, uint32_t *word, uint32_t pulse) {
  * member, or a keeper may sleep on a pulse of a segment that it has closed. So a keeper that is woken by a pulse
  * wakes the others.
  */
-static void rest_sleep(const struct rest *rest) {
+static void keeper_rest_sleep(const struct rest *rest) {
     int woken = prim_park_any(rest->words, rest->count, rest->deadline_ns);
     bool by_pulse = woken >= 0 && (rest->pulses[woken / 32] >> woken % 32 & 1);
     if (by_pulse && !BUG(pulse_kept)) prim_wake_shared_all(rest->words[woken].word);
@@ -126,7 +126,7 @@ struct ring {
     bool over;
 };
 
-static struct segment_member *ring_next(struct ring *ring) {
+static struct segment_member *keeper_ring_next(struct ring *ring) {
     while (!ring->over && ++ring->step < ring->used) {
         uint32_t at = (segment_self(ring->segment) + ring->step) % ring->used;
         struct segment_member *record = segment_member(ring->segment, at);
@@ -137,15 +137,15 @@ static struct segment_member *ring_next(struct ring *ring) {
     return NULL;
 }
 
-static struct ring ring_of(struct lot *lot) {
+static struct ring keeper_ring_of(struct lot *lot) {
     return (struct ring){.segment = lot->share->segment, .used = segment_records(lot->share->segment)};
 }
 
 /* Strike off those members behind us that have no pulse and are dead. */
 static bool keeper_ask(struct lot *lot) {
-    struct ring ring = ring_of(lot);
+    struct ring ring = keeper_ring_of(lot);
     bool struck = false;
-    for (struct segment_member *record; (record = ring_next(&ring));) {
+    for (struct segment_member *record; (record = keeper_ring_next(&ring));) {
         uint32_t number = (uint32_t)(record - segment_member(ring.segment, 0));
         if (!segment_pulse_beats(segment_pulse(record))) struck |= segment_strike_off(ring.segment, number);
     }
@@ -165,11 +165,11 @@ static bool keeper_must_ask(struct keeping *keeping, const struct rest *rest, bo
 
 static void keeper_watch(struct lot *lot, struct rest *rest) {
     struct keeping *keeping = &lot->share->keeping;
-    struct ring ring = ring_of(lot);
+    struct ring ring = keeper_ring_of(lot);
     bool silent = false, ended = false;
-    for (struct segment_member *record; (record = ring_next(&ring));) {
+    for (struct segment_member *record; (record = keeper_ring_next(&ring));) {
         uint32_t pulse = segment_pulse(record);
-        if (segment_pulse_beats(pulse) && !BUG(pulse_not_watched)) rest_on_pulse(rest, &record->pulse.word, pulse);
+        if (segment_pulse_beats(pulse) && !BUG(pulse_not_watched)) keeper_rest_on_pulse(rest, &record->pulse.word, pulse);
         silent |= !segment_pulse_beats(pulse);
         ended |= (pulse & PRIM_PULSE_ENDED) != 0;
     }
@@ -178,14 +178,14 @@ static void keeper_watch(struct lot *lot, struct rest *rest) {
     } else if (keeper_must_ask(keeping, rest, ended) && keeper_ask(lot)) {
         keeping->unfinished = rest->busy = true;
     }
-    if (silent) rest_until(rest, keeping->poll_ns);
+    if (silent) keeper_rest_until(rest, keeping->poll_ns);
 }
 
 /* Deaths. */
 
 static bool keeper_recover_own(struct lot *lot, struct rest *rest) {
     bool all = recovery_own(lot, keeper_patience());
-    if (!all) rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
+    if (!all) keeper_rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
     return all;
 }
 
@@ -199,7 +199,7 @@ static void keeper_recover(struct lot *lot, struct rest *rest) {
     if (keeping->unfinished) {
         keeping->unfinished = !recovery_run(lot, keeper_patience());
         if (keeping->unfinished) keeper_recover_own(lot, rest);
-        if (keeping->unfinished) rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
+        if (keeping->unfinished) keeper_rest_until(rest, rest->now_ns + KEEPER_POLL_NS);
         else rest->busy = true;
     } else if (recovered != keeping->recovered && keeper_recover_own(lot, rest)) {
         keeping->recovered = recovered;
@@ -285,7 +285,7 @@ static void keeper_look_if_due(struct lot *lot, struct rest *rest) {
         keeping->look_ns = rest->now_ns + keeper_period_ns(lot, rest->now_ns, 0);
         prim_store_relaxed(&keeping->idle, 0);
     }
-    if (!idle) rest_until(rest, keeping->look_ns);
+    if (!idle) keeper_rest_until(rest, keeping->look_ns);
 }
 
 /* Turns. */
@@ -309,7 +309,7 @@ static void keeper_serve(struct lot *lot, struct rest *rest) {
     keeper_watch(lot, rest);
     keeper_recover(lot, rest);
     keeper_look_if_due(lot, rest);
-    rest_on(rest, (uint32_t *)(void *)&lot->share->self->mail, SEGMENT_RESTING);
+    keeper_rest_on(rest, (uint32_t *)(void *)&lot->share->self->mail, SEGMENT_RESTING);
 }
 
 /* Spin for mail only after two turns with mail: one letter alone is no reason to expect another. */
@@ -351,7 +351,7 @@ static void keeper_guard(struct rest *rest) {
         recovery_pass_all(lot_private(), keeper_patience());
         for (unsigned i = 0; i < keeper.count; i++) recovery_pass_all(keeper.lots[i], keeper_patience());
     }
-    rest_until(rest, guard_due_ns());
+    keeper_rest_until(rest, guard_due_ns());
 }
 
 /* R2 and R3. Returns true if it has slept. */
@@ -359,12 +359,12 @@ static bool keeper_turn(bool woken) {
     struct rest rest = {.now_ns = prim_now_ns(), .deadline_ns = PRIM_NEVER, .woken = woken};
     for (unsigned i = 0; i < keeper.count; i++) keeper_spin(keeper.lots[i]);
     keeper_lie_down();
-    rest_on(&rest, &keeper.asleep, 1);
+    keeper_rest_on(&rest, &keeper.asleep, 1);
     for (unsigned i = 0; i < keeper.count; i++) keeper_serve(keeper.lots[i], &rest);
     keeper_guard(&rest);
     prim_store_seq_cst(&keeper.until_ns, rest.deadline_ns);
     word_unlock(&keeper.gate, false);
-    if (!rest.busy) rest_sleep(&rest);
+    if (!rest.busy) keeper_rest_sleep(&rest);
     word_lock(&keeper.gate);
     keeper_get_up();
     return !rest.busy;

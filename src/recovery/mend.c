@@ -41,7 +41,7 @@ struct mending {
 };
 
 /* For an agent's slot: whether the records that lead to the agent exist. */
-static bool has_way_home(const struct lot *lot, uint32_t index) {
+static bool mend_has_way_home(const struct lot *lot, uint32_t index) {
     const struct slot *slot = &lot->slots[index], *slots = lot->home->slots;
     const struct segment *segment = lot->share->segment;
     uint32_t claim = prim_load_relaxed(&lot->share->claims[index]), own = prim_load_relaxed(&slot->home);
@@ -55,7 +55,7 @@ static bool has_way_home(const struct lot *lot, uint32_t index) {
 
 /* The key of a slot with impossible content; zero: it is possible. A slot that is being reused may look impossible
  * for a moment. */
-static uint64_t nonsense_at(const struct mending *mending, uint32_t index) {
+static uint64_t mend_nonsense_at(const struct mending *mending, uint32_t index) {
     const struct lot *lot = mending->lot;
     const struct slot *slot = &lot->slots[index];
     uint64_t key = prim_load_relaxed(&lot->share->claims[index]) ? prim_load_acquire(&slot->key) : 0;
@@ -64,14 +64,14 @@ static uint64_t nonsense_at(const struct mending *mending, uint32_t index) {
     bool waits_as_agent = !holds && prim_load_relaxed(&slot->seat) && undecided(prim_load_relaxed(&slot->state));
     bool possible = kind < SLOT_KINDS && (!holds || recorded) && key % sizeof(uint32_t) == holds &&
                     segment_has(lot->share->segment, key - holds, mending->usable) &&
-                    (!waits_as_agent || has_way_home(lot, index));
+                    (!waits_as_agent || mend_has_way_home(lot, index));
     return possible ? 0 : key;
 }
 
 /* A thread that waits there would wait for ever: so it is told, as by a notification that was not meant for it. */
-static void clear_nonsense(struct mending *mending, uint32_t index) {
+static void mend_clear_nonsense(struct mending *mending, uint32_t index) {
     struct slot *slot = &mending->lot->slots[index];
-    uint64_t key = nonsense_at(mending, index);
+    uint64_t key = mend_nonsense_at(mending, index);
     if (!key || !prim_cas_acq_rel(&slot->key, &key, 0)) return;
     mending->mended++;
     if (prim_load_relaxed(&slot->seat) || !undecided(prim_load_relaxed(&slot->state))) return;
@@ -90,13 +90,13 @@ static bool mend_slots(struct mending *mending) {
         if (look) prim_park(&nothing, 0, prim_now_ns() + NONSENSE_APART_NS);
         suspects = 0;
         for (uint32_t index = 1; index < slots; index++) {
-            bool still = seen[index] == look && nonsense_at(mending, index);
+            bool still = seen[index] == look && mend_nonsense_at(mending, index);
             seen[index] = (unsigned char)(seen[index] + still);
             suspects += still;
         }
     }
     for (uint32_t index = 1; index < slots && suspects; index++) {
-        if (seen[index] == NONSENSE_LOOKS) clear_nonsense(mending, index);
+        if (seen[index] == NONSENSE_LOOKS) mend_clear_nonsense(mending, index);
     }
     free(seen);
     return true;
@@ -116,7 +116,7 @@ static void mend_members(struct mending *mending) {
     }
 }
 
-static void count_dead_slots(struct mending *mending) {
+static void mend_count_dead_slots(struct mending *mending) {
     for (uint32_t index = 1; index < mending->parts.slot_count; index++) {
         uint32_t claim = prim_load_relaxed(&mending->parts.claims[index]);
         mending->mended += claim && is_claimant_gone(mending->lot, claim);
@@ -169,7 +169,7 @@ int64_t recovery_mend(struct lot *lot) {
     };
     mend_members(&mending);
     if (!mend_slots(&mending) || !mend_buckets(&mending)) return VIGIL_ENOMEM;
-    count_dead_slots(&mending);
+    mend_count_dead_slots(&mending);
     if (!mending.stuck) sweep_everything(lot, mending.end_ns);
     return mending.mended;
 }

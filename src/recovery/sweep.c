@@ -7,16 +7,16 @@
 /* Gifts. */
 
 /* For display and tests: a process that is killed between this and P2 has counted, and the gift is counted again. */
-static void gift_count_heirless(const struct lot *lot) {
+static void sweep_gift_count_heirless(const struct lot *lot) {
     uint32_t *heirless = &segment_header(lot->share->segment)->heirless, seen = prim_load_relaxed(heirless);
     while (!prim_cas_release(heirless, &seen, seen + 1)) {
     }
 }
 
 /* P1 to P4. */
-static void gift_pass(struct lot *lot, struct slot *slot, uint64_t key, struct bucket *bucket, struct wakes *wakes) {
+static void sweep_gift_pass(struct lot *lot, struct slot *slot, uint64_t key, struct bucket *bucket, struct wakes *wakes) {
     uint32_t *line = line_of(lot, bucket, key);
-    if (!*line && is_shared(lot)) gift_count_heirless(lot);
+    if (!*line && is_shared(lot)) sweep_gift_count_heirless(lot);
     slot->began_ns = *line ? lot->slots[*line].began_ns : GIFT_NOBODY; /* P1 */
     prim_store_release(&slot->gift, gift_of(GIFT_PASSING, key));       /* P2 */
     repair_give_to_heir(lot, line, slot->began_ns, wakes);             /* P3 */
@@ -24,7 +24,7 @@ static void gift_pass(struct lot *lot, struct slot *slot, uint64_t key, struct b
 }
 
 /* `claim`: zero for a slot of our own, else that of the dead process that owned the slot when we looked. */
-static bool gift_pass_on_of(struct lot *lot, uint32_t index, uint32_t claim, uint64_t deadline_ns) {
+static bool sweep_gift_pass_on_of(struct lot *lot, uint32_t index, uint32_t claim, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
     uint64_t key = gift_line(slot);
     struct bucket *bucket = bucket_of(lot, key);
@@ -34,13 +34,13 @@ static bool gift_pass_on_of(struct lot *lot, uint32_t index, uint32_t claim, uin
     else if (!shared_trylock(lot, bucket, BUG(stopped_signal) ? PRIM_NEVER : deadline_ns)) return false;
     bool same = !claim || (prim_load_relaxed(&lot->share->claims[index]) == claim && is_claimant_gone(lot, claim));
     bool given = (gift_is_given(slot) && gift_line(slot) == key) || BUG(passed_on_unchecked);
-    if (same && given) gift_pass(lot, slot, key, bucket, &wakes);
+    if (same && given) sweep_gift_pass(lot, slot, key, bucket, &wakes);
     unlock_and_wake(lot, bucket, &wakes);
     return true;
 }
 
 bool gift_pass_on(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
-    return gift_pass_on_of(lot, index, 0, deadline_ns);
+    return sweep_gift_pass_on_of(lot, index, 0, deadline_ns);
 }
 
 /* Take the slot out of the line that it is in, or was told in. It may be moved to another line meanwhile. */
@@ -70,7 +70,7 @@ static bool sweep_slot(struct lot *lot, uint32_t index, uint32_t claim, uint64_t
         if (!is_claimant_gone(lot, claim)) return true;
     }
     bool passes = prim_load_relaxed(claims) == claim && gift_is_given(slot) && !BUG(pass_on_forgotten);
-    if (passes && !gift_pass_on_of(lot, index, claim, deadline_ns)) return false;
+    if (passes && !sweep_gift_pass_on_of(lot, index, claim, deadline_ns)) return false;
     if (is_claimant_gone(lot, claim)) prim_cas_acq_rel(claims, &claim, 0);
     return true;
 }

@@ -41,7 +41,7 @@
 #include "robust.h"
 #include "shm/table.h"
 
-static int check_both(const vigil_cond *cond, const vigil_mutex *mutex) {
+static int cond_check_both(const vigil_cond *cond, const vigil_mutex *mutex) {
     int error = check_address(cond, sizeof cond->word);
     if (!error) error = check_address(mutex, sizeof mutex->word);
     if (error) return error;
@@ -50,7 +50,7 @@ static int check_both(const vigil_cond *cond, const vigil_mutex *mutex) {
     return zero && together && (const void *)cond != (const void *)mutex ? VIGIL_OK : VIGIL_EINVAL;
 }
 
-static struct word in_line_of(const vigil_cond *cond) {
+static struct word cond_in_line_of(const vigil_cond *cond) {
     return (struct word){&cond->word, 0, false};
 }
 
@@ -59,7 +59,7 @@ static struct word in_line_of(const vigil_cond *cond) {
 static const struct lock_kind retaking = {MUTEX_KIND};
 
 /* In the mutex's line, into which the thread has been moved asleep, or on the way there. */
-static int wait_after_signal(struct lot *lot, uint32_t index, vigil_mutex *mutex) {
+static int cond_wait_after_signal(struct lot *lot, uint32_t index, vigil_mutex *mutex) {
     interrupt_hold_back();
     int status = lock_wait(&retaking, lot, index, &mutex->word, prim_load_relaxed(&mutex->word), PRIM_NEVER);
     interrupt_let();
@@ -70,27 +70,27 @@ static int wait_after_signal(struct lot *lot, uint32_t index, vigil_mutex *mutex
  * In the condition's line: until signalled (VIGIL_OK), with the standing for the mutex that follows; or until the
  * deadline.
  */
-static int wait_for_signal(struct lot *lot, uint32_t index, const vigil_cond *cond, vigil_mutex *mutex,
-                           uint64_t deadline_ns, enum standing *standing) {
+static int cond_wait_for_signal(struct lot *lot, uint32_t index, const vigil_cond *cond, vigil_mutex *mutex,
+                                uint64_t deadline_ns, enum standing *standing) {
     int status;
     if (lot_sleep(lot, index, deadline_ns)) status = (int)lot->slots[index].state;
     else if (lot_leave(lot, index, &cond->word)) return interrupt_or_timeout();
-    else status = wait_after_signal(lot, index, mutex);
+    else status = cond_wait_after_signal(lot, index, mutex);
     if (status == VIGIL_OK && lot->slots[index].kind == SLOT_COND) return VIGIL_OK; /* not moved to the mutex's line */
     return standing_after(status, standing) ? VIGIL_OK : status;
 }
 
-static int release_and_wait(struct lot *lot, uint32_t index, vigil_cond *cond, vigil_mutex *mutex,
-                            uint64_t deadline_ns) {
+static int cond_release_and_wait(struct lot *lot, uint32_t index, vigil_cond *cond, vigil_mutex *mutex,
+                                 uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
-    struct word word = in_line_of(cond);
+    struct word word = cond_in_line_of(cond);
     slot_begin(slot, SLOT_COND);
     prim_store_relaxed(&slot->gift, gift_of(GIFT_MOVES, key_of(lot, &mutex->word)));
     if (BUG(released_before_joining)) vigil_mutex_unlock(mutex);
     lot_join(lot, index, &word);
     if (!BUG(released_before_joining)) vigil_mutex_unlock(mutex);
     enum standing standing = NEWCOMER;
-    int status = wait_for_signal(lot, index, cond, mutex, deadline_ns, &standing);
+    int status = cond_wait_for_signal(lot, index, cond, mutex, deadline_ns, &standing);
     if (status == VIGIL_CANCELLED) return status;
     if (standing == NEWCOMER) slot->began_ns = prim_now_ns(); /* its old place was in the condition's line */
     if (BUG(heir_starts_anew)) prim_store_relaxed(&slot->gift, 0);
@@ -132,7 +132,7 @@ static int cond_wait_late(struct lot *lot, uint32_t index, vigil_mutex *mutex) {
 }
 
 int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns) {
-    int error = check_both(cond, mutex);
+    int error = cond_check_both(cond, mutex);
     if (error) return error;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     if (!mutex_may_be_unlocked(&mutex->word)) return VIGIL_ENOTHELD;
@@ -144,7 +144,7 @@ int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns
     uint32_t record = robust_remove(&mutex->word); /* of a robust mutex: reused when it is taken again */
     if (record) mutex_disown(&mutex->word);
     int status = deadline_ns == DEADLINE_PASSED ? cond_wait_late(lot, slot, mutex)
-                                                : release_and_wait(lot, slot, cond, mutex, deadline_ns);
+                                                : cond_release_and_wait(lot, slot, cond, mutex, deadline_ns);
     if (record && status == VIGIL_CANCELLED) robust_end(record);
     else if (record) mutex_held_by_thread(&mutex->word, record);
     slot_release(lot, slot);
@@ -162,27 +162,27 @@ int vigil_cond_wait(vigil_cond *cond, vigil_mutex *mutex) {
 /* Event loops: first in the condition's line, then requesting the mutex, with the status to report at the end. */
 
 /* The signal has been used: release the carrier. */
-static void release_carrier(vigil_request *request) {
+static void cond_release_carrier(vigil_request *request) {
     if (request->carrier) agent_slot_release(request->op.agent, request->carrier);
     request->carrier = 0;
 }
 
-static void granted(vigil_request *request, int taken) {
-    release_carrier(request);
+static void cond_granted(vigil_request *request, int taken) {
+    cond_release_carrier(request);
     request->callback(&request->op, taken ? taken : (int)request->status);
 }
 
 /* The request has been signalled and no longer wants the signal: pass it to the next in line, in one step. */
-static void pass_signal_on(vigil_request *request) {
+static void cond_pass_signal_on(vigil_request *request) {
     if (!request->carrier) return;
     struct agent_place at = agent_place(request->op.agent, request->carrier);
     if (!BUG(signal_dropped)) gift_pass_on(at.lot, at.slot, PRIM_NEVER);
-    release_carrier(request);
+    cond_release_carrier(request);
 }
 
-static const struct lock_kind asking = {MUTEX_KIND, .granted = granted, .given_up = pass_signal_on};
+static const struct lock_kind asking = {MUTEX_KIND, .granted = cond_granted, .given_up = cond_pass_signal_on};
 
-static void ask_for_mutex(vigil_request *request, int status) {
+static void cond_ask_for_mutex(vigil_request *request, int status) {
     vigil_op *op = &request->op;
     bool unreferenced = op->flags & OP_UNREFERENCED;
     vigil_mutex *mutex = request->object;
@@ -191,15 +191,15 @@ static void ask_for_mutex(vigil_request *request, int status) {
     if (answer == VIGIL_PENDING) {
         if (unreferenced) vigil_unref(op);
     } else if (lock_is_ours(answer)) {
-        granted(request, answer);
+        cond_granted(request, answer);
     } else {
-        pass_signal_on(request);
+        cond_pass_signal_on(request);
         request->callback(op, answer == VIGIL_ECLOSING ? VIGIL_CANCELLED : answer);
     }
 }
 
 /* Signalled: the slot stays, as the carrier, but no longer leads to the request. */
-static void keep_carrier(vigil_request *request) {
+static void cond_keep_carrier(vigil_request *request) {
     vigil_op *op = &request->op;
     op->agent->lot->slots[op->slot].op = SLOT_ORPHAN;
     request->carrier = op->slot;
@@ -207,13 +207,13 @@ static void keep_carrier(vigil_request *request) {
 }
 
 /* The request is in line at its deadline, and out of it in all other cases. */
-static void on_signal(vigil_op *op, int status) {
+static void cond_on_signal(vigil_op *op, int status) {
     vigil_request *request = request_of_op(op);
     if (status == VIGIL_TIMED_OUT && !agent_leave(op->agent, op)) return; /* signalled: that is in the mail */
-    if (status == VIGIL_OK && !BUG(carrier_dropped)) keep_carrier(request);
+    if (status == VIGIL_OK && !BUG(carrier_dropped)) cond_keep_carrier(request);
     agent_end(op->agent, op);
     if (status == VIGIL_CANCELLED) request->callback(op, status);
-    else if (status != OP_TAKEN_BACK) ask_for_mutex(request, status);
+    else if (status != OP_TAKEN_BACK) cond_ask_for_mutex(request, status);
 }
 
 /* The deadline has passed. Join the mutex's line before the release, so that nothing can fail after that. */
@@ -228,16 +228,16 @@ static int cond_wait_late_async(vigil_agent *agent, vigil_request *request, vigi
 
 int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond *cond, vigil_mutex *mutex,
                           int64_t timeout_ns, vigil_callback *callback) {
-    int error = check_both(cond, mutex);
+    int error = cond_check_both(cond, mutex);
     if (error) return error;
     if (!request || !callback) return VIGIL_ENULL;
-    struct word word = in_line_of(cond);
+    struct word word = cond_in_line_of(cond);
     error = agent_check_start(agent, &request->op, &word, callback);
     if (error) return error;
     if (!mutex_may_be_unlocked(&mutex->word)) return VIGIL_ENOTHELD;
     uint64_t deadline_ns = deadline_of(timeout_ns);
     if (deadline_ns == DEADLINE_PASSED) return cond_wait_late_async(agent, request, mutex, callback);
-    int status = request_wait(agent, request, &word, deadline_ns, on_signal, SLOT_COND);
+    int status = request_wait(agent, request, &word, deadline_ns, cond_on_signal, SLOT_COND);
     if (status != VIGIL_PENDING) return status;
     request->op.flags |= OP_PLACE;
     request->callback = callback;
@@ -249,7 +249,7 @@ int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond
 
 /* Signals. */
 
-static int64_t signal(vigil_cond *cond, int64_t most) {
+static int64_t cond_signal(vigil_cond *cond, int64_t most) {
     int error = check_address(cond, sizeof cond->word);
     if (error) return error;
     prim_fence_seq_cst(); /* as N2 in lot.h */
@@ -260,9 +260,9 @@ static int64_t signal(vigil_cond *cond, int64_t most) {
 }
 
 int64_t vigil_cond_signal(vigil_cond *cond) {
-    return signal(cond, 1);
+    return cond_signal(cond, 1);
 }
 
 int64_t vigil_cond_broadcast(vigil_cond *cond) {
-    return signal(cond, INT64_MAX);
+    return cond_signal(cond, INT64_MAX);
 }

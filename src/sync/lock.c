@@ -5,7 +5,7 @@
 #include "lot/interrupt.h"
 #include "recovery/hold.h"
 
-static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
+static uint64_t lock_earlier(uint64_t a_ns, uint64_t b_ns) {
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
@@ -46,15 +46,16 @@ int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t index, uin
               uint64_t deadline_ns) {
     for (;; seen = lock_look(kind, word, seen)) {
         uint64_t patience_ns = lock_patience_ns(kind, seen);
-        uint64_t until_ns = patience_ns == PRIM_NEVER ? deadline_ns : earlier(deadline_ns, prim_now_ns() + patience_ns);
+        uint64_t until_ns =
+            patience_ns == PRIM_NEVER ? deadline_ns : lock_earlier(deadline_ns, prim_now_ns() + patience_ns);
         bool told = kind->slot == SLOT_MUTEX ? lot_sleep_soon(lot, index, until_ns) : lot_sleep(lot, index, until_ns);
         if (told) return (int)lot->slots[index].state;
         if (until_ns == deadline_ns || interrupt_raised()) return lot_give_up(lot, index, word);
     }
 }
 
-static int wait_in_line(const struct lock_kind *kind, struct lot *lot, uint32_t index, uint32_t *word, uint32_t seen,
-                        uint64_t deadline_ns, bool again) {
+static int lock_wait_in_line(const struct lock_kind *kind, struct lot *lot, uint32_t index, uint32_t *word,
+                             uint32_t seen, uint64_t deadline_ns, bool again) {
     slot_begin(&lot->slots[index], kind->slot);
     if (BUG(gift_lost_in_between) && again) prim_store_relaxed(&lot->slots[index].gift, 0);
     if (!lot_join_in_order(lot, index, &(struct word){word, seen, false}, again)) return VIGIL_NOT_EQUAL;
@@ -72,7 +73,7 @@ int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argumen
             if (again && lock_is_ours(status)) PROBE(lock_granted, word);
             return status;
         }
-        status = wait_in_line(kind, lot, index, word, seen, deadline_ns, again);
+        status = lock_wait_in_line(kind, lot, index, word, seen, deadline_ns, again);
         if (!standing_after(status, &standing)) return status;
         if (status != VIGIL_NOT_EQUAL) again = true;
     }

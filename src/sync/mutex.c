@@ -5,7 +5,7 @@
  * CHANGES OF THE WORD
  *
  *     a newcomer        0 -> 1         takes it
- *                       0 -> 3         reserves it, and waits: the called thread has been passed by often (coming())
+ *                       0 -> 3         reserves it, and waits: the called thread has been passed by often (mutex_coming())
  *     a called waiter   0 -> 2         takes it. There may be others behind it, which no other thread would call
  *                       3 -> 2         the same; only if it is SLOT_CALLED
  *     a waiter          1 -> 2         so that the release will be noticed. Joins the line only while it is 2 or 3
@@ -13,7 +13,7 @@
  *     the holder        1 -> 0         releases it; there are no waiters
  *                       2 -> 0, 3      releases it, under the lock of its bucket, and calls waiters in line
  *                       2 -> 0         without that lock, calling no waiter, while a thread that was called is coming
- *     any process       under the lock of its bucket, for the waiters in line (must_call): recovery, the keeper, a
+ *     any process       under the lock of its bucket, for the waiters in line (mutex_must_call): recovery, the keeper, a
  *                       signaller (cond.c) and, in a segment, a decliner or a waiter that has just joined
  *                       1, 2 -> 0, 3   in a segment, in place of a dead holder; sets DIED
  *                       3 -> 0, 3      the reservation is for a dead process, or has expired
@@ -62,7 +62,7 @@
 #define RESERVED  3u
 #define STATE     3u
 #define FAIR      4u
-#define COMING    8u /* in private memory: a called thread is on its way, see coming() */
+#define COMING    8u /* in private memory: a called thread is on its way, see mutex_coming() */
 #define DIED      8u /* in a segment, or robust: the owner died; until vigil_mutex_consistent */
 #define BY_THREAD MUTEX_BY_THREAD
 #define ROBUST    MUTEX_ROBUST
@@ -80,21 +80,21 @@ bool mutex_is_fair(uint32_t seen) {
     return seen & FAIR;
 }
 
-static bool is_held(uint32_t seen) {
+static bool mutex_is_held(uint32_t seen) {
     return (seen & STATE) == LOCKED || (seen & STATE) == CONTENDED;
 }
 
 /* Whether the bit of value 8 means DIED, not COMING. */
-static bool notes_death(uint32_t seen, bool shared) {
+static bool mutex_notes_death(uint32_t seen, bool shared) {
     return shared || (seen & ROBUST);
 }
 
 /* The bits that stay in the word when the holder changes. */
-static uint32_t kept(uint32_t seen, bool shared) {
-    return seen & (notes_death(seen, shared) ? FAIR | DIED | ROBUST : FAIR);
+static uint32_t mutex_kept(uint32_t seen, bool shared) {
+    return seen & (mutex_notes_death(seen, shared) ? FAIR | DIED | ROBUST : FAIR);
 }
 
-static uint32_t mine(void) {
+static uint32_t mutex_mine(void) {
     return prim_load_relaxed(&vigil_holder) & NUMBER;
 }
 
@@ -112,44 +112,44 @@ static uint32_t mine(void) {
  * Not in a segment: there the word has the holder's number, and a process may be killed on its way. Nor if the mutex is
  * robust: there the bit is DIED.
  */
-static uint32_t coming(bool beside) {
+static uint32_t mutex_coming(bool beside) {
     return (prim_generation & 0x3ffu) << 20 | COMING | (beside ? UNCOUNTED : PASSED);
 }
 
-static bool may_come(uint32_t seen, bool shared) {
-    return !notes_death(seen, shared) && (seen & COMING);
+static bool mutex_may_come(uint32_t seen, bool shared) {
+    return !mutex_notes_death(seen, shared) && (seen & COMING);
 }
 
-static bool is_coming(uint32_t seen, bool shared) {
-    return may_come(seen, shared) && seen >> 20 == coming(false) >> 20;
+static bool mutex_is_coming(uint32_t seen, bool shared) {
+    return mutex_may_come(seen, shared) && seen >> 20 == mutex_coming(false) >> 20;
 }
 
-static bool passed_often(uint32_t seen, bool shared) {
-    if (!is_coming(seen, shared) || (seen & PASSES) == UNCOUNTED || BUG(passed_for_ever)) return false;
+static bool mutex_passed_often(uint32_t seen, bool shared) {
+    if (!mutex_is_coming(seen, shared) || (seen & PASSES) == UNCOUNTED || BUG(passed_for_ever)) return false;
     return (seen & PASSES) >= PRIM_PASSES * PASSED;
 }
 
 /* The word after a newcomer has taken it. */
-static uint32_t barged(uint32_t seen, bool shared) {
-    if (!may_come(seen, shared)) return kept(seen, shared) | LOCKED | mine();
+static uint32_t mutex_barged(uint32_t seen, bool shared) {
+    if (!mutex_may_come(seen, shared)) return mutex_kept(seen, shared) | LOCKED | mutex_mine();
     return (seen | LOCKED) + ((seen & PASSES) != UNCOUNTED ? PASSED : 0);
 }
 
 /* An event for observers of a segment: shm/events.h. */
-static void tell(const uint32_t *word, int type) {
+static void mutex_tell(const uint32_t *word, int type) {
     struct segment *segment = segment_of(word);
     if (segment && events_wanted(segment)) lot_tell_of_lock(lot_in(segment), type, SLOT_MUTEX, word, 1, false);
 }
 
-static int taken(const uint32_t *word, uint32_t seen, bool shared) {
-    if (shared) tell(word, VIGIL_EVENT_GRANTED);
-    return notes_death(seen, shared) && (seen & DIED) ? VIGIL_OWNER_DIED : VIGIL_OK;
+static int mutex_taken(const uint32_t *word, uint32_t seen, bool shared) {
+    if (shared) mutex_tell(word, VIGIL_EVENT_GRANTED);
+    return mutex_notes_death(seen, shared) && (seen & DIED) ? VIGIL_OWNER_DIED : VIGIL_OK;
 }
 
 /* A woken waiter spins briefly before it requeues: a short critical section may be over soon. */
-static uint32_t wait_for_a_chance(uint32_t *word) {
+static uint32_t mutex_wait_for_a_chance(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
-    for (unsigned turns = PRIM_SPIN_LOCK; turns && is_held(seen); turns--) {
+    for (unsigned turns = PRIM_SPIN_LOCK; turns && mutex_is_held(seen); turns--) {
         prim_pause();
         seen = prim_load_relaxed(word);
     }
@@ -159,24 +159,24 @@ static uint32_t wait_for_a_chance(uint32_t *word) {
 int mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *result) {
     (void)argument;
     bool shared = segment_of(word), may_barge = standing == NEWCOMER, may_take_reserved = standing == CALLED;
-    uint32_t seen = may_barge ? prim_load_relaxed(word) : wait_for_a_chance(word);
+    uint32_t seen = may_barge ? prim_load_relaxed(word) : mutex_wait_for_a_chance(word);
     for (;;) {
         uint32_t state = seen & STATE, contended = (seen & ~STATE) | CONTENDED;
-        if (!may_barge && may_come(seen, shared)) contended &= ~CAME; /* the thread has arrived */
-        uint32_t ours = kept(seen, shared) | CONTENDED | mine();
-        if (state == UNLOCKED && may_barge && passed_often(seen, shared)) {
+        if (!may_barge && mutex_may_come(seen, shared)) contended &= ~CAME; /* the thread has arrived */
+        uint32_t ours = mutex_kept(seen, shared) | CONTENDED | mutex_mine();
+        if (state == UNLOCKED && may_barge && mutex_passed_often(seen, shared)) {
             *result = RESERVED;
             if (prim_cas_acquire(word, &seen, *result)) return VIGIL_PENDING;
         } else if (state == UNLOCKED) {
-            if (may_barge) ours = barged(seen, shared);
+            if (may_barge) ours = mutex_barged(seen, shared);
             else if (BUG(taken_as_alone)) ours = LOCKED;
-            if (prim_cas_acquire(word, &seen, ours)) return taken(word, seen, shared);
+            if (prim_cas_acquire(word, &seen, ours)) return mutex_taken(word, seen, shared);
         } else if (state == RESERVED && may_take_reserved) {
             if (BUG(taken_without_asking)) {
                 prim_store_relaxed(word, ours);
                 return VIGIL_OK;
             }
-            if (prim_cas_acquire(word, &seen, ours)) return taken(word, seen, shared);
+            if (prim_cas_acquire(word, &seen, ours)) return mutex_taken(word, seen, shared);
         } else if (state != RESERVED && seen != contended && !(BUG(not_contended) && standing == CALLED)) {
             *result = contended;
             if (prim_cas_acquire(word, &seen, contended)) return VIGIL_PENDING;
@@ -204,51 +204,51 @@ uint64_t mutex_patience_ns(uint32_t seen) {
 #define RESERVED_AT 18
 #define RESERVED_MS (NUMBER >> RESERVED_AT)
 
-static uint32_t reservation(const struct mutex_release *release) {
+static uint32_t mutex_reservation(const struct mutex_release *release) {
     uint32_t now = (uint32_t)prim_now_coarse_ms();
     return RESERVED | (now & RESERVED_MS) << RESERVED_AT | (release->for_whom & FOR_WHOM) << FOR_WHOM_AT;
 }
 
-static uint32_t owner_of(const struct lot *lot, const struct slot *slot) {
+static uint32_t mutex_owner_of(const struct lot *lot, const struct slot *slot) {
     return is_shared(lot) ? claim_number(prim_load_relaxed(&lot->share->claims[slot - lot->slots])) : 0;
 }
 
-static bool begin_release(uint32_t *word, const struct slot *head, void *context) {
+static bool mutex_begin_release(uint32_t *word, const struct slot *head, void *context) {
     struct mutex_release *release = context;
     uint32_t seen = prim_load_relaxed(word);
     release->held = (seen & STATE) == CONTENDED; /* if not, another thread has unlocked it, too */
     release->reserve = head && (mutex_is_fair(seen) || lock_may_reserve(head));
-    release->flags = kept(seen, is_shared(release->lot));
+    release->flags = mutex_kept(seen, is_shared(release->lot));
     return release->held;
 }
 
-static void set_free(void *context) {
+static void mutex_set_free(void *context) {
     const struct mutex_release *release = context;
     if (release->free_already) return;
     PROBE(lock_released, release->word);
     if (release->reserve) PROBE(lock_reserved, release->word);
-    bool own_and_plain = !notes_death(release->flags, is_shared(release->lot)) && !mutex_is_fair(release->flags);
+    bool own_and_plain = !mutex_notes_death(release->flags, is_shared(release->lot)) && !mutex_is_fair(release->flags);
     bool tell_who_comes = release->threads && own_and_plain;
-    uint32_t state = tell_who_comes ? UNLOCKED | coming(release->loop_first) : UNLOCKED;
+    uint32_t state = tell_who_comes ? UNLOCKED | mutex_coming(release->loop_first) : UNLOCKED;
     bool to_be_told_apart = mutex_is_fair(release->flags) || is_shared(release->lot);
-    if (release->reserve) state = to_be_told_apart ? reservation(release) : RESERVED;
+    if (release->reserve) state = to_be_told_apart ? mutex_reservation(release) : RESERVED;
     if (BUG(unlock_unordered)) prim_store_relaxed(release->word, release->flags | state);
     else prim_store_release(release->word, release->flags | state);
 }
 
-static bool must_call(uint32_t *word, struct mutex_release *release);
+static bool mutex_must_call(uint32_t *word, struct mutex_release *release);
 
 /*
- * For must_call, which found it not held: reserve it for the head of the line, or set it free if the line is empty.
+ * For mutex_must_call, which found it not held: reserve it for the head of the line, or set it free if the line is empty.
  * False: it is held now, and the word says that others wait.
  */
-static bool settle(struct mutex_release *release, const struct slot *head) {
-    uint32_t for_whom = head ? owner_of(release->lot, head) : 0, seen = release->seen;
+static bool mutex_settle(struct mutex_release *release, const struct slot *head) {
+    uint32_t for_whom = head ? mutex_owner_of(release->lot, head) : 0, seen = release->seen;
     for (;;) {
         release->for_whom = for_whom;
-        uint32_t settled = release->flags | (head ? reservation(release) : UNLOCKED);
+        uint32_t settled = release->flags | (head ? mutex_reservation(release) : UNLOCKED);
         if (prim_cas_acq_rel(release->word, &seen, settled)) break;
-        if (!must_call(release->word, release)) return false;
+        if (!mutex_must_call(release->word, release)) return false;
         if (!release->to_be_settled) return true; /* another thread has done so */
         seen = release->seen;
     }
@@ -256,7 +256,7 @@ static bool settle(struct mutex_release *release, const struct slot *head) {
     return true;
 }
 
-static uint32_t told(const struct slot *slot, struct mutex_release *release) {
+static uint32_t mutex_told(const struct slot *slot, struct mutex_release *release) {
     bool beside = release->called++ || (release->free_already && !release->reserve);
     uint32_t call = beside ? SLOT_BESIDE : SLOT_CALLED;
     if (slot->kind != SLOT_PLAIN) return call;
@@ -269,13 +269,13 @@ static uint32_t told(const struct slot *slot, struct mutex_release *release) {
  * that a condition has moved here, which want the mutex for a moment each, more than one: while one holds it the next
  * are waking up. Not the waiters behind them: one that is awake could be faster, again and again (see cond_wait_late).
  */
-static uint32_t call(const struct slot *slot, void *context) {
+static uint32_t mutex_call(const struct slot *slot, void *context) {
     struct mutex_release *release = context;
     if (release->threads && !gift_is_given(slot) && !BUG(called_beside_moved)) release->enough_called = true;
     if (release->enough_called) return release->loop_called && slot->kind == SLOT_PLAIN ? VIGIL_OK : LOT_STAY;
     if (!release->called) {
         release->loop_first = slot->seat || slot->kind == SLOT_PLAIN;
-        release->for_whom = owner_of(release->lot, slot);
+        release->for_whom = mutex_owner_of(release->lot, slot);
     }
     bool knows_rules = slot->kind != SLOT_PLAIN, thread = knows_rules && !slot->seat;
     bool one_of_many = thread && gift_is_given(slot) && !release->reserve;
@@ -283,13 +283,13 @@ static uint32_t call(const struct slot *slot, void *context) {
     release->loop_called |= knows_rules && !thread;
     release->enough_called = knows_rules && (!one_of_many || release->threads == BROADCAST_AT_ONCE);
     if (mutex_is_fair(release->flags)) release->enough_called = true;
-    return told(slot, release);
+    return mutex_told(slot, release);
 }
 
-static const struct lot_release releasing = {begin_release, call, set_free};
+static const struct lot_release releasing = {mutex_begin_release, mutex_call, mutex_set_free};
 
 /* Whether it is reserved for a process that is dead. */
-static bool is_for_nobody(const struct lot *lot, uint32_t seen) {
+static bool mutex_is_for_nobody(const struct lot *lot, uint32_t seen) {
     const struct segment *segment = is_shared(lot) ? lot->share->segment : NULL;
     if (!segment || !mutex_reserved(seen)) return false;
     prim_fence_seq_cst(); /* as in segment_find_member */
@@ -301,9 +301,9 @@ static bool is_for_nobody(const struct lot *lot, uint32_t seen) {
     return true;
 }
 
-static bool holder_is_gone(const struct lot *lot, uint32_t seen) {
+static bool mutex_holder_is_gone(const struct lot *lot, uint32_t seen) {
     uint32_t number = segment_holder_number(seen);
-    return is_shared(lot) && is_held(seen) && number && is_gone(lot, number) && !BUG(dead_holder_kept);
+    return is_shared(lot) && mutex_is_held(seen) && number && is_gone(lot, number) && !BUG(dead_holder_kept);
 }
 
 /*
@@ -311,22 +311,22 @@ static bool holder_is_gone(const struct lot *lot, uint32_t seen) {
  * it would look like a dead holder. An unfair mutex is free then, for the first that takes it; a fair one is reserved
  * for the head of the line, in one step, so that no newcomer takes it in between.
  */
-static bool must_call(uint32_t *word, struct mutex_release *release) {
+static bool mutex_must_call(uint32_t *word, struct mutex_release *release) {
     struct lot *lot = lot_for(word);
     uint32_t seen = prim_load_relaxed(word), expired = release->expired;
     for (;;) {
-        bool died = holder_is_gone(lot, seen), for_nobody = mutex_reserved(seen) && seen == expired;
-        bool free = died || (seen & STATE) == UNLOCKED || for_nobody || is_for_nobody(lot, seen);
+        bool died = mutex_holder_is_gone(lot, seen), for_nobody = mutex_reserved(seen) && seen == expired;
+        bool free = died || (seen & STATE) == UNLOCKED || for_nobody || mutex_is_for_nobody(lot, seen);
         *release =
             (struct mutex_release){.word = word, .lot = lot, .expired = expired, .held = true, .free_already = true};
-        release->flags = kept(seen, is_shared(lot)) | (died ? DIED : 0);
+        release->flags = mutex_kept(seen, is_shared(lot)) | (died ? DIED : 0);
         release->seen = seen;
         if (free && mutex_is_fair(seen)) {
             release->reserve = release->to_be_settled = true;
             return true;
         } else if (free) {
             if ((seen & STATE) == UNLOCKED || prim_cas_acq_rel(word, &seen, release->flags | UNLOCKED)) return true;
-        } else if (is_held(seen)) {
+        } else if (mutex_is_held(seen)) {
             uint32_t contended = (seen & ~STATE) | CONTENDED;
             if (seen == contended || prim_cas_acquire(word, &seen, contended)) return false;
         } else {
@@ -337,16 +337,16 @@ static bool must_call(uint32_t *word, struct mutex_release *release) {
     }
 }
 
-static bool begin_call(uint32_t *word, const struct slot *head, void *context) {
+static bool mutex_begin_call(uint32_t *word, const struct slot *head, void *context) {
     struct mutex_release *release = context;
-    if (!must_call(word, release)) return false;
-    return !release->to_be_settled || settle(release, head);
+    if (!mutex_must_call(word, release)) return false;
+    return !release->to_be_settled || mutex_settle(release, head);
 }
 
-const struct lot_release mutex_recovery = {begin_call, call, set_free};
+const struct lot_release mutex_recovery = {mutex_begin_call, mutex_call, mutex_set_free};
 
 /* The word says since when it is reserved, if it has room for that; if not, PATIENCE_NS have passed (guard.c). */
-static bool is_long_reserved(const struct lot *lot, uint32_t seen) {
+static bool mutex_is_long_reserved(const struct lot *lot, uint32_t seen) {
     uint32_t ms_since = ((uint32_t)prim_now_coarse_ms() - (seen >> RESERVED_AT)) & RESERVED_MS;
     if (mutex_is_fair(seen)) return ms_since >= FAIR_PATIENCE_NS / 1000000;
     return !is_shared(lot) || ms_since >= 1;
@@ -355,23 +355,23 @@ static bool is_long_reserved(const struct lot *lot, uint32_t seen) {
 enum recovery_pass mutex_may_pass(uint32_t *word, void *release) {
     uint32_t seen = prim_load_relaxed(word);
     if (!mutex_reserved(seen)) return PASS_NOW;
-    if (!is_long_reserved(lot_for(word), seen)) return PASS_LATER;
+    if (!mutex_is_long_reserved(lot_for(word), seen)) return PASS_LATER;
     ((struct mutex_release *)release)->expired = seen;
     return PASS_NOW;
 }
 
 /* As recovery does for the waiters in line. */
-static void revive(struct lot *lot, uint32_t *word, uint32_t expired) {
+static void mutex_revive(struct lot *lot, uint32_t *word, uint32_t expired) {
     struct mutex_release release = {.expired = expired};
     lot_call(lot, word, &mutex_recovery, &release);
 }
 
-/* In a segment the mutex is not taken for that: see must_call. */
+/* In a segment the mutex is not taken for that: see mutex_must_call. */
 void mutex_decline(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
     if (!mutex_reserved(seen)) return;
-    if (segment_of(word)) revive(lot_for(word), word, seen);
-    else if (prim_cas_acquire(word, &seen, kept(seen, false) | CONTENDED | mine()))
+    if (segment_of(word)) mutex_revive(lot_for(word), word, seen);
+    else if (prim_cas_acquire(word, &seen, mutex_kept(seen, false) | CONTENDED | mutex_mine()))
         vigil_mutex_unlock_slowly((vigil_mutex *)(void *)word);
 }
 
@@ -381,74 +381,74 @@ void mutex_joined(uint32_t *word, uint32_t seen) {
     struct lot *lot = lot_for(word);
     prim_fence_seq_cst(); /* M2 */
     uint32_t now = prim_load_relaxed(word);
-    if (holder_is_gone(lot, now) || is_for_nobody(lot, now)) revive(lot, word, 0); /* M3 */
+    if (mutex_holder_is_gone(lot, now) || mutex_is_for_nobody(lot, now)) mutex_revive(lot, word, 0); /* M3 */
 }
 
 /* The kinds. */
 
-static void granted_to_execute(vigil_request *request, int status) {
+static void mutex_granted_to_execute(vigil_request *request, int status) {
     vigil_mutex *mutex = request->object;
     request->callback(&request->op, status); /* after which the request may be gone */
     vigil_mutex_unlock(mutex);
 }
 
 static const struct lock_kind locking = {MUTEX_KIND, .granted = lock_granted};
-static const struct lock_kind executing = {MUTEX_KIND, .granted = granted_to_execute};
+static const struct lock_kind executing = {MUTEX_KIND, .granted = mutex_granted_to_execute};
 
 /* Before a caller is refused: true if the mutex may be available after all. */
-static bool recovered(uint32_t *word) {
+static bool mutex_recovered(uint32_t *word) {
     struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
     uint32_t seen = prim_load_relaxed(word), number = segment_holder_number(seen);
     if (!lot) return lock_outlived_fork(&locking, word, mutex_reserved(seen));
-    bool died = is_held(seen) && number && !segment_lives(lot->share->segment, number);
+    bool died = mutex_is_held(seen) && number && !segment_lives(lot->share->segment, number);
     if (mutex_reserved(seen)) hold_recovered(word);
     bool forsaken = mutex_reserved(seen) && hold_forsaken(word);
-    if (died || forsaken) revive(lot, word, forsaken ? seen : 0);
+    if (died || forsaken) mutex_revive(lot, word, forsaken ? seen : 0);
     return died || forsaken;
 }
 
 /* Blocking. */
 
 /* For as long as a short critical section takes, if there are no waiters. */
-static bool spin_to_take(uint32_t *word) {
+static bool mutex_spin_to_take(uint32_t *word) {
     for (unsigned turns = PRIM_SPIN_LOCK; turns; turns--) {
         uint32_t seen = prim_load_relaxed(word);
-        if (seen == UNLOCKED && prim_cas_acquire(word, &seen, LOCKED | mine())) return true;
+        if (seen == UNLOCKED && prim_cas_acquire(word, &seen, LOCKED | mutex_mine())) return true;
         if (seen != UNLOCKED && (seen & ~NUMBER) != LOCKED) return false; /* others wait, or it is fair: to the line */
         prim_pause();
     }
     return false;
 }
 
-static int try_once(uint32_t *word) {
+static int mutex_try_once(uint32_t *word) {
     bool shared = segment_of(word);
     uint32_t seen = prim_load_relaxed(word);
-    while ((seen & STATE) == UNLOCKED && !passed_often(seen, shared)) {
-        if (!prim_cas_acquire(word, &seen, barged(seen, shared))) continue;
+    while ((seen & STATE) == UNLOCKED && !mutex_passed_often(seen, shared)) {
+        if (!prim_cas_acquire(word, &seen, mutex_barged(seen, shared))) continue;
         lock_taken(word);
-        return taken(word, seen, shared);
+        return mutex_taken(word, seen, shared);
     }
     return VIGIL_TIMED_OUT;
 }
 
-static int lock_word(uint32_t *word, int64_t timeout_ns) {
-    int status = try_once(word);
+static int mutex_lock_word(uint32_t *word, int64_t timeout_ns) {
+    int status = mutex_try_once(word);
     if (status != VIGIL_TIMED_OUT) return status;
     uint64_t deadline_ns = deadline_of(timeout_ns);
-    if (deadline_ns == DEADLINE_PASSED) return recovered(word) ? try_once(word) : VIGIL_TIMED_OUT;
+    if (deadline_ns == DEADLINE_PASSED) return mutex_recovered(word) ? mutex_try_once(word) : VIGIL_TIMED_OUT;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    if (spin_to_take(word)) {
-        tell(word, VIGIL_EVENT_GRANTED);
+    if (mutex_spin_to_take(word)) {
+        mutex_tell(word, VIGIL_EVENT_GRANTED);
         return lock_taken(word);
     }
     return lock_block(&locking, word, 0, deadline_ns);
 }
 
 /* Get the record first: there must be one when the mutex is ours. */
-static int lock_robust(uint32_t *word, int64_t timeout_ns) {
+static int mutex_lock_robust(uint32_t *word, int64_t timeout_ns) {
     uint32_t record = robust_new();
     if (!record) return lot_private() ? VIGIL_ELIMIT : VIGIL_ENOMEM;
-    int status = lock_word(word, timeout_ns);
+    int status = mutex_lock_word(word, timeout_ns);
     if (lock_is_ours(status)) mutex_held_by_thread(word, record);
     else robust_end(record);
     return status;
@@ -458,12 +458,12 @@ int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
     int error = check_address(mutex, sizeof mutex->word);
     if (error) return error;
     uint32_t *word = &mutex->word;
-    return prim_load_relaxed(word) & ROBUST ? lock_robust(word, timeout_ns) : lock_word(word, timeout_ns);
+    return prim_load_relaxed(word) & ROBUST ? mutex_lock_robust(word, timeout_ns) : mutex_lock_word(word, timeout_ns);
 }
 
 /* Robust mutexes. The holder changes these flags; waiters may set CONTENDED meanwhile. */
 
-static void change_flags(uint32_t *word, uint32_t clear, uint32_t set) {
+static void mutex_change_flags(uint32_t *word, uint32_t clear, uint32_t set) {
     uint32_t seen = prim_load_relaxed(word);
     while (!prim_cas_acquire(word, &seen, (seen & ~clear) | set)) {
     }
@@ -471,29 +471,29 @@ static void change_flags(uint32_t *word, uint32_t clear, uint32_t set) {
 
 void mutex_held_by_thread(uint32_t *word, uint32_t record) {
     robust_note(record, word);
-    change_flags(word, 0, BY_THREAD);
+    mutex_change_flags(word, 0, BY_THREAD);
 }
 
-static bool is_by_thread(uint32_t seen) {
-    return is_held(seen) && (seen & ROBUST) && (seen & BY_THREAD);
+static bool mutex_is_by_thread(uint32_t seen) {
+    return mutex_is_held(seen) && (seen & ROBUST) && (seen & BY_THREAD);
 }
 
 bool mutex_may_be_unlocked(const uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
-    return is_by_thread(seen) ? robust_has(prim_self(), word) : is_held(seen);
+    return mutex_is_by_thread(seen) ? robust_has(prim_self(), word) : mutex_is_held(seen);
 }
 
 void mutex_disown(uint32_t *word) {
-    if (is_by_thread(prim_load_relaxed(word))) change_flags(word, BY_THREAD, 0);
+    if (mutex_is_by_thread(prim_load_relaxed(word))) mutex_change_flags(word, BY_THREAD, 0);
 }
 
 /* If the process is killed in between, in a segment, its number is in the word: recovery sets DIED, perhaps again. */
 void mutex_abandon(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
-    bool anothers = segment_of(word) && (seen & NUMBER) != mine();
-    if (!is_by_thread(seen) || anothers) return; /* the word has been overwritten, or we had left the segment */
-    change_flags(word, BY_THREAD, BUG(robust_not_told) ? 0 : DIED);
-    if (BUG(robust_left_silently)) prim_store_release(word, kept(prim_load_relaxed(word), segment_of(word)));
+    bool anothers = segment_of(word) && (seen & NUMBER) != mutex_mine();
+    if (!mutex_is_by_thread(seen) || anothers) return; /* the word has been overwritten, or we had left the segment */
+    mutex_change_flags(word, BY_THREAD, BUG(robust_not_told) ? 0 : DIED);
+    if (BUG(robust_left_silently)) prim_store_release(word, mutex_kept(prim_load_relaxed(word), segment_of(word)));
     else vigil_mutex_unlock_slowly((vigil_mutex *)(void *)word);
 }
 
@@ -501,25 +501,25 @@ int vigil_mutex_unlock_slowly(vigil_mutex *mutex) {
     int error = check_address(mutex, sizeof mutex->word);
     if (error) return error;
     uint32_t *word = &mutex->word, seen = prim_load_relaxed(word);
-    if (is_by_thread(seen)) {
+    if (mutex_is_by_thread(seen)) {
         uint32_t record = robust_remove(word);
         if (!record) return VIGIL_ENOTHELD;
         robust_end(record);
     }
     bool shared = segment_of(word);
-    if (shared && is_held(seen)) tell(word, VIGIL_EVENT_RELEASED);
+    if (shared && mutex_is_held(seen)) mutex_tell(word, VIGIL_EVENT_RELEASED);
     tsan_release(word);
-    while ((seen & STATE) == LOCKED || ((seen & STATE) == CONTENDED && is_coming(seen, shared))) {
-        uint32_t unlocked = may_come(seen, shared) ? seen & ~STATE : kept(seen, shared);
+    while ((seen & STATE) == LOCKED || ((seen & STATE) == CONTENDED && mutex_is_coming(seen, shared))) {
+        uint32_t unlocked = mutex_may_come(seen, shared) ? seen & ~STATE : mutex_kept(seen, shared);
         if (prim_cas_release(word, &seen, unlocked)) return VIGIL_OK;
     }
     if ((seen & STATE) != CONTENDED) return VIGIL_ENOTHELD;
     struct lot *lot = lot_for(word);
     if (!lot) { /* no waiter can be in line */
-        prim_store_release(word, kept(seen, shared));
+        prim_store_release(word, mutex_kept(seen, shared));
         return VIGIL_OK;
     }
-    if (BUG(freed_outside)) prim_store_release(word, kept(seen, shared));
+    if (BUG(freed_outside)) prim_store_release(word, mutex_kept(seen, shared));
     struct mutex_release release = {.word = word, .lot = lot};
     lot_call(lot, word, &releasing, &release);
     return release.held || BUG(freed_outside) ? VIGIL_OK : VIGIL_ENOTHELD;
@@ -530,8 +530,8 @@ int vigil_mutex_consistent(vigil_mutex *mutex) {
     if (error) return error;
     uint32_t *word = &mutex->word, seen = prim_load_relaxed(word);
     do {
-        if (!is_held(seen)) return VIGIL_ENOTHELD;
-        if (!notes_death(seen, segment_of(word)) || !(seen & DIED)) return VIGIL_EINVAL;
+        if (!mutex_is_held(seen)) return VIGIL_ENOTHELD;
+        if (!mutex_notes_death(seen, segment_of(word)) || !(seen & DIED)) return VIGIL_EINVAL;
     } while (!prim_cas_release(word, &seen, seen & ~DIED));
     return VIGIL_OK;
 }
@@ -570,24 +570,24 @@ int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex 
 
 /* Asynchronous. */
 
-static int start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
-                 vigil_callback *callback, const struct lock_kind *kind) {
+static int mutex_start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                       vigil_callback *callback, const struct lock_kind *kind) {
     uint32_t *word = (uint32_t *)(void *)mutex; /* not checked yet */
     int status = request_start(agent, request, kind, word, 0, timeout_ns, callback);
-    if (status != VIGIL_TIMED_OUT || !recovered(word)) return status;
+    if (status != VIGIL_TIMED_OUT || !mutex_recovered(word)) return status;
     return request_start(agent, request, kind, word, 0, timeout_ns, callback);
 }
 
 int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                            vigil_callback *callback) {
-    return start(agent, request, mutex, timeout_ns, callback, &locking);
+    return mutex_start(agent, request, mutex, timeout_ns, callback, &locking);
 }
 
 int vigil_mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                                vigil_callback *callback) {
     bool idle = request && callback && !(request->op.flags & OP_PENDING);
-    int status = idle && !check_address(mutex, sizeof mutex->word) ? try_once(&mutex->word) : VIGIL_TIMED_OUT;
-    if (status == VIGIL_TIMED_OUT) status = start(agent, request, mutex, timeout_ns, callback, &executing);
+    int status = idle && !check_address(mutex, sizeof mutex->word) ? mutex_try_once(&mutex->word) : VIGIL_TIMED_OUT;
+    if (status == VIGIL_TIMED_OUT) status = mutex_start(agent, request, mutex, timeout_ns, callback, &executing);
     if (lock_is_ours(status)) {
         callback(&request->op, status);
         vigil_mutex_unlock(mutex);
@@ -597,7 +597,7 @@ int vigil_mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil
 
 int vigil_mutex_execute_later(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                               vigil_callback *callback) {
-    int status = start(agent, request, mutex, timeout_ns, callback, &locking);
+    int status = mutex_start(agent, request, mutex, timeout_ns, callback, &locking);
     if (lock_is_ours(status)) callback(&request->op, status);
     return status;
 }

@@ -36,7 +36,7 @@
  * that joins the line and recovery both look, and cannot both miss a death, as with the mutex (M1 to M3 in mutex.c):
  * all in line are told to look again. They are also told if a process was killed between the change to 3 or 0 and the
  * notification, even if the next runner is calling the function already: unless the word is a 2 of a living process,
- * which will notify them (must_call).
+ * which will notify them (once_must_call).
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -56,32 +56,32 @@
 
 enum turn {
     IT_IS_DONE,
-    IT_IS_OURS, /* we must call the function, and then finish() */
+    IT_IS_OURS, /* we must call the function, and then once_finish() */
     WE_WAIT,    /* while the word is what was seen, which is AWAITED */
 };
 
 /* What the word has besides RUNNING or AWAITED while we are the runner. */
-static uint32_t mine(const uint32_t *word) {
+static uint32_t once_mine(const uint32_t *word) {
     if (!segment_of(word)) return prim_generation * SEGMENT_HOLDER;
     return prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER * SEGMENT_HOLDER;
 }
 
 /* The runner does not exist any more: it died with its process, or is a thread of a fork's parent. */
-static bool runner_is_gone(const uint32_t *word, uint32_t seen) {
+static bool once_runner_is_gone(const uint32_t *word, uint32_t seen) {
     uint32_t state = seen & STATE, number = seen / SEGMENT_HOLDER;
     if (state != RUNNING && state != AWAITED) return false;
     const struct segment *segment = segment_of(word);
-    if (!segment) return number * SEGMENT_HOLDER != mine(word);
+    if (!segment) return number * SEGMENT_HOLDER != once_mine(word);
     return number && !segment_find_member(segment, number) && !BUG(once_runner_kept);
 }
 
-static enum turn look(uint32_t *word, uint32_t *result) {
+static enum turn once_look(uint32_t *word, uint32_t *result) {
     for (;;) {
         uint32_t seen = prim_load_acquire(word), state = seen & STATE;
         tsan_acquire(word);
         if (state == DONE) return IT_IS_DONE;
-        if (state == NEW || runner_is_gone(word, seen)) {
-            uint32_t ours = (state == NEW ? RUNNING : state) | mine(word);
+        if (state == NEW || once_runner_is_gone(word, seen)) {
+            uint32_t ours = (state == NEW ? RUNNING : state) | once_mine(word);
             if (prim_cas_acquire(word, &seen, ours)) return IT_IS_OURS;
             continue;
         }
@@ -90,7 +90,7 @@ static enum turn look(uint32_t *word, uint32_t *result) {
     }
 }
 
-static void finish(uint32_t *word, int status) {
+static void once_finish(uint32_t *word, int status) {
     uint32_t next = status == VIGIL_OK ? DONE : NEW;
     tsan_release(word);
     if (BUG(awaited_missed) && prim_load_relaxed(word) == RUNNING) {
@@ -102,54 +102,54 @@ static void finish(uint32_t *word, int status) {
 }
 
 /* The function has forked, and this is the child: the once is ours until another thread here has taken it over. */
-static void finish_in_child(uint32_t *word, int status, uint32_t ours) {
+static void once_finish_in_child(uint32_t *word, int status, uint32_t ours) {
     uint32_t next = status == VIGIL_OK ? DONE : NEW, seen = prim_load_relaxed(word);
     while ((seen & ~STATE) == ours && !prim_cas_acq_rel(word, &seen, next)) {
     }
 }
 
-static int call(uint32_t *word, vigil_once_function *function, void *argument) {
+static int once_call(uint32_t *word, vigil_once_function *function, void *argument) {
     bool shared = segment_of(word);
-    uint32_t ours = mine(word);
+    uint32_t ours = once_mine(word);
     int status = function(argument);
-    if (mine(word) == ours) finish(word, status);
-    else if (!shared) finish_in_child(word, status, ours); /* a segment belongs to the parent */
+    if (once_mine(word) == ours) once_finish(word, status);
+    else if (!shared) once_finish_in_child(word, status, ours); /* a segment belongs to the parent */
     return status;
 }
 
 /* The waiters in line, when a process is gone. */
 
-static bool must_call(uint32_t *word, const struct slot *head, void *context) {
+static bool once_must_call(uint32_t *word, const struct slot *head, void *context) {
     (void)head, (void)context;
     uint32_t seen = prim_load_relaxed(word);
-    return (seen & STATE) != AWAITED || runner_is_gone(word, seen);
+    return (seen & STATE) != AWAITED || once_runner_is_gone(word, seen);
 }
 
-static uint32_t tell_all(const struct slot *slot, void *context) {
+static uint32_t once_tell_all(const struct slot *slot, void *context) {
     (void)slot, (void)context;
     return VIGIL_OK;
 }
 
-const struct lot_release once_recovery = {must_call, tell_all, NULL};
+const struct lot_release once_recovery = {once_must_call, once_tell_all, NULL};
 
-static void joined(const struct word *word) { /* M1 */
+static void once_joined(const struct word *word) { /* M1 */
     uint32_t *once = (uint32_t *)(uintptr_t)word->address;
     if (!segment_of(once)) return;
-    prim_fence_seq_cst();                                                                 /* M2 */
-    if (must_call(once, NULL, NULL)) lot_call(lot_for(once), once, &once_recovery, NULL); /* M3, of the word now */
+    prim_fence_seq_cst();                                                                      /* M2 */
+    if (once_must_call(once, NULL, NULL)) lot_call(lot_for(once), once, &once_recovery, NULL); /* M3, of the word now */
 }
 
 /* Before a caller is refused: true if the runner is dead, and the caller may take over. Asks the kernel. */
-static bool recovered(const uint32_t *word) {
+static bool once_recovered(const uint32_t *word) {
     struct segment *segment = segment_of(word);
     uint32_t seen = prim_load_relaxed(word), number = seen / SEGMENT_HOLDER;
     return segment && number && !segment_lives(segment, number);
 }
 
 /* Whether to look again after a wait has ended so. (After VIGIL_CANCELLED the memory must not be touched.) */
-static bool is_to_look(const uint32_t *word, int status) {
+static bool once_is_to_look(const uint32_t *word, int status) {
     if (status == VIGIL_OK || status == VIGIL_NOT_EQUAL) return true;
-    return status != VIGIL_CANCELLED && status != VIGIL_INTERRUPTED && recovered(word);
+    return status != VIGIL_CANCELLED && status != VIGIL_INTERRUPTED && once_recovered(word);
 }
 
 /* Blocking. */
@@ -162,13 +162,13 @@ int vigil_once_call_slowly(vigil_once *once, vigil_once_function *function, void
     uint64_t deadline_ns = deadline_of(timeout_ns);
     for (;;) {
         uint32_t seen;
-        switch (look(word, &seen)) {
+        switch (once_look(word, &seen)) {
         case IT_IS_DONE: return VIGIL_OK;
-        case IT_IS_OURS: return call(word, function, argument);
+        case IT_IS_OURS: return once_call(word, function, argument);
         case WE_WAIT: break;
         }
-        int status = lot_wait(&(struct word){word, seen, false}, deadline_ns, SLOT_ONCE, joined);
-        if (!is_to_look(word, status)) return status;
+        int status = lot_wait(&(struct word){word, seen, false}, deadline_ns, SLOT_ONCE, once_joined);
+        if (!once_is_to_look(word, status)) return status;
     }
 }
 
@@ -192,63 +192,63 @@ int vigil_once_call(vigil_once *once, vigil_once_function *function, void *argum
 
 /* Asynchronous. The request belongs to the library, and is pending, until it ends: also while its function runs. */
 
-static vigil_once_function *function_of(const vigil_request *request) {
+static vigil_once_function *once_function_of(const vigil_request *request) {
     return (vigil_once_function *)(uintptr_t)request->kind;
 }
 
-static void end(vigil_op *op, int status) {
+static void once_end(vigil_op *op, int status) {
     agent_end(op->agent, op);
     if (status != OP_TAKEN_BACK) request_of_op(op)->callback(op, status);
 }
 
-static void call_and_end(vigil_request *request) {
+static void once_call_and_end(vigil_request *request) {
     vigil_agent *agent = request->op.agent;
-    int status = call(request->object, function_of(request), request->second);
-    if (!agent_forked(agent)) end(&request->op, status); /* else the function has forked, and this is the child */
+    int status = once_call(request->object, once_function_of(request), request->second);
+    if (!agent_forked(agent)) once_end(&request->op, status); /* else the function has forked, and this is the child */
 }
 
-static bool passed(uint64_t deadline_ns) {
+static bool once_passed(uint64_t deadline_ns) {
     return deadline_ns != PRIM_NEVER && prim_now_ns() >= deadline_ns;
 }
 
 /* The request has left the line: call the function, end or wait again. */
-static void look_again(vigil_request *request) {
+static void once_look_again(vigil_request *request) {
     vigil_op *op = &request->op;
     struct word word = {request->object, 0, false};
     do {
         uint32_t seen;
-        switch (look(request->object, &seen)) {
-        case IT_IS_DONE: end(op, VIGIL_OK); return;
-        case IT_IS_OURS: call_and_end(request); return;
+        switch (once_look(request->object, &seen)) {
+        case IT_IS_DONE: once_end(op, VIGIL_OK); return;
+        case IT_IS_OURS: once_call_and_end(request); return;
         case WE_WAIT: word.expected = seen; break;
         }
-        if (passed(op->deadline_ns) && !BUG(deadline_forgotten)) {
-            end(op, VIGIL_TIMED_OUT);
+        if (once_passed(op->deadline_ns) && !BUG(deadline_forgotten)) {
+            once_end(op, VIGIL_TIMED_OUT);
             return;
         }
     } while (!agent_join(op->agent, op, op->slot, &word, SLOT_ONCE));
-    joined(&word);
+    once_joined(&word);
 }
 
 /* The agent ends: do not call the function, but report it if it is done. */
-static void on_told_last(vigil_request *request) {
+static void once_on_told_last(vigil_request *request) {
     bool done = prim_load_acquire((uint32_t *)request->object) == DONE;
-    end(&request->op, done ? VIGIL_OK : VIGIL_CANCELLED);
+    once_end(&request->op, done ? VIGIL_OK : VIGIL_CANCELLED);
 }
 
 /* The request is in line at its deadline, and out of it in all other cases. */
-static void on_told(vigil_op *op, int status) {
+static void once_on_told(vigil_op *op, int status) {
     if (status == VIGIL_TIMED_OUT && !agent_leave(op->agent, op)) return; /* told: that is in the mail */
-    if (status != VIGIL_OK || BUG(failure_taken_as_done)) end(op, status);
-    else if (op->agent->closing) on_told_last(request_of_op(op));
-    else look_again(request_of_op(op));
+    if (status != VIGIL_OK || BUG(failure_taken_as_done)) once_end(op, status);
+    else if (op->agent->closing) once_on_told_last(request_of_op(op));
+    else once_look_again(request_of_op(op));
 }
 
-static int wait_async(vigil_agent *agent, vigil_request *request, const struct word *word, uint64_t deadline_ns) {
-    int status = request_wait(agent, request, word, deadline_ns, on_told, SLOT_ONCE);
+static int once_wait_async(vigil_agent *agent, vigil_request *request, const struct word *word, uint64_t deadline_ns) {
+    int status = request_wait(agent, request, word, deadline_ns, once_on_told, SLOT_ONCE);
     if (status != VIGIL_PENDING) return status;
     request->op.flags |= OP_PLACE;
-    joined(word);
+    once_joined(word);
     return VIGIL_PENDING;
 }
 
@@ -265,12 +265,12 @@ int vigil_once_call_async(vigil_agent *agent, vigil_request *request, vigil_once
     uint64_t deadline_ns = deadline_of(timeout_ns);
     for (;;) {
         uint32_t seen;
-        switch (look(word, &seen)) {
+        switch (once_look(word, &seen)) {
         case IT_IS_DONE: return VIGIL_OK;
-        case IT_IS_OURS: return call(word, function, argument);
+        case IT_IS_OURS: return once_call(word, function, argument);
         case WE_WAIT: break;
         }
-        int status = wait_async(agent, request, &(struct word){word, seen, false}, deadline_ns);
-        if (status == VIGIL_PENDING || !is_to_look(word, status)) return status;
+        int status = once_wait_async(agent, request, &(struct word){word, seen, false}, deadline_ns);
+        if (status == VIGIL_PENDING || !once_is_to_look(word, status)) return status;
     }
 }

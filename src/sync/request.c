@@ -6,8 +6,8 @@
  * finds the queue by the lock's word. The queue is linked there by its first request, which also has the place and,
  * when it leaves, leaves the place to the next request. The place is
  *
- *     pending    in line, or taken out of it and in the agent's mail: on_call will run
- *     at rest    on_call is working on the queue, and sees to it that the place is pending again or the queue is empty
+ *     pending    in line, or taken out of it and in the agent's mail: request_on_call will run
+ *     at rest    request_on_call is working on the queue, and sees to it that the place is pending again or the queue is empty
  *
  * A queue that becomes empty gives up its place. If the place is in the mail already, the queue declines at once, for
  * the lock may have been reserved for it; what is in the mail is then an orphan, and is dropped.
@@ -21,31 +21,31 @@
 /* Requests granted in a row before the agent attends to other things. */
 #define GRANTS_IN_A_ROW 64
 
-static void on_call(vigil_op *place, int status);
+static void request_on_call(vigil_op *place, int status);
 
 static vigil_request *request_of_place(vigil_op *place) {
     return (vigil_request *)(void *)((char *)place - offsetof(vigil_request, place));
 }
 
-static const struct lock_kind *kind_of(const vigil_request *request) {
+static const struct lock_kind *request_kind_of(const vigil_request *request) {
     return request->kind;
 }
 
 /* Queues. */
 
-static uint32_t queue_number(const void *word) {
+static uint32_t request_queue_number(const void *word) {
     const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
     return (uint32_t)((uintptr_t)word * golden >> 58) % AGENT_QUEUES;
 }
 
 /* The link to the first request for that lock; if there is none, the null link at the end of the list. */
-static vigil_request **queue_link(vigil_agent *agent, const void *word) {
-    vigil_request **link = &agent->queues[queue_number(word)];
+static vigil_request **request_queue_link(vigil_agent *agent, const void *word) {
+    vigil_request **link = &agent->queues[request_queue_number(word)];
     while (*link && (*link)->object != word) link = &(*link)->next_queue;
     return link;
 }
 
-static void queue_append(vigil_request **link, vigil_request *request) {
+static void request_queue_append(vigil_request **link, vigil_request *request) {
     vigil_request *first = *link;
     request->next = NULL;
     if (first) {
@@ -60,12 +60,12 @@ static void queue_append(vigil_request **link, vigil_request *request) {
     }
 }
 
-static void left_line(const vigil_request *request) {
-    if (kind_of(request)->left) kind_of(request)->left(request->object);
+static void request_left_line(const vigil_request *request) {
+    if (request_kind_of(request)->left) request_kind_of(request)->left(request->object);
 }
 
 /* The place, if it is still in line, moves back to where the later request belongs. */
-static void inherit_place(vigil_agent *agent, vigil_request *from, vigil_request *to) {
+static void request_inherit_place(vigil_agent *agent, vigil_request *from, vigil_request *to) {
     vigil_op *place = &to->place;
     *place = from->place;
     to->seen = from->seen;
@@ -73,10 +73,10 @@ static void inherit_place(vigil_agent *agent, vigil_request *from, vigil_request
     if (place->slot) agent->lot->slots[place->slot].op = (uint64_t)(uintptr_t)place;
     if (!(place->flags & OP_PENDING)) return;
     struct agent_place at = agent_place(agent, place->slot);
-    if (lot_change_place(at.lot, at.slot, to->object, to->began_ns, to->argument)) left_line(to);
+    if (lot_change_place(at.lot, at.slot, to->object, to->began_ns, to->argument)) request_left_line(to);
 }
 
-static void give_up_place(vigil_agent *agent, vigil_request *first) {
+static void request_give_up_place(vigil_agent *agent, vigil_request *first) {
     vigil_op *place = &first->place;
     if (place->timer_link) timers_remove(&agent->timers, place);
     bool pending = place->flags & OP_PENDING, in_line = pending && agent_leave(agent, place);
@@ -85,15 +85,15 @@ static void give_up_place(vigil_agent *agent, vigil_request *first) {
         bool called = prim_load_relaxed(&at.lot->slots[at.slot].state) != VIGIL_CANCELLED; /* if not: vigil_forget */
         agent->lot->slots[place->slot].op = SLOT_ORPHAN;
         agent->pending++;
-        if (called && !BUG(orphan_dropped)) kind_of(first)->decline(first->object);
+        if (called && !BUG(orphan_dropped)) request_kind_of(first)->decline(first->object);
     } else if (place->slot) {
         agent_slot_release(agent, place->slot);
-        if (in_line) left_line(first);
+        if (in_line) request_left_line(first);
     }
 }
 
-static void queue_remove(vigil_agent *agent, vigil_request *request) {
-    vigil_request **link = queue_link(agent, request->object), *first = *link, *next = request->next;
+static void request_queue_remove(vigil_agent *agent, vigil_request *request) {
+    vigil_request **link = request_queue_link(agent, request->object), *first = *link, *next = request->next;
     if (request != first) {
         request->previous->next = next;
         if (next) next->previous = request->previous;
@@ -102,16 +102,16 @@ static void queue_remove(vigil_agent *agent, vigil_request *request) {
         next->previous = first->previous;
         next->next_queue = first->next_queue;
         *link = next;
-        inherit_place(agent, first, next);
+        request_inherit_place(agent, first, next);
     } else {
         *link = first->next_queue;
-        give_up_place(agent, first);
+        request_give_up_place(agent, first);
     }
 }
 
 /* The place. */
 
-static bool get_slot(vigil_agent *agent, vigil_request *first) {
+static bool request_get_slot(vigil_agent *agent, vigil_request *first) {
     vigil_op *place = &first->place;
     if (!agent->kept) agent->kept = keeper_ready();
     if (!agent->kept) return false;
@@ -119,8 +119,8 @@ static bool get_slot(vigil_agent *agent, vigil_request *first) {
     return place->slot != 0;
 }
 
-static void be_patient(vigil_agent *agent, vigil_request *first, uint32_t seen) {
-    uint64_t patience_ns = lock_patience_ns(kind_of(first), seen);
+static void request_be_patient(vigil_agent *agent, vigil_request *first, uint32_t seen) {
+    uint64_t patience_ns = lock_patience_ns(request_kind_of(first), seen);
     first->seen = seen;
     if (patience_ns == PRIM_NEVER) return;
     uint64_t now_ns = prim_now_ns();
@@ -129,13 +129,13 @@ static void be_patient(vigil_agent *agent, vigil_request *first, uint32_t seen) 
 }
 
 /* Join the line if the word is as we saw it: false if it is not. */
-static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t seen, bool again) {
+static bool request_stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t seen, bool again) {
     vigil_op *place = &first->place;
     struct agent_place at = agent_place(agent, place->slot);
     struct slot *slot = &at.lot->slots[at.slot], *own = &agent->lot->slots[place->slot];
     own->op = (uint64_t)(uintptr_t)place;
     prim_store_relaxed(&own->seat, agent->seat.number);
-    slot_begin(slot, kind_of(first)->slot);
+    slot_begin(slot, request_kind_of(first)->slot);
     slot->began_ns = first->began_ns;
     prim_store_relaxed(&slot->wants, (uint64_t)first->argument);
     if (slot != own) {
@@ -143,17 +143,17 @@ static bool stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t see
         prim_store_release(&slot->home, place->slot);
     }
     if (!lot_join_in_order(at.lot, at.slot, &(struct word){first->object, seen, false}, again)) return false;
-    place->callback = on_call;
+    place->callback = request_on_call;
     place->agent = agent;
     place->address = (uint64_t)(uintptr_t)first->object;
     place->flags = OP_PENDING | OP_PLACE;
-    be_patient(agent, first, seen);
-    if (kind_of(first)->joined) kind_of(first)->joined(first->object, seen);
+    request_be_patient(agent, first, seen);
+    if (request_kind_of(first)->joined) request_kind_of(first)->joined(first->object, seen);
     return true;
 }
 
 /* Come back to the queue after the other mail. */
-static void call_again(vigil_agent *agent, vigil_request *first) {
+static void request_call_again(vigil_agent *agent, vigil_request *first) {
     vigil_op *place = &first->place;
     struct slot *slot = &agent->lot->slots[place->slot];
     assert(place->slot);
@@ -164,79 +164,79 @@ static void call_again(vigil_agent *agent, vigil_request *first) {
 
 /* Being called. After each callback this may be a fork's child, the request gone, and the queue another one. */
 
-static vigil_request *at_rest(vigil_agent *agent, const void *word) {
+static vigil_request *request_at_rest(vigil_agent *agent, const void *word) {
     if (agent_forked(agent)) return NULL;
-    vigil_request *first = *queue_link(agent, word);
+    vigil_request *first = *request_queue_link(agent, word);
     return first && !(first->place.flags & OP_PENDING) ? first : NULL;
 }
 
 /* With the lock held. If turns are strict, the next request must be in line before another waiter can be called. */
-static void have_next_in_line(vigil_agent *agent, vigil_request *next) {
-    const struct lock_kind *kind = kind_of(next);
+static void request_have_next_in_line(vigil_agent *agent, vigil_request *next) {
+    const struct lock_kind *kind = request_kind_of(next);
     uint32_t seen = prim_load_relaxed((uint32_t *)next->object);
     if (!kind->strict || !kind->strict(seen) || BUG(turn_missed)) return;
     do {
         int status = kind->take(next->object, next->argument, NEWCOMER, &seen);
         assert(status == VIGIL_PENDING); /* the agent holds the lock */
         (void)status;
-    } while (!stand_in_line(agent, next, seen, false));
+    } while (!request_stand_in_line(agent, next, seen, false));
 }
 
-static void grant(vigil_agent *agent, vigil_request *first, int status) {
+static void request_grant(vigil_agent *agent, vigil_request *first, int status) {
     vigil_request *next = first->next;
-    queue_remove(agent, first);
+    request_queue_remove(agent, first);
     agent_end(agent, &first->op);
-    if (next) have_next_in_line(agent, next);
+    if (next) request_have_next_in_line(agent, next);
     PROBE(lock_granted, first->object);
-    kind_of(first)->granted(first, status);
+    request_kind_of(first)->granted(first, status);
 }
 
-static void give_up(vigil_request *request) {
-    if (kind_of(request)->given_up) kind_of(request)->given_up(request);
+static void request_give_up(vigil_request *request) {
+    if (request_kind_of(request)->given_up) request_kind_of(request)->given_up(request);
 }
 
 /* The request can neither have the lock nor wait for it. */
-static void refuse(vigil_agent *agent, vigil_request *first, int status) {
-    queue_remove(agent, first);
+static void request_refuse(vigil_agent *agent, vigil_request *first, int status) {
+    request_queue_remove(agent, first);
     agent_end(agent, &first->op);
-    give_up(first);
+    request_give_up(first);
     first->callback(&first->op, status);
 }
 
 /* With the place at rest: grant as many requests as possible, then make the place pending again. */
-static void serve(vigil_agent *agent, vigil_request *first, enum standing standing) {
+static void request_serve(vigil_agent *agent, vigil_request *first, enum standing standing) {
     uint32_t *word = first->object, seen;
     for (int granted = 0; first && granted < GRANTS_IN_A_ROW;) {
-        int status = lock_take(kind_of(first), word, first->argument, standing, &seen);
+        int status = lock_take(request_kind_of(first), word, first->argument, standing, &seen);
         if (status != VIGIL_PENDING) {
-            if (lock_is_ours(status)) grant(agent, first, status);
-            else refuse(agent, first, status);
+            if (lock_is_ours(status)) request_grant(agent, first, status);
+            else request_refuse(agent, first, status);
             granted++;
             standing = NEWCOMER;
-            first = at_rest(agent, word);
-        } else if (stand_in_line(agent, first, seen, !granted)) {
+            first = request_at_rest(agent, word);
+        } else if (request_stand_in_line(agent, first, seen, !granted)) {
             return;
         }
     }
-    if (first) call_again(agent, first);
+    if (first) request_call_again(agent, first);
 }
 
 /* Only the requests there are now, or callbacks that start new ones would keep us here for ever. */
-static void cancel_all(vigil_agent *agent, vigil_request *first) {
+static void request_cancel_all(vigil_agent *agent, vigil_request *first) {
     void *word = first->object;
     size_t count = 0;
     for (vigil_request *request = first; request; request = request->next) count++;
-    for (; count && first; count--, first = at_rest(agent, word)) {
-        refuse(agent, first, VIGIL_CANCELLED);
+    for (; count && first; count--, first = request_at_rest(agent, word)) {
+        request_refuse(agent, first, VIGIL_CANCELLED);
     }
-    if (first) serve(agent, first, NEWCOMER);
+    if (first) request_serve(agent, first, NEWCOMER);
 }
 
-static void on_call(vigil_op *place, int status) {
+static void request_on_call(vigil_op *place, int status) {
     vigil_request *first = request_of_place(place);
     vigil_agent *agent = place->agent;
     if (status == VIGIL_TIMED_OUT) { /* of the place: look at the word, without leaving the line */
-        be_patient(agent, first, lock_look(kind_of(first), first->object, first->seen));
+        request_be_patient(agent, first, lock_look(request_kind_of(first), first->object, first->seen));
         return;
     }
     if (place->timer_link) timers_remove(&agent->timers, place);
@@ -244,39 +244,39 @@ static void on_call(vigil_op *place, int status) {
     enum standing standing = NEWCOMER;
     bool called = standing_after(status, &standing);
     if (called && !agent->closing) {
-        serve(agent, first, standing);
+        request_serve(agent, first, standing);
     } else {
         bool forgotten = !called && agent->lot->slots[place->slot].state == VIGIL_CANCELLED;
-        if (called) kind_of(first)->decline(first->object);
-        else if (!forgotten) left_line(first); /* else the memory must not be touched any more */
-        cancel_all(agent, first);
+        if (called) request_kind_of(first)->decline(first->object);
+        else if (!forgotten) request_left_line(first); /* else the memory must not be touched any more */
+        request_cancel_all(agent, first);
     }
 }
 
 /* Requests. */
 
 /* The request's own deadline has passed, or the caller has cancelled it. agent_end has been called already. */
-static void on_end(vigil_op *op, int status) {
+static void request_on_end(vigil_op *op, int status) {
     vigil_request *request = request_of_op(op);
-    queue_remove(op->agent, request);
-    give_up(request);
+    request_queue_remove(op->agent, request);
+    request_give_up(request);
     if (status != OP_TAKEN_BACK) request->callback(op, status);
 }
 
 /* Take the lock, or join its line as the first request of a new queue. */
-static int take_or_stand(vigil_agent *agent, vigil_request *request) {
-    if (!get_slot(agent, request)) return VIGIL_ELIMIT;
+static int request_take_or_stand(vigil_agent *agent, vigil_request *request) {
+    if (!request_get_slot(agent, request)) return VIGIL_ELIMIT;
     for (;;) {
         uint32_t seen;
-        int status = lock_take(kind_of(request), request->object, request->argument, NEWCOMER, &seen);
+        int status = lock_take(request_kind_of(request), request->object, request->argument, NEWCOMER, &seen);
         if (status != VIGIL_PENDING) return status;
-        if (stand_in_line(agent, request, seen, false)) return VIGIL_PENDING;
+        if (request_stand_in_line(agent, request, seen, false)) return VIGIL_PENDING;
     }
 }
 
-static void begin(vigil_agent *agent, vigil_request *request, uint64_t deadline_ns) {
+static void request_begin(vigil_agent *agent, vigil_request *request, uint64_t deadline_ns) {
     vigil_op *op = &request->op;
-    op->callback = on_end;
+    op->callback = request_on_end;
     op->agent = agent;
     op->address = (uint64_t)(uintptr_t)request->object;
     op->slot = 0;
@@ -301,15 +301,15 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
     request->object = word;
     request->argument = argument;
     request->began_ns = prim_now_ns();
-    begin(agent, request, deadline_ns);
-    vigil_request **link = queue_link(agent, word);
+    request_begin(agent, request, deadline_ns);
+    vigil_request **link = request_queue_link(agent, word);
     bool new_queue = !*link;
-    queue_append(link, request);
-    status = new_queue ? take_or_stand(agent, request) : VIGIL_PENDING;
+    request_queue_append(link, request);
+    status = new_queue ? request_take_or_stand(agent, request) : VIGIL_PENDING;
     if (status == VIGIL_PENDING) {
         PROBE(lock_contended, word);
     } else {
-        queue_remove(agent, request);
+        request_queue_remove(agent, request);
         agent_end(agent, &request->op);
     }
     return status;

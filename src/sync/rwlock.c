@@ -103,16 +103,16 @@ _Static_assert(READER == HOLD_READER, "as the records of who holds it have it");
 
 /* Changing the word. */
 
-static struct hold change_of(uint32_t given, uint32_t taken) {
+static struct hold rwlock_change_of(uint32_t given, uint32_t taken) {
     return (struct hold){.kind = SLOT_RWLOCK, .given = given, .taken = taken};
 }
 
 /* VIGIL_OK; VIGIL_NOT_EQUAL: the word differs and is in `seen`; in a segment, also other statuses of hold_change. */
-static int change(uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+static int rwlock_change(uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
     return hold_change_or_cas(segment_of(word), word, seen, to, hold);
 }
 
-static int change_when_locked(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+static int rwlock_change_when_locked(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
     if (is_shared(lot)) return hold_change_locked(lot, word, to, hold);
     return prim_cas_release(word, seen, to) ? VIGIL_OK : VIGIL_NOT_EQUAL;
 }
@@ -132,51 +132,51 @@ struct look {
 };
 _Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
 
-static bool holds(uint32_t seen, uint32_t share) {
+static bool rwlock_holds(uint32_t seen, uint32_t share) {
     return share == TO_READ ? seen & READERS : (seen & share) == share;
 }
 
-static bool writes(const struct slot *slot) {
+static bool rwlock_writes(const struct slot *slot) {
     return slot->wants == TO_WRITE;
 }
 
-static bool readers_pass(uint32_t seen) {
+static bool rwlock_lets_readers_pass(uint32_t seen) {
     return (seen & PASS) && !BUG(rwlock_pass_ignored);
 }
 
 /* A waiter that, when called, comes and sets WAITERS. */
-static bool is_thread_here(const struct look *look, const struct slot *slot) {
+static bool rwlock_is_thread_here(const struct look *look, const struct slot *slot) {
     return !is_shared(look->lot) && slot->kind != SLOT_PLAIN && !slot->seat;
 }
 
-static uint32_t flags_for(const struct look *look, uint32_t seen, const struct slot *head, bool entitled) {
+static uint32_t rwlock_flags_for(const struct look *look, uint32_t seen, const struct slot *head, bool entitled) {
     uint32_t reserved = look->afresh ? 0 : seen & RESERVED;
     if (!head) return reserved;
     if (look->now & WRITER) return WAITERS;
-    if (look->now && writes(head)) return WAITERS | (look->pass ? 0 : SAVED);
-    return (is_thread_here(look, head) ? 0 : WAITERS) | (reserved || entitled ? RESERVED : 0);
+    if (look->now && rwlock_writes(head)) return WAITERS | (look->pass ? 0 : SAVED);
+    return (rwlock_is_thread_here(look, head) ? 0 : WAITERS) | (reserved || entitled ? RESERVED : 0);
 }
 
-static bool is_entitled(const struct look *look, const struct slot *head) {
+static bool rwlock_is_entitled(const struct look *look, const struct slot *head) {
     if (!head || head->kind == SLOT_PLAIN) return false;
-    bool is_awake = is_thread_here(look, head) && prim_load_relaxed(&head->state) == SLOT_WAITING;
+    bool is_awake = rwlock_is_thread_here(look, head) && prim_load_relaxed(&head->state) == SLOT_WAITING;
     return is_awake || prim_now_ns() >= head->began_ns + PATIENCE_NS;
 }
 
-static bool begin(uint32_t *word, const struct slot *head, void *context) {
+static bool rwlock_begin(uint32_t *word, const struct slot *head, void *context) {
     struct look *look = context;
     (void)word;
-    bool entitled = is_entitled(look, head);
+    bool entitled = rwlock_is_entitled(look, head);
     uint32_t seen = prim_load_relaxed(look->word), flags;
     int status;
     do {
-        look->over = !holds(seen, look->held) || (look->only_saved && !(seen & SAVED));
+        look->over = !rwlock_holds(seen, look->held) || (look->only_saved && !(seen & SAVED));
         if (look->over) return false;
         look->now = (seen & (WRITER | READERS)) - look->held + look->kept;
-        look->pass = readers_pass(seen);
-        flags = flags_for(look, seen, head, entitled);
+        look->pass = rwlock_lets_readers_pass(seen);
+        flags = rwlock_flags_for(look, seen, head, entitled);
         uint32_t to = look->now | flags | (seen & (PASS | DIED));
-        status = change_when_locked(look->lot, look->word, &seen, to, change_of(look->held, look->kept));
+        status = rwlock_change_when_locked(look->lot, look->word, &seen, to, rwlock_change_of(look->held, look->kept));
     } while (status == VIGIL_NOT_EQUAL);
     look->over = status != VIGIL_OK;
     if (look->over) return false;
@@ -186,28 +186,28 @@ static bool begin(uint32_t *word, const struct slot *head, void *context) {
 }
 
 /* Together with the holders and the waiters that have been called. */
-static bool can_have(const struct look *look, const struct slot *slot) {
+static bool rwlock_can_have(const struct look *look, const struct slot *slot) {
     if (look->now & WRITER) return false;
-    return writes(slot) ? !look->now && !look->any : !look->writer;
+    return rwlock_writes(slot) ? !look->now && !look->any : !look->writer;
 }
 
-static uint32_t call(const struct slot *slot, void *context) {
+static uint32_t rwlock_call(const struct slot *slot, void *context) {
     struct look *look = context;
     bool plain = slot->kind == SLOT_PLAIN; /* waits in its own way: no keeper guards a called loop for it */
-    if (!can_have(look, slot)) {
+    if (!rwlock_can_have(look, slot)) {
         if (plain && look->loop) return VIGIL_OK;
         return look->pass && !look->writer && !(look->now & WRITER) ? LOT_SKIP : LOT_STAY;
     }
     if (plain) return VIGIL_OK;
     look->any = true;
-    look->writer |= writes(slot);
+    look->writer |= rwlock_writes(slot);
     look->loop |= slot->seat != 0;
     return SLOT_CALLED;
 }
 
-static const struct lot_release release = {begin, call, NULL};
+static const struct lot_release release = {rwlock_begin, rwlock_call, NULL};
 
-static void look_at_line(struct look look) {
+static void rwlock_look_at_line(struct look look) {
     if (!(prim_load_relaxed(look.word) & (WAITERS | RESERVED))) return;
     look.lot = lot_for(look.word);
     lot_call(look.lot, look.word, &release, &look);
@@ -215,12 +215,12 @@ static void look_at_line(struct look look) {
 
 /* A process has died. */
 
-static bool begin_afresh(uint32_t *word, const struct slot *head, void *context) {
+static bool rwlock_begin_afresh(uint32_t *word, const struct slot *head, void *context) {
     *(struct look *)context = (struct look){.lot = lot_for(word), .word = word, .afresh = true};
-    return begin(word, head, context);
+    return rwlock_begin(word, head, context);
 }
 
-const struct lot_release rwlock_recovery = {begin_afresh, call, NULL};
+const struct lot_release rwlock_recovery = {rwlock_begin_afresh, rwlock_call, NULL};
 
 uint32_t rwlock_give_back(uint32_t seen, uint32_t held) {
     return (seen - held) | (held & WRITER ? DIED : 0);
@@ -228,96 +228,98 @@ uint32_t rwlock_give_back(uint32_t seen, uint32_t held) {
 
 /* The kind. */
 
-static bool may_take(uint32_t seen, uint32_t share, enum standing standing) {
+static bool rwlock_may_take(uint32_t seen, uint32_t share, enum standing standing) {
     if ((seen & WRITER) || (share == TO_WRITE && (seen & READERS))) return false;
-    if (share == TO_READ && (seen & READERS) && readers_pass(seen)) return true;
+    if (share == TO_READ && (seen & READERS) && rwlock_lets_readers_pass(seen)) return true;
     if (seen & SAVED) return standing == CALLED || standing == BESIDE || BUG(rwlock_readers_pass);
     return !(seen & RESERVED) || standing == CALLED;
 }
 
-static int taken(uint32_t seen) {
+static int rwlock_taken(uint32_t seen) {
     return seen & DIED ? VIGIL_OWNER_DIED : VIGIL_OK;
 }
 
-static void decline(uint32_t *word) {
-    look_at_line((struct look){.word = word, .afresh = true});
+static void rwlock_decline(uint32_t *word) {
+    rwlock_look_at_line((struct look){.word = word, .afresh = true});
 }
 
-static int take(uint32_t *word, uint32_t share, enum standing standing, uint32_t *result) {
+static int rwlock_take(uint32_t *word, uint32_t share, enum standing standing, uint32_t *result) {
     bool came = standing != NEWCOMER && !segment_of(word) && !BUG(rwlock_comes_silently);
     uint32_t seen = prim_load_relaxed(word), others = came ? WAITERS : 0;
     int status = VIGIL_NOT_EQUAL;
     while (status == VIGIL_NOT_EQUAL) {
-        if (may_take(seen, share, standing)) {
-            status = change(word, &seen, ((seen & ~RESERVED) + share) | others, change_of(0, share));
+        if (rwlock_may_take(seen, share, standing)) {
+            status = rwlock_change(word, &seen, ((seen & ~RESERVED) + share) | others, rwlock_change_of(0, share));
             if (status != VIGIL_OK) continue;
             bool further = share == TO_READ && standing != NEWCOMER && !BUG(rwlock_not_further);
-            if (further) look_at_line((struct look){.word = word});
-            return taken(seen);
+            if (further) rwlock_look_at_line((struct look){.word = word});
+            return rwlock_taken(seen);
         }
         *result = seen | WAITERS;
-        status = *result == seen ? VIGIL_OK : change(word, &seen, *result, change_of(0, 0));
+        status = *result == seen ? VIGIL_OK : rwlock_change(word, &seen, *result, rwlock_change_of(0, 0));
         if (status == VIGIL_OK) return VIGIL_PENDING;
     }
-    if (standing != NEWCOMER) decline(word); /* we were called, and cannot have the lock */
+    if (standing != NEWCOMER) rwlock_decline(word); /* we were called, and cannot have the lock */
     return status;
 }
 
-static bool reserved(uint32_t seen) {
+static bool rwlock_reserved(uint32_t seen) {
     return seen & RESERVED;
 }
 
 /* Readers hold it and new ones may keep coming in for ever: a waiting writer has to stop them. */
-static bool readers_may_pass(uint32_t seen) {
-    return (seen & READERS) && !(seen & (WRITER | SAVED)) && !readers_pass(seen);
+static bool rwlock_readers_may_pass(uint32_t seen) {
+    return (seen & READERS) && !(seen & (WRITER | SAVED)) && !rwlock_lets_readers_pass(seen);
 }
 
-static uint64_t patience_ns(uint32_t seen) {
-    return reserved(seen) || readers_may_pass(seen) ? PATIENCE_NS : PRIM_NEVER;
+static uint64_t rwlock_patience_ns(uint32_t seen) {
+    return rwlock_reserved(seen) || rwlock_readers_may_pass(seen) ? PATIENCE_NS : PRIM_NEVER;
 }
 
-static void waited(uint32_t *word, uint32_t seen) {
-    if (readers_may_pass(seen) && !BUG(rwlock_never_saved)) look_at_line((struct look){.word = word});
+static void rwlock_waited(uint32_t *word, uint32_t seen) {
+    if (rwlock_readers_may_pass(seen) && !BUG(rwlock_never_saved)) rwlock_look_at_line((struct look){.word = word});
 }
 
 /* SAVED was set for the writer that was the head of the line: another waiter may be before it now. Where readers pass:
  * see FASTER above. */
-static void joined(uint32_t *word, uint32_t seen) {
-    if ((seen & SAVED) && !BUG(rwlock_saved_for_another)) look_at_line((struct look){.word = word, .only_saved = true});
-    if ((seen & READERS) && readers_pass(seen) && !BUG(rwlock_readers_left)) look_at_line((struct look){.word = word});
+static void rwlock_joined(uint32_t *word, uint32_t seen) {
+    if ((seen & SAVED) && !BUG(rwlock_saved_for_another))
+        rwlock_look_at_line((struct look){.word = word, .only_saved = true});
+    if ((seen & READERS) && rwlock_lets_readers_pass(seen) && !BUG(rwlock_readers_left))
+        rwlock_look_at_line((struct look){.word = word});
 }
 
-static void left(uint32_t *word) {
-    if (!BUG(rwlock_left_silently)) look_at_line((struct look){.word = word});
+static void rwlock_left(uint32_t *word) {
+    if (!BUG(rwlock_left_silently)) rwlock_look_at_line((struct look){.word = word});
 }
 
 static const struct lock_kind locking = {.slot = SLOT_RWLOCK,
-                                         .take = take,
-                                         .reserved = reserved,
-                                         .patience_ns = patience_ns,
-                                         .waited = waited,
-                                         .decline = decline,
+                                         .take = rwlock_take,
+                                         .reserved = rwlock_reserved,
+                                         .patience_ns = rwlock_patience_ns,
+                                         .waited = rwlock_waited,
+                                         .decline = rwlock_decline,
                                          .granted = lock_granted,
-                                         .joined = joined,
-                                         .left = left};
+                                         .joined = rwlock_joined,
+                                         .left = rwlock_left};
 
-static bool recovered(uint32_t *word) {
+static bool rwlock_recovered(uint32_t *word) {
     return lock_recovered(&locking, word, RESERVED | SAVED);
 }
 
 /* Unlocking. */
 
 /* There may be waiters, and we are the last holder that they wait for. */
-static bool must_look(uint32_t seen, uint32_t held) {
+static bool rwlock_must_look(uint32_t seen, uint32_t held) {
     if ((seen & PASS) && BUG(rwlock_writer_forgotten)) return false;
     return (seen & WAITERS) && !(held == TO_READ && (seen & READERS) >= 2 * READER);
 }
 
-static int unlock(uint32_t *word, uint32_t held, uint32_t kept) {
+static int rwlock_unlock(uint32_t *word, uint32_t held, uint32_t kept) {
     uint32_t seen = prim_load_relaxed(word);
-    while (!must_look(seen, held)) {
-        if (!holds(seen, held)) return VIGIL_ENOTHELD;
-        int status = change(word, &seen, seen - held + kept, change_of(held, kept));
+    while (!rwlock_must_look(seen, held)) {
+        if (!rwlock_holds(seen, held)) return VIGIL_ENOTHELD;
+        int status = rwlock_change(word, &seen, seen - held + kept, rwlock_change_of(held, kept));
         if (status != VIGIL_NOT_EQUAL) return status;
     }
     struct lot *lot = lot_for(word);
@@ -327,19 +329,19 @@ static int unlock(uint32_t *word, uint32_t held, uint32_t kept) {
     return look.over ? VIGIL_ENOTHELD : VIGIL_OK;
 }
 
-static int check_and_unlock(vigil_rwlock *lock, uint32_t held, uint32_t kept) {
+static int rwlock_check_and_unlock(vigil_rwlock *lock, uint32_t held, uint32_t kept) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
     tsan_release(&lock->word);
-    return unlock(&lock->word, held, kept);
+    return rwlock_unlock(&lock->word, held, kept);
 }
 
 int vigil_rwlock_read_unlock_slowly(vigil_rwlock *lock) {
-    return check_and_unlock(lock, TO_READ, 0);
+    return rwlock_check_and_unlock(lock, TO_READ, 0);
 }
 
 int vigil_rwlock_write_unlock_slowly(vigil_rwlock *lock) {
-    return check_and_unlock(lock, TO_WRITE, 0);
+    return rwlock_check_and_unlock(lock, TO_WRITE, 0);
 }
 
 int vigil_rwlock_downgrade(vigil_rwlock *lock) {
@@ -347,7 +349,7 @@ int vigil_rwlock_downgrade(vigil_rwlock *lock) {
         vigil_rwlock_write_unlock_slowly(lock);
         return vigil_rwlock_read_lock(lock);
     }
-    return check_and_unlock(lock, TO_WRITE, TO_READ);
+    return rwlock_check_and_unlock(lock, TO_WRITE, TO_READ);
 }
 
 int vigil_rwlock_consistent(vigil_rwlock *lock) {
@@ -358,74 +360,74 @@ int vigil_rwlock_consistent(vigil_rwlock *lock) {
     while (status == VIGIL_NOT_EQUAL) {
         if (!(seen & WRITER)) return VIGIL_ENOTHELD;
         if (!(seen & DIED)) return VIGIL_EINVAL;
-        status = change(word, &seen, seen & ~DIED, change_of(WRITER, WRITER));
+        status = rwlock_change(word, &seen, seen & ~DIED, rwlock_change_of(WRITER, WRITER));
     }
     return status;
 }
 
 /* Blocking. */
 
-static int try_once(uint32_t *word, uint32_t share) {
+static int rwlock_try_once(uint32_t *word, uint32_t share) {
     uint32_t seen = prim_load_relaxed(word);
-    while (may_take(seen, share, NEWCOMER)) {
-        int status = change(word, &seen, seen + share, change_of(0, share));
+    while (rwlock_may_take(seen, share, NEWCOMER)) {
+        int status = rwlock_change(word, &seen, seen + share, rwlock_change_of(0, share));
         if (status == VIGIL_NOT_EQUAL) continue;
         if (status != VIGIL_OK) return status;
         lock_taken(word);
-        return taken(seen);
+        return rwlock_taken(seen);
     }
     return VIGIL_TIMED_OUT;
 }
 
 /* Not for long: in line, a waiter spins on a word of its own. */
-static int spin_to_take(uint32_t *word, uint32_t share) {
+static int rwlock_spin_to_take(uint32_t *word, uint32_t share) {
     int status = VIGIL_TIMED_OUT;
     for (unsigned turns = PRIM_SPIN_TO_JOIN; turns && !(prim_load_relaxed(word) & (RESERVED | SAVED)); turns--) {
-        status = try_once(word, share);
+        status = rwlock_try_once(word, share);
         if (status != VIGIL_TIMED_OUT) break;
         prim_pause();
     }
     return status;
 }
 
-static int lock_slowly(vigil_rwlock *lock, enum share share, int64_t timeout_ns) {
+static int rwlock_lock_slowly(vigil_rwlock *lock, enum share share, int64_t timeout_ns) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
     uint32_t *word = &lock->word;
     if (share == TO_READ && (prim_load_relaxed(word) & TOO_MANY)) return VIGIL_ELIMIT;
-    int status = try_once(word, share);
+    int status = rwlock_try_once(word, share);
     if (lock_is_ours(status)) return status;
     uint64_t deadline_ns = deadline_of(timeout_ns);
     bool passed = deadline_ns == DEADLINE_PASSED;
     bool refused = status == VIGIL_ELIMIT || (status == VIGIL_TIMED_OUT && passed);
-    if (refused && recovered(word)) status = try_once(word, share);
+    if (refused && rwlock_recovered(word)) status = rwlock_try_once(word, share);
     if (status != VIGIL_TIMED_OUT || passed) return status;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     if (!segment_of(word)) spin_stand_aside(deadline_ns);
-    status = spin_to_take(word, share);
+    status = rwlock_spin_to_take(word, share);
     if (status != VIGIL_TIMED_OUT) return status;
     status = lock_block(&locking, word, share, deadline_ns);
-    if (lock_gave_up(status) && !BUG(rwlock_left_silently)) look_at_line((struct look){.word = word});
+    if (lock_gave_up(status) && !BUG(rwlock_left_silently)) rwlock_look_at_line((struct look){.word = word});
     return status;
 }
 
 int vigil_rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
-    return lock_slowly(lock, TO_READ, timeout_ns);
+    return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
 }
 
 int vigil_rwlock_read_lock_miscounted(vigil_rwlock *lock, int64_t timeout_ns) {
-    if (lock && !BUG(rwlock_counted_in_error)) unlock(&lock->word, TO_READ, 0);
-    return lock_slowly(lock, TO_READ, timeout_ns);
+    if (lock && !BUG(rwlock_counted_in_error)) rwlock_unlock(&lock->word, TO_READ, 0);
+    return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
 }
 
 int vigil_rwlock_write_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
-    return lock_slowly(lock, TO_WRITE, timeout_ns);
+    return rwlock_lock_slowly(lock, TO_WRITE, timeout_ns);
 }
 
 /* The inline functions, for callers that cannot inline them. */
 
 /* There is no fetch-and-add in prim.h: this is one. */
-static uint32_t add_reader(uint32_t *word) {
+static uint32_t rwlock_add_reader(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
     while (!prim_cas_acquire(word, &seen, seen + READER)) {
     }
@@ -435,8 +437,8 @@ static uint32_t add_reader(uint32_t *word) {
 int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
-    if (prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER) return lock_slowly(lock, TO_READ, timeout_ns);
-    if (!(add_reader(&lock->word) & (WRITER | RESERVED | SAVED | TOO_MANY))) return lock_taken(&lock->word);
+    if (prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER) return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
+    if (!(rwlock_add_reader(&lock->word) & (WRITER | RESERVED | SAVED | TOO_MANY))) return lock_taken(&lock->word);
     return vigil_rwlock_read_lock_miscounted(lock, timeout_ns);
 }
 
@@ -478,16 +480,16 @@ int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
 
 /* Asynchronous. */
 
-static int start(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock, enum share share, int64_t timeout_ns,
-                 vigil_callback *callback) {
+static int rwlock_start(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock, enum share share,
+                        int64_t timeout_ns, vigil_callback *callback) {
     uint32_t *word = (uint32_t *)(void *)lock; /* not checked yet */
     int status = request_start(agent, request, &locking, word, share, timeout_ns, callback);
     bool refused = status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT;
-    if (refused && recovered(word)) {
+    if (refused && rwlock_recovered(word)) {
         status = request_start(agent, request, &locking, word, share, timeout_ns, callback);
         refused = status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT;
     }
-    if (refused) look_at_line((struct look){.word = word});
+    if (refused) rwlock_look_at_line((struct look){.word = word});
     return status;
 }
 
@@ -495,10 +497,10 @@ int vigil_rwlock_read_lock_async(vigil_agent *agent, vigil_request *request, vig
                                  vigil_callback *callback) {
     bool aligned = check_address(lock, sizeof lock->word) == VIGIL_OK;
     if (aligned && (prim_load_relaxed(&lock->word) & TOO_MANY)) return VIGIL_ELIMIT;
-    return start(agent, request, lock, TO_READ, timeout_ns, callback);
+    return rwlock_start(agent, request, lock, TO_READ, timeout_ns, callback);
 }
 
 int vigil_rwlock_write_lock_async(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock, int64_t timeout_ns,
                                   vigil_callback *callback) {
-    return start(agent, request, lock, TO_WRITE, timeout_ns, callback);
+    return rwlock_start(agent, request, lock, TO_WRITE, timeout_ns, callback);
 }

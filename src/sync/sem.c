@@ -54,16 +54,16 @@
 
 /* Changing the word. */
 
-static struct hold change_of(uint32_t released, uint32_t acquired) {
+static struct hold sem_change_of(uint32_t released, uint32_t acquired) {
     return (struct hold){.kind = SLOT_SEM, .given = released, .taken = acquired};
 }
 
 /* VIGIL_OK; VIGIL_NOT_EQUAL: the word differs and is in `seen`; if leased, also other statuses of hold_change. */
-static int change(uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+static int sem_change(uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
     return hold_change_or_cas((*seen & LEASED) && segment_of(word), word, seen, to, hold);
 }
 
-static int change_when_locked(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+static int sem_change_when_locked(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
     if ((*seen & LEASED) && is_shared(lot)) return hold_change_locked(lot, word, to, hold);
     return prim_cas_release(word, seen, to) ? VIGIL_OK : VIGIL_NOT_EQUAL;
 }
@@ -84,18 +84,18 @@ struct look {
 };
 _Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
 
-static uint32_t wanted(const struct slot *slot) {
+static uint32_t sem_wanted(const struct slot *slot) {
     return (uint32_t)slot->wants;
 }
 
-static uint32_t flags_for(const struct look *look, uint32_t seen, const struct slot *head, bool entitled) {
+static uint32_t sem_flags_for(const struct look *look, uint32_t seen, const struct slot *head, bool entitled) {
     uint32_t reserved = look->afresh ? 0 : seen & RESERVED;
     if (!head) return reserved;
     if (!reserved && !entitled) return WAITERS;
-    return WAITERS | (wanted(head) <= look->permits ? RESERVED : SAVED);
+    return WAITERS | (sem_wanted(head) <= look->permits ? RESERVED : SAVED);
 }
 
-static bool begin(uint32_t *word, const struct slot *head, void *context) {
+static bool sem_begin(uint32_t *word, const struct slot *head, void *context) {
     struct look *look = context;
     (void)word;
     bool entitled = head && head->kind != SLOT_PLAIN && prim_now_ns() >= head->began_ns + PATIENCE_NS;
@@ -105,9 +105,9 @@ static bool begin(uint32_t *word, const struct slot *head, void *context) {
         look->over = too_many ? VIGIL_ERANGE : look->only_saved && !(seen & SAVED) ? VIGIL_CANCELLED : VIGIL_OK;
         if (look->over) return false;
         look->permits = seen / PERMIT + look->released;
-        flags = flags_for(look, seen, head, entitled);
+        flags = sem_flags_for(look, seen, head, entitled);
         uint32_t to = look->permits * PERMIT | flags | (seen & LEASED);
-        look->over = change_when_locked(look->lot, look->word, &seen, to, change_of(look->released, 0));
+        look->over = sem_change_when_locked(look->lot, look->word, &seen, to, sem_change_of(look->released, 0));
     } while (look->over == VIGIL_NOT_EQUAL);
     if (look->over) return false;
     look->reserves = flags & RESERVED;
@@ -116,20 +116,20 @@ static bool begin(uint32_t *word, const struct slot *head, void *context) {
     return true;
 }
 
-static uint32_t call(const struct slot *slot, void *context) {
+static uint32_t sem_call(const struct slot *slot, void *context) {
     struct look *look = context;
     bool plain = slot->kind == SLOT_PLAIN; /* waits in its own way */
-    bool enough = wanted(slot) <= look->permits - look->called && !(look->reserves && look->called);
+    bool enough = sem_wanted(slot) <= look->permits - look->called && !(look->reserves && look->called);
     if (!enough) return plain && look->loop ? VIGIL_OK : LOT_STAY;
     if (plain) return VIGIL_OK;
-    look->called += wanted(slot);
+    look->called += sem_wanted(slot);
     look->loop |= slot->seat != 0;
     return SLOT_CALLED;
 }
 
-static const struct lot_release release = {begin, call, NULL};
+static const struct lot_release release = {sem_begin, sem_call, NULL};
 
-static void look_at_line(struct look look) {
+static void sem_look_at_line(struct look look) {
     if (!(prim_load_relaxed(look.word) & (WAITERS | RESERVED))) return;
     look.lot = lot_for(look.word);
     lot_call(look.lot, look.word, &release, &look);
@@ -137,12 +137,12 @@ static void look_at_line(struct look look) {
 
 /* The same after permits have been released without the lock. Other threads may have taken them and freed the memory
  * since: look at the word only if a waiter is in line, for then the memory is still in use. */
-static bool begin_if_any(uint32_t *word, const struct slot *head, void *context) {
-    return head && begin(word, head, context);
+static bool sem_begin_if_any(uint32_t *word, const struct slot *head, void *context) {
+    return head && sem_begin(word, head, context);
 }
 
-static void look_at_line_if_any(uint32_t *word) {
-    static const struct lot_release release_if_any = {begin_if_any, call, NULL};
+static void sem_look_at_line_if_any(uint32_t *word) {
+    static const struct lot_release release_if_any = {sem_begin_if_any, sem_call, NULL};
     struct look look = {.word = word};
     prim_fence_seq_cst(); /* as N2: a waiter that is not in line yet sees the permits */
     look.lot = lot_for_if_used(word);
@@ -151,12 +151,12 @@ static void look_at_line_if_any(uint32_t *word) {
 
 /* A process has died. */
 
-static bool begin_afresh(uint32_t *word, const struct slot *head, void *context) {
+static bool sem_begin_afresh(uint32_t *word, const struct slot *head, void *context) {
     *(struct look *)context = (struct look){.lot = lot_for(word), .word = word, .afresh = true};
-    return begin(word, head, context);
+    return sem_begin(word, head, context);
 }
 
-const struct lot_release sem_recovery = {begin_afresh, call, NULL};
+const struct lot_release sem_recovery = {sem_begin_afresh, sem_call, NULL};
 
 uint32_t sem_give_back(uint32_t seen, uint32_t held) {
     return seen + held * PERMIT;
@@ -164,65 +164,66 @@ uint32_t sem_give_back(uint32_t seen, uint32_t held) {
 
 /* The kind. */
 
-static bool may_take(uint32_t seen, uint32_t permits, enum standing standing) {
+static bool sem_may_take(uint32_t seen, uint32_t permits, enum standing standing) {
     if (permits > seen / PERMIT) return false;
     if (seen & SAVED) return standing == CALLED || BUG(sem_saved_in_vain);
     return !(seen & RESERVED) || standing == CALLED;
 }
 
-static void decline(uint32_t *word) {
-    look_at_line((struct look){.word = word, .afresh = true});
+static void sem_decline(uint32_t *word) {
+    sem_look_at_line((struct look){.word = word, .afresh = true});
 }
 
-static int take(uint32_t *word, uint32_t permits, enum standing standing, uint32_t *result) {
+static int sem_take(uint32_t *word, uint32_t permits, enum standing standing, uint32_t *result) {
     uint32_t seen = prim_load_relaxed(word);
     int status = VIGIL_NOT_EQUAL;
     while (status == VIGIL_NOT_EQUAL) {
-        if (may_take(seen, permits, standing)) {
-            status = change(word, &seen, (seen & ~RESERVED) - permits * PERMIT, change_of(0, permits));
+        if (sem_may_take(seen, permits, standing)) {
+            status = sem_change(word, &seen, (seen & ~RESERVED) - permits * PERMIT, sem_change_of(0, permits));
             if (status != VIGIL_OK) continue;
-            if ((seen & RESERVED) && !BUG(sem_not_further)) look_at_line((struct look){.word = word});
+            if ((seen & RESERVED) && !BUG(sem_not_further)) sem_look_at_line((struct look){.word = word});
             return VIGIL_OK;
         }
         *result = seen | WAITERS;
-        status = *result == seen ? VIGIL_OK : change(word, &seen, *result, change_of(0, 0));
+        status = *result == seen ? VIGIL_OK : sem_change(word, &seen, *result, sem_change_of(0, 0));
         if (status == VIGIL_OK) return VIGIL_PENDING;
     }
-    if (standing != NEWCOMER) decline(word); /* we were called, and cannot have the permits */
+    if (standing != NEWCOMER) sem_decline(word); /* we were called, and cannot have the permits */
     return status;
 }
 
-static bool reserved(uint32_t seen) {
+static bool sem_reserved(uint32_t seen) {
     return seen & RESERVED;
 }
 
 /* SAVED was set for the waiter that was the head of the line: another may be before it now. */
-static void joined(uint32_t *word, uint32_t seen) {
-    if ((seen & SAVED) && !BUG(sem_saved_for_another)) look_at_line((struct look){.word = word, .only_saved = true});
+static void sem_joined(uint32_t *word, uint32_t seen) {
+    if ((seen & SAVED) && !BUG(sem_saved_for_another))
+        sem_look_at_line((struct look){.word = word, .only_saved = true});
 }
 
-static void left(uint32_t *word) {
-    if (!BUG(sem_left_silently)) look_at_line((struct look){.word = word});
+static void sem_left(uint32_t *word) {
+    if (!BUG(sem_left_silently)) sem_look_at_line((struct look){.word = word});
 }
 
 static const struct lock_kind acquiring = {.slot = SLOT_SEM,
-                                           .take = take,
-                                           .reserved = reserved,
-                                           .decline = decline,
+                                           .take = sem_take,
+                                           .reserved = sem_reserved,
+                                           .decline = sem_decline,
                                            .granted = lock_granted,
-                                           .joined = joined,
-                                           .left = left};
+                                           .joined = sem_joined,
+                                           .left = sem_left};
 
-static bool recovered(uint32_t *word) {
+static bool sem_recovered(uint32_t *word) {
     return lock_recovered(&acquiring, word, RESERVED | SAVED);
 }
 
 /* Blocking. */
 
-static int try_once(uint32_t *word, uint32_t permits) {
+static int sem_try_once(uint32_t *word, uint32_t permits) {
     uint32_t seen = prim_load_relaxed(word);
-    while (may_take(seen, permits, NEWCOMER)) {
-        int status = change(word, &seen, seen - permits * PERMIT, change_of(0, permits));
+    while (sem_may_take(seen, permits, NEWCOMER)) {
+        int status = sem_change(word, &seen, seen - permits * PERMIT, sem_change_of(0, permits));
         if (status == VIGIL_OK) return lock_taken(word);
         if (status != VIGIL_NOT_EQUAL) return status;
     }
@@ -230,51 +231,51 @@ static int try_once(uint32_t *word, uint32_t permits) {
 }
 
 /* For as long as a brief use of permits takes, if there are no waiters. */
-static int spin_to_take(uint32_t *word, uint32_t permits) {
+static int sem_spin_to_take(uint32_t *word, uint32_t permits) {
     int status = VIGIL_TIMED_OUT;
     for (unsigned turns = PRIM_SPIN_LOCK; turns && !(prim_load_relaxed(word) & WAITERS); turns--) {
-        status = try_once(word, permits);
+        status = sem_try_once(word, permits);
         if (status != VIGIL_TIMED_OUT) break;
         prim_pause();
     }
     return status;
 }
 
-static int check_permits(uint32_t permits) {
+static int sem_check_permits(uint32_t permits) {
     if (!permits) return VIGIL_EINVAL;
     return permits > VIGIL_SEM_MAX ? VIGIL_ERANGE : VIGIL_OK;
 }
 
 int vigil_sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_ns) {
     int error = check_address(sem, sizeof sem->word);
-    if (!error) error = check_permits(permits);
+    if (!error) error = sem_check_permits(permits);
     if (error) return error;
     uint32_t *word = &sem->word;
-    int status = try_once(word, permits);
+    int status = sem_try_once(word, permits);
     if (status == VIGIL_OK) return status;
     uint64_t deadline_ns = deadline_of(timeout_ns);
     bool passed = deadline_ns == DEADLINE_PASSED;
     bool refused = status == VIGIL_ELIMIT || (status == VIGIL_TIMED_OUT && passed);
-    if (refused && recovered(word)) status = try_once(word, permits);
+    if (refused && sem_recovered(word)) status = sem_try_once(word, permits);
     if (status != VIGIL_TIMED_OUT || passed) return status;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    status = spin_to_take(word, permits);
+    status = sem_spin_to_take(word, permits);
     if (status != VIGIL_TIMED_OUT) return status;
     status = lock_block(&acquiring, word, permits, deadline_ns);
-    if (lock_gave_up(status) && !BUG(sem_left_silently)) look_at_line((struct look){.word = word});
+    if (lock_gave_up(status) && !BUG(sem_left_silently)) sem_look_at_line((struct look){.word = word});
     return status;
 }
 
 /* Releasing. */
 
-static int release_now(uint32_t *word, uint32_t permits) {
+static int sem_release_now(uint32_t *word, uint32_t permits) {
     uint32_t seen = prim_load_relaxed(word);
     struct lot *lot = NULL;
     while (!(seen & WAITERS) || !(lot = lot_for_if_used(word)) || BUG(sem_released_outside)) {
         if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
         bool no_lot = seen & WAITERS; /* the word was initialized so, say; a waiter may be making the lot now */
-        int status = change(word, &seen, seen + permits * PERMIT, change_of(permits, 0));
-        if (status == VIGIL_OK && no_lot && !BUG(sem_released_outside)) look_at_line_if_any(word);
+        int status = sem_change(word, &seen, seen + permits * PERMIT, sem_change_of(permits, 0));
+        if (status == VIGIL_OK && no_lot && !BUG(sem_released_outside)) sem_look_at_line_if_any(word);
         if (status != VIGIL_NOT_EQUAL) return status;
     }
     struct look look = {.lot = lot, .word = word, .released = permits};
@@ -282,24 +283,25 @@ static int release_now(uint32_t *word, uint32_t permits) {
     return look.over;
 }
 
-static void release_later(const volatile void *address, int64_t permits) {
-    if (segment_of(address) && permits <= VIGIL_SEM_MAX) release_now((uint32_t *)(uintptr_t)address, (uint32_t)permits);
+static void sem_release_later(const volatile void *address, int64_t permits) {
+    if (segment_of(address) && permits <= VIGIL_SEM_MAX)
+        sem_release_now((uint32_t *)(uintptr_t)address, (uint32_t)permits);
 }
 
-static void look_later(const volatile void *address, int64_t unused) {
+static void sem_look_later(const volatile void *address, int64_t unused) {
     (void)unused;
-    look_at_line_if_any((uint32_t *)(uintptr_t)address);
+    sem_look_at_line_if_any((uint32_t *)(uintptr_t)address);
 }
 
 /* In a signal handler that must not take locks (lot/critical.h): change the word now, and look at the line later. */
-static int release_in_handler(uint32_t *word, uint32_t permits) {
+static int sem_release_in_handler(uint32_t *word, uint32_t permits) {
     uint32_t seen = prim_load_relaxed(word);
     bool noted = false;
-    if ((seen & LEASED) && segment_of(word)) return critical_defer(release_later, word, permits);
+    if ((seen & LEASED) && segment_of(word)) return critical_defer(sem_release_later, word, permits);
     do {
         if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
         if ((seen & WAITERS) && !noted) {
-            int error = critical_defer(look_later, word, 0);
+            int error = critical_defer(sem_look_later, word, 0);
             if (error) return error;
             noted = true;
         }
@@ -309,10 +311,10 @@ static int release_in_handler(uint32_t *word, uint32_t permits) {
 
 int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits) {
     int error = check_address(sem, sizeof sem->word);
-    if (!error) error = check_permits(permits);
+    if (!error) error = sem_check_permits(permits);
     if (error) return error;
     tsan_release(&sem->word);
-    return critical_interrupted() ? release_in_handler(&sem->word, permits) : release_now(&sem->word, permits);
+    return critical_interrupted() ? sem_release_in_handler(&sem->word, permits) : sem_release_now(&sem->word, permits);
 }
 
 /* The inline functions, for callers that cannot inline them. */
@@ -345,10 +347,10 @@ uint32_t vigil_sem_value(const vigil_sem *sem) {
 
 int vigil_sem_acquire_async(vigil_agent *agent, vigil_request *request, vigil_sem *sem, uint32_t permits,
                             int64_t timeout_ns, vigil_callback *callback) {
-    int error = check_permits(permits);
+    int error = sem_check_permits(permits);
     if (error) return error;
     uint32_t *word = (uint32_t *)(void *)sem; /* not checked yet */
     int status = request_start(agent, request, &acquiring, word, permits, timeout_ns, callback);
-    if ((status != VIGIL_TIMED_OUT && status != VIGIL_ELIMIT) || !recovered(word)) return status;
+    if ((status != VIGIL_TIMED_OUT && status != VIGIL_ELIMIT) || !sem_recovered(word)) return status;
     return request_start(agent, request, &acquiring, word, permits, timeout_ns, callback);
 }

@@ -28,7 +28,7 @@
 #define MFD_NOEXEC_SEAL 8u /* since Linux 6.3 */
 #endif
 
-static int open_at(const char *path, int flags, unsigned mode) {
+static int file_open_at(const char *path, int flags, unsigned mode) {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode);
 }
 
@@ -50,18 +50,18 @@ bool prim_file_list(void (*found)(const char *name, void *data), void *data) {
     return true;
 }
 
-static void link_to(char path[PRIM_PATH_BYTES], int fd) {
+static void file_link_to(char path[PRIM_PATH_BYTES], int fd) {
     snprintf(path, PRIM_PATH_BYTES, "/proc/self/fd/%d", fd);
 }
 
 int prim_file_find(const char *path) {
-    return open_at(path, O_PATH | O_NOFOLLOW, 0);
+    return file_open_at(path, O_PATH | O_NOFOLLOW, 0);
 }
 
 int prim_file_reopen(int fd) {
     char path[PRIM_PATH_BYTES];
-    link_to(path, fd);
-    return open_at(path, O_RDWR | O_NONBLOCK | O_NOCTTY, 0);
+    file_link_to(path, fd);
+    return file_open_at(path, O_RDWR | O_NONBLOCK | O_NOCTTY, 0);
 }
 
 void prim_file_close(int fd) {
@@ -75,30 +75,30 @@ bool prim_file_unlink(const char *path) {
 }
 
 /* A name that no segment can have, as their names begin without a dot. */
-static bool open_temporary(struct prim_draft *draft) {
+static bool file_open_temporary(struct prim_draft *draft) {
     static unsigned drafts;
     do {
         unsigned number = __atomic_fetch_add(&drafts, 1, __ATOMIC_RELAXED);
         snprintf(draft->temporary, PRIM_PATH_BYTES, FOLDER "/.vigil-%u-%ld-%u", (unsigned)geteuid(), (long)getpid(),
                  number);
-        draft->fd = open_at(draft->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+        draft->fd = file_open_at(draft->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     } while (draft->fd < 0 && errno == EEXIST); /* left by a process that was killed, or from another PID namespace */
     return draft->fd >= 0;
 }
 
 bool prim_draft_open(struct prim_draft *draft) {
     draft->temporary[0] = 0;
-    draft->fd = open_at(FOLDER, O_RDWR | O_TMPFILE, 0600);
+    draft->fd = file_open_at(FOLDER, O_RDWR | O_TMPFILE, 0600);
     if (draft->fd >= 0) return true;
     /* What systems without O_TMPFILE return: see open(2). */
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT) return false;
-    return open_temporary(draft);
+    return file_open_temporary(draft);
 }
 
 bool prim_draft_link(const struct prim_draft *draft, const char *path) {
     if (draft->temporary[0]) return link(draft->temporary, path) == 0;
     char from[PRIM_PATH_BYTES];
-    link_to(from, draft->fd);
+    file_link_to(from, draft->fd);
     return linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
 }
 
@@ -148,7 +148,7 @@ int64_t prim_file_read(int fd, void *copy, size_t bytes) {
 }
 
 /* In one piece, as a failed call is undone; and without signals, as each would undo what has been allocated so far. */
-static bool allocate(int fd, uint64_t from, uint64_t to) {
+static bool file_allocate(int fd, uint64_t from, uint64_t to) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -170,12 +170,12 @@ bool prim_file_extend(int fd, uint64_t bytes) {
     struct statfs system;
     if (!prim_file_look(fd, &file) || syscall(SYS_fstatfs, fd, &system) != 0) return false;
     if (file.bytes >= bytes) return true;
-    if (system.f_blocks == 0) return allocate(fd, bytes - 1, bytes);
+    if (system.f_blocks == 0) return file_allocate(fd, bytes - 1, bytes);
     if ((bytes - file.bytes) / (uint64_t)system.f_bsize > system.f_bavail) { /* don't fill it up just to find out */
         errno = ENOSPC;
         return false;
     }
-    return allocate(fd, file.bytes, bytes);
+    return file_allocate(fd, file.bytes, bytes);
 }
 
 void prim_file_seal(int fd) {
@@ -214,25 +214,25 @@ void prim_file_unmap(void *mapping, size_t bytes) {
 
 /* Locks. */
 
-static struct flock lock_on(uint64_t at, short type) {
+static struct flock file_lock_on(uint64_t at, short type) {
     return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
 }
 
 enum prim_lock prim_file_lock(int fd, uint64_t at) {
-    struct flock lock = lock_on(at, F_WRLCK);
+    struct flock lock = file_lock_on(at, F_WRLCK);
     if (syscall(SYS_fcntl, fd, F_OFD_SETLK, &lock) == 0) return PRIM_LOCK_FREE;
     return errno == EAGAIN || errno == EACCES ? PRIM_LOCK_HELD : PRIM_LOCK_FAILED;
 }
 
 void prim_file_unlock(int fd, uint64_t at) {
-    struct flock lock = lock_on(at, F_UNLCK);
+    struct flock lock = file_lock_on(at, F_UNLCK);
     int errno_before = errno;
     syscall(SYS_fcntl, fd, F_OFD_SETLK, &lock);
     errno = errno_before;
 }
 
 enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count) {
-    struct flock lock = lock_on(at, F_WRLCK);
+    struct flock lock = file_lock_on(at, F_WRLCK);
     lock.l_len = (off_t)count;
     if (syscall(SYS_fcntl, fd, F_OFD_GETLK, &lock) != 0) return PRIM_LOCK_FAILED;
     return lock.l_type == F_UNLCK ? PRIM_LOCK_FREE : PRIM_LOCK_HELD;
@@ -250,17 +250,17 @@ bool prim_file_locked(int fd) {
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 static bool fork_handled;
 
-static void load(void) {
+static void file_load(void) {
     fork_handled = pthread_atfork(segment_fork.before, segment_fork.in_parent, segment_fork.in_child) == 0;
 }
 
 /* As in prim.c. The order of the two makes no difference. */
-__attribute__((constructor(101))) static void load_first(void) {
-    pthread_once(&loaded, load);
+__attribute__((constructor(101))) static void file_load_first(void) {
+    pthread_once(&loaded, file_load);
 }
 
 bool prim_fork_handled(void) {
-    pthread_once(&loaded, load);
+    pthread_once(&loaded, file_load);
     return fork_handled;
 }
 

@@ -25,7 +25,7 @@
 #define MADV_COLLAPSE 25 /* since Linux 6.1 */
 #endif
 
-static struct timespec timespec_of(uint64_t ns) {
+static struct timespec prim_timespec_of(uint64_t ns) {
     return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
 }
 
@@ -50,8 +50,8 @@ unsigned prim_processors(void) {
 
 /* Park and wake. The callers loop, so any early return is allowed. */
 
-static void park(uint32_t *word, uint32_t expected, uint64_t deadline_ns, int private) {
-    struct timespec deadline = timespec_of(deadline_ns);
+static void prim_park_on(uint32_t *word, uint32_t expected, uint64_t deadline_ns, int private) {
+    struct timespec deadline = prim_timespec_of(deadline_ns);
     const struct timespec *until = deadline_ns == PRIM_NEVER ? NULL : &deadline;
     int errno_before = errno;
     long failed = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | private, expected, until, NULL, FUTEX_BITSET_MATCH_ANY);
@@ -59,30 +59,30 @@ static void park(uint32_t *word, uint32_t expected, uint64_t deadline_ns, int pr
     errno = errno_before;
 }
 
-static void wake(uint32_t *word, int count, int private) {
+static void prim_wake_some(uint32_t *word, int count, int private) {
     int errno_before = errno;
     syscall(SYS_futex, word, FUTEX_WAKE | private, count, NULL, NULL, 0);
     errno = errno_before;
 }
 
 void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
-    park(word, expected, deadline_ns, FUTEX_PRIVATE_FLAG);
+    prim_park_on(word, expected, deadline_ns, FUTEX_PRIVATE_FLAG);
 }
 
 void prim_wake(uint32_t *word) {
-    wake(word, 1, FUTEX_PRIVATE_FLAG);
+    prim_wake_some(word, 1, FUTEX_PRIVATE_FLAG);
 }
 
 void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
-    park(word, expected, deadline_ns, 0);
+    prim_park_on(word, expected, deadline_ns, 0);
 }
 
 void prim_wake_shared(uint32_t *word) {
-    wake(word, 1, 0);
+    prim_wake_some(word, 1, 0);
 }
 
 void prim_wake_shared_all(uint32_t *word) {
-    wake(word, INT_MAX, 0);
+    prim_wake_some(word, INT_MAX, 0);
 }
 
 /* Linux 5.16; the headers may be older. */
@@ -97,7 +97,7 @@ struct waitv {
 _Static_assert(PRIM_WORDS <= 128, "as many as the system takes");
 
 /* Returns the index of the word that was woken; -1: none; -2: the system does not have this call. */
-static long park_on_all(const struct prim_word *words, unsigned count, const struct timespec *until) {
+static long prim_park_on_all(const struct prim_word *words, unsigned count, const struct timespec *until) {
     struct waitv waits[PRIM_WORDS];
     for (unsigned i = 0; i < count; i++)
         waits[i] = (struct waitv){words[i].expected, (uint64_t)(uintptr_t)words[i].word,
@@ -110,12 +110,12 @@ static long park_on_all(const struct prim_word *words, unsigned count, const str
 
 int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
     int errno_before = errno;
-    struct timespec deadline = timespec_of(deadline_ns);
-    long woken = count == 1 ? -2 : park_on_all(words, count, deadline_ns == PRIM_NEVER ? NULL : &deadline);
+    struct timespec deadline = prim_timespec_of(deadline_ns);
+    long woken = count == 1 ? -2 : prim_park_on_all(words, count, deadline_ns == PRIM_NEVER ? NULL : &deadline);
     if (woken == -2) {
         uint64_t slice_ns = count == 1 ? PRIM_NEVER : prim_now_ns() + PRIM_SLICE_NS;
-        park(words[0].word, words[0].expected, slice_ns < deadline_ns ? slice_ns : deadline_ns,
-             words[0].own ? FUTEX_PRIVATE_FLAG : 0);
+        prim_park_on(words[0].word, words[0].expected, slice_ns < deadline_ns ? slice_ns : deadline_ns,
+                     words[0].own ? FUTEX_PRIVATE_FLAG : 0);
     }
     errno = errno_before;
     return woken >= 0 ? (int)woken : -1;
@@ -208,7 +208,7 @@ void prim_map_clear(void *mapping, size_t bytes) {
  * lost. All of them, because the thread sanitizer must see either all of a descriptor's life or none of it.
  */
 
-static void close_fd(int fd) {
+static void prim_close_fd(int fd) {
     syscall(SYS_close, fd);
 }
 
@@ -221,10 +221,10 @@ bool prim_bell_open(struct prim_bell *bell) {
 
 void prim_bell_close(struct prim_bell *bell) {
     if (bell->poll_fd >= 0) {
-        close_fd(bell->poll_fd);
-        close_fd(bell->alarm_fd);
+        prim_close_fd(bell->poll_fd);
+        prim_close_fd(bell->alarm_fd);
     }
-    close_fd(bell->event_fd);
+    prim_close_fd(bell->event_fd);
 }
 
 void prim_bell_ring(struct prim_bell *bell) {
@@ -251,12 +251,12 @@ void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns) {
     int errno_before = errno;
     struct pollfd ring = {.fd = bell->event_fd, .events = POLLIN};
     uint64_t now_ns = prim_now_ns();
-    struct timespec left = timespec_of(deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+    struct timespec left = prim_timespec_of(deadline_ns > now_ns ? deadline_ns - now_ns : 0);
     syscall(SYS_ppoll, &ring, 1, deadline_ns == PRIM_NEVER ? NULL : &left, NULL, 0);
     errno = errno_before;
 }
 
-static bool watch(int poll_fd, int fd) {
+static bool prim_watch(int poll_fd, int fd) {
     struct epoll_event readable = {.events = EPOLLIN};
     return syscall(SYS_epoll_ctl, poll_fd, EPOLL_CTL_ADD, fd, &readable) == 0;
 }
@@ -265,10 +265,10 @@ int prim_bell_fd(struct prim_bell *bell) {
     if (bell->poll_fd >= 0) return bell->poll_fd;
     int poll_fd = (int)syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
     int alarm_fd = (int)syscall(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (poll_fd < 0 || alarm_fd < 0 || !watch(poll_fd, bell->event_fd) || !watch(poll_fd, alarm_fd)) {
+    if (poll_fd < 0 || alarm_fd < 0 || !prim_watch(poll_fd, bell->event_fd) || !prim_watch(poll_fd, alarm_fd)) {
         int why = errno;
-        if (poll_fd >= 0) close_fd(poll_fd);
-        if (alarm_fd >= 0) close_fd(alarm_fd);
+        if (poll_fd >= 0) prim_close_fd(poll_fd);
+        if (alarm_fd >= 0) prim_close_fd(alarm_fd);
         errno = why;
         return -1;
     }
@@ -279,7 +279,7 @@ int prim_bell_fd(struct prim_bell *bell) {
 void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns) {
     int errno_before = errno;
     struct itimerspec alarm = {0}; /* zero disarms the timer, and clears an alarm that has gone off */
-    if (deadline_ns != PRIM_NEVER) alarm.it_value = timespec_of(deadline_ns);
+    if (deadline_ns != PRIM_NEVER) alarm.it_value = prim_timespec_of(deadline_ns);
     long failed = syscall(SYS_timerfd_settime, bell->alarm_fd, TFD_TIMER_ABSTIME, &alarm, NULL);
     assert(!failed);
     (void)failed;
@@ -317,14 +317,14 @@ uint32_t prim_process_id(void) {
     return (uint32_t)getpid();
 }
 
-static void on_thread_exit(void *thread) {
+static void prim_on_thread_exit(void *thread) {
     struct prim_thread *ending = thread;
     ending->exit_hooked = false;
     thread_at_exit(ending);
 }
 
 /* A thread that was initialising does not exist in the child: the next caller of prim_once starts over. */
-static void in_child(void) {
+static void prim_in_child(void) {
     prim_generation++;
     initialised = (pthread_once_t)PTHREAD_ONCE_INIT;
     if (child_begins) child_begins();
@@ -350,19 +350,19 @@ static pthread_key_t exit_key;
 #define KEYS_WITH_ROOM UINT_MAX
 #endif
 
-static void load(void) {
-    fork_handled = pthread_atfork(NULL, NULL, in_child) == 0;
-    key_made = pthread_key_create(&exit_key, on_thread_exit) == 0;
+static void prim_load(void) {
+    fork_handled = pthread_atfork(NULL, NULL, prim_in_child) == 0;
+    key_made = pthread_key_create(&exit_key, prim_on_thread_exit) == 0;
     key_has_room = key_made && exit_key < KEYS_WITH_ROOM;
 }
 
 /* Before every constructor without a priority: 101 is the lowest that is not reserved for the C library. */
-__attribute__((constructor(101))) static void load_first(void) {
-    pthread_once(&loaded, load);
+__attribute__((constructor(101))) static void prim_load_first(void) {
+    pthread_once(&loaded, prim_load);
 }
 
 bool prim_start(void (*at_exit)(struct prim_thread *), void (*at_child)(void)) {
-    pthread_once(&loaded, load); /* another constructor may wait on a word before ours has run */
+    pthread_once(&loaded, prim_load); /* another constructor may wait on a word before ours has run */
     thread_at_exit = at_exit;
     child_begins = at_child;
     return fork_handled;
@@ -386,20 +386,20 @@ struct prim_handle {
     bool detached;
 };
 
-static void *thread_main(void *start) {
+static void *prim_thread_main(void *start) {
     struct prim_handle *handle = start;
     handle->main(handle->argument);
     if (handle->detached) free(handle);
     return NULL;
 }
 
-static int create_thread(struct prim_handle *handle, bool quiet) {
+static int prim_create_thread(struct prim_handle *handle, bool quiet) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_t thread;
     bool detached = handle->detached;
     if (quiet) pthread_sigmask(SIG_SETMASK, &all, &before); /* a new thread inherits the mask */
-    int failed = pthread_create(&thread, NULL, thread_main, handle);
+    int failed = pthread_create(&thread, NULL, prim_thread_main, handle);
     if (quiet) pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed && detached) pthread_detach(thread);
     else if (!failed) handle->thread = thread; /* a detached thread may have ended, and freed the handle */
@@ -412,7 +412,7 @@ bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *
     new->main = main;
     new->argument = argument;
     new->detached = !handle;
-    int failed = create_thread(new, quiet);
+    int failed = prim_create_thread(new, quiet);
     if (failed) {
         free(new);
         errno = failed;

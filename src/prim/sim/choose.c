@@ -48,23 +48,23 @@ bool sim_exhaustive(void) {
     return mode == EXHAUSTIVE;
 }
 
-static bool affordable(enum sim_deviation kind) {
+static bool choose_affordable(enum sim_deviation kind) {
     return spent[kind] < bounds->limit[kind] && deviations < deviation_bound;
 }
 
-static unsigned lowest(unsigned mask) {
+static unsigned choose_lowest(unsigned mask) {
     return (unsigned)__builtin_ctz(mask);
 }
 
-static unsigned decide_exhaustively(unsigned number, unsigned allowed, enum sim_deviation kind) {
-    unsigned first = lowest(allowed);
+static unsigned choose_decide_exhaustively(unsigned number, unsigned allowed, enum sim_deviation kind) {
+    unsigned first = choose_lowest(allowed);
     if (path_place < path_length) {
         if (path[path_place].number == number) {
             return path[path_place++].option;
         }
         return first;
     }
-    if (affordable(kind) && allowed != 1u << first) {
+    if (choose_affordable(kind) && allowed != 1u << first) {
         if (path_length == DECISIONS) {
             sim_fail("too many choices for one execution");
         }
@@ -75,12 +75,12 @@ static unsigned decide_exhaustively(unsigned number, unsigned allowed, enum sim_
 }
 
 /* Moves on to the next path that was not visited yet. False: there is none. */
-static bool next_path(void) {
+static bool choose_next_path(void) {
     while (path_length > 0) {
         struct decision *last = &path[path_length - 1];
         unsigned left = last->allowed & ~((2u << last->option) - 1);
         if (left) {
-            last->option = lowest(left);
+            last->option = choose_lowest(left);
             return true;
         }
         path_length--;
@@ -88,7 +88,7 @@ static bool next_path(void) {
     return false;
 }
 
-static uint64_t random_number(void) {
+static uint64_t choose_random_number(void) {
     random_state += 0x9E3779B97F4A7C15u;
     uint64_t x = random_state;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -96,17 +96,17 @@ static uint64_t random_number(void) {
     return x ^ (x >> 31);
 }
 
-static unsigned decide_randomly(unsigned options, enum sim_deviation kind) {
+static unsigned choose_decide_randomly(unsigned options, enum sim_deviation kind) {
     if (kind == SIM_TURN) {
-        return (unsigned)(random_number() % options);
+        return (unsigned)(choose_random_number() % options);
     }
-    if (!bounds->limit[kind] || random_number() % odds[kind] != 0) {
+    if (!bounds->limit[kind] || choose_random_number() % odds[kind] != 0) {
         return 0;
     }
-    return 1 + (unsigned)(random_number() % (options - 1));
+    return 1 + (unsigned)(choose_random_number() % (options - 1));
 }
 
-static unsigned decide_by_script(unsigned number, unsigned options) {
+static unsigned choose_decide_by_script(unsigned number, unsigned options) {
     if (script_place == script_length || script[script_place].number != number) {
         return 0;
     }
@@ -117,10 +117,11 @@ static unsigned decide_by_script(unsigned number, unsigned options) {
 unsigned sim_choose(unsigned options, unsigned allowed, enum sim_deviation kind) {
     unsigned number = next_number++;
     if (mode == SCRIPTED) {
-        return decide_by_script(number, options);
+        return choose_decide_by_script(number, options);
     }
-    unsigned option = mode == RANDOM ? decide_randomly(options, kind) : decide_exhaustively(number, allowed, kind);
-    if (option != lowest(allowed)) {
+    unsigned option =
+        mode == RANDOM ? choose_decide_randomly(options, kind) : choose_decide_exhaustively(number, allowed, kind);
+    if (option != choose_lowest(allowed)) {
         spent[kind]++;
         deviations++;
     }
@@ -132,7 +133,7 @@ unsigned sim_choose(unsigned options, unsigned allowed, enum sim_deviation kind)
 
 /* ---- Running ---- */
 
-static enum sim_outcome execute(const struct sim_scenario *scenario, struct sim_report *report) {
+static enum sim_outcome choose_execute(const struct sim_scenario *scenario, struct sim_report *report) {
     next_number = deviations = script_place = path_place = 0;
     memset(spent, 0, sizeof spent);
     enum sim_outcome outcome = sim_execute(scenario);
@@ -140,7 +141,7 @@ static enum sim_outcome execute(const struct sim_scenario *scenario, struct sim_
     return outcome;
 }
 
-static void note_failure(struct sim_report *report) {
+static void choose_note_failure(struct sim_report *report) {
     report->failed = true;
     snprintf(report->reason, sizeof report->reason, "%s", sim_reason);
     size_t length = 0;
@@ -154,36 +155,36 @@ static void note_failure(struct sim_report *report) {
     }
 }
 
-static double seconds_now(void) {
+static double choose_seconds_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static bool time_is_up(double end, uint64_t executions) {
-    return end > 0 && executions % 64 == 0 && seconds_now() > end;
+static bool choose_time_is_up(double end, uint64_t executions) {
+    return end > 0 && executions % 64 == 0 && choose_seconds_now() > end;
 }
 
 /* Runs every execution with up to `deviation_bound` deviations. False: not finished. */
-static bool explore_bound(const struct sim_scenario *scenario, double end, struct sim_report *report) {
+static bool choose_explore_bound(const struct sim_scenario *scenario, double end, struct sim_report *report) {
     mode = EXHAUSTIVE;
     path_length = 0;
     uint64_t limit = report->executions + 4 * bounds->executions;
     do {
         script_length = 0;
         report->executions++;
-        if (execute(scenario, report) == SIM_FAILED) {
-            note_failure(report);
+        if (choose_execute(scenario, report) == SIM_FAILED) {
+            choose_note_failure(report);
             return false;
         }
-        if (report->executions >= limit || time_is_up(end, report->executions)) {
+        if (report->executions >= limit || choose_time_is_up(end, report->executions)) {
             return false;
         }
-    } while (next_path());
+    } while (choose_next_path());
     return true;
 }
 
-static void explore_bounds(const struct sim_scenario *scenario, double end, struct sim_report *report) {
+static void choose_explore_bounds(const struct sim_scenario *scenario, double end, struct sim_report *report) {
     uint64_t before = 1, last = 1;
     sim_sharing_forget();
     for (deviation_bound = 0; deviation_bound <= bounds->deviations && bounds->executions; deviation_bound++) {
@@ -194,7 +195,7 @@ static void explore_bounds(const struct sim_scenario *scenario, double end, stru
         }
         uint64_t start = report->executions;
         do {
-            if (!explore_bound(scenario, end, report)) {
+            if (!choose_explore_bound(scenario, end, report)) {
                 return;
             }
         } while (sim_sharing_grew()); /* then it was not everything */
@@ -205,23 +206,23 @@ static void explore_bounds(const struct sim_scenario *scenario, double end, stru
 }
 
 /* The seed determines everything: how often this run deviates, and then where. */
-static void begin_random(uint64_t seed) {
+static void choose_begin_random(uint64_t seed) {
     mode = RANDOM;
     script_length = 0;
     random_state = seed;
-    odds[SIM_PREEMPTION] = 2u << (random_number() % 7);
-    odds[SIM_STALE] = 2u << (random_number() % 6);
-    odds[SIM_SPURIOUS] = 2u << (random_number() % 4);
-    odds[SIM_KILL] = 2u << (random_number() % 8);
-    odds[SIM_SIGNAL] = 2u << (random_number() % 6);
+    odds[SIM_PREEMPTION] = 2u << (choose_random_number() % 7);
+    odds[SIM_STALE] = 2u << (choose_random_number() % 6);
+    odds[SIM_SPURIOUS] = 2u << (choose_random_number() % 4);
+    odds[SIM_KILL] = 2u << (choose_random_number() % 8);
+    odds[SIM_SIGNAL] = 2u << (choose_random_number() % 6);
 }
 
-static void explore_randomly(const struct sim_scenario *scenario, double end, struct sim_report *report) {
-    while (report->random_runs < bounds->random_runs && !time_is_up(end, report->random_runs)) {
+static void choose_explore_randomly(const struct sim_scenario *scenario, double end, struct sim_report *report) {
+    while (report->random_runs < bounds->random_runs && !choose_time_is_up(end, report->random_runs)) {
         uint64_t seed = bounds->seed + report->random_runs++;
-        begin_random(seed);
-        if (execute(scenario, report) == SIM_FAILED) {
-            note_failure(report);
+        choose_begin_random(seed);
+        if (choose_execute(scenario, report) == SIM_FAILED) {
+            choose_note_failure(report);
             report->seed = seed;
             return;
         }
@@ -231,16 +232,16 @@ static void explore_randomly(const struct sim_scenario *scenario, double end, st
 void sim_explore(const struct sim_scenario *scenario, const struct sim_search *search, struct sim_report *report) {
     *report = (struct sim_report){.deviations = -1};
     bounds = search;
-    double end = search->seconds > 0 ? seconds_now() + search->seconds : 0;
-    explore_bounds(scenario, end, report);
+    double end = search->seconds > 0 ? choose_seconds_now() + search->seconds : 0;
+    choose_explore_bounds(scenario, end, report);
     if (!report->failed) {
-        explore_randomly(scenario, end, report);
+        choose_explore_randomly(scenario, end, report);
     }
 }
 
 /* ---- Replaying ---- */
 
-static bool parse_script(const char *replay) {
+static bool choose_parse_script(const char *replay) {
     script_length = 0;
     while (*replay) {
         char *end;
@@ -259,10 +260,10 @@ static bool parse_script(const char *replay) {
     return true;
 }
 
-static void execute_aloud(const struct sim_scenario *scenario, FILE *trace, struct sim_report *report) {
+static void choose_execute_aloud(const struct sim_scenario *scenario, FILE *trace, struct sim_report *report) {
     sim_trace_file = trace;
-    if (execute(scenario, report) == SIM_FAILED) {
-        note_failure(report);
+    if (choose_execute(scenario, report) == SIM_FAILED) {
+        choose_note_failure(report);
     }
     sim_trace_file = NULL;
 }
@@ -270,10 +271,10 @@ static void execute_aloud(const struct sim_scenario *scenario, FILE *trace, stru
 bool sim_replay(const struct sim_scenario *scenario, const char *replay, FILE *trace, struct sim_report *report) {
     *report = (struct sim_report){.executions = 1};
     mode = SCRIPTED;
-    if (!parse_script(replay)) {
+    if (!choose_parse_script(replay)) {
         return false;
     }
-    execute_aloud(scenario, trace, report);
+    choose_execute_aloud(scenario, trace, report);
     return true;
 }
 
@@ -281,6 +282,6 @@ void sim_replay_random(const struct sim_scenario *scenario, uint64_t seed, FILE 
     static const struct sim_search all = {.limit = {1, 1, 1, 1, 1, 1}};
     *report = (struct sim_report){.executions = 1, .seed = seed};
     bounds = &all;
-    begin_random(seed);
-    execute_aloud(scenario, trace, report);
+    choose_begin_random(seed);
+    choose_execute_aloud(scenario, trace, report);
 }

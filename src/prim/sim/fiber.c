@@ -108,7 +108,7 @@ __asm__(".text\n"
 #error "the simulator knows how to switch stacks on x86-64 and aarch64 only"
 #endif
 
-static void switch_to(struct sim_fiber *next) {
+static void fiber_switch_to(struct sim_fiber *next) {
     struct sim_fiber *self = sim_current;
     if (next != self) {
         sim_current = next;
@@ -117,7 +117,7 @@ static void switch_to(struct sim_fiber *next) {
     }
 }
 
-static _Noreturn void leave_execution(enum sim_outcome why) {
+static _Noreturn void fiber_leave_execution(enum sim_outcome why) {
     void *abandoned;
     outcome = why;
     sim_process_enter(0);
@@ -140,20 +140,20 @@ _Noreturn void sim_fail(const char *format, ...) {
         fprintf(stderr, "simulator: %s\n", sim_reason);
         abort();
     }
-    leave_execution(SIM_FAILED);
+    fiber_leave_execution(SIM_FAILED);
 }
 
-static const char *base_name(const char *path) {
+static const char *fiber_base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
 /* What assert calls when it fails. */
 void __assert_fail(const char *assertion, const char *file, unsigned line, const char *function) {
-    sim_fail("%s:%u: %s: assertion failed: %s", base_name(file), line, function, assertion);
+    sim_fail("%s:%u: %s: assertion failed: %s", fiber_base_name(file), line, function, assertion);
 }
 
-static void on_fault(int number) {
+static void fiber_on_fault(int number) {
     if (!sim_current) {
         signal(number, SIG_DFL);
         return;
@@ -162,7 +162,7 @@ static void on_fault(int number) {
 }
 
 /* A fiber that uses the processor for two ticks without reaching a point will never reach one. */
-static void on_tick(int number) {
+static void fiber_on_tick(int number) {
     static unsigned steps_before;
     static uint64_t executions_before;
     (void)number;
@@ -173,17 +173,17 @@ static void on_tick(int number) {
     executions_before = executions;
 }
 
-static void catch_faults(void) {
+static void fiber_catch_faults(void) {
     static char signal_stack[64 << 10];
     stack_t stack = {.ss_sp = signal_stack, .ss_size = sizeof signal_stack};
     sigaltstack(&stack, NULL);
     /* The handler leaves the fiber for good, so the signal must not stay blocked. */
-    struct sigaction fault = {.sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER};
+    struct sigaction fault = {.sa_handler = fiber_on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER};
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++) {
         sigaction(faults[i], &fault, NULL);
     }
-    struct sigaction tick = {.sa_handler = on_tick, .sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART};
+    struct sigaction tick = {.sa_handler = fiber_on_tick, .sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART};
     sigaction(SIGVTALRM, &tick, NULL);
     setitimer(ITIMER_VIRTUAL, &(struct itimerval){{1, 0}, {1, 0}}, NULL);
 }
@@ -197,7 +197,7 @@ void sim_name(const volatile void *place, size_t size, const char *name) {
     names[name_count++].name = name;
 }
 
-static const char *name_of(const volatile void *place) {
+static const char *fiber_name_of(const volatile void *place) {
     for (unsigned i = 0; place && i < name_count; i++) {
         if ((uintptr_t)place - (uintptr_t)names[i].place < names[i].size) {
             return names[i].name;
@@ -211,7 +211,7 @@ void sim_trace(const struct sim_site *site, const volatile void *place, const ch
         return;
     }
     char what[160], who[20] = "";
-    const char *name = name_of(sim_place(place));
+    const char *name = fiber_name_of(sim_place(place));
     snprintf(what, sizeof what, "%s%s%s%s", site->expression, name ? " (" : "", name ? name : "", name ? ")" : "");
     if (sim_process) {
         snprintf(who, sizeof who, "%u: ", sim_process);
@@ -222,11 +222,11 @@ void sim_trace(const struct sim_site *site, const volatile void *place, const ch
     va_start(arguments, format);
     int length = vfprintf(sim_trace_file, format, arguments);
     va_end(arguments);
-    fprintf(sim_trace_file, "%*s %s:%d\n", length < 24 ? 24 - length : 1, "", base_name(site->file), site->line);
+    fprintf(sim_trace_file, "%*s %s:%d\n", length < 24 ? 24 - length : 1, "", fiber_base_name(site->file), site->line);
 }
 
-static void trace_event(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void trace_event(const char *format, ...) {
+static void fiber_trace_event(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void fiber_trace_event(const char *format, ...) {
     if (sim_trace_file) {
         va_list arguments;
         va_start(arguments, format);
@@ -244,7 +244,7 @@ void sim_moment(uint64_t time_ns) {
     moments[moment_count++] = time_ns;
 }
 
-static uint64_t deadline_of(const struct sim_fiber *fiber) {
+static uint64_t fiber_deadline_of(const struct sim_fiber *fiber) {
     if (fiber->state == SIM_READY || fiber->state == SIM_ENDED || fiber->stopped) {
         return PRIM_NEVER;
     }
@@ -252,39 +252,39 @@ static uint64_t deadline_of(const struct sim_fiber *fiber) {
     return alarm < fiber->deadline_ns ? alarm : fiber->deadline_ns;
 }
 
-static void take_earlier(uint64_t *next, uint64_t time_ns) {
+static void fiber_take_earlier(uint64_t *next, uint64_t time_ns) {
     if (time_ns > sim_now_ns && time_ns < *next) {
         *next = time_ns;
     }
 }
 
-static uint64_t next_deadline(void) {
+static uint64_t fiber_next_deadline(void) {
     uint64_t next = PRIM_NEVER;
     for (unsigned i = 0; i < fiber_count; i++) {
-        take_earlier(&next, deadline_of(&fibers[i]));
+        fiber_take_earlier(&next, fiber_deadline_of(&fibers[i]));
     }
     for (unsigned i = 0; i < moment_count; i++) {
-        take_earlier(&next, moments[i]);
+        fiber_take_earlier(&next, moments[i]);
     }
     return next;
 }
 
-static void wake_sleepers(void) {
+static void fiber_wake_sleepers(void) {
     for (unsigned i = 0; i < fiber_count; i++) {
         fibers[i].asleep = false;
     }
 }
 
-static void advance_clock(uint64_t time_ns) {
+static void fiber_advance_clock(uint64_t time_ns) {
     sim_now_ns = time_ns;
-    wake_sleepers();
-    trace_event("time passes: %llu", (unsigned long long)time_ns);
+    fiber_wake_sleepers();
+    fiber_trace_event("time passes: %llu", (unsigned long long)time_ns);
 }
 
 /* ---- Which fiber runs next ---- */
 
 /* Calls `ready` in the fiber's own process. */
-static bool is_ready(const struct sim_fiber *fiber) {
+static bool fiber_is_ready(const struct sim_fiber *fiber) {
     unsigned process = sim_process;
     sim_process_enter(fiber->process);
     bool ready = fiber->ready(fiber->ready_argument);
@@ -292,7 +292,7 @@ static bool is_ready(const struct sim_fiber *fiber) {
     return ready;
 }
 
-static bool can_run(const struct sim_fiber *fiber) {
+static bool fiber_can_run(const struct sim_fiber *fiber) {
     if (fiber->stopped) {
         return false;
     }
@@ -308,7 +308,7 @@ static bool can_run(const struct sim_fiber *fiber) {
         if (sim_bell_readable(fiber->sleep_on)) return true;
         break;
     case SIM_JOINING: return ((const struct sim_fiber *)fiber->sleep_on)->state == SIM_ENDED;
-    case SIM_UNTIL: return is_ready(fiber);
+    case SIM_UNTIL: return fiber_is_ready(fiber);
     }
     return fiber->deadline_ns <= sim_now_ns;
 }
@@ -319,34 +319,34 @@ struct candidates {
     unsigned allowed; /* a bit for each fiber that is not asleep */
 };
 
-static void add_candidate(struct candidates *candidates, struct sim_fiber *fiber) {
-    if (can_run(fiber)) {
+static void fiber_add_candidate(struct candidates *candidates, struct sim_fiber *fiber) {
+    if (fiber_can_run(fiber)) {
         candidates->allowed |= fiber->asleep ? 0 : 1u << candidates->count;
         candidates->fiber[candidates->count++] = fiber;
     }
 }
 
 /* All other fibers that can run, in turn, after this fiber. */
-static void add_others(struct candidates *candidates) {
+static void fiber_add_others(struct candidates *candidates) {
     unsigned self = sim_fiber_index(sim_current);
     for (unsigned i = 1; i < fiber_count; i++) {
-        add_candidate(candidates, &fibers[(self + i) % fiber_count]);
+        fiber_add_candidate(candidates, &fibers[(self + i) % fiber_count]);
     }
 }
 
-static struct sim_fiber *choose_fiber(const struct candidates *candidates, enum sim_deviation kind) {
+static struct sim_fiber *fiber_choose_fiber(const struct candidates *candidates, enum sim_deviation kind) {
     if (!candidates->allowed) {
-        leave_execution(SIM_PRUNED);
+        fiber_leave_execution(SIM_PRUNED);
     }
     unsigned option = candidates->count > 1 ? sim_choose(candidates->count, candidates->allowed, kind) : 0;
     struct sim_fiber *next = candidates->fiber[option];
     if (next != sim_current) {
-        trace_event("%s goes on", next->name);
+        fiber_trace_event("%s goes on", next->name);
     }
     return next;
 }
 
-static _Noreturn void fail_deadlock(void) {
+static _Noreturn void fiber_fail_deadlock(void) {
     static const char *const doing[] = {"ready",   "parked",  "parked",  "at its bell",
                                         "polling", "joining", "waiting", "ended"};
     char text[sizeof sim_reason - 60] = "";
@@ -357,14 +357,14 @@ static _Noreturn void fail_deadlock(void) {
                                    fiber->stopped ? "stopped" : doing[fiber->state]);
         if (fiber->site && fiber->state != SIM_ENDED && length < sizeof text) {
             length += (size_t)snprintf(text + length, sizeof text - length, " after %s:%d",
-                                       base_name(fiber->site->file), fiber->site->line);
+                                       fiber_base_name(fiber->site->file), fiber->site->line);
         }
     }
     sim_fail("nobody can go on, and %s: %s",
              idle_times > IDLE_LIMIT ? "deadlines do not help" : "no deadline is pending", text);
 }
 
-static bool all_ended(void) {
+static bool fiber_all_ended(void) {
     for (unsigned i = 0; i < fiber_count; i++) {
         if (fibers[i].state != SIM_ENDED && !fibers[i].endless) {
             return false;
@@ -374,7 +374,7 @@ static bool all_ended(void) {
 }
 
 /* Interrupts a fiber that sleeps in the kernel and still has signals to come. */
-static bool interrupt_sleeper(void) {
+static bool fiber_interrupt_sleeper(void) {
     for (unsigned i = 0; i < fiber_count; i++) {
         struct sim_fiber *fiber = &fibers[i];
         bool sleeps = fiber->state == SIM_PARKED || fiber->state == SIM_PARKED_SHARED || fiber->state == SIM_AT_BELL ||
@@ -389,56 +389,56 @@ static bool interrupt_sleeper(void) {
 }
 
 /* The next fiber, in turn, when this one need not go on (but may, if it can). */
-static struct sim_fiber *choose_anybody(void) {
+static struct sim_fiber *fiber_choose_anybody(void) {
     for (;;) {
-        if (all_ended()) {
-            leave_execution(SIM_PASSED);
+        if (fiber_all_ended()) {
+            fiber_leave_execution(SIM_PASSED);
         }
         struct candidates candidates = {.count = 0};
-        add_candidate(&candidates, sim_current);
-        add_others(&candidates);
+        fiber_add_candidate(&candidates, sim_current);
+        fiber_add_others(&candidates);
         if (candidates.count > 0) {
-            return choose_fiber(&candidates, SIM_TURN);
+            return fiber_choose_fiber(&candidates, SIM_TURN);
         }
-        if (interrupt_sleeper()) {
+        if (fiber_interrupt_sleeper()) {
             continue;
         }
-        uint64_t deadline_ns = next_deadline();
+        uint64_t deadline_ns = fiber_next_deadline();
         if (deadline_ns == PRIM_NEVER || ++idle_times > IDLE_LIMIT) {
-            fail_deadlock();
+            fiber_fail_deadlock();
         }
-        advance_clock(deadline_ns);
+        fiber_advance_clock(deadline_ns);
     }
 }
 
 /* The clock may move first. Returns true if it did. */
-static bool clock_intervenes(void) {
-    uint64_t deadline_ns = next_deadline();
+static bool fiber_clock_intervenes(void) {
+    uint64_t deadline_ns = fiber_next_deadline();
     if (deadline_ns == PRIM_NEVER || !sim_choose(2, 3, SIM_PREEMPTION)) {
         return false;
     }
-    while (interrupt_sleeper()) { /* a signal is not delayed beyond a deadline */
+    while (fiber_interrupt_sleeper()) { /* a signal is not delayed beyond a deadline */
     }
-    advance_clock(deadline_ns);
+    fiber_advance_clock(deadline_ns);
     return true;
 }
 
-static void count_step(void) {
+static void fiber_count_step(void) {
     if (++steps > step_limit) {
         sim_fail("more than %u steps: somebody runs in circles", step_limit);
     }
 }
 
-static bool conflict(const struct sim_footprint *a, const struct sim_footprint *b) {
+static bool fiber_conflict(const struct sim_footprint *a, const struct sim_footprint *b) {
     if ((a->fence && (b->fence || b->seq_cst)) || (b->fence && a->seq_cst)) {
         return true;
     }
     return a->place && a->place == b->place && (a->writes || b->writes);
 }
 
-static void wake_conflicting_sleepers(const struct sim_footprint *footprint) {
+static void fiber_wake_conflicting_sleepers(const struct sim_footprint *footprint) {
     for (unsigned i = 0; i < fiber_count; i++) {
-        if (fibers[i].asleep && conflict(&fibers[i].pending, footprint)) {
+        if (fibers[i].asleep && fiber_conflict(&fibers[i].pending, footprint)) {
             fibers[i].asleep = false;
         }
     }
@@ -464,7 +464,7 @@ bool sim_sharing_grew(void) {
     return grew;
 }
 
-static struct sharing *sharing_of(const volatile void *place) {
+static struct sharing *fiber_sharing_of(const volatile void *place) {
     const unsigned size = sizeof sharing / sizeof *sharing;
     unsigned hash = (unsigned)(((uintptr_t)place >> 2) * 0x9E3779B1u) % size;
     while (sharing[hash].place && sharing[hash].place != place) {
@@ -478,11 +478,11 @@ static struct sharing *sharing_of(const volatile void *place) {
 }
 
 /* Notes this use of the place. Returns whether another fiber's use of it may conflict. */
-static bool shared(const struct sim_footprint *footprint) {
+static bool fiber_shared(const struct sim_footprint *footprint) {
     if (!footprint->place) {
         return true;
     }
-    struct sharing *known = sharing_of(footprint->place);
+    struct sharing *known = fiber_sharing_of(footprint->place);
     uint16_t self = (uint16_t)(1u << sim_fiber_index(sim_current));
     uint16_t users = known->users | self, writers = known->writers | (footprint->writes ? self : 0);
     sharing_grew |= users != known->users || writers != known->writers;
@@ -495,7 +495,7 @@ static bool shared(const struct sim_footprint *footprint) {
 
 void sim_kill(unsigned process) {
     struct sim_view known = {.seen = {0}};
-    trace_event("process %u is killed", process);
+    fiber_trace_event("process %u is killed", process);
     if (killed) {
         killed(process);
     }
@@ -508,9 +508,9 @@ void sim_kill(unsigned process) {
     sim_process_died(process);
     sim_file_process_died(process, &known);
     sim_prim_process_died(process, &known);
-    wake_sleepers();
+    fiber_wake_sleepers();
     if (sim_current && sim_process == process) {
-        switch_to(choose_anybody());
+        fiber_switch_to(fiber_choose_anybody());
     }
 }
 
@@ -522,36 +522,36 @@ void sim_victim(unsigned process) {
     victims |= 1u << process;
 }
 
-static bool may_be_killed(unsigned process) {
+static bool fiber_may_be_killed(unsigned process) {
     return (victims >> process & 1) && sim_current && !sim_dead(process);
 }
 
 void sim_may_die(void) {
-    if (may_be_killed(sim_process) && sim_choose(2, 3, SIM_KILL)) {
+    if (fiber_may_be_killed(sim_process) && sim_choose(2, 3, SIM_KILL)) {
         sim_kill(sim_process);
     }
 }
 
 void sim_was_seen(unsigned process) {
-    if (process != sim_process && may_be_killed(process) && sim_choose(2, 3, SIM_KILL)) {
+    if (process != sim_process && fiber_may_be_killed(process) && sim_choose(2, 3, SIM_KILL)) {
         sim_kill(process);
     }
 }
 
 void sim_stop(unsigned process) {
-    trace_event("process %u is stopped", process);
+    fiber_trace_event("process %u is stopped", process);
     for (unsigned i = 0; i < fiber_count; i++) {
         fibers[i].stopped |= fibers[i].process == process;
     }
-    wake_sleepers();
+    fiber_wake_sleepers();
     if (sim_current && sim_process == process) {
-        switch_to(choose_anybody());
+        fiber_switch_to(fiber_choose_anybody());
     }
 }
 
 /* A stopped fiber is taken out of its sleep in the kernel: it looks at its word again when it continues. */
 void sim_continue(unsigned process) {
-    trace_event("process %u goes on", process);
+    fiber_trace_event("process %u goes on", process);
     for (unsigned i = 0; i < fiber_count; i++) {
         struct sim_fiber *fiber = &fibers[i];
         if (fiber->process == process && fiber->stopped) {
@@ -560,7 +560,7 @@ void sim_continue(unsigned process) {
             fiber->state = parked ? SIM_READY : fiber->state;
         }
     }
-    wake_sleepers();
+    fiber_wake_sleepers();
 }
 
 /* ---- Signals ---- */
@@ -570,12 +570,12 @@ void sim_handle(void (*handler)(void), unsigned signals) {
     sim_current->signals = handler ? signals : 0;
 }
 
-static void handle_signal(void) {
+static void fiber_handle_signal(void) {
     struct sim_fiber *self = sim_current;
     self->signals--;
-    trace_event("a signal to %s", self->name);
+    fiber_trace_event("a signal to %s", self->name);
     self->handler();
-    trace_event("the handler returns");
+    fiber_trace_event("the handler returns");
 }
 
 /*
@@ -584,7 +584,7 @@ static void handle_signal(void) {
  */
 void sim_signal_point(void) {
     while (sim_current && sim_current->signals && sim_choose(2, 3, SIM_SIGNAL)) {
-        handle_signal();
+        fiber_handle_signal();
     }
 }
 
@@ -595,26 +595,26 @@ bool sim_point(struct sim_footprint footprint, const struct sim_site *site) {
     if (!self) {
         return false;
     }
-    count_step();
+    fiber_count_step();
     sim_may_die();
     sim_signal_point();
     self->site = *site->expression ? site : self->site;
     footprint.place = sim_place(footprint.place);
     self->pending = footprint;
-    if (clock_intervenes()) {
-        switch_to(choose_anybody());
+    if (fiber_clock_intervenes()) {
+        fiber_switch_to(fiber_choose_anybody());
     } else {
         struct candidates candidates = {.count = 0};
-        add_candidate(&candidates, self);
-        add_others(&candidates);
-        if (sim_exhaustive() && !shared(&footprint)) {
+        fiber_add_candidate(&candidates, self);
+        fiber_add_others(&candidates);
+        if (sim_exhaustive() && !fiber_shared(&footprint)) {
             candidates.allowed &= 1;
         }
-        struct sim_fiber *next = choose_fiber(&candidates, SIM_PREEMPTION);
+        struct sim_fiber *next = fiber_choose_fiber(&candidates, SIM_PREEMPTION);
         self->asleep = next != self && sim_exhaustive();
-        switch_to(next);
+        fiber_switch_to(next);
     }
-    wake_conflicting_sleepers(&footprint);
+    fiber_wake_conflicting_sleepers(&footprint);
     return true;
 }
 
@@ -622,14 +622,14 @@ void sim_pause(const struct sim_site *site) {
     if (!sim_current) {
         return;
     }
-    count_step();
+    fiber_count_step();
     sim_may_die();
     sim_signal_point();
     sim_trace(site, NULL, "%s", "");
     struct candidates candidates = {.count = 0};
-    add_others(&candidates);
+    fiber_add_others(&candidates);
     if (candidates.count > 0) {
-        switch_to(choose_fiber(&candidates, SIM_PREEMPTION));
+        fiber_switch_to(fiber_choose_fiber(&candidates, SIM_PREEMPTION));
     }
 }
 
@@ -639,12 +639,12 @@ void sim_sleep(enum sim_state state, const volatile void *on, uint64_t deadline_
     self->state = state;
     self->sleep_on = on;
     self->deadline_ns = deadline_ns;
-    switch_to(choose_anybody());
+    fiber_switch_to(fiber_choose_anybody());
     self->state = SIM_READY;
     self->sleep_on_more[0] = NULL;
     if (self->interrupted) {
         self->interrupted = false;
-        handle_signal();
+        fiber_handle_signal();
     }
 }
 
@@ -654,7 +654,7 @@ void sim_until(bool (*ready)(void *), void *argument) {
     sim_sleep(SIM_UNTIL, NULL, PRIM_NEVER);
 }
 
-static bool sleeps_on(const struct sim_fiber *fiber, enum sim_state how, const volatile void *word) {
+static bool fiber_sleeps_on(const struct sim_fiber *fiber, enum sim_state how, const volatile void *word) {
     if (fiber->state != SIM_PARKED && fiber->state != SIM_PARKED_SHARED) {
         return false;
     }
@@ -674,7 +674,7 @@ bool sim_wake_parked(enum sim_state how, const volatile void *word) {
     for (unsigned i = 0; i < fiber_count; i++) {
         struct sim_fiber *fiber = &fibers[i];
         bool ours = how == SIM_PARKED_SHARED || fiber->process == sim_process;
-        if (ours && sleeps_on(fiber, how, word) && fiber->deadline_ns > sim_now_ns && !fiber->stopped) {
+        if (ours && fiber_sleeps_on(fiber, how, word) && fiber->deadline_ns > sim_now_ns && !fiber->stopped) {
             fiber->state = SIM_READY;
             fiber->woken_on = word;
             sim_was_seen(fiber->process);
@@ -708,11 +708,11 @@ static void fiber_main(void) {
     sim_thread_exit(self);
     sim_may_die();
     self->state = SIM_ENDED;
-    switch_to(choose_anybody());
+    fiber_switch_to(fiber_choose_anybody());
     abort();
 }
 
-static char *new_stack(void) {
+static char *fiber_new_stack(void) {
     char *stack = mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (stack == MAP_FAILED || mprotect(stack, GUARD_BYTES, PROT_NONE) != 0) {
         perror("simulator: stack");
@@ -726,7 +726,7 @@ struct sim_fiber *sim_fiber_new(unsigned process, const char *name, void (*main)
     sim_check(process < SIM_PROCESSES && !sim_dead(process), "there is no process %u", process);
     step_limit = process ? SIM_STEP_LIMIT * SIM_STEPS_MORE : step_limit;
     struct sim_fiber *fiber = &fibers[fiber_count++];
-    char *stack = fiber->stack ? fiber->stack : new_stack();
+    char *stack = fiber->stack ? fiber->stack : fiber_new_stack();
     *fiber = (struct sim_fiber){.name = name, .main = main, .argument = argument, .process = process, .stack = stack};
     if (sim_current) { /* a fiber that starts another passes on what it knows */
         fiber->knows.now = fiber->knows.upcoming = fiber->knows.fenced = sim_current->knows.now;
@@ -749,20 +749,20 @@ void sim_go_in(unsigned process, const char *name, void (*main)(void *), void *a
     sim_fiber_new(process, name, main, argument);
 }
 
-static void run_fibers(void) {
+static void fiber_run_fibers(void) {
     if (fiber_count == 0) {
         return;
     }
     struct candidates candidates = {.count = 0};
     for (unsigned i = 0; i < fiber_count; i++) {
-        add_candidate(&candidates, &fibers[i]);
+        fiber_add_candidate(&candidates, &fibers[i]);
     }
-    sim_current = choose_fiber(&candidates, SIM_TURN);
+    sim_current = fiber_choose_fiber(&candidates, SIM_TURN);
     sim_process_enter(sim_current->process);
     sim_switch(&main_stack_pointer, sim_current->stack_pointer);
 }
 
-static void check_house(void) {
+static void fiber_check_house(void) {
     const char *leak = sim_prim_leak();
     leak = leak ? leak : sim_file_leak();
     sim_check(!leak, "%s", leak);
@@ -772,7 +772,7 @@ static void check_house(void) {
 enum sim_outcome sim_execute(const struct sim_scenario *scenario) {
     static bool catching;
     if (!catching) {
-        catch_faults();
+        fiber_catch_faults();
         catching = true;
     }
     executions++;
@@ -791,12 +791,12 @@ enum sim_outcome sim_execute(const struct sim_scenario *scenario) {
     sim_executing = true;
     if (setjmp(main_escape) == 0) {
         scenario->setup();
-        run_fibers();
+        fiber_run_fibers();
         if (outcome == SIM_PASSED) {
             if (scenario->finish) {
                 scenario->finish();
             }
-            check_house();
+            fiber_check_house();
         }
     }
     sim_executing = false;

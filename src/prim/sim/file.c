@@ -49,7 +49,7 @@ bool sim_file_memory(const volatile void *place) {
 
 /* ---- Descriptors ---- */
 
-static struct description *description_of(int fd) {
+static struct description *file_description_of(int fd) {
     struct description *found = &descriptions[(unsigned)(fd - FIRST_FD) % DESCRIPTIONS];
     if (fd < FIRST_FD || fd - FIRST_FD >= (int)DESCRIPTIONS || !found->open || found->process != sim_process) {
         errno = EBADF;
@@ -58,7 +58,7 @@ static struct description *description_of(int fd) {
     return found;
 }
 
-static int describe(struct file *file) {
+static int file_describe(struct file *file) {
     for (unsigned i = 0; i < DESCRIPTIONS; i++) {
         if (!descriptions[i].open && !descriptions[i].mappings) {
             descriptions[i] = (struct description){.file = file, .process = sim_process, .open = true};
@@ -69,42 +69,42 @@ static int describe(struct file *file) {
 }
 
 void sim_pass_fd(int fd, unsigned process) {
-    struct description *passed = description_of(fd);
+    struct description *passed = file_description_of(fd);
     sim_check(passed, "no descriptor to pass on: %d", fd);
     passed->process = process;
     passed->passed = true;
 }
 
 /* `known`: what the holder knew; null: outside of an execution. */
-static void free_lock(struct lock *lock, const struct sim_view *known) {
+static void file_free_lock(struct lock *lock, const struct sim_view *known) {
     lock->holder = NULL;
     if (known) {
         sim_view_join(&lock->view, known);
     }
 }
 
-static void free_locks(const struct description *holder, const struct sim_view *known) {
+static void file_free_locks(const struct description *holder, const struct sim_view *known) {
     for (unsigned i = 0; i < LOCKS; i++) {
         if (holder->file->locks[i].holder == holder) {
-            free_lock(&holder->file->locks[i], known);
+            file_free_lock(&holder->file->locks[i], known);
         }
     }
 }
 
-static const struct sim_view *known_now(void) {
+static const struct sim_view *file_known_now(void) {
     return sim_current ? &sim_current->knows.now : NULL;
 }
 
-static void passed_on(void) {
+static void file_passed_on(void) {
     if (sim_current) {
         sim_view_passed_on();
     }
 }
 
-static void end_if_unused(const struct description *used) {
+static void file_end_if_unused(const struct description *used) {
     if (!used->open && !used->mappings) {
-        free_locks(used, known_now());
-        passed_on();
+        file_free_locks(used, file_known_now());
+        file_passed_on();
     }
 }
 
@@ -113,13 +113,13 @@ void sim_file_process_died(unsigned process, const struct sim_view *known) {
         if (descriptions[i].process == process && (descriptions[i].open || descriptions[i].mappings)) {
             descriptions[i].open = false;
             descriptions[i].mappings = 0;
-            free_locks(&descriptions[i], known);
+            file_free_locks(&descriptions[i], known);
         }
     }
 }
 
 /* The point before an operation on something that others can see as well. */
-static void point(const char *operation, const volatile void *place, bool writes) {
+static void file_point(const char *operation, const volatile void *place, bool writes) {
     const struct sim_site site = {operation, "", __FILE__, __LINE__};
     if (sim_point((struct sim_footprint){.place = place, .writes = writes}, &site)) {
         sim_trace(&site, NULL, "%s", "");
@@ -127,17 +127,17 @@ static void point(const char *operation, const volatile void *place, bool writes
 }
 
 void prim_file_close(int fd) {
-    struct description *self = description_of(fd);
+    struct description *self = file_description_of(fd);
     if (self) {
-        point("close", self->file, true);
+        file_point("close", self->file, true);
         self->open = false;
-        end_if_unused(self);
+        file_end_if_unused(self);
     }
 }
 
 int prim_file_reopen(int fd) {
-    struct description *self = description_of(fd);
-    return self ? describe(self->file) : -1;
+    struct description *self = file_description_of(fd);
+    return self ? file_describe(self->file) : -1;
 }
 
 /* ---- Names ---- */
@@ -146,7 +146,7 @@ void prim_file_path(char path[PRIM_PATH_BYTES], const char *name) {
     snprintf(path, PRIM_PATH_BYTES, "%s", name);
 }
 
-static struct file *named(const char *path) {
+static struct file *file_named(const char *path) {
     for (unsigned i = 0; i < file_count; i++) {
         if (strcmp(files[i].path, path) == 0) {
             return &files[i];
@@ -162,14 +162,14 @@ bool prim_file_list(void (*found)(const char *name, void *data), void *data) {
 }
 
 int prim_file_find(const char *path) {
-    point("find a file", files, false);
-    struct file *found = named(path);
-    return found ? describe(found) : -1;
+    file_point("find a file", files, false);
+    struct file *found = file_named(path);
+    return found ? file_describe(found) : -1;
 }
 
 bool prim_file_unlink(const char *path) {
-    point("unlink", files, true);
-    struct file *found = named(path);
+    file_point("unlink", files, true);
+    struct file *found = file_named(path);
     if (found) {
         found->path[0] = 0;
     }
@@ -178,7 +178,7 @@ bool prim_file_unlink(const char *path) {
 
 int prim_file_anonymous(void) {
     sim_check(file_count < FILES, "more than %u files", FILES);
-    return describe(&files[file_count++]);
+    return file_describe(&files[file_count++]);
 }
 
 bool prim_draft_open(struct prim_draft *draft) {
@@ -187,12 +187,12 @@ bool prim_draft_open(struct prim_draft *draft) {
 }
 
 bool prim_draft_link(const struct prim_draft *draft, const char *path) {
-    point("link", files, true);
-    if (named(path)) {
+    file_point("link", files, true);
+    if (file_named(path)) {
         errno = EEXIST;
         return false;
     }
-    memcpy(description_of(draft->fd)->file->path, path, PRIM_PATH_BYTES);
+    memcpy(file_description_of(draft->fd)->file->path, path, PRIM_PATH_BYTES);
     return true;
 }
 
@@ -203,11 +203,11 @@ void prim_draft_end(const struct prim_draft *draft) {
 /* ---- Content ---- */
 
 bool prim_file_look(int fd, struct prim_file_look *look) {
-    const struct description *self = description_of(fd);
+    const struct description *self = file_description_of(fd);
     if (!self) {
         return false;
     }
-    point("look at a file", self->file, false);
+    file_point("look at a file", self->file, false);
     *look = (struct prim_file_look){
         .device = 1,
         .inode = (uint64_t)(self->file - files) + 1,
@@ -220,25 +220,25 @@ bool prim_file_look(int fd, struct prim_file_look *look) {
 }
 
 bool prim_file_permit(int fd, unsigned mode) {
-    description_of(fd)->file->mode = mode;
+    file_description_of(fd)->file->mode = mode;
     return true;
 }
 
-static char *pages_of(const struct file *file) {
+static char *file_pages_of(const struct file *file) {
     return pages[file - files];
 }
 
 int64_t prim_file_read(int fd, void *copy, size_t bytes) {
-    const struct file *file = description_of(fd)->file;
-    point("read", file, false);
+    const struct file *file = file_description_of(fd)->file;
+    file_point("read", file, false);
     bytes = bytes < file->bytes ? bytes : file->bytes;
-    memcpy(copy, pages_of(file), bytes);
+    memcpy(copy, file_pages_of(file), bytes);
     return (int64_t)bytes;
 }
 
 bool prim_file_extend(int fd, uint64_t bytes) {
-    struct file *file = description_of(fd)->file;
-    point("extend", file, true);
+    struct file *file = file_description_of(fd)->file;
+    file_point("extend", file, true);
     sim_check(bytes <= FILE_BYTES, "a file of %llu bytes", (unsigned long long)bytes);
     file->bytes = bytes > file->bytes ? bytes : file->bytes;
     return true;
@@ -249,10 +249,10 @@ void prim_file_seal(int fd) {
 }
 
 void *prim_file_map(int fd, size_t bytes) {
-    struct description *self = description_of(fd);
+    struct description *self = file_description_of(fd);
     sim_check(bytes <= FILE_BYTES, "a mapping of %zu bytes", bytes);
     self->mappings++;
-    return pages_of(self->file);
+    return file_pages_of(self->file);
 }
 
 /* If the process has several descriptions of the file, it does not matter which of them was mapped. */
@@ -260,10 +260,10 @@ void prim_file_unmap(void *mapping, size_t bytes) {
     (void)bytes;
     for (unsigned i = 0; i < DESCRIPTIONS; i++) {
         struct description *self = &descriptions[i];
-        if (self->mappings && self->process == sim_process && pages_of(self->file) == mapping) {
-            point("unmap", self->file, true);
+        if (self->mappings && self->process == sim_process && file_pages_of(self->file) == mapping) {
+            file_point("unmap", self->file, true);
             self->mappings--;
-            end_if_unused(self);
+            file_end_if_unused(self);
             return;
         }
     }
@@ -277,7 +277,7 @@ void prim_file_bar(void *mapping, size_t bytes) {
 
 /* ---- Locks ---- */
 
-static struct lock *lock_at(struct file *file, uint64_t at) {
+static struct lock *file_lock_at(struct file *file, uint64_t at) {
     unsigned i = at % LOCKS;
     for (unsigned tried = 0; file->locks[i].at && file->locks[i].at != at; tried++) {
         sim_check(tried < LOCKS, "more than %u locks on a file", LOCKS);
@@ -289,7 +289,8 @@ static struct lock *lock_at(struct file *file, uint64_t at) {
 
 /* The result for the current fiber. If the holder is in another process that lives, that process may die right
  * after. */
-static enum prim_lock answer(const struct sim_site *site, const struct lock *lock, const struct description *asking) {
+static enum prim_lock file_answer(const struct sim_site *site, const struct lock *lock,
+                                  const struct description *asking) {
     bool held = lock->holder && lock->holder != asking;
     if (sim_current) {
         sim_trace(site, NULL, "byte %u: %s", (unsigned)(lock->at % LOCKS), held ? "held" : "free");
@@ -306,28 +307,28 @@ static const struct sim_site locking = {"lock a byte", "", __FILE__, __LINE__};
 static const struct sim_site testing = {"test a lock", "", __FILE__, __LINE__};
 
 enum prim_lock prim_file_lock(int fd, uint64_t at) {
-    const struct description *self = description_of(fd);
-    struct lock *lock = lock_at(self->file, at);
+    const struct description *self = file_description_of(fd);
+    struct lock *lock = file_lock_at(self->file, at);
     sim_point((struct sim_footprint){.place = lock, .writes = true}, &locking);
     if (!lock->holder) {
         lock->holder = self;
     }
-    return answer(&locking, lock, self);
+    return file_answer(&locking, lock, self);
 }
 
 void prim_file_unlock(int fd, uint64_t at) {
-    const struct description *self = description_of(fd);
-    struct lock *lock = lock_at(self->file, at);
-    point("unlock a byte", lock, true);
+    const struct description *self = file_description_of(fd);
+    struct lock *lock = file_lock_at(self->file, at);
+    file_point("unlock a byte", lock, true);
     if (lock->holder == self) {
-        free_lock(lock, known_now());
-        passed_on();
+        file_free_lock(lock, file_known_now());
+        file_passed_on();
     }
 }
 
 /* A byte that has never been locked is free. */
 enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count) {
-    const struct description *self = description_of(fd);
+    const struct description *self = file_description_of(fd);
     enum prim_lock found = PRIM_LOCK_FREE;
     for (unsigned i = 0; i < LOCKS && found == PRIM_LOCK_FREE; i++) {
         const struct lock *lock = &self->file->locks[i];
@@ -335,7 +336,7 @@ enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count) {
             continue;
         }
         sim_point((struct sim_footprint){.place = lock}, &testing);
-        found = answer(&testing, lock, self);
+        found = file_answer(&testing, lock, self);
     }
     return found;
 }

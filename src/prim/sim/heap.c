@@ -35,19 +35,19 @@ void sim_heap_reset(void) {
     memset(blocks_in_use, 0, sizeof blocks_in_use);
 }
 
-static bool in_arena(const volatile void *place) {
+static bool heap_in_arena(const volatile void *place) {
     return (uintptr_t)place >= (uintptr_t)arena && (uintptr_t)place < (uintptr_t)arena + ARENA_BYTES;
 }
 
-static size_t grain_of(const volatile void *place) {
+static size_t heap_grain_of(const volatile void *place) {
     return ((uintptr_t)place - (uintptr_t)arena) / GRAIN;
 }
 
 const char *sim_heap_trouble(const volatile void *place) {
-    if (!in_arena(place) || owner[grain_of(place)] == sim_process + 1) {
+    if (!heap_in_arena(place) || owner[heap_grain_of(place)] == sim_process + 1) {
         return NULL;
     }
-    return owner[grain_of(place)] ? "another process's memory" : "freed memory";
+    return owner[heap_grain_of(place)] ? "another process's memory" : "freed memory";
 }
 
 size_t sim_heap_in_use(void) {
@@ -58,7 +58,7 @@ size_t sim_heap_in_use(void) {
     return blocks;
 }
 
-static void *take(size_t bytes) {
+static void *heap_take(size_t bytes) {
     size_t grains = (bytes + GRAIN - 1) / GRAIN + (bytes == 0);
     sim_check(next_grain + grains <= ARENA_BYTES / GRAIN, "the simulated heap is full");
     void *block = arena + next_grain * GRAIN;
@@ -70,11 +70,11 @@ static void *take(size_t bytes) {
 }
 
 void *__wrap_malloc(size_t bytes) {
-    return sim_executing ? take(bytes) : __real_malloc(bytes);
+    return sim_executing ? heap_take(bytes) : __real_malloc(bytes);
 }
 
 void *__wrap_calloc(size_t count, size_t bytes) {
-    return sim_executing ? memset(take(count * bytes), 0, count * bytes) : __real_calloc(count, bytes);
+    return sim_executing ? memset(heap_take(count * bytes), 0, count * bytes) : __real_calloc(count, bytes);
 }
 
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
@@ -82,15 +82,15 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
         return __real_aligned_alloc(alignment, bytes);
     }
     sim_check(alignment <= GRAIN, "alignment %zu", alignment);
-    return take(bytes);
+    return heap_take(bytes);
 }
 
 void __wrap_free(void *block) {
-    if (!in_arena(block)) {
+    if (!heap_in_arena(block)) {
         __real_free(block);
         return;
     }
-    size_t grain = grain_of(block);
+    size_t grain = heap_grain_of(block);
     sim_check(owner[grain], "freed twice");
     sim_check(owner[grain] == sim_process + 1, "another process's memory is freed");
     memset(&owner[grain], 0, block_grains[grain]);

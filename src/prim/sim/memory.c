@@ -52,26 +52,26 @@ void sim_memory_reset(void) {
     location_count = 0;
 }
 
-static void join(int16_t *clock, const int16_t *other, unsigned count) {
+static void memory_join(int16_t *clock, const int16_t *other, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         clock[i] = clock[i] > other[i] ? clock[i] : other[i];
     }
 }
 
 void sim_view_join(struct sim_view *view, const struct sim_view *other) {
-    join(view->seen, other->seen, location_count);
-    join(view->heard, other->heard, SIM_FIBERS);
+    memory_join(view->seen, other->seen, location_count);
+    memory_join(view->heard, other->heard, SIM_FIBERS);
 }
 
 void sim_view_passed_on(void) {
     sim_current->knows.now.heard[sim_fiber_index(sim_current)]++;
 }
 
-static uint64_t real_read(const volatile void *place, size_t size) {
+static uint64_t memory_real_read(const volatile void *place, size_t size) {
     return size == 4 ? *(const volatile uint32_t *)place : *(const volatile uint64_t *)place;
 }
 
-static void real_write(volatile void *place, size_t size, uint64_t value) {
+static void memory_real_write(volatile void *place, size_t size, uint64_t value) {
     if (size == 4) {
         *(volatile uint32_t *)place = (uint32_t)value;
     } else {
@@ -79,35 +79,35 @@ static void real_write(volatile void *place, size_t size, uint64_t value) {
     }
 }
 
-static struct message *message_at(struct location *location, int stamp) {
+static struct message *memory_message_at(struct location *location, int stamp) {
     return &location->history[stamp % HISTORY];
 }
 
-static struct message *append(struct location *location, uint64_t value) {
+static struct message *memory_append(struct location *location, uint64_t value) {
     location->newest++;
     if (location->newest - location->oldest >= HISTORY) {
         location->oldest++;
     }
-    struct message *message = message_at(location, location->newest);
+    struct message *message = memory_message_at(location, location->newest);
     message->value = value;
     return message;
 }
 
 /* The location's history begins here, with what memory holds. */
-static void begin(struct location *location, size_t size) {
+static void memory_begin(struct location *location, size_t size) {
     location->size = size;
-    struct message *message = append(location, real_read(location->place, size));
+    struct message *message = memory_append(location, memory_real_read(location->place, size));
     memset(&message->view, 0, sizeof message->view);
     location->oldest = location->newest;
 }
 
-static struct location *create(const volatile void *key, const volatile void *place, size_t size) {
+static struct location *memory_create(const volatile void *key, const volatile void *place, size_t size) {
     sim_check(location_count < SIM_LOCATIONS, "more than %u atomic locations", SIM_LOCATIONS);
     struct location *location = &locations[location_count];
     location->key = key;
     location->place = (volatile void *)(uintptr_t)place;
     location->oldest = location->newest = -1;
-    begin(location, size);
+    memory_begin(location, size);
     /* No fiber has seen anything of it: zero, the initial message, in all views. */
     global.seen[location_count] = 0;
     location_count++;
@@ -118,7 +118,7 @@ static struct location *create(const volatile void *key, const volatile void *pl
  * Null if the location does not exist and must not be created: then there is only one value. A location that is
  * accessed in another size than before starts over. Size 0: the size it has.
  */
-static struct location *find(const volatile void *place, size_t size, bool to_be_created) {
+static struct location *memory_find(const volatile void *place, size_t size, bool to_be_created) {
     sim_check(place && (uintptr_t)place % (size ? size : 4) == 0, "atomic access to %p",
               (const void *)(uintptr_t)place);
     const char *trouble = sim_heap_trouble(place);
@@ -132,69 +132,69 @@ static struct location *find(const volatile void *place, size_t size, bool to_be
         return NULL;
     }
     if (!table[hash]) {
-        create(key, place, size);
+        memory_create(key, place, size);
         table[hash] = (uint16_t)location_count;
     }
     struct location *location = &locations[table[hash] - 1];
     size = size ? size : location->size;
-    bool plainly_written = message_at(location, location->newest)->value != real_read(place, size);
+    bool plainly_written = memory_message_at(location, location->newest)->value != memory_real_read(place, size);
     if (location->size != size || plainly_written) {
-        begin(location, size);
+        memory_begin(location, size);
     }
     return location;
 }
 
-static bool acquires(enum sim_order order) {
+static bool memory_acquires(enum sim_order order) {
     return order == SIM_ACQUIRE || order == SIM_ACQ_REL || order == SIM_SEQ_CST;
 }
 
-static bool releases(enum sim_order order) {
+static bool memory_releases(enum sim_order order) {
     return order == SIM_RELEASE || order == SIM_ACQ_REL || order == SIM_SEQ_CST;
 }
 
-static void raise(struct sim_view *view, unsigned index, int stamp) {
+static void memory_raise(struct sim_view *view, unsigned index, int stamp) {
     if (view->seen[index] < stamp) {
         view->seen[index] = (int16_t)stamp;
     }
 }
 
 /* The current fiber reads this message. */
-static void observe(struct location *location, int stamp, enum sim_order order) {
+static void memory_observe(struct location *location, int stamp, enum sim_order order) {
     unsigned index = (unsigned)(location - locations);
     struct sim_knowledge *knows = &sim_current->knows;
-    const struct sim_view *view = &message_at(location, stamp)->view;
-    raise(&knows->now, index, stamp);
+    const struct sim_view *view = &memory_message_at(location, stamp)->view;
+    memory_raise(&knows->now, index, stamp);
     sim_view_join(&knows->upcoming, view);
-    if (acquires(order)) {
+    if (memory_acquires(order)) {
         sim_view_join(&knows->now, view);
     }
     if (order == SIM_SEQ_CST) {
-        raise(&global, index, stamp);
+        memory_raise(&global, index, stamp);
     }
 }
 
 /* The current fiber writes; `continues`: as an update of the message that was the newest. */
-static void publish(struct location *location, uint64_t value, enum sim_order order, bool continues) {
+static void memory_publish(struct location *location, uint64_t value, enum sim_order order, bool continues) {
     unsigned index = (unsigned)(location - locations);
     struct sim_knowledge *knows = &sim_current->knows;
-    const struct message *before = message_at(location, location->newest);
-    struct message *message = append(location, value);
-    raise(&knows->now, index, location->newest);
-    message->view = releases(order) ? knows->now : knows->fenced;
-    raise(&message->view, index, location->newest);
+    const struct message *before = memory_message_at(location, location->newest);
+    struct message *message = memory_append(location, value);
+    memory_raise(&knows->now, index, location->newest);
+    message->view = memory_releases(order) ? knows->now : knows->fenced;
+    memory_raise(&message->view, index, location->newest);
     if (continues) {
         sim_view_join(&message->view, &before->view);
     }
     if (order == SIM_SEQ_CST) {
-        raise(&global, index, location->newest);
+        memory_raise(&global, index, location->newest);
     }
-    if (releases(order)) {
+    if (memory_releases(order)) {
         sim_view_passed_on();
     }
-    real_write(location->place, location->size, value);
+    memory_real_write(location->place, location->size, value);
 }
 
-static int oldest_visible(const struct location *location, enum sim_order order) {
+static int memory_oldest_visible(const struct location *location, enum sim_order order) {
     unsigned index = (unsigned)(location - locations);
     int oldest = sim_current->knows.now.seen[index];
     if (order == SIM_SEQ_CST && oldest < global.seen[index]) {
@@ -207,12 +207,12 @@ static int oldest_visible(const struct location *location, enum sim_order order)
  * Chooses the message to read: the newest by default. Older messages that have the value of the next newer one are
  * left out, and so are those that have the value `except`, if it is given.
  */
-static int choose_message(struct location *location, enum sim_order order, const uint64_t *except) {
+static int memory_choose_message(struct location *location, enum sim_order order, const uint64_t *except) {
     int stamps[HISTORY] = {location->newest};
     unsigned options = 1;
-    uint64_t last = message_at(location, location->newest)->value;
-    for (int stamp = location->newest - 1; stamp >= oldest_visible(location, order); stamp--) {
-        uint64_t value = message_at(location, stamp)->value;
+    uint64_t last = memory_message_at(location, location->newest)->value;
+    for (int stamp = location->newest - 1; stamp >= memory_oldest_visible(location, order); stamp--) {
+        uint64_t value = memory_message_at(location, stamp)->value;
         if (value != last && !(except && value == *except)) {
             stamps[options++] = stamp;
         }
@@ -221,21 +221,21 @@ static int choose_message(struct location *location, enum sim_order order, const
     return stamps[options > 1 ? sim_choose(options, (1u << options) - 1, SIM_STALE) : 0];
 }
 
-static const char *age(const struct location *location, int stamp) {
+static const char *memory_age(const struct location *location, int stamp) {
     return stamp == location->newest ? "" : "   (an old value)";
 }
 
 uint64_t sim_load(const volatile void *place, size_t size, enum sim_order order, const struct sim_site *site) {
     struct sim_footprint footprint = {.place = place, .seq_cst = order == SIM_SEQ_CST};
     if (!sim_point(footprint, site)) {
-        return real_read(place, size);
+        return memory_real_read(place, size);
     }
-    struct location *location = find(place, size, false);
-    int stamp = location ? choose_message(location, order, NULL) : 0;
-    uint64_t value = location ? message_at(location, stamp)->value : real_read(place, size);
-    sim_trace(site, place, "= %#llx%s", (unsigned long long)value, location ? age(location, stamp) : "");
+    struct location *location = memory_find(place, size, false);
+    int stamp = location ? memory_choose_message(location, order, NULL) : 0;
+    uint64_t value = location ? memory_message_at(location, stamp)->value : memory_real_read(place, size);
+    sim_trace(site, place, "= %#llx%s", (unsigned long long)value, location ? memory_age(location, stamp) : "");
     if (location) {
-        observe(location, stamp, order);
+        memory_observe(location, stamp, order);
     }
     sim_race_atomic(place, size, false, CALLER);
     return value;
@@ -245,16 +245,16 @@ void sim_store(volatile void *place, size_t size, uint64_t value, enum sim_order
     value = size == 4 ? (uint32_t)value : value;
     struct sim_footprint footprint = {.place = place, .writes = true, .seq_cst = order == SIM_SEQ_CST};
     if (!sim_point(footprint, site)) {
-        real_write(place, size, value);
+        memory_real_write(place, size, value);
         return;
     }
     sim_trace(site, place, ":= %#llx", (unsigned long long)value);
-    struct location *location = find(place, size, true);
+    struct location *location = memory_find(place, size, true);
     sim_race_atomic(place, size, true, CALLER);
-    publish(location, value, order, false);
+    memory_publish(location, value, order, false);
 }
 
-static uint64_t changed(uint64_t old, enum sim_change change, uint64_t operand) {
+static uint64_t memory_changed(uint64_t old, enum sim_change change, uint64_t operand) {
     switch (change) {
     case SIM_OR: return old | operand;
     case SIM_AND: return old & operand;
@@ -267,17 +267,17 @@ uint64_t sim_update(volatile void *place, size_t size, enum sim_change change, u
                     const struct sim_site *site) {
     struct sim_footprint footprint = {.place = place, .writes = true, .seq_cst = order == SIM_SEQ_CST};
     bool simulated = sim_point(footprint, site);
-    uint64_t old = real_read(place, size);
-    uint64_t value = changed(old, change, operand);
+    uint64_t old = memory_real_read(place, size);
+    uint64_t value = memory_changed(old, change, operand);
     value = size == 4 ? (uint32_t)value : value;
     if (simulated) {
         sim_trace(site, place, "%#llx -> %#llx", (unsigned long long)old, (unsigned long long)value);
-        struct location *location = find(place, size, true);
-        observe(location, location->newest, order);
+        struct location *location = memory_find(place, size, true);
+        memory_observe(location, location->newest, order);
         sim_race_atomic(place, size, true, CALLER);
-        publish(location, value, order, true);
+        memory_publish(location, value, order, true);
     } else {
-        real_write(place, size, value);
+        memory_real_write(place, size, value);
     }
     return old;
 }
@@ -285,30 +285,30 @@ uint64_t sim_update(volatile void *place, size_t size, enum sim_change change, u
 bool sim_cas(volatile void *place, size_t size, void *expected, uint64_t value, enum sim_order order,
              const struct sim_site *site) {
     value = size == 4 ? (uint32_t)value : value;
-    uint64_t wanted = real_read(expected, size);
+    uint64_t wanted = memory_real_read(expected, size);
     struct sim_footprint footprint = {.place = place, .writes = true, .seq_cst = order == SIM_SEQ_CST};
     bool simulated = sim_point(footprint, site);
-    uint64_t found = real_read(place, size);
+    uint64_t found = memory_real_read(place, size);
     if (!simulated) {
-        real_write(found == wanted ? place : expected, size, found == wanted ? value : found);
+        memory_real_write(found == wanted ? place : expected, size, found == wanted ? value : found);
         return found == wanted;
     }
     /* It succeeds on the newest value only, but a failure may have seen an old one. */
-    struct location *location = find(place, size, true);
-    int stamp = choose_message(location, SIM_RELAXED, &wanted);
-    found = message_at(location, stamp)->value;
+    struct location *location = memory_find(place, size, true);
+    int stamp = memory_choose_message(location, SIM_RELAXED, &wanted);
+    found = memory_message_at(location, stamp)->value;
     bool success = found == wanted;
     if (success) {
         sim_trace(site, place, "%#llx -> %#llx", (unsigned long long)found, (unsigned long long)value);
-        observe(location, stamp, order);
+        memory_observe(location, stamp, order);
         sim_race_atomic(place, size, true, CALLER);
-        publish(location, value, order, true);
+        memory_publish(location, value, order, true);
     } else {
         sim_trace(site, place, "= %#llx, not %#llx%s", (unsigned long long)found, (unsigned long long)wanted,
-                  age(location, stamp));
-        observe(location, stamp, SIM_RELAXED);
+                  memory_age(location, stamp));
+        memory_observe(location, stamp, SIM_RELAXED);
         sim_race_atomic(place, size, false, CALLER);
-        real_write(expected, size, found);
+        memory_real_write(expected, size, found);
     }
     return success;
 }
@@ -321,19 +321,19 @@ void sim_fence_seq_cst(const struct sim_site *site) {
     struct sim_knowledge *knows = &sim_current->knows;
     sim_view_join(&knows->now, &knows->upcoming);
     /* A fence alone does not order plain accesses: `heard` stays out of the global view. */
-    join(knows->now.seen, global.seen, location_count);
-    join(global.seen, knows->now.seen, location_count);
+    memory_join(knows->now.seen, global.seen, location_count);
+    memory_join(global.seen, knows->now.seen, location_count);
     knows->upcoming = knows->fenced = knows->now;
     sim_view_passed_on();
 }
 
 /* The word may be half of a larger one. */
 uint32_t sim_memory_peek32(const uint32_t *word) {
-    struct location *location = find(word, 0, false);
+    struct location *location = memory_find(word, 0, false);
     if (!location) {
         return *word;
     }
-    observe(location, location->newest, SIM_RELAXED);
+    memory_observe(location, location->newest, SIM_RELAXED);
     return *word;
 }
 
@@ -342,11 +342,11 @@ void sim_memory_write32(uint32_t *word, uint32_t value, const struct sim_view *k
         *word = value;
         return;
     }
-    struct location *location = find(word, sizeof *word, true);
+    struct location *location = memory_find(word, sizeof *word, true);
     unsigned index = (unsigned)(location - locations);
-    struct message *message = append(location, value);
+    struct message *message = memory_append(location, value);
     message->view = *known;
-    raise(&message->view, index, location->newest);
-    raise(&global, index, location->newest); /* so that seq_cst loads see it */
-    real_write(location->place, location->size, value);
+    memory_raise(&message->view, index, location->newest);
+    memory_raise(&global, index, location->newest); /* so that seq_cst loads see it */
+    memory_real_write(location->place, location->size, value);
 }

@@ -24,8 +24,8 @@ unsigned prim_processors(void) {
 /* ---- Sleeping on a word ---- */
 
 /* Sleeps in this state; but not if the deadline has passed, and perhaps, for no reason, not at all. */
-static void fall_asleep(enum sim_state state, const volatile void *on, uint64_t deadline_ns,
-                        const struct sim_site *site) {
+static void prim_fall_asleep(enum sim_state state, const volatile void *on, uint64_t deadline_ns,
+                             const struct sim_site *site) {
     if (deadline_ns <= sim_now_ns) {
         sim_trace(site, NULL, "the deadline has passed");
     } else if (sim_choose(2, 3, SIM_SPURIOUS)) {
@@ -36,18 +36,18 @@ static void fall_asleep(enum sim_state state, const volatile void *on, uint64_t 
     }
 }
 
-static void park(enum sim_state how, uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
+static void prim_park_on(enum sim_state how, uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
     static const struct sim_site site = {"park", "", __FILE__, __LINE__};
     sim_check(sim_current, "park outside of fibers");
     sim_point((struct sim_footprint){.place = word, .writes = true}, &site);
     uint32_t value = sim_memory_peek32(word);
     sim_trace(&site, word, "= %#x", value);
     if (value == expected) {
-        fall_asleep(how, sim_place(word), deadline_ns, &site);
+        prim_fall_asleep(how, sim_place(word), deadline_ns, &site);
     }
 }
 
-static void wake(enum sim_state how, uint32_t *word) {
+static void prim_wake_some(enum sim_state how, uint32_t *word) {
     static const struct sim_site site = {"wake", "", __FILE__, __LINE__};
     if (sim_point((struct sim_footprint){.place = word, .writes = true}, &site)) {
         sim_trace(&site, word, "%s", "");
@@ -56,19 +56,19 @@ static void wake(enum sim_state how, uint32_t *word) {
 }
 
 void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
-    park(SIM_PARKED, word, expected, deadline_ns);
+    prim_park_on(SIM_PARKED, word, expected, deadline_ns);
 }
 
 void prim_wake(uint32_t *word) {
-    wake(SIM_PARKED, word);
+    prim_wake_some(SIM_PARKED, word);
 }
 
 void prim_park_shared(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
-    park(SIM_PARKED_SHARED, word, expected, deadline_ns);
+    prim_park_on(SIM_PARKED_SHARED, word, expected, deadline_ns);
 }
 
 void prim_wake_shared(uint32_t *word) {
-    wake(SIM_PARKED_SHARED, word);
+    prim_wake_some(SIM_PARKED_SHARED, word);
 }
 
 void prim_wake_shared_all(uint32_t *word) {
@@ -100,7 +100,7 @@ int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadli
     }
     sim_current->sleep_on_more[count - 1] = NULL;
     sim_current->woken_on = NULL;
-    fall_asleep(SIM_PARKED_SHARED, sim_place(words[0].word), deadline_ns, &site);
+    prim_fall_asleep(SIM_PARKED_SHARED, sim_place(words[0].word), deadline_ns, &site);
     sim_current->sleep_on_more[0] = NULL;
     for (unsigned i = 0; i < count; i++) {
         if (sim_place(words[i].word) == sim_current->woken_on) {
@@ -128,7 +128,7 @@ bool prim_pulse_begin(struct prim_pulse *pulse) {
     return true;
 }
 
-static void forget_pulse(const struct prim_pulse *pulse) {
+static void prim_forget_pulse(const struct prim_pulse *pulse) {
     for (unsigned i = 0; i < sizeof pulses / sizeof *pulses; i++) {
         if (pulses[i].pulse == pulse) {
             pulses[i].pulse = NULL;
@@ -138,7 +138,7 @@ static void forget_pulse(const struct prim_pulse *pulse) {
 
 void prim_pulse_release(struct prim_pulse *pulse) {
     prim_store_seq_cst(&pulse->word, 0);
-    forget_pulse(pulse);
+    prim_forget_pulse(pulse);
 }
 
 void prim_pulse_forget(void) {
@@ -202,7 +202,7 @@ static struct bell {
     struct sim_view view; /* what the ringer knew */
 } bells[BELLS];
 
-static struct bell *bell_of(int fd) {
+static struct bell *prim_bell_of(int fd) {
     struct bell *bell = &bells[(unsigned)(fd - FIRST_FD) % BELLS];
     sim_check(fd >= FIRST_FD && fd < FIRST_FD + BELLS && bell->open && bell->process == sim_process, "no open bell: %d",
               fd);
@@ -221,14 +221,14 @@ bool prim_bell_open(struct prim_bell *bell) {
 }
 
 void prim_bell_close(struct prim_bell *bell) {
-    bell_of(bell->event_fd)->open = false;
+    prim_bell_of(bell->event_fd)->open = false;
 }
 
 void prim_bell_ring(struct prim_bell *bell) {
     static const struct sim_site site = {"ring", "", __FILE__, __LINE__};
-    struct bell *self = bell_of(bell->event_fd);
+    struct bell *self = prim_bell_of(bell->event_fd);
     bool simulated = sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
-    self = bell_of(bell->event_fd); /* it may have been closed meanwhile */
+    self = prim_bell_of(bell->event_fd); /* it may have been closed meanwhile */
     sim_check(!self->rung, "a bell is rung again before the first ring was taken");
     self->rung = true;
     if (simulated) {
@@ -240,7 +240,7 @@ void prim_bell_ring(struct prim_bell *bell) {
 
 bool prim_bell_take(struct prim_bell *bell) {
     static const struct sim_site site = {"take the ring", "", __FILE__, __LINE__};
-    struct bell *self = bell_of(bell->event_fd);
+    struct bell *self = prim_bell_of(bell->event_fd);
     bool simulated = sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
     bool rung = self->rung;
     self->rung = false;
@@ -255,30 +255,30 @@ bool prim_bell_take(struct prim_bell *bell) {
 
 void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns) {
     static const struct sim_site site = {"wait for a ring", "", __FILE__, __LINE__};
-    struct bell *self = bell_of(bell->event_fd);
+    struct bell *self = prim_bell_of(bell->event_fd);
     sim_check(sim_current, "bell_wait outside of fibers");
     sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
     sim_trace(&site, NULL, "bell %d%s", bell->event_fd - FIRST_FD, self->rung ? ": rung" : "");
     if (!self->rung) {
-        fall_asleep(SIM_AT_BELL, self, deadline_ns, &site);
+        prim_fall_asleep(SIM_AT_BELL, self, deadline_ns, &site);
     }
 }
 
 int prim_bell_fd(struct prim_bell *bell) {
-    bell_of(bell->event_fd)->has_fd = true;
+    prim_bell_of(bell->event_fd)->has_fd = true;
     bell->poll_fd = bell->event_fd;
     return bell->poll_fd;
 }
 
 void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns) {
-    struct bell *self = bell_of(bell->event_fd);
+    struct bell *self = prim_bell_of(bell->event_fd);
     sim_check(self->has_fd, "an alarm is set, but nobody asked for the descriptor");
     self->alarm_ns = deadline_ns;
 }
 
 bool sim_poll(int fd, uint64_t deadline_ns) {
     static const struct sim_site site = {"poll", "", __FILE__, __LINE__};
-    struct bell *self = bell_of(fd);
+    struct bell *self = prim_bell_of(fd);
     sim_check(self->has_fd, "poll of a bell that has no descriptor");
     sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
     bool sleeps = !sim_bell_readable(self) && deadline_ns > sim_now_ns;
@@ -347,7 +347,7 @@ static PRIM_PROCESS struct {
     struct sim_view view; /* what the fiber that did it knew, and all others get to know */
 } once;
 
-static bool once_is_done(void *unused) {
+static bool prim_once_is_done(void *unused) {
     (void)unused;
     return once.done;
 }
@@ -362,7 +362,7 @@ void prim_once(void (*initialise)(void)) {
             sim_view_passed_on();
         }
     } else if (!once.done) {
-        sim_until(once_is_done, NULL);
+        sim_until(prim_once_is_done, NULL);
     }
     if (sim_current) {
         sim_view_join(&sim_current->knows.now, &once.view);

@@ -25,28 +25,28 @@ unsigned sim_process;
 static _Alignas(64) char initial[IMAGE_BYTES], images[SIM_PROCESSES][IMAGE_BYTES];
 static bool begun[SIM_PROCESSES], dead[SIM_PROCESSES];
 
-static size_t section_bytes(void) {
+static size_t process_section_bytes(void) {
     return (size_t)(__stop_vigil_process - __start_vigil_process);
 }
 
-static size_t offset_of(const volatile void *place) {
+static size_t process_offset_of(const volatile void *place) {
     return (uintptr_t)place - (uintptr_t)__start_vigil_process;
 }
 
 const volatile void *sim_place_elsewhere(const volatile void *place) {
-    return offset_of(place) < section_bytes() ? images[sim_process] + offset_of(place) : place;
+    return process_offset_of(place) < process_section_bytes() ? images[sim_process] + process_offset_of(place) : place;
 }
 
 void sim_new_process(void) {
-    memcpy(__start_vigil_process, initial, section_bytes());
+    memcpy(__start_vigil_process, initial, process_section_bytes());
 }
 
 void sim_process_enter(unsigned process) {
     if (process == sim_process) {
         return;
     }
-    memcpy(images[sim_process], __start_vigil_process, section_bytes());
-    memcpy(__start_vigil_process, begun[process] ? images[process] : initial, section_bytes());
+    memcpy(images[sim_process], __start_vigil_process, process_section_bytes());
+    memcpy(__start_vigil_process, begun[process] ? images[process] : initial, process_section_bytes());
     begun[process] = true;
     sim_process = process;
 }
@@ -68,8 +68,9 @@ void sim_process_died(unsigned process) {
 void sim_process_reset(void) {
     static bool saved;
     if (!saved) {
-        sim_check(section_bytes() <= IMAGE_BYTES, "the variables of a process are of %zu bytes", section_bytes());
-        memcpy(initial, __start_vigil_process, section_bytes());
+        sim_check(process_section_bytes() <= IMAGE_BYTES, "the variables of a process are of %zu bytes",
+                  process_section_bytes());
+        memcpy(initial, __start_vigil_process, process_section_bytes());
         saved = true;
     }
     sim_process = 0;

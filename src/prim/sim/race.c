@@ -41,7 +41,7 @@ void sim_race_reset(void) {
     place_count = 0;
 }
 
-static struct place *place_at(uintptr_t address) {
+static struct place *race_place_at(uintptr_t address) {
     unsigned hash = (unsigned)((address >> 2) * 0x9E3779B1u + address) % PLACES;
     while (places[hash].execution == execution && places[hash].address != address) {
         hash = (hash + 1) % PLACES;
@@ -57,11 +57,11 @@ static struct place *place_at(uintptr_t address) {
 }
 
 /* For addr2line: the call itself, not its return address. */
-static unsigned long call_before(uintptr_t code) {
+static unsigned long race_call_before(uintptr_t code) {
     return (unsigned long)code - 1;
 }
 
-static void check(const struct place *place, enum access now, const void *code) {
+static void race_check(const struct place *place, enum access now, const void *code) {
     unsigned fibers = sim_fiber_count();
     for (unsigned before = 0; before < ACCESSES; before++) {
         for (unsigned fiber = 0; conflicts[now][before] && fiber < fibers; fiber++) {
@@ -69,20 +69,20 @@ static void check(const struct place *place, enum access now, const void *code) 
                 sim_fail(
                     "a race: %s by %s has nothing that orders it after %s by %s; addr2line -i -e sim_test %#lx %#lx",
                     access_name[now], sim_current->name, access_name[before], sim_fiber_name(fiber),
-                    call_before((uintptr_t)code), call_before(where[place - places][before][fiber]));
+                    race_call_before((uintptr_t)code), race_call_before(where[place - places][before][fiber]));
             }
         }
     }
 }
 
-static void note(uintptr_t address, enum access access, const void *code) {
-    struct place *place = place_at(address);
+static void race_note(uintptr_t address, enum access access, const void *code) {
+    struct place *place = race_place_at(address);
     unsigned self = sim_fiber_index(sim_current);
     int16_t clock = sim_current->knows.now.heard[self];
     if (place->when[access][self] == clock) {
         return; /* nothing was acquired or released since we last did this here */
     }
-    check(place, access, code);
+    race_check(place, access, code);
     place->when[access][self] = clock;
     where[place - places][access][self] = (uint32_t)(uintptr_t)code;
 }
@@ -90,26 +90,26 @@ static void note(uintptr_t address, enum access access, const void *code) {
 void sim_race_atomic(const volatile void *place, size_t size, bool writes, const void *code) {
     uintptr_t address = (uintptr_t)sim_place(place);
     for (size_t i = 0; i < size; i += 4) {
-        note(address + i, writes ? ATOMIC_WRITE : ATOMIC_READ, code);
+        race_note(address + i, writes ? ATOMIC_WRITE : ATOMIC_READ, code);
     }
 }
 
 /* An access that is shorter than a word, or begins within one, has a place of its own. */
-static void plain(const volatile void *start, size_t size, bool writes, const void *code) {
+static void race_plain(const volatile void *start, size_t size, bool writes, const void *code) {
     if (!sim_current || sim_on_own_stack(start)) {
         return;
     }
     const char *trouble = sim_heap_trouble(start);
     if (trouble) {
         sim_fail("access to %s by %s; addr2line -i -e sim_test %#lx", trouble, sim_current->name,
-                 call_before((uintptr_t)code));
+                 race_call_before((uintptr_t)code));
     }
     if (writes && sim_file_memory(start)) {
         sim_may_die(); /* others will find what has been written so far */
     }
     uintptr_t address = (uintptr_t)sim_place(start);
     for (size_t i = 0; i < size; i += 4) {
-        note(address + i, writes ? PLAIN_WRITE : PLAIN_READ, code);
+        race_note(address + i, writes ? PLAIN_WRITE : PLAIN_READ, code);
     }
 }
 
@@ -118,7 +118,7 @@ static void plain(const volatile void *start, size_t size, bool writes, const vo
 #define INSTRUMENTATION(access, size, writes)                                                                          \
     void __tsan_##access##size(void *place);                                                                           \
     void __tsan_##access##size(void *place) {                                                                          \
-        plain(place, size, writes, __builtin_return_address(0));                                                       \
+        race_plain(place, size, writes, __builtin_return_address(0));                                                  \
     }
 #define INSTRUMENTATIONS(size)                                                                                         \
     INSTRUMENTATION(read, size, false)                                                                                 \
@@ -133,12 +133,12 @@ INSTRUMENTATIONS(16)
 
 void __tsan_read_range(void *place, unsigned long size);
 void __tsan_read_range(void *place, unsigned long size) {
-    plain(place, size, false, __builtin_return_address(0));
+    race_plain(place, size, false, __builtin_return_address(0));
 }
 
 void __tsan_write_range(void *place, unsigned long size);
 void __tsan_write_range(void *place, unsigned long size) {
-    plain(place, size, true, __builtin_return_address(0));
+    race_plain(place, size, true, __builtin_return_address(0));
 }
 
 void __tsan_init(void);
