@@ -17,9 +17,7 @@ static bool agent_is_there(void *unused) {
 static vigil_agent *await_agent(void) {
     vigil_agent *agent;
     sim_until(agent_is_there, NULL);
-    while (!(agent = prim_load_acquire(&offered))) {
-        prim_pause();
-    }
+    while (!(agent = prim_load_acquire(&offered))) prim_pause();
     return agent;
 }
 
@@ -44,9 +42,7 @@ static void count_and_release(vigil_agent *agent, void *argument) {
 /* Runs until what it expects has been posted. */
 FIBER(served_loop) { /* the argument: how many posts */
     vigil_agent *agent = new_agent();
-    for (intptr_t i = 0; i < (intptr_t)argument; i++) {
-        vigil_agent_ref(agent);
-    }
+    for (intptr_t i = 0; i < (intptr_t)argument; i++) vigil_agent_ref(agent);
     offer(agent);
     run(agent);
     destroy(agent);
@@ -84,9 +80,7 @@ static void hear(vigil_agent *agent, void *argument) {
 FIBER(poster_of_three) {
     (void)argument;
     vigil_agent *agent = await_agent();
-    for (intptr_t i = 1; i <= 3; i++) {
-        post(agent, hear, (void *)i);
-    }
+    for (intptr_t i = 1; i <= 3; i++) post(agent, hear, (void *)i);
 }
 
 static void posts_in_order(void) {
@@ -206,9 +200,7 @@ static void frames_then_run(void) {
 static void post_again(vigil_agent *agent, void *argument) {
     intptr_t left = (intptr_t)argument;
     books.ran++;
-    if (left > 0) {
-        post(agent, post_again, (void *)(left - 1));
-    }
+    if (left > 0) post(agent, post_again, (void *)(left - 1));
 }
 
 FIBER(polling_loop_of_reposts) {
@@ -384,9 +376,7 @@ static bool poster_is_done(void *unused) {
 
 static void await_poster(void) {
     sim_until(poster_is_done, NULL);
-    while (!prim_load_acquire(&poster_done)) {
-        prim_pause();
-    }
+    while (!prim_load_acquire(&poster_done)) prim_pause();
 }
 
 FIBER(agent_ends_with_mail) {

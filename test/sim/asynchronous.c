@@ -309,9 +309,7 @@ FIBER(loop_waits_again) {
     (void)argument;
     vigil_agent *agent = new_agent();
     requests[0].then = wait_again;
-    if (start(agent, &requests[0], &words[0], VIGIL_FOREVER) == VIGIL_PENDING) {
-        run(agent);
-    }
+    if (start(agent, &requests[0], &words[0], VIGIL_FOREVER) == VIGIL_PENDING) run(agent);
     destroy(agent);
 }
 

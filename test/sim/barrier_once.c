@@ -51,16 +51,12 @@ static void all_have_met(void) {
     sim_check(barrier.word % 65536 == 0, "in the end the barrier is %#x", barrier.word);
     sim_check(gone == arrivals, "%u have arrived, and %u gone on", arrivals, gone);
     sim_check(last_ones * barrier.parties == gone, "%u have gone on, %u of them as the last", gone, last_ones);
-    for (int i = 0; i < MOST_PARTIES; i++) {
-        sim_check(!parties[i].waiting, "party %d has not been called", i);
-    }
+    for (int i = 0; i < MOST_PARTIES; i++) sim_check(!parties[i].waiting, "party %d has not been called", i);
     balance();
 }
 
 static void before_arriving(int party) {
-    if (all_meet) {
-        prim_store_relaxed(&rounds[party], rounds[party] + 1);
-    }
+    if (all_meet) prim_store_relaxed(&rounds[party], rounds[party] + 1);
     arrivals++;
 }
 
@@ -76,9 +72,7 @@ static void go_on(int party, int status) {
     last_ones += status == VIGIL_LAST;
     sim_check(gone <= arrivals / barrier.parties * barrier.parties, "%u have gone on when %u had arrived", gone,
               arrivals);
-    if (all_meet) {
-        see_the_others(party);
-    }
+    if (all_meet) see_the_others(party);
 }
 
 FIBER(thread) { /* the argument: which party */
@@ -96,9 +90,7 @@ static void called(vigil_op *op, int status) {
     sim_check(party->waiting, "a callback that was not expected");
     party->waiting = false;
     party->status = status;
-    if (status == VIGIL_OK) {
-        go_on((int)(party - parties), status);
-    }
+    if (status == VIGIL_OK) go_on((int)(party - parties), status);
 }
 
 /* Without having written anything down: it may be for the second time. */
@@ -286,9 +278,7 @@ FIBER(loop_destroyed) {
     before_arriving(number);
     arrive(agent, number, VIGIL_FOREVER);
     destroy(agent);
-    if (parties[number].status == VIGIL_CANCELLED) {
-        go_on(number, vigil_barrier_wait(&barrier));
-    }
+    if (parties[number].status == VIGIL_CANCELLED) go_on(number, vigil_barrier_wait(&barrier));
 }
 
 static void barrier_timeout(void) {
@@ -376,9 +366,7 @@ FIBER(forgotten_loop) { /* the argument: whether it just ends */
     vigil_agent *agent = new_agent();
     vigil_barrier_wait_async(agent, &parties[0].request, on_heap, VIGIL_FOREVER, called_cancelled);
     sim_until(is_forgotten, NULL);
-    if (!argument) {
-        run(agent);
-    }
+    if (!argument) run(agent);
     destroy(agent);
 }
 
@@ -443,9 +431,7 @@ FIBER(freeing_loop) {
     sim_until(is_on_heap, NULL);
     vigil_agent *agent = new_agent();
     int status = vigil_barrier_wait_async(agent, &parties[0].request, on_heap, VIGIL_FOREVER, called_to_free);
-    if (status != VIGIL_PENDING) {
-        free_if_last(status);
-    }
+    if (status != VIGIL_PENDING) free_if_last(status);
     run(agent);
     destroy(agent);
 }
@@ -777,9 +763,7 @@ static bool loop_has_left(void *unused) {
 }
 
 static int make_when_loop_has_left(void *unused) {
-    if (attempts) {
-        sim_until(loop_has_left, NULL);
-    }
+    if (attempts) sim_until(loop_has_left, NULL);
     return make(unused);
 }
 

@@ -57,9 +57,7 @@ FIBER(in_place) { /* the argument: the place in line */
 FIBER(notifier_in_turn) { /* the argument: how many there are */
     intptr_t count = (intptr_t)argument;
     await_in_line((uintptr_t)count);
-    for (intptr_t i = 0; i < count; i++) {
-        sim_check(notify(&words[0], 1) == 1, "a waiter was missed");
-    }
+    for (intptr_t i = 0; i < count; i++) sim_check(notify(&words[0], 1) == 1, "a waiter was missed");
 }
 
 FIBER(notifier_two_then_one) {

@@ -54,11 +54,8 @@ static void take(void) {
 }
 
 static void take_at_deadline(void) {
-    if (tokens) {
-        take();
-    } else {
-        timed_out++;
-    }
+    if (tokens) take();
+    else timed_out++;
 }
 
 static void lock_and_take(void) {

@@ -38,9 +38,7 @@ FIBER(interrupter) {
 }
 
 static void note(int status) {
-    if (status == VIGIL_INTERRUPTED) {
-        interruptions++;
-    }
+    if (status == VIGIL_INTERRUPTED) interruptions++;
 }
 
 /* One interruption has ended one call. */
@@ -119,9 +117,7 @@ FIBER(interruptible_for_permit) {
     int status = vigil_sem_acquire(&sem, 1);
     permits += status == VIGIL_OK;
     note(status);
-    if (!interruptions) {
-        note(wait_while_zero(&words[0], VIGIL_FOREVER));
-    }
+    if (!interruptions) note(wait_while_zero(&words[0], VIGIL_FOREVER));
 }
 
 FIBER(taker_of_permit) {
@@ -144,9 +140,7 @@ static void interrupt_for_permit(void) {
 }
 
 static void all_permits_are_somewhere(void) {
-    while (vigil_sem_tryacquire(&sem, 1) == VIGIL_OK) {
-        permits++;
-    }
+    while (vigil_sem_tryacquire(&sem, 1) == VIGIL_OK) permits++;
     sim_check(permits == 2, "%d permits of 2", permits);
     interrupted_once();
 }
@@ -187,9 +181,7 @@ FIBER(interruptible_at_condition) {
     note(status);
     sim_check(vigil_mutex_is_locked(&mutex), "the mutex is not held after a wait");
     vigil_mutex_unlock(&mutex);
-    if (!interruptions) {
-        note(wait_while_zero(&words[0], VIGIL_FOREVER));
-    }
+    if (!interruptions) note(wait_while_zero(&words[0], VIGIL_FOREVER));
 }
 
 FIBER(waiter_at_condition) {
@@ -255,11 +247,8 @@ FIBER(interruptible_at_barrier) {
     prim_store_release(&named, vigil_thread_self());
     int status = vigil_barrier_wait(&barrier);
     note(status);
-    if (interruptions) {
-        sim_check(vigil_barrier_wait(&barrier) != VIGIL_INTERRUPTED, "interrupted again");
-    } else {
-        note(wait_while_zero(&words[0], VIGIL_FOREVER));
-    }
+    if (interruptions) sim_check(vigil_barrier_wait(&barrier) != VIGIL_INTERRUPTED, "interrupted again");
+    else note(wait_while_zero(&words[0], VIGIL_FOREVER));
 }
 
 FIBER(party) {

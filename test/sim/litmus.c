@@ -99,17 +99,11 @@ static bool lost_update(void) { return x != 3; }
 /* A lock of three states, and who holds it writes plainly. */
 static void toy_lock(void) {
     uint32_t seen = 0;
-    if (prim_cas_acquire(&x, &seen, 1u)) {
-        return;
-    }
-    while (prim_exchange_acq_rel(&x, 2u) != 0) {
-        prim_park(&x, 2, PRIM_NEVER);
-    }
+    if (prim_cas_acquire(&x, &seen, 1u)) return;
+    while (prim_exchange_acq_rel(&x, 2u) != 0) prim_park(&x, 2, PRIM_NEVER);
 }
 static void toy_unlock(void) {
-    if (prim_exchange_acq_rel(&x, 0u) == 2) {
-        prim_wake(&x);
-    }
+    if (prim_exchange_acq_rel(&x, 0u) == 2) prim_wake(&x);
 }
 static uint32_t data;
 static void add_to_data(void) {
@@ -127,9 +121,7 @@ FIBER(locked_unlock_always_1) {
 }
 FIBER(locked_by_look) {
     (void)unused;
-    while (prim_load_acquire(&x) != 0) {
-        prim_pause();
-    }
+    while (prim_load_acquire(&x) != 0) prim_pause();
     prim_store_release(&x, 1u); /* wrong: somebody else may have */
     add_to_data();
     toy_unlock();
@@ -148,9 +140,7 @@ static bool not_counted(void) {
 
 FIBER(sleep_while_zero) {
     (void)unused;
-    while (prim_load_acquire(&x) == 0) {
-        prim_park(&x, 0, PRIM_NEVER);
-    }
+    while (prim_load_acquire(&x) == 0) prim_park(&x, 0, PRIM_NEVER);
 }
 FIBER(sleep_once) { (void)unused; prim_park(&x, 0, PRIM_NEVER); r[0] = prim_fetch_or_acq_rel(&x, 0u); }
 FIBER(set_and_wake) { STORE(release, &x, 1u); prim_wake(&x); }
@@ -165,9 +155,7 @@ static struct prim_bell bell;
 FIBER(ring) { STORE(relaxed, &x, 1u); prim_bell_ring(&bell); }
 FIBER(answer) {
     (void)unused;
-    while (!prim_bell_take(&bell)) {
-        prim_bell_wait(&bell, PRIM_NEVER);
-    }
+    while (!prim_bell_take(&bell)) prim_bell_wait(&bell, PRIM_NEVER);
     LOAD(relaxed, 0, &x);
 }
 FIBER(answer_poll) {
@@ -209,9 +197,7 @@ FIBER(null_pointer) { (void)unused; block = NULL; *block = 1; }
 FIBER(wrong_assertion) { (void)unused; assert(x == 1); }
 FIBER(spins_for_ever) {
     (void)unused;
-    while (prim_load_relaxed(&x) == 0) {
-        prim_pause();
-    }
+    while (prim_load_relaxed(&x) == 0) prim_pause();
 }
 
 /* ---- The table ---- */
@@ -294,12 +280,8 @@ static void setup(void) {
     static const char *const names[] = {"one", "two", "three", "four"};
     reset();
     data = 0;
-    if (present->with_bell) {
-        prim_bell_open(&bell);
-    }
-    for (unsigned i = 0; i < 4 && present->fiber[i]; i++) {
-        sim_go(names[i], present->fiber[i], NULL);
-    }
+    if (present->with_bell) prim_bell_open(&bell);
+    for (unsigned i = 0; i < 4 && present->fiber[i]; i++) sim_go(names[i], present->fiber[i], NULL);
 }
 
 static void finish(void) {
@@ -332,9 +314,7 @@ static bool test(const struct litmus *test) {
 
 int main(void) {
     unsigned passed = 0, failed = 0;
-    for (unsigned i = 0; i < sizeof litmus / sizeof *litmus; i++) {
-        *(test(&litmus[i]) ? &passed : &failed) += 1;
-    }
+    for (unsigned i = 0; i < sizeof litmus / sizeof *litmus; i++) *(test(&litmus[i]) ? &passed : &failed) += 1;
     printf("%u passed, %u failed\n", passed, failed);
     return failed ? 1 : 0;
 }

@@ -74,21 +74,13 @@ static void progress(const char *what, const char *name) {
 static void show_failure(const struct sim_scenario *scenario, const struct sim_report *report) {
     struct sim_report again;
     printf("FAILED %s (%s)\n", scenario->name, scenario->about);
-    if (report->replay[0] || !report->seed) {
-        sim_replay(scenario, report->replay, stdout, &again);
-    } else {
-        sim_replay_random(scenario, report->seed, stdout, &again);
-    }
+    if (report->replay[0] || !report->seed) sim_replay(scenario, report->replay, stdout, &again);
+    else sim_replay_random(scenario, report->seed, stdout, &again);
     printf("       %s\n", report->reason);
     printf("       to see it again: sim_test --scenario %s", scenario->name);
-    if (sim_bug) {
-        printf(" --bug %s", bugs[sim_bug].name);
-    }
-    if (report->seed) {
-        printf(" --random %llu --runs 1\n", (unsigned long long)report->seed);
-    } else {
-        printf(" --replay '%s'\n", report->replay);
-    }
+    if (sim_bug) printf(" --bug %s", bugs[sim_bug].name);
+    if (report->seed) printf(" --random %llu --runs 1\n", (unsigned long long)report->seed);
+    else printf(" --replay '%s'\n", report->replay);
     if (!again.failed || strcmp(again.reason, report->reason) != 0) {
         printf("       but it did not fail like this a second time: something is not deterministic\n");
     }
@@ -190,9 +182,7 @@ static void list_everything(void) {
         printf("%-28s %s\n", scenario->name, scenario->about);
     }
     printf("\nplanted bugs:\n");
-    for (unsigned i = 1; i < SIM_BUG_COUNT; i++) {
-        printf("%-28s %s\n", bugs[i].name, bugs[i].text);
-    }
+    for (unsigned i = 1; i < SIM_BUG_COUNT; i++) printf("%-28s %s\n", bugs[i].name, bugs[i].text);
 }
 
 static void usage(void) {
@@ -205,22 +195,16 @@ static void usage(void) {
 
 static unsigned find_bug(const char *name) {
     for (unsigned i = 1; i < SIM_BUG_COUNT; i++) {
-        if (strcmp(bugs[i].name, name) == 0) {
-            return i;
-        }
+        if (strcmp(bugs[i].name, name) == 0) return i;
     }
     fprintf(stderr, "sim_test: there is no bug %s\n", name);
     exit(2);
 }
 
 static bool flag(const char *argument) {
-    if (strcmp(argument, "--list") == 0) {
-        options.list = true;
-    } else if (strcmp(argument, "--bugs") == 0) {
-        options.all_bugs = true;
-    } else {
-        return false;
-    }
+    if (strcmp(argument, "--list") == 0) options.list = true;
+    else if (strcmp(argument, "--bugs") == 0) options.all_bugs = true;
+    else return false;
     return true;
 }
 
@@ -256,12 +240,8 @@ static void option(const char *argument, const char *value) {
 
 static void read_options(int count, char **arguments) {
     for (int i = 1; i < count; i++) {
-        if (flag(arguments[i])) {
-            continue;
-        }
-        if (i + 1 == count) {
-            usage();
-        }
+        if (flag(arguments[i])) continue;
+        if (i + 1 == count) usage();
         option(arguments[i], arguments[i + 1]);
         i++;
     }
@@ -285,9 +265,7 @@ int main(int count, char **arguments) {
         list_everything();
         return 0;
     }
-    if (options.replay && !options.scenario) {
-        usage();
-    }
+    if (options.replay && !options.scenario) usage();
     const char *part = options.part;
     unsigned only = sim_bug;
     for (unsigned i = 1; options.all_bugs && i < SIM_BUG_COUNT; i++) {

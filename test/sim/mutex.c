@@ -84,26 +84,19 @@ FIBER(holder_of_line) { /* the argument: how many are in line before it unlocks 
 static void enter(struct turn *turn) {
     sim_check(vigil_mutex_is_locked(&mutex), "granted, but not locked");
     had_loop = true;
-    if (turn->then) {
-        turn->then(turn);
-    } else {
-        work();
-    }
+    if (turn->then) turn->then(turn);
+    else work();
 }
 
 static void come(vigil_op *op, int status) {
     struct turn *turn = turn_ends(op, status);
     cancelled += status == VIGIL_CANCELLED;
-    if (status == VIGIL_OK) {
-        enter(turn);
-    }
+    if (status == VIGIL_OK) enter(turn);
 }
 
 static void come_and_unlock(vigil_op *op, int status) {
     come(op, status);
-    if (status == VIGIL_OK) {
-        unlock();
-    }
+    if (status == VIGIL_OK) unlock();
 }
 
 static void execute(vigil_agent *agent, struct turn *turn) {
@@ -204,9 +197,7 @@ FIBER(loop_leaves_it_locked) {
 FIBER(unlocker) {
     (void)argument;
     sim_until(told, NULL);
-    while (!prim_load_acquire(&words[1])) {
-        prim_pause();
-    }
+    while (!prim_load_acquire(&words[1])) prim_pause();
     unlock();
 }
 
@@ -352,9 +343,7 @@ FIBER(barger) {
     (void)argument;
     await_in_line(1);
     unlock();
-    if (vigil_mutex_trylock(&mutex) != VIGIL_OK) {
-        return; /* the other was faster */
-    }
+    if (vigil_mutex_trylock(&mutex) != VIGIL_OK) return; /* the other was faster */
     work();
     if (!had_thread && !had_loop) {
         sim_until(somebody_in_line, NULL);
@@ -937,9 +926,7 @@ FIBER(thread_that_ends) { /* the argument: how many are in line before that */
 
 static void take_over(int status) {
     expect(status, abandoned ? VIGIL_OWNER_DIED : VIGIL_OK, "lock");
-    if (status == VIGIL_OWNER_DIED) {
-        expect(vigil_mutex_consistent(&mutex), VIGIL_OK, "consistent");
-    }
+    if (status == VIGIL_OWNER_DIED) expect(vigil_mutex_consistent(&mutex), VIGIL_OK, "consistent");
     abandoned = false;
     work();
 }
@@ -960,9 +947,7 @@ FIBER(succeeding_loop) {
     (void)argument;
     vigil_agent *agent = new_agent();
     int status = vigil_mutex_lock_async(agent, turn_begins(&turns[0]), &mutex, VIGIL_FOREVER, come_to_abandoned);
-    if (status != VIGIL_PENDING) {
-        come_to_abandoned(&turns[0].request.op, status);
-    }
+    if (status != VIGIL_PENDING) come_to_abandoned(&turns[0].request.op, status);
     run(agent);
     destroy(agent);
 }

@@ -144,9 +144,7 @@ FIBER(creator) {
     vigil_buffer *buffer;
     int status = vigil_segment_create(&buffer, NAME, &small);
     sim_check(status == VIGIL_OK || status == VIGIL_EEXISTS, "create: %s", vigil_status_name(status));
-    if (status == VIGIL_OK) {
-        check_and_close(buffer);
-    }
+    if (status == VIGIL_OK) check_and_close(buffer);
 }
 
 FIBER(opener) {
@@ -218,9 +216,7 @@ static bool victim_is_member(void *unused) {
 static uint32_t hear_of_victim(void) {
     uint32_t record;
     sim_until(victim_is_member, NULL);
-    while (!(record = prim_load_acquire(&shared[VICTIMS_RECORD]))) {
-        prim_pause();
-    }
+    while (!(record = prim_load_acquire(&shared[VICTIMS_RECORD]))) prim_pause();
     return record - 1;
 }
 
@@ -250,9 +246,7 @@ FIBER(sleeper_for_ever) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
     prim_store_release(&shared[VICTIMS_RECORD], segment_self(buffer->segment) + 1);
-    for (;;) {
-        prim_park_shared(&shared[0], 0, PRIM_NEVER);
-    }
+    for (;;) prim_park_shared(&shared[0], 0, PRIM_NEVER);
 }
 
 FIBER(killer) {

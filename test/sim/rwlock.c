@@ -48,9 +48,7 @@ static void enter(bool writes) {
     *(writes ? &writers : &readers) += 1;
     sim_check(writers == 0 || writers + readers == 1, "%d writers and %d readers", writers, readers);
     sim_check(prim_load_relaxed(&written) == entered, "what the writer before wrote is not seen");
-    if (writes) {
-        prim_store_relaxed(&written, ++entered);
-    }
+    if (writes) prim_store_relaxed(&written, ++entered);
 }
 
 static void leave(bool writes) {

@@ -36,9 +36,7 @@ void begin_before_first_use(void) {
     most_in_line = 0;
     observed = NULL;
     static const char *const names[] = {"words[0]", "words[1]", "words[2]", "words[3]"};
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-        sim_name(&words[i], sizeof words[i], names[i]);
-    }
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) sim_name(&words[i], sizeof words[i], names[i]);
     sim_name(&message, sizeof message, "message");
     sim_name(lot, sizeof *lot, "lot");
 }
@@ -55,9 +53,7 @@ void begin(void) {
 static int64_t count_in_line(uint64_t (*look)(const uint64_t *key)) {
     int64_t count = 0;
     uint32_t bound = lot->buckets ? lot->chunks_used * SLOT_CHUNK : 0;
-    for (uint32_t i = 1; i < bound; i++) {
-        count += look(&lot->slots[i].key) != 0;
-    }
+    for (uint32_t i = 1; i < bound; i++) count += look(&lot->slots[i].key) != 0;
     if (observed) {
         const struct segment *segment = observed->segment;
         const struct slot *slots = (const struct slot *)(void *)(segment->base + segment->layout.slots_at);
@@ -235,9 +231,7 @@ void await_in_line(uintptr_t count) {
 
 void hear_of_in_line(uintptr_t count) {
     await_in_line(count);
-    while (count_in_line(look_and_hear) < (int64_t)count) {
-        prim_pause();
-    }
+    while (count_in_line(look_and_hear) < (int64_t)count) prim_pause();
 }
 
 /* ---- Asynchronous ---- */
@@ -248,9 +242,7 @@ static void on_end(vigil_op *op, int status) {
     end_wait(status, request->due_ns, request->place);
     request->pending = false; /* from here on it is no loss if the process is killed */
     request->status = status;
-    if (request->then) {
-        request->then(request);
-    }
+    if (request->then) request->then(request);
 }
 
 int start(vigil_agent *agent, struct request *request, uint32_t *word, int64_t timeout_ns) {
@@ -318,9 +310,7 @@ void turn_answered(struct turn *turn, int status, int64_t timeout_ns, vigil_call
     bool timed_out = status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER;
     sim_check(status == VIGIL_PENDING || status == VIGIL_OK || timed_out, "the request is answered %s",
               vigil_status_name(status));
-    if (status != VIGIL_PENDING) {
-        callback(&turn->request.op, status);
-    }
+    if (status != VIGIL_PENDING) callback(&turn->request.op, status);
 }
 
 struct turn *turn_ends(vigil_op *op, int status) {
@@ -384,9 +374,7 @@ void leave_segment(vigil_buffer *buffer) {
 uint32_t members_alive(void) {
     const struct segment *segment = observed->segment;
     uint32_t alive = 0;
-    for (uint32_t number = 0; number < segment->members; number++) {
-        alive += segment_member_alive(segment, number);
-    }
+    for (uint32_t number = 0; number < segment->members; number++) alive += segment_member_alive(segment, number);
     return alive;
 }
 
