@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenarios of an agent's own life: sleeping, posts, polling, stopping, ending; and workers. */
+/* Scenarios of an agent's life: sleeping, posts, polling, stopping, ending; and workers. */
 #include "scenario.h"
 
 static vigil_agent *offered;
@@ -13,7 +13,7 @@ static bool agent_is_there(void *unused) {
     return offered != NULL;
 }
 
-/* The agent that another fiber offers, once it does. */
+/* Waits for the agent that another fiber offers. */
 static vigil_agent *await_agent(void) {
     vigil_agent *agent;
     sim_until(agent_is_there, NULL);
@@ -39,7 +39,7 @@ static void count_and_release(vigil_agent *agent, void *argument) {
     vigil_agent_unref(agent);
 }
 
-/* Runs until what it expects has been posted. */
+/* Runs until all expected posts have arrived. */
 FIBER(served_loop) { /* the argument: how many posts */
     vigil_agent *agent = new_agent();
     for (intptr_t i = 0; i < (intptr_t)argument; i++) vigil_agent_ref(agent);
@@ -67,12 +67,11 @@ static void two_posters(void) {
     go("poster 2", poster);
 }
 
-/* A poster that posts twice is heard in that order. */
+/* Two posts by the same poster run in that order. */
 static intptr_t last_heard;
 
 static void hear(vigil_agent *agent, void *argument) {
-    sim_check((intptr_t)argument == last_heard + 1, "post %d is heard after %d", (int)(intptr_t)argument,
-              (int)last_heard);
+    sim_check((intptr_t)argument == last_heard + 1, "post %d runs after %d", (int)(intptr_t)argument, (int)last_heard);
     last_heard = (intptr_t)argument;
     count_and_release(agent, NULL);
 }
@@ -107,7 +106,7 @@ static void post_and_notify(void) {
     go("notifier", notifier_one);
 }
 
-/* ---- A loop of the caller's ---- */
+/* ---- A loop of the caller's own ---- */
 
 FIBER(polling_loop) { /* the argument: the wait's timeout */
     vigil_agent *agent = new_agent();
@@ -133,7 +132,7 @@ static void poll_timeout_and_notify(void) {
     go("notifier", bare_notifier);
 }
 
-FIBER(polling_loop_late_fd) { /* asks for the descriptor after it has begun to wait */
+FIBER(polling_loop_late_fd) { /* requests the descriptor after it has begun to wait */
     (void)argument;
     vigil_agent *agent = new_agent();
     start(agent, &requests[0], &words[0], 500);
@@ -151,7 +150,7 @@ static void poll_late_descriptor(void) {
     go("notifier", bare_notifier);
 }
 
-/* Two kinds of work for one poll, one after the other. */
+/* One poll, two kinds of work, one after the other. */
 FIBER(polling_loop_served) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -179,7 +178,7 @@ static void poll_post_and_notify(void) {
     go("notifier", notifier_one);
 }
 
-/* A frame loop: never sleeps in the library, dispatches now and then, then runs. */
+/* A frame loop: never sleeps in the library, dispatches now and then, and runs at the end. */
 FIBER(frame_loop) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -196,7 +195,7 @@ static void frames_then_run(void) {
     go("notifier", bare_notifier);
 }
 
-/* A function that posts itself again keeps the descriptor readable, but not the loop from returning. */
+/* A function that posts itself again keeps the descriptor readable, but does not keep the loop from returning. */
 static void post_again(vigil_agent *agent, void *argument) {
     intptr_t left = (intptr_t)argument;
     books.ran++;
@@ -245,7 +244,7 @@ static void run_until_and_notify(void) {
     go("notifier", bare_notifier);
 }
 
-/* What comes when run_until has given up is there for the poll after it. */
+/* What arrives after run_until has given up is found by the next poll. */
 FIBER(loop_until_then_poll) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -266,7 +265,7 @@ static void run_until_then_poll(void) {
     go("notifier", notifier_one);
 }
 
-/* The wait that does not count need not have ended when run returns. */
+/* An unreferenced wait may still be pending when run returns. */
 FIBER(loop_unref) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -309,7 +308,7 @@ static void stop_and_notify(void) {
     go("notifier", bare_notifier);
 }
 
-/* A stop that comes between runs ends the next one. */
+/* A stop between two runs ends the next one. */
 FIBER(loop_stopped_between_runs) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -326,7 +325,7 @@ static void stop_between_runs(void) {
     go("stopper", stopper);
 }
 
-/* ---- The end of an agent with operations pending ---- */
+/* ---- An agent ends with operations pending ---- */
 
 FIBER(short_lived_agent) {
     (void)argument;
@@ -366,7 +365,7 @@ static void destroy_beside_thread(void) {
     go("notifier", bare_notifier);
 }
 
-/* What was posted before runs, though nobody ran the loop. */
+/* What was posted before destroy runs, although no thread ran the loop. */
 static uint32_t poster_done;
 
 static bool poster_is_done(void *unused) {
@@ -402,10 +401,10 @@ static void destroy_and_post(void) {
     go("notifier", bare_notifier);
 }
 
-/* A callback that runs because its agent ends can start nothing on it. */
+/* A callback that runs because its agent ends cannot start anything on that agent. */
 static void try_again(struct request *request) {
     int status = start(request->op.agent, request, &words[2], VIGIL_FOREVER);
-    sim_check(status == VIGIL_ECLOSING, "start on an agent that ends: %s", vigil_status_name(status));
+    sim_check(status == VIGIL_ECLOSING, "start on an ending agent: %s", vigil_status_name(status));
 }
 
 FIBER(agent_ends_with_stubborn_wait) {
@@ -422,7 +421,7 @@ static void destroy_starts_nothing(void) {
     go("notifier", bare_notifier);
 }
 
-/* Its seat's number goes to the next agent at once. */
+/* The seat's number goes to the next agent at once. */
 FIBER(two_lives) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -502,7 +501,7 @@ static void worker_and_two_notifiers(void) {
     go("notifier", bare_notifier);
 }
 
-/* Posts to a worker that is ending run, or are dropped: but nothing breaks. */
+/* Posts to a worker that is ending either run or are dropped; nothing breaks. */
 static void count_unbooked(vigil_agent *agent, void *argument) {
     (void)agent;
     (void)argument;
@@ -533,7 +532,7 @@ static void worker_late_posts(void) {
     go("poster", late_poster);
 }
 
-/* The seeds' story: the main agent and its worker hand a word to and fro, one waiting asleep, one awake. */
+/* The main agent and its worker pass a word back and forth: one waits asynchronously, the other blocks. */
 static void worker_answers(vigil_agent *agent, void *argument) {
     (void)agent;
     (void)argument;
@@ -562,12 +561,12 @@ static void page_and_worker(void) {
 const struct sim_scenario agent_scenarios[] = {
     {"post_and_sleep", "a post against an agent that falls asleep", post_and_sleep, balance},
     {"two_posters", "two posts at once", two_posters, balance},
-    {"posts_in_order", "three posts are heard in order", posts_in_order, balance},
+    {"posts_in_order", "three posts run in order", posts_in_order, balance},
     {"post_and_notify", "a post against a notify", post_and_notify, balance},
-    {"poll_and_notify", "a loop of the caller's against notify", poll_and_notify, balance},
+    {"poll_and_notify", "a loop of the caller's own against notify", poll_and_notify, balance},
     {"poll_timeout_and_notify", "a polled deadline against notify", poll_timeout_and_notify, balance},
-    {"poll_late_descriptor", "the descriptor is asked for late", poll_late_descriptor, balance},
-    {"poll_post_and_notify", "a loop of the caller's against posts and notify", poll_post_and_notify, balance},
+    {"poll_late_descriptor", "the descriptor is requested late", poll_late_descriptor, balance},
+    {"poll_post_and_notify", "a loop of the caller's own against posts and notify", poll_post_and_notify, balance},
     {"poll_reposts", "functions that post themselves again", poll_reposts, balance},
     {"frames_then_run", "dispatch now and then, then run", frames_then_run, balance},
     {"run_until_and_notify", "run_until's deadline against notify", run_until_and_notify, balance},
@@ -586,6 +585,6 @@ const struct sim_scenario agent_scenarios[] = {
     {"worker_and_notify", "a worker that waits is notified and stopped", worker_and_notify, balance},
     {"worker_and_two_notifiers", "the same with a second notifier", worker_and_two_notifiers, balance},
     {"worker_late_posts", "posts to a worker that is ending", worker_late_posts, balance},
-    {"page_and_worker", "an event loop and a blocking worker hand a word to and fro", page_and_worker, balance},
+    {"page_and_worker", "an event loop and a blocking worker pass a word back and forth", page_and_worker, balance},
     {NULL, NULL, NULL, NULL},
 };

@@ -76,7 +76,7 @@ FIBER(loop_second) {
     destroy(agent);
 }
 
-FIBER(thread_in_place) { /* the argument: which */
+FIBER(thread_in_place) { /* the argument: its place in line */
     int64_t place = (intptr_t)argument;
     await_in_line((uintptr_t)place - 1);
     wait_at(&words[0], VIGIL_FOREVER, place);
@@ -161,7 +161,7 @@ static void async_timeout(void) {
 }
 
 static void must_have_timed_out(void) {
-    sim_check(books.ended[VIGIL_TIMED_OUT] == 1, "nobody timed out");
+    sim_check(books.ended[VIGIL_TIMED_OUT] == 1, "no wait timed out");
     balance();
 }
 
@@ -230,7 +230,7 @@ static void cancel_and_notify(void) {
     go("notifier", bare_notifier);
 }
 
-/* The second in line gets the notification if the first is gone before it. */
+/* The second in line gets the notification if the first is cancelled before it. */
 static void cancel_the_next(struct request *request) {
     (void)request;
     cancel(&requests[1]);
@@ -275,7 +275,7 @@ static void cancel_first_of_two(void) {
     go("notifier", bare_notifier);
 }
 
-/* The slot that the cancelled one gave back serves the next, in another line. */
+/* The slot of the cancelled wait is used for the next wait, in another line. */
 FIBER(loop_cancels_and_goes_elsewhere) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -390,25 +390,25 @@ static void async_two_words_one_bucket(void) {
 
 const struct sim_scenario asynchronous_scenarios[] = {
     {"one_agent", "an asynchronous wait against notify", one_agent, balance},
-    {"one_agent_twice", "one agent two times in line against notify of all", one_agent_twice, balance},
+    {"one_agent_twice", "one agent twice in line against notify of all", one_agent_twice, balance},
     {"two_agents", "two agents against notify of two", two_agents, balance},
     {"three_agents", "three agents against notify of all", three_agents, balance},
     {"agent_and_thread", "an agent and a thread against notify of all", agent_and_thread, balance},
     {"agents_and_two_notifiers", "an agent and a thread against two notifiers", agents_and_two_notifiers, balance},
-    {"mixed_line", "thread, agent, thread are served one and two", mixed_line, balance},
-    {"callbacks_in_order", "three places of one agent, served two and one", callbacks_in_order, balance},
+    {"mixed_line", "thread, agent, thread, notified as one and two", mixed_line, balance},
+    {"callbacks_in_order", "three places of one agent, notified as two and one", callbacks_in_order, balance},
     {"two_notifiers_in_order", "three places of one agent, two notifiers", two_notifiers_in_order, balance},
-    {"async_timeout", "nobody notifies", async_timeout, must_have_timed_out},
+    {"async_timeout", "a deadline, without a notifier", async_timeout, must_have_timed_out},
     {"async_timeout_and_notify", "an agent's deadline against notify", async_timeout_and_notify, balance},
     {"mixed_timeouts_and_notify", "deadlines of an agent and a thread against notify of one", mixed_timeouts_and_notify,
      balance},
     {"three_deadlines", "three deadlines of one agent against notify of one", three_deadlines, balance},
     {"async_zero_timeout", "a zero timeout never joins", async_zero_timeout, balance},
     {"cancel_and_notify", "cancel against notify", cancel_and_notify, balance},
-    {"callback_cancels", "a callback cancels the next, against notify", callback_cancels, balance},
+    {"callback_cancels", "a callback cancels the next wait, against notify", callback_cancels, balance},
     {"cancel_first_of_two", "the first in line is cancelled, against notify of one", cancel_first_of_two, balance},
     {"cancel_and_wait_elsewhere", "a cancelled wait's slot is used again", cancel_and_wait_elsewhere, balance},
-    {"callback_waits_again", "a callback starts its operation anew", callback_waits_again, balance},
+    {"callback_waits_again", "a callback starts its operation again", callback_waits_again, balance},
     {"callback_notifies", "callbacks pass the notification on", callback_notifies, balance},
     {"async_forget_and_notify", "forget against notify, an agent and a thread in line", async_forget_and_notify,
      balance},

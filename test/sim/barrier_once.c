@@ -2,12 +2,13 @@
 /*
  * Scenarios for the barrier and for the once.
  *
- * At the barrier, each party writes its round down before it arrives and must see all the others' when it goes on; and
- * never have more gone on than have arrived. Whoever took an arrival back, by a deadline, cancel or its agent's end,
- * arrives again, so that every round that has begun is completed, with one VIGIL_LAST.
+ * At the barrier, each party records its round before it arrives, and must see the records of all other parties when
+ * it goes on. The number of parties that have gone on never exceeds the number that have arrived. A party that takes
+ * its arrival back, because of a deadline, a cancel or the end of its agent, arrives again. So every round that has
+ * begun is completed, with one VIGIL_LAST.
  *
- * The once's function must never run twice at the same time, nor after it is done; each who is told that it is done
- * must see what it wrote.
+ * The once's function must never run twice at the same time, nor after it is done. Every caller that is told that it
+ * is done must see what the function wrote.
  */
 #include "vigil/barrier.h"
 #include "vigil/once.h"
@@ -26,14 +27,14 @@ static int number_of(void *argument) {
 #define MOST_PARTIES 3
 
 static struct party {
-    vigil_request request; /* of an event loop's */
+    vigil_request request; /* of an event loop */
     bool waiting;
     int status; /* of the last callback */
 } parties[MOST_PARTIES];
 
 static vigil_barrier barrier;
-static uint32_t rounds[MOST_PARTIES]; /* what each has written */
-static bool all_meet;                 /* the parties are always the same: each sees all the others */
+static uint32_t rounds[MOST_PARTIES]; /* what each party has written */
+static bool all_meet;                 /* the parties are always the same: each sees all others */
 static unsigned arrivals, gone, last_ones;
 
 static void begin_barrier(uint32_t count) {
@@ -48,7 +49,7 @@ static void begin_barrier(uint32_t count) {
 }
 
 static void all_have_met(void) {
-    sim_check(barrier.word % 65536 == 0, "in the end the barrier is %#x", barrier.word);
+    sim_check(barrier.word % 65536 == 0, "at the end the barrier is %#x", barrier.word);
     sim_check(gone == arrivals, "%u have arrived, and %u gone on", arrivals, gone);
     sim_check(last_ones * barrier.parties == gone, "%u have gone on, %u of them as the last", gone, last_ones);
     for (int i = 0; i < MOST_PARTIES; i++) sim_check(!parties[i].waiting, "party %d has not been called", i);
@@ -62,12 +63,12 @@ static void before_arriving(int party) {
 
 static void see_the_others(int party) {
     for (uint32_t i = 0; i < barrier.parties; i++) {
-        sim_check(prim_load_relaxed(&rounds[i]) >= rounds[party], "what party %u did before is not seen", i);
+        sim_check(prim_load_relaxed(&rounds[i]) >= rounds[party], "what party %u did before is not visible", i);
     }
 }
 
 static void go_on(int party, int status) {
-    sim_check(status == VIGIL_OK || status == VIGIL_LAST, "wait answers %s", vigil_status_name(status));
+    sim_check(status == VIGIL_OK || status == VIGIL_LAST, "wait returns %s", vigil_status_name(status));
     gone++;
     last_ones += status == VIGIL_LAST;
     sim_check(gone <= arrivals / barrier.parties * barrier.parties, "%u have gone on when %u had arrived", gone,
@@ -93,7 +94,7 @@ static void called(vigil_op *op, int status) {
     if (status == VIGIL_OK) go_on((int)(party - parties), status);
 }
 
-/* Without having written anything down: it may be for the second time. */
+/* Writes nothing down first: the party may be arriving for the second time. */
 static void arrive(vigil_agent *agent, int number, int64_t timeout_ns) {
     struct party *party = &parties[number];
     party->request.op.data = party;
@@ -170,7 +171,7 @@ static void barrier_loop_and_threads(void) {
     go_with("thread 2", thread, 2);
 }
 
-/* Two requests of one loop's are two parties; it arrives again from the callback. */
+/* Two requests of one loop are two parties. The loop arrives again from the callback. */
 static void called_first(vigil_op *op, int status) {
     called(op, status);
     before_arriving(0);
@@ -184,7 +185,7 @@ FIBER(loop_of_two) {
     parties[0].request.op.data = &parties[0];
     parties[0].waiting = true;
     int status = vigil_barrier_wait_async(agent, &parties[0].request, &barrier, VIGIL_FOREVER, called_first);
-    sim_check(status == VIGIL_PENDING, "wait_async answers %s", vigil_status_name(status));
+    sim_check(status == VIGIL_PENDING, "wait_async returns %s", vigil_status_name(status));
     before_arriving(1);
     arrive(agent, 1, VIGIL_FOREVER);
     sim_check(parties[1].status == VIGIL_LAST, "the second is not the last");
@@ -199,7 +200,7 @@ static void barrier_loop_alone(void) {
     go_with("loop", loop_of_two, 0);
 }
 
-/* A loop that does not run keeps nobody who was there with it. */
+/* A loop that does not run does not hold up the parties that met it. */
 static bool threads_gone(void *unused) {
     (void)unused;
     return gone == barrier.parties - 1;
@@ -227,7 +228,7 @@ static void barrier_slow_loop(void) {
     go_with("thread 2", second_thread, 2);
 }
 
-/* ---- Taking it back ---- */
+/* ---- Taking an arrival back ---- */
 
 FIBER(thread_500) {
     int64_t due_ns = vigil_now_ns() + 500;
@@ -266,7 +267,7 @@ FIBER(loop_cancels) {
         arrive(agent, number, VIGIL_FOREVER);
     } else {
         int expected = parties[number].waiting ? VIGIL_ETOOLATE : VIGIL_EIDLE;
-        sim_check(status == expected, "cancel answers %s", vigil_status_name(status));
+        sim_check(status == expected, "cancel returns %s", vigil_status_name(status));
     }
     run(agent);
     destroy(agent);
@@ -322,7 +323,7 @@ static void barrier_destroy(void) {
     go_with("thread", thread, 1);
 }
 
-/* ---- Forgotten: nobody touches it any more ---- */
+/* ---- Forgotten: the memory is not touched any more ---- */
 
 static vigil_barrier *on_heap;
 static bool forgotten;
@@ -361,7 +362,7 @@ static void called_cancelled(vigil_op *op, int status) {
     cancelled += status == VIGIL_CANCELLED;
 }
 
-FIBER(forgotten_loop) { /* the argument: whether it just ends */
+FIBER(forgotten_loop) { /* the argument: whether it ends without running */
     sim_until(is_on_heap, NULL);
     vigil_agent *agent = new_agent();
     vigil_barrier_wait_async(agent, &parties[0].request, on_heap, VIGIL_FOREVER, called_cancelled);
@@ -393,10 +394,10 @@ static void both_cancelled(void) {
     balance();
 }
 
-/* ---- Freed by the last party, while the others are still on their way ---- */
+/* ---- Freed by the last party, while the others are still leaving ---- */
 
 static void free_if_last(int status) {
-    sim_check(status == VIGIL_OK || status == VIGIL_LAST, "wait answers %s", vigil_status_name(status));
+    sim_check(status == VIGIL_OK || status == VIGIL_LAST, "wait returns %s", vigil_status_name(status));
     gone++;
     if (status == VIGIL_LAST) {
         free(on_heap);
@@ -404,7 +405,7 @@ static void free_if_last(int status) {
     }
 }
 
-FIBER(freeing_thread) { /* the argument: whether it puts the barrier up */
+FIBER(freeing_thread) { /* the argument: whether it makes the barrier */
     if (argument) {
         vigil_barrier *mine = malloc(sizeof *mine);
         *mine = (vigil_barrier)VIGIL_BARRIER_INIT(2);
@@ -468,10 +469,10 @@ static void freed_once(void) {
 #define FAILURE (-100)
 
 static vigil_once once;
-static uint32_t written; /* by the function, each time */
+static uint32_t written; /* by the function, on each call */
 static uint32_t attempts;
-static uint32_t failures; /* how many attempts are to fail */
-static unsigned failed;   /* how many calls were told so */
+static uint32_t failures; /* how many attempts must fail */
+static unsigned failed;   /* how many calls returned that failure */
 static unsigned satisfied;
 static bool inside;
 
@@ -488,21 +489,21 @@ static void begin_once(uint32_t fail) {
 static void once_is_over(void) {
     sim_check(vigil_once_is_done(&once), "it is not done");
     sim_check(attempts == failures + 1, "the function was called %u times", attempts);
-    sim_check(failed == failures, "%u calls were told of a failure", failed);
+    sim_check(failed == failures, "%u calls returned a failure", failed);
     balance();
 }
 
 static int make(void *unused) {
     (void)unused;
-    sim_check(!inside, "it is called twice at a time");
+    sim_check(!inside, "the function runs twice at the same time");
     inside = true;
-    sim_check(prim_load_relaxed(&written) == attempts, "what the attempt before did is not seen");
+    sim_check(prim_load_relaxed(&written) == attempts, "what the previous attempt did is not visible");
     prim_store_relaxed(&written, ++attempts);
     inside = false;
     return attempts <= failures ? FAILURE : VIGIL_OK;
 }
 
-/* Not before so many have waited for it. */
+/* Runs the function once that many callers are waiting. */
 static int make_when_awaited(void *count) {
     await_in_line((uintptr_t)count);
     return make(NULL);
@@ -513,10 +514,10 @@ static void note_end(int status) {
         failed++;
     } else if (status == VIGIL_OK) {
         satisfied++;
-        sim_check(vigil_once_is_done(&once), "told that it is done");
-        sim_check(prim_load_relaxed(&written) == failures + 1, "what the function did is not seen");
+        sim_check(vigil_once_is_done(&once), "returned as done, but it is not");
+        sim_check(prim_load_relaxed(&written) == failures + 1, "what the function did is not visible");
     } else {
-        sim_check(status == VIGIL_TIMED_OUT || status == VIGIL_CANCELLED, "call answers %s", vigil_status_name(status));
+        sim_check(status == VIGIL_TIMED_OUT || status == VIGIL_CANCELLED, "call returns %s", vigil_status_name(status));
     }
 }
 
@@ -525,7 +526,7 @@ FIBER(caller) {
     note_end(vigil_once_call(&once, make, NULL));
 }
 
-FIBER(first_caller) { /* the argument: how many are to wait */
+FIBER(first_caller) { /* the argument: how many callers must be waiting */
     note_end(vigil_once_call(&once, make_when_awaited, argument));
 }
 
@@ -634,7 +635,7 @@ static void once_fails_for_all(void) {
     go_with("thread", later_caller, 0);
 }
 
-/* ---- A loop that takes its time ---- */
+/* ---- A loop that runs late ---- */
 
 static bool somebody_satisfied(void *unused) {
     (void)unused;
@@ -663,7 +664,7 @@ static void once_slow_loop(void) {
     go_with("thread", caller_behind_loop, 0);
 }
 
-/* A loop's thread blocks behind its own request. */
+/* A loop's thread blocks behind the loop's own request. */
 FIBER(loop_behind_itself) {
     (void)argument;
     sim_until(has_begun, NULL);
@@ -700,7 +701,7 @@ FIBER(later_loop_cancels) {
     call_async(agent, &turns[0], VIGIL_FOREVER);
     int status = vigil_cancel(&turns[0].request.op);
     int expected = turns[0].waiting ? VIGIL_ETOOLATE : VIGIL_EIDLE;
-    sim_check(status == VIGIL_OK || status == expected, "cancel answers %s", vigil_status_name(status));
+    sim_check(status == VIGIL_OK || status == expected, "cancel returns %s", vigil_status_name(status));
     if (status == VIGIL_OK) {
         sim_check(turns[0].waiting, "cancelled what was not pending");
         turns[0].waiting = false;
@@ -756,7 +757,10 @@ static void once_destroy(void) {
     go_with("thread", later_caller, 0);
 }
 
-/* The second attempt takes until the loop, which has waited for the first one and waits again, is out of patience. */
+/*
+ * The second attempt lasts until the loop's deadline has passed. The loop has waited for the first attempt and waits
+ * again.
+ */
 static bool loop_has_left(void *unused) {
     (void)unused;
     return !turns[0].waiting;
@@ -767,7 +771,7 @@ static int make_when_loop_has_left(void *unused) {
     return make(unused);
 }
 
-/* Or its deadline was over before that. */
+/* True as well if its deadline passed before that. */
 static bool loop_has_waited(void *unused) {
     (void)unused;
     return in_line() || attempts || turns[0].status == VIGIL_TIMED_OUT;
@@ -800,25 +804,25 @@ static void once_waits_again(void) {
 const struct sim_scenario barrier_once_scenarios[] = {
     {"barrier_two_threads", "two threads meet", barrier_two_threads, all_have_met},
     {"barrier_three_threads", "three threads meet", barrier_three_threads, all_have_met},
-    {"barrier_two_rounds", "two threads meet two times", barrier_two_rounds, all_have_met},
+    {"barrier_two_rounds", "two threads meet twice", barrier_two_rounds, all_have_met},
     {"barrier_rounds_wrap", "the same when the rounds are counted from zero again", barrier_rounds_wrap, all_have_met},
     {"barrier_four_for_two", "four threads meet by twos", barrier_four_for_two, all_have_met},
     {"barrier_loop_and_thread", "a loop and a thread meet", barrier_loop_and_thread, all_have_met},
     {"barrier_two_loops", "two loops meet", barrier_two_loops, all_have_met},
     {"barrier_loop_and_threads", "a loop and two threads meet", barrier_loop_and_threads, all_have_met},
-    {"barrier_loop_alone", "two requests of one loop's, two times", barrier_loop_alone, all_have_met},
-    {"barrier_slow_loop", "a loop goes on when the threads have", barrier_slow_loop, all_have_met},
-    {"barrier_timeout", "a thread's deadline against the last one", barrier_timeout, all_have_met},
+    {"barrier_loop_alone", "two requests of one loop, twice", barrier_loop_alone, all_have_met},
+    {"barrier_slow_loop", "a loop goes on after the threads have", barrier_slow_loop, all_have_met},
+    {"barrier_timeout", "a thread's deadline against the last party", barrier_timeout, all_have_met},
     {"barrier_timeouts", "two threads' deadlines", barrier_timeouts, all_have_met},
-    {"barrier_async_timeout", "a loop's deadline against the last one", barrier_async_timeout, all_have_met},
-    {"barrier_cancel", "cancel against the last one", barrier_cancel, all_have_met},
-    {"barrier_cancel_of_three", "the same with one more", barrier_cancel_of_three, all_have_met},
-    {"barrier_destroy", "an agent's end against the last one", barrier_destroy, all_have_met},
+    {"barrier_async_timeout", "a loop's deadline against the last party", barrier_async_timeout, all_have_met},
+    {"barrier_cancel", "cancel against the last party", barrier_cancel, all_have_met},
+    {"barrier_cancel_of_three", "the same with one more party", barrier_cancel_of_three, all_have_met},
+    {"barrier_destroy", "an agent's end against the last party", barrier_destroy, all_have_met},
     {"barrier_forget", "forgotten and freed, with a thread and a loop there", barrier_forget, both_cancelled},
     {"barrier_forget_and_destroy", "the same when the loop ends", barrier_forget_and_destroy, both_cancelled},
     {"barrier_freed", "the last of two threads frees it", barrier_freed, freed_once},
     {"barrier_freed_after_timeout", "the same against a thread's deadline", barrier_freed_after_timeout, freed_once},
-    {"barrier_freed_with_loop", "the last frees it, with a loop there", barrier_freed_with_loop, freed_once},
+    {"barrier_freed_with_loop", "the last party frees it, with a loop there", barrier_freed_with_loop, freed_once},
     {"once_two_threads", "two threads call", once_two_threads, once_is_over},
     {"once_three_threads", "three threads call", once_three_threads, once_is_over},
     {"once_awaited", "a thread and a loop wait for the first caller", once_awaited, once_is_over},
@@ -835,6 +839,6 @@ const struct sim_scenario barrier_once_scenarios[] = {
     {"once_fails_timeouts", "deadlines against a failure", once_fails_timeouts, once_is_over},
     {"once_cancel", "cancel against a failure", once_cancel, once_is_over},
     {"once_destroy", "an agent's end against a failure", once_destroy, once_is_over},
-    {"once_waits_again", "a deadline for the second attempt to wait for", once_waits_again, once_is_over},
+    {"once_waits_again", "a loop's deadline passes during the second attempt", once_waits_again, once_is_over},
     {NULL, NULL, NULL, NULL},
 };

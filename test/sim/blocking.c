@@ -15,7 +15,7 @@ static void two_waiters(void) {
     go("notifier", notifier_all);
 }
 
-/* The word changes first, so each waiter is notified by one of them or does not begin. */
+/* The word changes first, so each waiter is notified by one of the notifiers or does not begin to wait. */
 static void two_waiters_two_notifiers(void) {
     begin();
     go("waiter 1", waiter);
@@ -54,7 +54,7 @@ FIBER(in_place) { /* the argument: the place in line */
     wait_at(&words[0], VIGIL_FOREVER, place);
 }
 
-FIBER(notifier_in_turn) { /* the argument: how many there are */
+FIBER(notifier_in_turn) { /* the argument: how many waiters */
     intptr_t count = (intptr_t)argument;
     await_in_line((uintptr_t)count);
     for (intptr_t i = 0; i < count; i++) sim_check(notify(&words[0], 1) == 1, "a waiter was missed");
@@ -123,15 +123,15 @@ static void timeout_only(void) {
 }
 
 static void must_have_timed_out(void) {
-    sim_check(books.ended[VIGIL_TIMED_OUT] == 1, "nobody timed out");
+    sim_check(books.ended[VIGIL_TIMED_OUT] == 1, "no wait timed out");
     balance();
 }
 
-/* The clock may move while the call is being made, and stops at deadlines: it ends at that very moment. */
+/* The clock may move during the call, and stops at deadlines: the wait ends at exactly that time. */
 FIBER(waiter_until_1500) {
     (void)argument;
     expect(vigil_wait32_until(&words[0], 0, 1500), VIGIL_TIMED_OUT, "wait32_until");
-    sim_check(vigil_now_ns() == 1500, "the deadline was 1500, and it is %d", (int)vigil_now_ns());
+    sim_check(vigil_now_ns() == 1500, "the deadline was 1500, and the wait ended at %d", (int)vigil_now_ns());
 }
 
 static void until(void) {
@@ -176,12 +176,12 @@ static void two_words_one_bucket(void) {
     go("notifier 2", notifier_neighbour);
 }
 
-/* Both in line; the one whose word was not touched must not be counted for the other. */
+/* Both waiters are in line; a notification of one word must not count the waiter on the other. */
 FIBER(notifier_one_after_the_other) {
     (void)argument;
     await_in_line(2);
-    sim_check(notify(&words[2], VIGIL_ALL) == 1, "one was in that line");
-    sim_check(notify(&words[0], VIGIL_ALL) == 1, "one was in this line");
+    sim_check(notify(&words[2], VIGIL_ALL) == 1, "the waiter in that line was missed");
+    sim_check(notify(&words[0], VIGIL_ALL) == 1, "the waiter in this line was missed");
 }
 
 static void lines_are_apart(void) {
@@ -241,7 +241,7 @@ FIBER(forgetter) {
     forget(words, 3 * sizeof words[0]);
 }
 
-/* A large range is searched by looking at all slots, without their buckets' locks. */
+/* A large range is searched by scanning all slots, without their buckets' locks. */
 FIBER(forgetter_large) {
     (void)argument;
     hear_of_in_line(2);
@@ -310,7 +310,7 @@ static void slots_again(void) {
     go("notifier", notifier_twice);
 }
 
-/* Ends, its slots go back, and the next thread begins with them. */
+/* The thread ends, its slots are returned, and the next thread begins with them. */
 FIBER(short_lived) {
     (void)argument;
     wait_while_zero(&words[0], 500);
@@ -324,9 +324,9 @@ static void slots_inherited(void) {
     go("notifier 2", notifier_neighbour);
 }
 
-/* ---- Handing a ball to and fro ---- */
+/* ---- Two threads take turns ---- */
 
-FIBER(player) { /* the argument: whose turn it is when the word has this value */
+FIBER(player) { /* the argument: it is this thread's turn when the word has this value */
     uint32_t mine = (uint32_t)(uintptr_t)argument;
     for (int turn = 0; turn < 2; turn++) {
         while (prim_load_seq_cst(&words[0]) != mine) {
@@ -350,17 +350,17 @@ static void ping_pong(void) {
 const struct sim_scenario blocking_scenarios[] = {
     {"one_waiter", "wait against notify", one_waiter, balance},
     {"two_waiters", "two waits against notify of all", two_waiters, balance},
-    {"two_waiters_two_notifiers", "two waits against two times notify of one", two_waiters_two_notifiers, balance},
+    {"two_waiters_two_notifiers", "two waits against two notifies of one", two_waiters_two_notifiers, balance},
     {"notify_two", "two waits against notify of two", notify_two, balance},
-    {"first_use", "the first wait ever against notify", first_use, balance},
-    {"first_use_twice", "the first two waits ever against notify of all", first_use_twice, balance},
-    {"in_turn", "two in line are served one by one", in_turn, balance},
-    {"two_then_one", "three in line, served two and one", two_then_one, balance},
-    {"timeout_only", "nobody notifies", timeout_only, must_have_timed_out},
+    {"first_use", "the first wait of a process against notify", first_use, balance},
+    {"first_use_twice", "the first two waits of a process against notify of all", first_use_twice, balance},
+    {"in_turn", "two in line are notified one by one", in_turn, balance},
+    {"two_then_one", "three in line, notified as two and one", two_then_one, balance},
+    {"timeout_only", "a deadline, without a notifier", timeout_only, must_have_timed_out},
     {"timeout_and_notify", "a deadline against notify", timeout_and_notify, balance},
     {"two_timeouts_and_notify", "two deadlines against notify of one", two_timeouts_and_notify, balance},
     {"timeouts_and_two_notifiers", "two equal deadlines against two notifiers", timeouts_and_two_notifiers, balance},
-    {"until", "a deadline, and the clock moves while the call is being made", until, balance},
+    {"until", "a deadline, and the clock moves during the call", until, balance},
     {"zero_timeout", "zero timeouts beside a wait and a notify", zero_timeout, balance},
     {"two_words_one_bucket", "two lines in one bucket, each with its notifier", two_words_one_bucket, balance},
     {"lines_are_apart", "two lines in one bucket, notified one after the other", lines_are_apart, balance},
@@ -373,6 +373,6 @@ const struct sim_scenario blocking_scenarios[] = {
     {"forget_and_timeout", "forget against a deadline", forget_and_timeout, balance},
     {"slots_again", "waits one after the other, on slots used before", slots_again, balance},
     {"slots_inherited", "a thread ends and leaves its slots to the next", slots_inherited, balance},
-    {"ping_pong", "two threads hand a word to and fro", ping_pong, balance},
+    {"ping_pong", "two threads pass a word back and forth", ping_pong, balance},
     {NULL, NULL, NULL, NULL},
 };

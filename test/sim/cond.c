@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenarios for conditions. What they wait for is a number of tokens, which is changed under the mutex alone: whoever
- * waits forever must get one, or the execution never ends.
+ * Scenarios for condition variables. The waiters wait for tokens, which change only under the mutex. A waiter
+ * without a deadline must get a token, or the execution never ends.
  */
 #include "vigil/cond.h"
 
@@ -13,10 +13,10 @@
 
 static vigil_mutex mutex;
 static vigil_cond cond, other_cond;
-static int tokens;        /* plain: the simulator sees a race if the mutex does not protect it */
-static int taken;         /* by those who waited */
-static int timed_out;     /* of those who may */
-static int64_t told;      /* what signal and broadcast answered */
+static int tokens;        /* not atomic: the simulator reports a race if the mutex does not protect it */
+static int taken;         /* by waiters */
+static int timed_out;     /* waiters with a deadline */
+static int64_t told;      /* return values of signal and broadcast, in total */
 static int64_t signalled; /* waits that ended by a signal */
 static int64_t loops_timeout_ns;
 
@@ -32,9 +32,9 @@ static void begin_with(uint32_t word) {
 }
 
 static void all_over(void) {
-    sim_check(mutex.word % FAIR == UNLOCKED, "in the end the mutex is %#x", mutex.word);
+    sim_check(mutex.word % FAIR == UNLOCKED, "at the end the mutex is %#x", mutex.word);
     sim_check(tokens == 0, "%d tokens are left", tokens);
-    sim_check(told == signalled, "%d were said to be signalled, but %d were", (int)told, (int)signalled);
+    sim_check(told == signalled, "signals reported %d waiters, but %d were signalled", (int)told, (int)signalled);
     balance();
 }
 
@@ -46,7 +46,7 @@ static void unlock(void) {
     expect(vigil_mutex_unlock(&mutex), VIGIL_OK, "unlock");
 }
 
-/* ---- Who waits ---- */
+/* ---- Waiters ---- */
 
 static void take(void) {
     tokens--;
@@ -73,7 +73,7 @@ FIBER(taker) {
     unlock();
 }
 
-/* Leaves without one at its deadline. */
+/* Leaves without a token at its deadline. */
 FIBER(taker_500) {
     (void)argument;
     int64_t due_ns = vigil_now_ns() + 500;
@@ -106,7 +106,7 @@ static void look_again(vigil_op *op, int status) {
     look(turn, op->agent);
 }
 
-/* With the mutex held. */
+/* Called with the mutex held. */
 static void look(struct turn *turn, vigil_agent *agent) {
     if (tokens) {
         take();
@@ -125,7 +125,7 @@ static void enter(vigil_op *op, int status) {
 
 static void start_looking(vigil_agent *agent, struct turn *turn) {
     turn->request.op.data = turn;
-    turn->request.op.agent = agent; /* for the callback, if it is called at once */
+    turn->request.op.agent = agent; /* for the callback, which may be called at once */
     vigil_mutex_execute_later(agent, &turn->request, &mutex, VIGIL_FOREVER, enter);
 }
 
@@ -136,7 +136,7 @@ FIBER(loop) { /* the argument: its turn */
     destroy(agent);
 }
 
-/* ---- Who signals ---- */
+/* ---- Signallers ---- */
 
 static void give(int count, bool all) {
     lock();
@@ -232,7 +232,7 @@ static void cond_fair_loop_and_thread(void) {
     go("giver", giver_of_two_outside);
 }
 
-/* ---- With somebody who knows the three states of the mutex only ---- */
+/* ---- With code that knows only the three states of the mutex ---- */
 
 static void plain_lock(void) {
     for (uint32_t seen = UNLOCKED; !prim_cas_acq_rel(&mutex.word, &seen, LOCKED); seen = UNLOCKED) prim_pause();
@@ -246,7 +246,7 @@ static void plain_unlock(void) {
     }
 }
 
-/* Whom it notifies has been moved to the mutex's line by its own broadcast. */
+/* The waiters that it notifies were moved to the mutex's line by its own broadcast. */
 FIBER(plain_giver_of_two) {
     (void)argument;
     await_in_line(2);
@@ -263,7 +263,7 @@ static void cond_three_state(void) {
     go("plain", plain_giver_of_two);
 }
 
-/* ---- Deadlines: a token is taken, or nobody was there in time and it stays ---- */
+/* ---- Deadlines: a token is taken, or no waiter came in time and it stays ---- */
 
 static void taken_or_timed_out(int takers) {
     sim_check(taken + timed_out == takers && tokens == timed_out, "%d taken, %d timed out, %d left", taken, timed_out,
@@ -295,7 +295,7 @@ static void cond_async_timeout(void) {
     go("giver", giver_outside);
 }
 
-/* One of the two may time out; a signal that it has got it uses. */
+/* One of the two may time out. If it has received a signal, it uses it. */
 static void cond_timeout_beside(void) {
     begin_with(UNLOCKED);
     sim_moment(1500);
@@ -305,15 +305,15 @@ static void cond_timeout_beside(void) {
     go("giver 2", giver_outside);
 }
 
-/* ---- A deadline that has passed before the wait begins: the mutex goes to those that wait for it ---- */
+/* ---- A deadline that has passed before the wait begins: the mutex goes to its waiters ---- */
 
 static bool late_holds;
 static int late_turns;
 
-/* The usual loop, with the mutex held, and the thread in its line that is to make the condition hold. */
+/* The usual loop, with the mutex held. The thread that makes the condition true is in the mutex's line. */
 static void late_loop(void) {
     for (; !tokens; late_turns++) {
-        sim_check(!late_turns, "the waiter in the mutex's line was passed by");
+        sim_check(!late_turns, "the waiter in the mutex's line was passed over");
         expect(vigil_cond_wait_for(&cond, &mutex, 0), VIGIL_TIMED_OUT, "cond_wait_for");
     }
     take();
@@ -357,7 +357,7 @@ static void cond_late_fair(void) {
     go("giver", giver_to_late);
 }
 
-/* The waiter in the mutex's line is one that has been signalled, and gives. */
+/* The waiter in the mutex's line has been signalled, and adds a token. */
 FIBER(moved_giver) {
     (void)argument;
     lock();
@@ -370,7 +370,7 @@ FIBER(late_signaller) {
     (void)argument;
     await_in_line(1);
     lock();
-    sim_check(vigil_cond_signal(&other_cond) == 1, "it was in line");
+    sim_check(vigil_cond_signal(&other_cond) == 1, "the waiter in line was missed");
     late_loop();
 }
 
@@ -380,7 +380,7 @@ static void cond_late_moved(void) {
     go("late", late_signaller);
 }
 
-/* A loop whose deadline has passed does not keep the mutex, and gets it again. */
+/* A loop with a deadline that has passed releases the mutex, and acquires it again. */
 static void cond_late_loop(void) {
     begin_with(UNLOCKED);
     loops_timeout_ns = 0;
@@ -388,11 +388,11 @@ static void cond_late_loop(void) {
     go("giver", giver_outside);
 }
 
-/* ---- A signal that came to somebody who is gone goes on to the next ---- */
+/* ---- A signal to a waiter that has left goes on to the next one ---- */
 
 static bool waiting_for_mutex(void *unused) {
     (void)unused;
-    return signalled > 0; /* by the one who cancels */
+    return signalled > 0; /* set by the loop that cancels */
 }
 
 static bool loop_waited;
@@ -403,7 +403,9 @@ static bool loop_waits(void *unused) {
     return loop_waited;
 }
 
-/* Takes its first request back when its signal has arrived and it waits for the mutex, or before, or not at all. */
+/*
+ * Cancels its first request after its signal has arrived, while it waits for the mutex; or before that, or not at all.
+ */
 FIBER(loop_that_cancels) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -468,7 +470,7 @@ static void signalled_one_way_or_other(void) {
     all_over();
 }
 
-/* ---- A robust mutex: a thread that has waited holds it again, and the next holder is told when the thread ends ---- */
+/* ---- A robust mutex: a waiter holds it again after its wait, and if the waiter ends the next holder is told ---- */
 
 #define ROBUST 0x80000000u
 static bool ended_with_it;
@@ -496,7 +498,7 @@ FIBER(robust_giver) {
     unlock();
 }
 
-/* It is moved to the mutex's line by a thread that ends with the mutex. */
+/* The waiter is moved to the mutex's line by a thread that ends holding the mutex. */
 FIBER(giver_that_ends) {
     (void)argument;
     lock();
@@ -531,18 +533,18 @@ static void cond_giver_ends(void) {
 }
 
 const struct sim_scenario cond_scenarios[] = {
-    {"cond_taker_ends", "a thread waits, and ends with a robust mutex", cond_taker_ends, all_over},
-    {"cond_giver_ends", "a thread waits, another signals and ends with it", cond_giver_ends, all_over},
+    {"cond_taker_ends", "a thread waits, and ends holding a robust mutex", cond_taker_ends, all_over},
+    {"cond_giver_ends", "a thread waits, another signals and ends holding it", cond_giver_ends, all_over},
     {"cond_one", "a thread waits, another signals", cond_one, all_over},
     {"cond_outside", "the same without the mutex held", cond_outside, all_over},
     {"cond_two_signals", "two wait, two signal", cond_two_signals, all_over},
-    {"cond_broadcast", "two wait, one tells both", cond_broadcast, all_over},
+    {"cond_broadcast", "two wait, one broadcasts", cond_broadcast, all_over},
     {"cond_broadcast_outside", "the same without the mutex held", cond_broadcast_outside, all_over},
     {"cond_fair", "the same with a fair mutex", cond_fair, all_over},
     {"cond_loop", "a loop waits, a thread signals", cond_loop, all_over},
-    {"cond_loop_and_thread", "a loop and a thread wait, one tells both", cond_loop_and_thread, all_over},
+    {"cond_loop_and_thread", "a loop and a thread wait, one broadcasts", cond_loop_and_thread, all_over},
     {"cond_fair_loop_and_thread", "the same with a fair mutex", cond_fair_loop_and_thread, all_over},
-    {"cond_three_state", "two wait, who tells both has a three-state lock", cond_three_state, all_over},
+    {"cond_three_state", "two wait, the broadcaster uses a three-state lock", cond_three_state, all_over},
     {"cond_timeout", "a thread's deadline against a signal", cond_timeout, one_or_timed_out},
     {"cond_async_timeout", "a loop's deadline against a signal", cond_async_timeout, one_or_timed_out},
     {"cond_timeout_beside", "the same with another beside it", cond_timeout_beside, two_or_timed_out},

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenarios about what has been given and is not used yet (lot/gift.h), with processes killed at any step.
+ * Scenarios about gifts: what has been given and is not used yet (lot/gift.h). Processes are killed at any step.
  *
- * Every scenario counts what is given and what arrives. A gift that is lost leaves a waiter asleep for ever, which the
- * simulator reports; one that arrives twice makes more waits return than there were signals.
+ * Every scenario counts what is given and what arrives. A lost gift leaves a waiter asleep forever, which the simulator
+ * reports; a gift that arrives twice makes more waits return than there were signals.
  *
- * WHAT CAN BE GIVEN, AND WHO SHOWS THAT IT SURVIVES
+ * WHAT CAN BE GIVEN, AND WHICH SCENARIO SHOWS THAT IT SURVIVES
  *
  * Each cell names a scenario in which the receiver, or the process named in the column, is killed at every step; in
  * brackets the planted bug that the scenario catches.
  *
- *                   one death                 two deaths                  several waiters in     two clear up
+ *                   one death                 two deaths                  several waiters in     two sweepers
  *                                                                         the process that dies
  *   notification
  *     to a thread   waiter_killed             notified_twice_killed       notified_pool_killed   notified_swept_twice
@@ -26,8 +26,8 @@
  *     to a loop     signalled_loop_killed     signal_loop_heir_killed     signalled_loop_killed, which has two requests
  *                   [carrier_dropped]         [carrier_dropped]
  *
- * What else can be given is not counted, and is looked at again after every death, whoever was called or held it; so
- * one scenario stands for several columns:
+ * The other gifts are not counted. After every death they are examined again, whichever process was called or held
+ * them; so one scenario stands for several columns:
  *
  *   call for a lock   contender_killed, loop_killed_before_locker, two_lockers_killed   [no_revival, dead_holder_kept]
  *   share             reader_killed, writer_killed, loop_killed_that_writes, two_writers_killed
@@ -51,13 +51,13 @@
 
 /* How many waits of each process have returned. */
 static unsigned returned[SIM_PROCESSES];
-static uint32_t numbers[SIM_PROCESSES];         /* as members */
-static unsigned claims_at_death[SIM_PROCESSES]; /* of waits that had not returned; UINT32_MAX: it lives */
+static uint32_t numbers[SIM_PROCESSES];         /* member numbers */
+static unsigned claims_at_death[SIM_PROCESSES]; /* waits that had not returned; UINT32_MAX: the process is alive */
 static unsigned given;                          /* signals that have taken a waiter out of line */
 static unsigned asked;                          /* signals that were about to: never fewer than have arrived */
-static bool plain;                              /* they wait for a notification, and there is no mutex */
+static bool plain;                              /* waiters wait for a notification, without a mutex */
 
-/* ---- Looking, from between the steps ---- */
+/* ---- Inspection, between steps ---- */
 
 static struct slot *slots(void) {
     return (struct slot *)(void *)(observed->segment->base + observed->segment->layout.slots_at);
@@ -75,7 +75,7 @@ static bool is_of(uint32_t index, unsigned process) {
     return numbers[process] && claim_number(claims()[index]) == numbers[process];
 }
 
-/* Those that stand in that line, of all processes or, if it is not zero, of that one. */
+/* Waiters in that line, of all processes or, if `process` is not zero, of that one. */
 static unsigned in_line_of(const void *word, unsigned process) {
     unsigned count = 0;
     for (uint32_t i = 1; i < observed->segment->layout.slots; i++) {
@@ -85,7 +85,7 @@ static unsigned in_line_of(const void *word, unsigned process) {
     return count;
 }
 
-/* What is used up, and about to be given back. */
+/* The gift of the slot is used up, and the slot is about to be returned. */
 static bool is_over(const struct slot *slot) {
     return !slot->key && slot->gift < GIFT_GIVEN;
 }
@@ -99,7 +99,7 @@ static unsigned slots_of(unsigned process, bool loop) {
     return count;
 }
 
-/* A loop's requests that have not been called back; but not one that has the mutex, and has used its signal. */
+/* Requests of a loop that have not been called back, except one that has the mutex and so has used its signal. */
 static unsigned requests_of(unsigned process) {
     unsigned count = 0;
     for (unsigned i = 0; i < 2; i++) count += turns[i].waiting && turns[i].process == process;
@@ -113,7 +113,7 @@ static void look_at_death(unsigned process) {
     claims_at_death[process] = loops[process] ? requests_of(process) : slots_of(process, false);
 }
 
-/* How many of the process's waits have used what they were given. Of one that is dead: had, when it was killed. */
+/* How many waits of the process have used their gift; of a dead process: had used it when it was killed. */
 static unsigned used_by(unsigned process, unsigned had_waiting) {
     return sim_dead(process) ? had_waiting - claims_at_death[process] : returned[process];
 }
@@ -161,7 +161,7 @@ FIBER(one_thread) {
     leave_segment(buffer);
 }
 
-static uint32_t more_done[SIM_PROCESSES]; /* a bit for each thread more */
+static uint32_t more_done[SIM_PROCESSES]; /* one bit for each additional thread */
 
 FIBER(thread_more) {
     wait_for_signal();
@@ -174,7 +174,7 @@ static bool more_have_ended(void *all) {
 
 static void wait_for_more(uint32_t all) {
     sim_until(more_have_ended, (void *)(uintptr_t)all);
-    while (prim_load_acquire(&more_done[sim_process]) != all) prim_pause(); /* and have heard of it */
+    while (prim_load_acquire(&more_done[sim_process]) != all) prim_pause(); /* acquire: sees what they did */
 }
 
 FIBER(two_threads) {
@@ -192,7 +192,7 @@ static void loop_returned(vigil_op *op, int status) {
     has_returned(status);
 }
 
-/* With that many requests: the second one waits while the first one is served. */
+/* Makes `count` requests: the second waits while the first is served. */
 static void wait_as_loop(unsigned count) {
     vigil_buffer *buffer = join_segment();
     vigil_agent *agent = new_agent();
@@ -217,11 +217,14 @@ FIBER(loop_of_one) {
     wait_as_loop(1);
 }
 
-/* ---- Who stands where: the victim's waits first, then the survivor's, then the other's ---- */
+/* ---- Order in line: the victim's waits first, then the survivor's, then the other's ---- */
 
 static unsigned expected[SIM_PROCESSES]; /* waits */
 
-/* Whether all waits of the processes up to this one are in line. One that is killed before has no more than it has. */
+/*
+ * Whether all waits of the processes up to this one are in line. Of a process that was killed earlier, only the waits
+ * that it had at its death are expected.
+ */
 static bool in_line_up_to(void *last) {
     for (unsigned i = 1; i <= (uintptr_t)last; i++) {
         if (sim_dead(i) && expected[i] > claims_at_death[i]) expected[i] = claims_at_death[i];
@@ -246,7 +249,7 @@ FIBER(loop_behind) {
     loop_of_one(argument);
 }
 
-/* ---- Signals: as many as it takes, and none for one that must be passed on ---- */
+/* ---- Signals: as many as needed, and none in place of a gift that must be passed on ---- */
 
 static void signal_once(void) {
     asked++;
@@ -269,7 +272,7 @@ static bool one_more_is_needed(void *unused) {
     return returned[the_last] >= expected[the_last] || (waits && all_are_used(the_last));
 }
 
-/* Until the last one has returned: one signal more whenever the others have used all that were given. */
+/* Signals until the last process's wait has returned: one more signal whenever all given ones have been used. */
 static void signal_until_last(unsigned last) {
     the_last = last;
     for (;;) {
@@ -327,7 +330,7 @@ static void notified_pool_killed(void) {
     victim_before_survivor(true, two_threads, 2, thread_behind);
 }
 
-/* ---- The first receiver is killed for certain; its heir, or who clears up after it, at any time ---- */
+/* ---- The first receiver is always killed; its heir, or the process that sweeps after it, at any time ---- */
 
 static void recover(vigil_buffer *buffer) {
     segment_strike_off_all(buffer->segment);
@@ -339,7 +342,7 @@ FIBER(waits_last) {
     thread_more(argument);
 }
 
-/* Signalled with the mutex held, the first receiver is in the mutex's line, and cannot have used it. */
+/* Signalled with the mutex held, the first receiver is in the mutex's line, and cannot have used its signal. */
 static void signal_and_kill(void) {
     lock();
     signal_once();
@@ -347,7 +350,7 @@ static void signal_and_kill(void) {
     unlock();
 }
 
-/* It has as many threads that wait behind all others as are expected of it. */
+/* It has as many threads waiting behind all others as are expected of it. */
 FIBER(kills_the_first) {
     vigil_buffer *buffer = join_segment();
     bool clears_up_too = argument;
@@ -396,7 +399,7 @@ FIBER(clears_up) {
     leave_segment(buffer);
 }
 
-/* Two wait, and one signal has been given: only one of them may return before there is another. */
+/* Two processes wait, and one signal has been given: only one of the two may return before there is another signal. */
 static void two_heirs(bool for_notifications, bool sweeper_is_killed) {
     begin_gifts(for_notifications);
     if (sweeper_is_killed) sim_victim(SURVIVOR);
@@ -440,7 +443,7 @@ static bool giver_has_ended(void *unused) {
     return giver_is_over || (sim_dead(VICTIM) && (giver_has_begun || in_line_up_to((void *)OTHER)));
 }
 
-/* The repair tells a waiter that has been given something and stands in line all the same. */
+/* The repair wakes a waiter that has been given something but is still in line. */
 static bool nobody_is_half_told(void *unused) {
     (void)unused;
     for (uint32_t i = 1; i < observed->segment->layout.slots; i++) {
@@ -450,7 +453,7 @@ static bool nobody_is_half_told(void *unused) {
     return true;
 }
 
-/* What the receiver has been given it still has, unless it has returned: now it is killed, and the last one gets it. */
+/* Unless the receiver has returned it still has its gift. Now it is killed, and the last waiter gets the gift. */
 static void kill_receiver(vigil_buffer *buffer, bool in_effect) {
     if (!returned[SURVIVOR] && slots_of(SURVIVOR, false)) {
         sim_kill(SURVIVOR);
@@ -474,7 +477,7 @@ FIBER(kills_the_receiver) {
     unsigned asked_before = asked;
     signal_until_last(OTHER);
     wait_for_more(1);
-    sim_check(asked > asked_before || given, "a gift that nobody has given");
+    sim_check(asked > asked_before || given, "a gift that was not given");
     leave_segment(buffer);
 }
 
@@ -495,15 +498,15 @@ static void notifier_and_receiver(void) {
     giver_and_receiver_killed(true);
 }
 
-/* ---- A death is noticed by its pulse, and not when somebody looks ---- */
+/* ---- A death is noticed by its pulse, without a scan ---- */
 
-static unsigned keepers; /* that sleep, and will not look, since nobody waits */
+static unsigned keepers; /* that sleep, and will not scan, since there are no waiters */
 
 static bool keeper_is_idle(void *lot) {
     return ((struct lot *)lot)->share->keeping.idle;
 }
 
-/* Its keeper begins when it waits for the first time, and stops to look when nobody has waited for long. */
+/* The keeper starts with the first wait, and stops scanning after a long time without waiters. */
 static vigil_buffer *wait_and_go_on(void) {
     vigil_buffer *buffer = join_segment();
     struct lot *lot = lot_in(buffer->segment);
@@ -551,7 +554,7 @@ static void noticed_by_pulse(void) {
     start_in(VICTIM, "is to die", is_to_die, 0);
 }
 
-/* ---- The system wakes one sleeper on a pulse: here a keeper that does not watch that member any more ---- */
+/* ---- The system wakes one sleeper on a pulse: here a keeper that no longer watches that member ---- */
 
 static struct segment_member *record_of(unsigned process) {
     struct segment_member *record = segment_member(observed->segment, 0);
@@ -563,7 +566,7 @@ static void leave_at_once(void) {
     leave_segment(join_segment());
 }
 
-/* It has a pulse, and is not in a bucket in which the others would have to wait for it. */
+/* The victim has a pulse, and is not in a bucket in which the others would have to wait for it. */
 static bool victim_may_stop(void *unused) {
     (void)unused;
     const struct segment_layout *at = &observed->segment->layout;
@@ -573,7 +576,7 @@ static bool victim_may_stop(void *unused) {
     return record_of(VICTIM)->keeping && !inside;
 }
 
-/* Stopped, so that its keeper does not ask about the observer all the time. */
+/* Stopped, so that its keeper does not keep asking about the observer. */
 FIBER(is_to_die_stopped) {
     (void)argument;
     join_segment();
@@ -611,7 +614,7 @@ static void pulse_wakes_another(void) {
     begin_gifts(true);
     keepers = 0;
     join_before(SURVIVOR);
-    join_before(OTHER); /* between the two others; it leaves, and joins again there */
+    join_before(OTHER); /* its place is between the two others; it leaves, and joins again there */
     join_before(VICTIM);
     sim_within(OTHER, leave_at_once);
     go_in(SURVIVOR, "watches", watches_first);
@@ -619,7 +622,7 @@ static void pulse_wakes_another(void) {
     go_in(OTHER, "watches later", watches_later);
 }
 
-/* ---- A member is struck off by a process that does not recover: the keepers do, without a look ---- */
+/* ---- A member is struck off by a process that does not recover: the keepers do, without a scan ---- */
 
 static bool victim_has_slot(void *unused) {
     (void)unused;
@@ -662,19 +665,21 @@ static void all_has_arrived(void) {
 
 const struct sim_scenario gift_scenarios[] = {
     {"signal_pool_killed", "two threads of the victim wait for signals", signal_pool_killed, all_has_arrived},
-    {"signalled_loop_killed", "an event loop with two requests does", signalled_loop_killed, all_has_arrived},
-    {"signalled_before_loop", "a thread does, and an event loop behind it", signalled_before_loop, all_has_arrived},
+    {"signalled_loop_killed", "an event loop with two requests waits for signals", signalled_loop_killed,
+     all_has_arrived},
+    {"signalled_before_loop", "a thread waits for signals, and an event loop behind it", signalled_before_loop,
+     all_has_arrived},
     {"notified_pool_killed", "two threads of the victim wait for notifications", notified_pool_killed, all_has_arrived},
     {"signal_heir_killed", "a signal's receiver is killed, and so is its heir", signal_heir_killed, all_has_arrived},
     {"signal_loop_heir_killed", "the same, and the heir is an event loop", signal_loop_heir_killed, all_has_arrived},
     {"notified_twice_killed", "the same for a notification", notified_twice_killed, all_has_arrived},
-    {"signal_swept_twice", "two clear up after a signal's receiver", signal_swept_twice, all_has_arrived},
+    {"signal_swept_twice", "two processes sweep after a signal's receiver", signal_swept_twice, all_has_arrived},
     {"notified_swept_twice", "the same for a notification", notified_swept_twice, all_has_arrived},
-    {"signal_sweeper_killed", "one of them is killed", signal_sweeper_killed, all_has_arrived},
-    {"signaller_and_receiver", "killed while it signals; then the receiver", signaller_and_receiver, all_has_arrived},
+    {"signal_sweeper_killed", "the same, and one of the two is killed", signal_sweeper_killed, all_has_arrived},
+    {"signaller_and_receiver", "a signaller is killed, then the receiver", signaller_and_receiver, all_has_arrived},
     {"notifier_and_receiver", "the same for a notification", notifier_and_receiver, all_has_arrived},
     {"noticed_by_pulse", "a death is noticed at once", noticed_by_pulse, all_has_arrived},
-    {"pulse_wakes_another", "the same, though a keeper is woken that does not watch", pulse_wakes_another,
+    {"pulse_wakes_another", "the same, although a keeper is woken that does not watch", pulse_wakes_another,
      all_has_arrived},
     {"struck_off_by_another", "what the dead left is recovered at once", struck_off_by_another, all_has_arrived},
     {NULL, NULL, NULL, NULL},

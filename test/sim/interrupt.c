@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads whose blocking calls are ended from outside. */
+/* Scenarios in which blocking calls are ended by an interruption. */
 #include "scenario.h"
 
 #include "vigil/barrier.h"
@@ -9,7 +9,7 @@
 #include "vigil/sem.h"
 
 static vigil_thread named;
-static int interruptions; /* calls that have been ended by one */
+static int interruptions; /* calls that an interruption has ended */
 static vigil_mutex mutex;
 static vigil_cond cond;
 static vigil_sem sem;
@@ -41,7 +41,7 @@ static void note(int status) {
     if (status == VIGIL_INTERRUPTED) interruptions++;
 }
 
-/* One interruption has ended one call. */
+/* Exactly one call was interrupted. */
 static void interrupted_once(void) {
     sim_check(interruptions == 1, "%d calls were interrupted", interruptions);
     balance();
@@ -53,7 +53,7 @@ FIBER(interruptible) {
     (void)argument;
     prim_store_release(&named, vigil_thread_self());
     note(wait_while_zero(&words[0], VIGIL_FOREVER));
-    if (!interruptions) { /* it has been notified before: then the interruption is there, or comes */
+    if (!interruptions) { /* notified first: the interruption is pending, or will come */
         note(wait_while_zero(&words[2], VIGIL_FOREVER));
     }
     note(wait_while_zero(&words[2], 500));
@@ -212,7 +212,7 @@ FIBER(late_at_condition) {
     expect(vigil_mutex_lock(&mutex), VIGIL_OK, "lock");
     prim_store_release(&named, vigil_thread_self());
     expect(vigil_cond_wait_for(&cond, &mutex, 0), VIGIL_TIMED_OUT, "a wait that is late");
-    sim_check(!holders++, "it returns without the mutex");
+    sim_check(!holders++, "the wait returned without the mutex");
     holders--;
     vigil_mutex_unlock(&mutex);
     note(wait_while_zero(&words[0], VIGIL_FOREVER));
@@ -221,8 +221,8 @@ FIBER(late_at_condition) {
 FIBER(visible_holder) {
     (void)argument;
     expect(vigil_mutex_lock(&mutex), VIGIL_OK, "lock");
-    sim_check(!holders++, "two hold the mutex");
-    prim_load_acquire(&words[1]); /* a step, in which others may run */
+    sim_check(!holders++, "two threads hold the mutex");
+    prim_load_acquire(&words[1]); /* a step, so that other fibers can run */
     holders--;
     vigil_mutex_unlock(&mutex);
 }
@@ -236,11 +236,11 @@ static void interrupt_late_at_condition(void) {
 }
 
 static void each_signal_has_arrived(void) {
-    sim_check(signals == 0, "%d signals more have arrived than were given", signals);
+    sim_check(signals == 0, "%d more signals have arrived than were given", signals);
     interrupted_once();
 }
 
-/* ---- Barriers: who is interrupted has not arrived ---- */
+/* ---- Barriers: an interrupted party has not arrived ---- */
 
 FIBER(interruptible_at_barrier) {
     (void)argument;
@@ -265,14 +265,14 @@ static void interrupt_at_barrier(void) {
 }
 
 const struct sim_scenario interrupt_scenarios[] = {
-    {"interrupt_alone", "a wait is interrupted, and no other", interrupt_alone, interrupted_once},
+    {"interrupt_alone", "a wait is interrupted, and no other wait", interrupt_alone, interrupted_once},
     {"interrupt_and_notify", "an interruption against a notification", interrupt_and_notify, interrupted_once},
     {"interrupt_beside", "the same with another waiter", interrupt_beside, interrupted_once},
     {"interrupt_in_segment", "the same in a segment", interrupt_in_segment, interrupted_once},
     {"interrupt_for_permit", "an interruption against permits", interrupt_for_permit, all_permits_are_somewhere},
     {"interrupt_for_mutex", "an interruption against the release of a mutex", interrupt_for_mutex, interrupted_once},
     {"interrupt_at_condition", "an interruption against a signal", interrupt_at_condition, each_signal_has_arrived},
-    {"interrupt_late_at_condition", "an interruption of a wait that is late", interrupt_late_at_condition,
+    {"interrupt_late_at_condition", "an interruption of a wait whose deadline has passed", interrupt_late_at_condition,
      interrupted_once},
     {"interrupt_at_barrier", "an interruption against the end of a round", interrupt_at_barrier, interrupted_once},
     {NULL, NULL, NULL, NULL},

@@ -2,9 +2,10 @@
 /*
  * litmus.c - is the simulator's memory as weak as C11's, and no weaker?
  *
- * Each test is a few accesses by two to four fibers and a question about what they read. The simulator must find the
- * answer in question where C11 allows it, and must not where C11 forbids it. The last ones test the rest of the engine
- * in the same manner: a little futex lock and condition, right and with mistakes, sleepers, bells and the clock.
+ * Each test is a few accesses by two to four fibers and a question about what they read. The simulator must find an
+ * execution where the question is true if C11 allows one, and must not find one if C11 forbids it. The last tests
+ * cover the rest of the engine in the same way: a small futex lock and condition, correct and with mistakes, sleepers,
+ * bells and the clock.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ static void reset(void) {
     sim_name(&y, sizeof y, "y");
 }
 
-/* A fiber of three accesses, or a line of the table, is read best in one piece. */
+/* A fiber of three accesses, or a line of the table, is easiest to read on one line. */
 /* clang-format off */
 #define FIBER(name) static void name(void *unused)
 #define STORE(order, p, v) ((void)unused, prim_store_##order(p, v))
@@ -96,7 +97,7 @@ static bool lost_update(void) { return x != 3; }
 
 /* ---- The rest of the engine ---- */
 
-/* A lock of three states, and who holds it writes plainly. */
+/* A lock of three states; its holder makes plain writes. */
 static void toy_lock(void) {
     uint32_t seen = 0;
     if (prim_cas_acquire(&x, &seen, 1u)) return;
@@ -122,7 +123,7 @@ FIBER(locked_unlock_always_1) {
 FIBER(locked_by_look) {
     (void)unused;
     while (prim_load_acquire(&x) != 0) prim_pause();
-    prim_store_release(&x, 1u); /* wrong: somebody else may have */
+    prim_store_release(&x, 1u); /* wrong: another fiber may have locked it */
     add_to_data();
     toy_unlock();
 }
@@ -204,9 +205,9 @@ FIBER(spins_for_ever) {
 
 struct litmus {
     const char *name;
-    bool possible; /* that some execution fails, or ends with `question` true */
+    bool possible; /* some execution fails, or ends with `question` true */
     bool (*question)(void);
-    bool spurious; /* whether sleeps may end for no reason */
+    bool spurious; /* whether sleeps may end spuriously */
     bool with_bell;
     void (*fiber[4])(void *);
 };
@@ -288,7 +289,7 @@ static void finish(void) {
     sim_check(!present->question(), "it happened: %u %u %u %u", r[0], r[1], r[2], r[3]);
 }
 
-/* That the choices written down lead to the same end again. */
+/* The recorded choices lead to the same failure again. */
 static bool replays(const struct sim_scenario *scenario, const struct sim_report *report) {
     struct sim_report again;
     return sim_replay(scenario, report->replay, NULL, &again) && again.failed &&

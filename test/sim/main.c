@@ -2,8 +2,8 @@
 /*
  * sim_test - the library under the simulator.
  *
- * Without arguments it explores every scenario. With --bugs it switches the planted bugs on, one after the other (those
- * of one part, or one of them, if that is said), and every one must be caught.
+ * Without arguments it explores every scenario. With --bugs it switches the planted bugs on, one after the other (only
+ * those of one part, or only one, if --part or --bug is given). Every bug must be caught.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
@@ -45,7 +45,7 @@ static struct {
     .search = {.limit = {9, 9, 2, 1, 2, 3}, .deviations = 6, .executions = 50000, .random_runs = 10000, .seed = 1},
 };
 
-/* The first one for null, null after the last. */
+/* Null stands before the first scenario and after the last. */
 static const struct sim_scenario *next_scenario(const struct sim_scenario *last) {
     static size_t part;
     if (!last) {
@@ -82,7 +82,7 @@ static void show_failure(const struct sim_scenario *scenario, const struct sim_r
     if (report->seed) printf(" --random %llu --runs 1\n", (unsigned long long)report->seed);
     else printf(" --replay '%s'\n", report->replay);
     if (!again.failed || strcmp(again.reason, report->reason) != 0) {
-        printf("       but it did not fail like this a second time: something is not deterministic\n");
+        printf("       but it did not fail in this way a second time: something is not deterministic\n");
     }
 }
 
@@ -103,13 +103,13 @@ static bool explore(const struct sim_scenario *scenario) {
 
 /* ---- Planted bugs ---- */
 
-/* Little effort on all scenarios of its part first: most bugs show up somewhere quickly. */
+/* First a small effort on all scenarios of the bug's part: most bugs show up quickly somewhere. */
 static const struct sim_search efforts[] = {
     {.limit = {9, 2, 1, 1, 2, 2}, .deviations = 1, .executions = 3000, .random_runs = 200, .seed = 1},
     {.limit = {9, 3, 1, 1, 2, 2}, .deviations = 3, .executions = 30000, .random_runs = 5000, .seed = 1},
 };
 
-/* Where the ones that take a particular kill are found: these scenarios are tried first, and with more effort. */
+/* Scenarios that find the bugs that take a particular kill: they are tried first, and with more effort. */
 static const struct {
     const char *bug, *scenario;
 } found_by[] = {
@@ -220,11 +220,11 @@ static void option(const char *argument, const char *value) {
         options.replay = value;
     } else if (strcmp(argument, "--random") == 0) {
         search->seed = options.random_seed = strtoull(value, NULL, 10);
-        search->executions = 0; /* nothing but random runs */
+        search->executions = 0; /* random runs only */
     } else if (strcmp(argument, "--runs") == 0) {
         search->random_runs = strtoull(value, NULL, 10);
     } else if (strcmp(argument, "--preemptions") == 0) {
-        /* All of them, however long it takes. */
+        /* Unlimited, however long it takes. */
         search->limit[SIM_TURN] = search->limit[SIM_PREEMPTION] = (unsigned)strtoul(value, NULL, 10);
         search->deviations = 2 * search->limit[SIM_PREEMPTION];
         search->executions = UINT64_MAX / 8;
@@ -247,11 +247,11 @@ static void read_options(int count, char **arguments) {
     }
 }
 
-/* One execution, aloud: true if it passes. */
+/* One execution, with its trace: true if it passes. */
 static bool replay(const struct sim_scenario *scenario) {
     struct sim_report report;
     if (!sim_replay(scenario, options.replay, stdout, &report)) {
-        fprintf(stderr, "sim_test: the choices to replay look like 12:1,40:2\n");
+        fprintf(stderr, "sim_test: --replay takes choices like 12:1,40:2\n");
         exit(2);
     }
     printf("%s %s %s\n", report.failed ? "FAILED" : "ok    ", scenario->name, report.reason);

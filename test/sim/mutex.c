@@ -2,9 +2,9 @@
 /*
  * Scenarios for the mutex, which threads and event loops share.
  *
- * Everybody who holds it calls work(), which fails when another is inside or when what the one before wrote is not
- * seen. In most of them somebody holds the mutex at first, so that the others have to wait. Whoever waits forever must
- * get it, or the execution never ends; in the end it must be free, and nobody in line.
+ * Every holder calls work(), which fails if another holder is inside or if what the previous holder wrote is not
+ * visible. In most scenarios the mutex is held at first, so that the others have to wait. A waiter without a deadline
+ * must get the mutex, or the execution never ends. At the end the mutex must be free, and its line empty.
  */
 #include "vigil/mutex.h"
 
@@ -19,11 +19,11 @@
 /* ---- Parts ---- */
 
 static vigil_mutex mutex;
-static uint32_t written; /* by each who holds the lock */
+static uint32_t written; /* by each holder */
 static uint32_t entered;
 static int inside;
-static int cancelled;   /* how many were told so, except by their own agent */
-static bool had_thread; /* the thread, or the loop, of a scenario has had the lock */
+static int cancelled;   /* how many requests were called back as cancelled, except by their own agent */
+static bool had_thread; /* the thread, or the loop, of a scenario has held the lock */
 static bool had_loop;
 
 static void begin_with(uint32_t word) {
@@ -37,13 +37,13 @@ static void begin_with(uint32_t word) {
 }
 
 static void all_over(void) {
-    sim_check(mutex.word % FAIR == UNLOCKED, "in the end the mutex is %#x", mutex.word);
+    sim_check(mutex.word % FAIR == UNLOCKED, "at the end the mutex is %#x", mutex.word);
     balance();
 }
 
 static void work(void) {
-    sim_check(inside++ == 0, "two hold the lock");
-    sim_check(prim_load_relaxed(&written) == entered, "what the holder before wrote is not seen");
+    sim_check(inside++ == 0, "the lock has two holders");
+    sim_check(prim_load_relaxed(&written) == entered, "what the previous holder wrote is not visible");
     prim_store_relaxed(&written, ++entered);
     inside--;
 }
@@ -101,7 +101,7 @@ static void come_and_unlock(vigil_op *op, int status) {
 
 static void execute(vigil_agent *agent, struct turn *turn) {
     int status = vigil_mutex_execute(agent, turn_begins(turn), &mutex, VIGIL_FOREVER, come);
-    sim_check(status == VIGIL_PENDING || (status == VIGIL_OK && !turn->waiting), "execute answers %s",
+    sim_check(status == VIGIL_PENDING || (status == VIGIL_OK && !turn->waiting), "execute returns %s",
               vigil_status_name(status));
 }
 
@@ -117,7 +117,7 @@ FIBER(loop) { /* the argument: its turn */
     destroy(agent);
 }
 
-/* ---- One at a time, and nobody forgotten ---- */
+/* ---- One holder at a time, and no waiter forgotten ---- */
 
 static void mutex_two_threads(void) {
     begin_with(UNLOCKED);
@@ -172,7 +172,7 @@ static void mutex_fair_for_all(void) {
     go("holder", holder);
 }
 
-/* ---- Unlocked where it was not locked ---- */
+/* ---- Unlocked by another thread than the one that locked ---- */
 
 static void work_and_tell(struct turn *turn) {
     (void)turn;
@@ -229,7 +229,7 @@ FIBER(loop_500) {
     int64_t due_ns = vigil_now_ns() + 500;
     ask(agent, &turns[0], 500, come_and_unlock);
     run(agent);
-    sim_check(turns[0].status == VIGIL_OK || turns[0].status == VIGIL_TIMED_OUT, "its turn ended with %s",
+    sim_check(turns[0].status == VIGIL_OK || turns[0].status == VIGIL_TIMED_OUT, "the turn ended with %s",
               vigil_status_name(turns[0].status));
     sim_check(turns[0].status == VIGIL_OK || vigil_now_ns() >= due_ns, "timed out too early");
     destroy(agent);
@@ -270,7 +270,7 @@ FIBER(loop_cancels) {
     destroy(agent);
 }
 
-/* Without ever dispatching: it may have been granted the lock, or have been woken to try. */
+/* Never dispatches: it may have been granted the lock, or have been woken to try. */
 FIBER(loop_destroyed) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -311,14 +311,14 @@ static void mutex_fair_destroy(void) {
 static void work_and_execute(struct turn *turn) {
     work();
     execute(turn->request.op.agent, &turns[1]);
-    sim_check(turns[1].waiting, "it is not recursive");
+    sim_check(turns[1].waiting, "execute inside execute did not wait");
     work();
 }
 
 FIBER(loop_nests) {
     (void)argument;
     vigil_agent *agent = new_agent();
-    turns[0].request.op.agent = agent; /* for the callback, if it is called at once */
+    turns[0].request.op.agent = agent; /* for the callback, which may be called at once */
     turns[0].then = work_and_execute;
     execute(agent, &turns[0]);
     run(agent);
@@ -338,12 +338,12 @@ static bool somebody_in_line(void *unused) {
     return in_line() > 0;
 }
 
-/* Takes the lock away from whom it has just woken; then, when that one has waited for long, tries it again. */
+/* Takes the lock ahead of the waiter that it has just woken. When that waiter has waited for long, it tries again. */
 FIBER(barger) {
     (void)argument;
     await_in_line(1);
     unlock();
-    if (vigil_mutex_trylock(&mutex) != VIGIL_OK) return; /* the other was faster */
+    if (vigil_mutex_trylock(&mutex) != VIGIL_OK) return; /* the waiter was faster */
     work();
     if (!had_thread && !had_loop) {
         sim_until(somebody_in_line, NULL);
@@ -351,7 +351,7 @@ FIBER(barger) {
     }
     unlock();
     if (vigil_mutex_trylock(&mutex) == VIGIL_OK) {
-        sim_check(had_thread || had_loop, "nothing was handed over");
+        sim_check(had_thread || had_loop, "the lock was not handed over");
         work();
         unlock();
     }
@@ -369,16 +369,16 @@ static void mutex_patience_of_loop(void) {
     sim_go("loop", loop, &turns[0]);
 }
 
-/* Who has been called is not passed by for ever, though nobody lets it run. */
+/* A called waiter is not passed over forever, even if it is not scheduled. */
 FIBER(passer) {
     (void)argument;
     await_in_line(1);
     unlock();
     for (unsigned i = 0; i < PRIM_PASSES + 3; i++) {
         if (vigil_mutex_trylock(&mutex) != VIGIL_OK) continue;
-        bool coming = mutex.word & 8; /* it was called, and has not come: so often it has been passed by since */
+        bool coming = mutex.word & 8; /* called, and not here yet; beside this bit the passes are counted */
         unsigned passed = coming ? mutex.word % (1 << 20) / 16 : 0;
-        sim_check(passed <= PRIM_PASSES, "passed by %u times", passed);
+        sim_check(passed <= PRIM_PASSES, "passed over %u times", passed);
         work();
         unlock();
     }
@@ -397,7 +397,7 @@ static void mutex_passed_by(void) {
 static intptr_t last_served;
 static int64_t began_ns;
 
-/* If a second passes, somebody may lose his turn. */
+/* After a second, a waiter may lose its turn. */
 static void serve(intptr_t place) {
     bool in_turn = place == last_served + 1 || vigil_now_ns() >= began_ns + FAIR_PATIENCE_NS;
     sim_check(in_turn, "number %d is served after number %d", (int)place, (int)last_served);
@@ -405,7 +405,7 @@ static void serve(intptr_t place) {
     work();
 }
 
-FIBER(thread_in_place) { /* the argument: which */
+FIBER(thread_in_place) { /* the argument: its place in line */
     await_in_line((uintptr_t)argument - 1);
     lock();
     serve((intptr_t)argument);
@@ -423,7 +423,7 @@ FIBER(loop_second) {
     loop(argument);
 }
 
-FIBER(holder_again) { /* comes back at once, and is the last */
+FIBER(holder_again) { /* locks again at once, and is the last */
     (void)argument;
     await_in_line(3);
     unlock();
@@ -475,7 +475,7 @@ FIBER(loop_first_and_second) {
 FIBER(thread_third) {
     (void)argument;
     sim_until(both_have_asked, NULL);
-    let_pass(1); /* it is younger than they are */
+    let_pass(1); /* so it is younger than the requests */
     thread_came = true;
     lock();
     serve(3);
@@ -497,7 +497,7 @@ static void mutex_fair_next_of_loop(void) {
     go("holder", holder_until_thread_in_line);
 }
 
-/* ---- A loop that takes its time ---- */
+/* ---- A loop that runs late ---- */
 
 static bool thread_had_it(void *unused) {
     (void)unused;
@@ -532,7 +532,7 @@ static void mutex_fair_slow_loop(void) {
     sim_go("holder", holder_of_line, (void *)2);
 }
 
-/* Two that do not run before a thread has had it, and one more thread behind that one. */
+/* A loop that does not run before a thread has held the mutex, and one more thread behind that one. */
 static void mutex_slow_loops(void) {
     begin_with(LOCKED);
     go("loop 1", slow_loop);
@@ -541,7 +541,7 @@ static void mutex_slow_loops(void) {
     sim_go("holder", holder_of_line, (void *)2);
 }
 
-/* The loop that does not run is the only one in line when the mutex is reserved for it; the thread comes after that. */
+/* The loop that does not run is alone in line when the mutex is reserved for it; the thread comes after that. */
 static bool reserved(void *unused) {
     (void)unused;
     return mutex.word % FAIR == RESERVED;
@@ -559,7 +559,7 @@ static void mutex_reserved_for_slow_loop(void) {
     sim_go("holder", holder_of_line, (void *)1);
 }
 
-/* A thread of an event loop blocks behind its own request: the request cannot be served before the thread has been. */
+/* A thread of an event loop blocks behind its own request: the request cannot be served before the thread is. */
 FIBER(loop_that_blocks) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -581,7 +581,7 @@ static void mutex_fair_behind_itself(void) {
     go("holder", holder);
 }
 
-/* One loop that never looks at its mail before the other has had the lock. */
+/* One loop never reads its mail before the other has held the lock. */
 static bool other_had_it(void *unused) {
     (void)unused;
     return turns[1].request.op.data && !turns[1].waiting;
@@ -615,7 +615,10 @@ static void mutex_fair_slow_loop_before_loop(void) {
     sim_go("holder", holder_of_line, (void *)2);
 }
 
-/* The guard of what is reserved for a loop that does not run has a deadline of its own, and another waits behind it. */
+/*
+ * The guard of a reservation for a loop that does not run has a deadline of its own, and another thread waits behind
+ * it.
+ */
 static bool guard_left;
 
 FIBER(guard) {
@@ -653,7 +656,7 @@ static void mutex_guard_with_deadline(void) {
     go("holder", holder_for_long);
 }
 
-/* A loop that does not run is called for one lock more than there is room for in the table of guards. */
+/* A loop that does not run is called for one lock more than the table of guards has room for. */
 #define LOCKS (PRIM_GUARDS + 1)
 
 static vigil_mutex locks[LOCKS];
@@ -706,7 +709,7 @@ static void mutex_guards_overflow(void) {
     go("holder", holder_of_locks);
 }
 
-/* ---- A queue of one loop's ---- */
+/* ---- A queue of one loop ---- */
 
 FIBER(loop_of_three) {
     (void)argument;
@@ -723,7 +726,7 @@ static void mutex_queue(void) {
     go("holder", holder);
 }
 
-/* The first one, which keeps the place in line, leaves it to the next. */
+/* The first request, which holds the place in line, leaves it to the next. */
 FIBER(loop_cancels_first) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -751,7 +754,7 @@ static void mutex_fair_queue_cancel(void) {
     go("holder", holder);
 }
 
-/* What was reserved for a request that is gone, or for an agent that ends, does not stay reserved. */
+/* A reservation for a request that is gone, or for an agent that ends, does not remain. */
 FIBER(loop_cancels_when_reserved) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -790,7 +793,7 @@ FIBER(unlocks_too) {
     (void)argument;
     int status = vigil_mutex_unlock(&mutex);
     unlocked += status == VIGIL_OK;
-    sim_check(status == VIGIL_OK || status == VIGIL_ENOTHELD, "unlock answers %s", vigil_status_name(status));
+    sim_check(status == VIGIL_OK || status == VIGIL_ENOTHELD, "unlock returns %s", vigil_status_name(status));
 }
 
 static void mutex_unlocked_twice(void) {
@@ -843,11 +846,11 @@ static void mutex_forget(void) {
 }
 
 static void forgotten_are_cancelled(void) {
-    sim_check(forgotten == cancelled, "forget answers %d, but %d were cancelled", (int)forgotten, cancelled);
+    sim_check(forgotten == cancelled, "forget returns %d, but %d were cancelled", (int)forgotten, cancelled);
     all_over();
 }
 
-/* ---- With others who know the three states only ---- */
+/* ---- With code that knows only the three states ---- */
 
 static uint32_t plain_exchange(uint32_t from, uint32_t to) {
     prim_cas_acq_rel(&mutex.word, &from, to);
@@ -904,15 +907,15 @@ static void mutex_plain_and_loop(void) {
 
 #define ROBUST 0x80000000u
 
-static bool abandoned; /* a thread that does not unlock it has had it, and nobody since */
-static bool has_it;    /* that thread */
+static bool abandoned; /* a thread ended holding it, and it has not been held since */
+static bool has_it;    /* the thread that will end */
 
 static void begin_robust(uint32_t word) {
     begin_with(word | ROBUST);
     abandoned = has_it = false;
 }
 
-/* It may go to the next one when the thread has ended, but not before. */
+/* The mutex may pass to the next holder once the thread has ended, but not before. */
 FIBER(thread_that_ends) { /* the argument: how many are in line before that */
     int status = vigil_mutex_lock(&mutex);
     expect(status, VIGIL_OK, "lock");
@@ -953,7 +956,7 @@ FIBER(succeeding_loop) {
 }
 
 static void robust_over(void) {
-    sim_check((mutex.word & ~FAIR) == (abandoned ? ROBUST | 8u : ROBUST), "in the end the mutex is %#x", mutex.word);
+    sim_check((mutex.word & ~FAIR) == (abandoned ? ROBUST | 8u : ROBUST), "at the end the mutex is %#x", mutex.word);
     balance();
 }
 
@@ -998,7 +1001,7 @@ static void robust_fair(void) {
     go("successor 2", successor);
 }
 
-/* The record is gone with the unlock: nothing happens when the threads end. */
+/* The record is removed by the unlock: nothing happens when the threads end. */
 FIBER(thread_that_unlocks) {
     successor(argument);
     successor(argument);
@@ -1012,20 +1015,20 @@ static void robust_threads(void) {
 }
 
 const struct sim_scenario mutex_scenarios[] = {
-    {"mutex_robust_thread_ends", "a thread ends with it, another waits", robust_thread_ends, robust_over},
-    {"mutex_robust_loop", "a thread ends with it, a loop waits", robust_loop, robust_over},
-    {"mutex_robust_line", "a thread ends with it, a thread and a loop wait", robust_line, robust_over},
-    {"mutex_robust_fair", "a thread ends with a fair one, two wait", robust_fair, robust_over},
+    {"mutex_robust_thread_ends", "a thread ends holding it, another waits", robust_thread_ends, robust_over},
+    {"mutex_robust_loop", "a thread ends holding it, a loop waits", robust_loop, robust_over},
+    {"mutex_robust_line", "a thread ends holding it, a thread and a loop wait", robust_line, robust_over},
+    {"mutex_robust_fair", "a thread ends holding a fair one, two wait", robust_fair, robust_over},
     {"mutex_robust_threads", "three threads lock and unlock it", robust_threads, robust_over},
     {"mutex_two_threads", "two threads lock", mutex_two_threads, all_over},
     {"mutex_three_threads", "three threads lock", mutex_three_threads, all_over},
-    {"mutex_again", "two threads lock two times", mutex_again, all_over},
-    {"mutex_two_in_line", "two in line for one that is unlocked", mutex_two_in_line, all_over},
+    {"mutex_again", "two threads lock twice", mutex_again, all_over},
+    {"mutex_two_in_line", "two in line for a mutex that is unlocked", mutex_two_in_line, all_over},
     {"mutex_loop_and_thread", "a loop executes, a thread locks", mutex_loop_and_thread, all_over},
     {"mutex_loop_and_threads", "a loop executes, two threads lock", mutex_loop_and_threads, all_over},
     {"mutex_two_loops", "two loops execute, a thread unlocks", mutex_two_loops, all_over},
     {"mutex_fair_for_all", "a loop and a thread against a fair unlock", mutex_fair_for_all, all_over},
-    {"mutex_unlocked_elsewhere", "what a loop locked, a thread unlocks", mutex_unlocked_elsewhere, all_over},
+    {"mutex_unlocked_elsewhere", "a loop locks, a thread unlocks", mutex_unlocked_elsewhere, all_over},
     {"mutex_timeout", "a thread's deadline against unlock", mutex_timeout, all_over},
     {"mutex_async_timeout", "a loop's deadline against unlock", mutex_async_timeout, all_over},
     {"mutex_fair_timeouts", "two deadlines against a fair unlock", mutex_fair_timeouts, all_over},
@@ -1034,29 +1037,29 @@ const struct sim_scenario mutex_scenarios[] = {
     {"mutex_destroy", "an agent's end against unlock", mutex_destroy, all_over},
     {"mutex_fair_destroy", "an agent's end against being handed the lock", mutex_fair_destroy, all_over},
     {"mutex_nested", "execute inside execute, beside a thread", mutex_nested, all_over},
-    {"mutex_patience", "a thread is handed what was taken from it before", mutex_patience, all_over},
-    {"mutex_patience_of_loop", "a loop is handed what was taken from it before", mutex_patience_of_loop, all_over},
-    {"mutex_passed_by", "a thread that is called is passed by", mutex_passed_by, all_over},
-    {"mutex_fair_line", "thread, loop, thread and the holder again in turn", mutex_fair_line, all_over},
-    {"mutex_fair_next_of_loop", "two requests of one loop's, and a thread after them", mutex_fair_next_of_loop,
-     all_over},
+    {"mutex_patience", "a thread that was overtaken is handed the lock", mutex_patience, all_over},
+    {"mutex_patience_of_loop", "a loop that was overtaken is handed the lock", mutex_patience_of_loop, all_over},
+    {"mutex_passed_by", "a called thread is passed over", mutex_passed_by, all_over},
+    {"mutex_fair_line", "thread, loop, thread and the holder again, in turn", mutex_fair_line, all_over},
+    {"mutex_fair_next_of_loop", "two requests of one loop, and a thread after them", mutex_fair_next_of_loop, all_over},
     {"mutex_slow_loop", "a loop is called, but waits for the next in line", mutex_slow_loop, all_over},
     {"mutex_fair_slow_loop", "the same with a reservation", mutex_fair_slow_loop, all_over},
     {"mutex_slow_loops", "the same with two threads behind it", mutex_slow_loops, all_over},
-    {"mutex_reserved_for_slow_loop", "a thread comes when it is reserved", mutex_reserved_for_slow_loop, all_over},
+    {"mutex_reserved_for_slow_loop", "a thread comes after it was reserved", mutex_reserved_for_slow_loop, all_over},
     {"mutex_behind_itself", "a loop's thread blocks behind its own request", mutex_behind_itself, all_over},
     {"mutex_fair_behind_itself", "the same with a reservation", mutex_fair_behind_itself, all_over},
     {"mutex_slow_loop_before_loop", "a loop waits for another behind it", mutex_slow_loop_before_loop, all_over},
     {"mutex_fair_slow_loop_before_loop", "the same with a reservation", mutex_fair_slow_loop_before_loop, all_over},
-    {"mutex_guard_with_deadline", "who guards a reservation gives up", mutex_guard_with_deadline, all_over},
+    {"mutex_guard_with_deadline", "the guard of a reservation gives up", mutex_guard_with_deadline, all_over},
     {"mutex_guards_overflow", "a slow loop is called for many locks", mutex_guards_overflow, all_over},
-    {"mutex_queue", "three requests of one loop's beside a thread", mutex_queue, all_over},
+    {"mutex_queue", "three requests of one loop beside a thread", mutex_queue, all_over},
     {"mutex_queue_cancel", "cancel and deadlines in a queue", mutex_queue_cancel, all_over},
     {"mutex_fair_queue_cancel", "the same against a reservation", mutex_fair_queue_cancel, all_over},
-    {"mutex_orphan", "called for a request that is gone", mutex_orphan, all_over},
-    {"mutex_end_when_reserved", "an agent ends for which it is reserved", mutex_end_when_reserved, all_over},
-    {"mutex_unlocked_twice", "two unlock what is locked once", mutex_unlocked_twice, unlocked_once},
-    {"mutex_contended_unlocked_twice", "two unlock what is contended", mutex_contended_unlocked_twice, unlocked_once},
+    {"mutex_orphan", "a loop is called for a request that is gone", mutex_orphan, all_over},
+    {"mutex_end_when_reserved", "an agent ends while it is reserved for it", mutex_end_when_reserved, all_over},
+    {"mutex_unlocked_twice", "two threads unlock what is locked once", mutex_unlocked_twice, unlocked_once},
+    {"mutex_contended_unlocked_twice", "two threads unlock what is contended", mutex_contended_unlocked_twice,
+     unlocked_once},
     {"mutex_forget", "forget against unlock", mutex_forget, forgotten_are_cancelled},
     {"mutex_plain_and_thread", "a three-state lock on the same word", mutex_plain_and_thread, all_over},
     {"mutex_plain_and_threads", "a three-state lock beside two threads", mutex_plain_and_threads, all_over},

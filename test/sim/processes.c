@@ -5,16 +5,16 @@
 #include "shm/segment.h"
 #include "vigil/segment.h"
 
-/* ---- Each process has its own ---- */
+/* ---- Each process has its own lines ---- */
 
 FIBER(private_waiter) {
     (void)argument;
     wait_while_zero(&words[0], 500);
 }
 
-FIBER(private_notifier) { /* the address is the same, but it is another process's word */
+FIBER(private_notifier) { /* the same address, but a word of another process */
     (void)argument;
-    sim_check(notify(&words[0], 1) == 0, "notified another process's waiter");
+    sim_check(notify(&words[0], 1) == 0, "notified a waiter of another process");
 }
 
 static void private_lines(void) {
@@ -33,8 +33,8 @@ static void private_lines_with_ours(void) {
 /* ---- Members ---- */
 
 /*
- * Where the victim says which record it has, plus one, while it is a member for sure. Whoever reads it there has heard
- * of its joining as well.
+ * Here the victim stores the index of its record, plus one, while it certainly is a member. A reader that acquires it
+ * also sees the victim's joining.
  */
 #define VICTIMS_RECORD 32
 
@@ -90,7 +90,7 @@ static void killed_while_watched(void) {
     go_in(SURVIVOR, "survivor", looking_on);
 }
 
-/* A dead member is known to be dead once it is, and its record is as good as one that was left. */
+/* A dead member is recognized as dead, and its record can be taken like that of a member that has left. */
 FIBER(successor) {
     (void)argument;
     await_victim();
@@ -114,10 +114,10 @@ static uint32_t life_of(uint32_t number) {
     return record_of(observed, number)->life;
 }
 
-/* It has left, or died: as a member, or before it was one. */
+/* The victim has left, or died: as a member, or before it was one. */
 static void seen_to_be_dead(void) {
     bool left = !(life_of(1) & SEGMENT_JOINED);
-    sim_check(left || sim_dead(VICTIM), "nobody was killed, and yet there is a member");
+    sim_check(left || sim_dead(VICTIM), "no process was killed, and yet there is a member");
     sim_check(!segment_member_alive(observed->segment, 1), "a dead member is taken for alive");
     balance();
 }
@@ -127,7 +127,7 @@ static void killed_alone(void) {
     go_in(VICTIM, "victim", victim_member);
 }
 
-/* ---- Making one ---- */
+/* ---- Creating a segment ---- */
 
 #define NAME "scenario"
 
@@ -163,7 +163,7 @@ static void creator_killed(void) {
 }
 
 static void unlinked(void) {
-    int status = vigil_segment_unlink(NAME); /* of one that was made after the other was unlinked */
+    int status = vigil_segment_unlink(NAME); /* of a segment that was created after the other was unlinked */
     sim_check(status == VIGIL_OK || status == VIGIL_ENOTFOUND, "unlink: %s", vigil_status_name(status));
     balance();
 }
@@ -192,7 +192,7 @@ static void growing_killed(void) {
     go_in(SURVIVOR, "survivor", grows_as_well);
 }
 
-/* ---- Stopped, asleep, killed on purpose ---- */
+/* ---- Stopped, asleep, or killed on purpose ---- */
 
 static bool is_stopped;
 
@@ -201,7 +201,7 @@ FIBER(stopped_member) {
     vigil_buffer *buffer = join_segment();
     prim_store_release(&shared[VICTIMS_RECORD], segment_self(buffer->segment) + 1);
     while (prim_load_acquire(&shared[0]) == 0) {
-        sim_check(!is_stopped, "it goes on though it is stopped");
+        sim_check(!is_stopped, "the process runs although it is stopped");
         prim_park_shared(&shared[0], 0, prim_now_ns() + 1000000);
     }
     leave_segment(buffer);
@@ -212,7 +212,7 @@ static bool victim_is_member(void *unused) {
     return shared[VICTIMS_RECORD] != 0;
 }
 
-/* Sleeps until it is, and has heard of it: answers its record. */
+/* Sleeps until the victim is a member, and sees its joining. Returns the index of its record. */
 static uint32_t hear_of_victim(void) {
     uint32_t record;
     sim_until(victim_is_member, NULL);
@@ -226,10 +226,10 @@ FIBER(stopper) {
     uint32_t record = hear_of_victim();
     is_stopped = true;
     sim_stop(VICTIM);
-    let_pass(5000000); /* beyond its deadline */
-    sim_check(segment_member_alive(buffer->segment, record), "one that is stopped is taken for dead");
+    let_pass(5000000); /* longer than its deadline */
+    sim_check(segment_member_alive(buffer->segment, record), "a stopped member is taken for dead");
     prim_store_release(&shared[0], 1u);
-    prim_wake_shared(&shared[0]); /* which it does not hear */
+    prim_wake_shared(&shared[0]); /* which it does not notice */
     is_stopped = false;
     sim_continue(VICTIM);
     leave_segment(buffer);
@@ -253,7 +253,7 @@ FIBER(killer) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
     uint32_t record = hear_of_victim();
-    sim_check(segment_member_alive(buffer->segment, record), "one that sleeps is taken for dead");
+    sim_check(segment_member_alive(buffer->segment, record), "a sleeping member is taken for dead");
     sim_kill(VICTIM);
     sim_check(!segment_member_alive(buffer->segment, record), "a dead member is taken for alive");
     leave_segment(buffer);
@@ -267,7 +267,7 @@ static void killed_on_purpose(void) {
 
 /* ---- Struck off ---- */
 
-/* By two threads of one process, while another takes the record. */
+/* Two threads of one process strike the victim off, while another process takes its record. */
 static uint32_t victims_number;
 
 FIBER(striker) {
@@ -299,7 +299,7 @@ static void struck_off_by_two(void) {
     go("killer", killer_before_strikers);
 }
 
-/* Damage says that a record is not used; it is mended while another joins. */
+/* Damage: the header counts fewer records than are in use. It is mended while another process joins. */
 static bool is_mended;
 
 static bool mended(void *unused) {
@@ -333,9 +333,9 @@ static void mended_beside_joiner(void) {
     go("mender", mender);
 }
 
-/* ---- A name that is taken away ---- */
+/* ---- A name that is removed ---- */
 
-/* Who opens by name while others do is where they are, even if the name is taken away when nobody is there. */
+/* A process that opens by name while others use that name gets their segment, even if an unused name may be removed. */
 static struct {
     unsigned users;
     uint64_t inode;
@@ -346,7 +346,7 @@ FIBER(user_of_name) {
     vigil_buffer *buffer;
     expect(vigil_segment_open_or_create(&buffer, NAME, &small), VIGIL_OK, "open or create");
     uint64_t inode = buffer->segment->inode;
-    sim_check(!inside.users || inside.inode == inode, "two use the same name, and not the same segment");
+    sim_check(!inside.users || inside.inode == inode, "two processes use one name, but two segments");
     inside.inode = inode;
     inside.users++;
     prim_pause();
@@ -372,7 +372,7 @@ static void name_removed(void) {
     go_in(VICTIM, "remover", remover);
 }
 
-/* ---- Asleep on a word that is shared ---- */
+/* ---- Asleep on a shared word ---- */
 
 FIBER(shared_waker) {
     (void)argument;
@@ -382,7 +382,7 @@ FIBER(shared_waker) {
     leave_segment(buffer);
 }
 
-/* It looks whether the other one still lives, again and again: as watchers do. */
+/* Checks again and again whether the victim still lives, as watchers do. */
 FIBER(shared_sleeper) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
@@ -399,20 +399,20 @@ static void waker_killed(void) {
 }
 
 const struct sim_scenario process_scenarios[] = {
-    {"private_lines", "two processes' lines for one address are two", private_lines, balance},
+    {"private_lines", "two processes have two lines for one address", private_lines, balance},
     {"private_lines_with_ours", "the same beside a wait that is notified", private_lines_with_ours, balance},
     {"join_and_leave", "two processes join a segment and leave", join_and_leave, balance},
     {"killed_alone", "killed while it joins and leaves", killed_alone, seen_to_be_dead},
-    {"killed_while_watched", "the same, and another one looks on", killed_while_watched, balance},
+    {"killed_while_watched", "the same, and another process watches", killed_while_watched, balance},
     {"succeeded", "the last free record is the victim's, and then another's", succeeded, balance},
     {"succeeded_again", "the same beside another member", succeeded_again, balance},
-    {"creator_killed", "a name, and one of its makers is killed", creator_killed, unlinked},
+    {"creator_killed", "two processes create a name, and one is killed", creator_killed, unlinked},
     {"growing_killed", "killed while the segment grows", growing_killed, balance},
-    {"stopped", "one that is stopped is a member", stopped, balance},
-    {"killed_on_purpose", "one that sleeps is killed", killed_on_purpose, balance},
-    {"struck_off_by_two", "two threads strike a dead one off, and another joins", struck_off_by_two, balance},
+    {"stopped", "a stopped process is a member", stopped, balance},
+    {"killed_on_purpose", "a sleeping process is killed", killed_on_purpose, balance},
+    {"struck_off_by_two", "two threads strike a dead member off, another joins", struck_off_by_two, balance},
     {"mended_beside_joiner", "mending while another joins", mended_beside_joiner, balance},
-    {"name_removed", "a name is taken away if nobody uses it", name_removed, unlinked},
-    {"shared_waker_killed", "who is to wake another process is killed", waker_killed, balance},
+    {"name_removed", "a name is removed if it is unused", name_removed, unlinked},
+    {"shared_waker_killed", "a process is killed that should wake another", waker_killed, balance},
     {NULL, NULL, NULL, NULL},
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenarios for the lock for readers and writers, which threads and event loops share.
+ * Scenarios for the read-write lock, which threads and event loops share.
  *
- * Whoever holds it calls enter() and leave(), which fail when a writer is inside with anybody else, or when what the
- * writer before wrote is not seen. In most of them somebody holds the lock at first, so that the others have to wait.
- * Whoever waits forever must get it, or the execution never ends; in the end it must be free, and nobody in line.
+ * Every holder calls enter() and leave(), which fail if a writer is inside together with another holder, or if what
+ * the previous writer wrote is not visible. In most scenarios the lock is held at first, so that the others have to
+ * wait. A waiter without a deadline must get the lock, or the execution never ends. At the end the lock must be free,
+ * and its line empty.
  */
 #include "vigil/rwlock.h"
 
@@ -39,15 +40,15 @@ static void begin_with(uint32_t word) {
 }
 
 static void all_over(void) {
-    sim_check(!(rwlock.word & ~WAITERS), "in the end the word is %#x", rwlock.word);
-    sim_check(!readers && !writers, "somebody is still inside");
+    sim_check(!(rwlock.word & ~WAITERS), "at the end the word is %#x", rwlock.word);
+    sim_check(!readers && !writers, "a reader or a writer is still inside");
     balance();
 }
 
 static void enter(bool writes) {
     *(writes ? &writers : &readers) += 1;
     sim_check(writers == 0 || writers + readers == 1, "%d writers and %d readers", writers, readers);
-    sim_check(prim_load_relaxed(&written) == entered, "what the writer before wrote is not seen");
+    sim_check(prim_load_relaxed(&written) == entered, "what the previous writer wrote is not visible");
     if (writes) prim_store_relaxed(&written, ++entered);
 }
 
@@ -90,7 +91,7 @@ FIBER(third_reader) {
     reader(argument);
 }
 
-/* They hold the lock from the beginning. */
+/* These fibers hold the lock from the beginning. */
 FIBER(writing_holder) {
     (void)argument;
     leave(true);
@@ -145,7 +146,7 @@ FIBER(writing_loop) {
     loop_until(true, NULL);
 }
 
-/* ---- Readers together, writers alone, nobody forgotten ---- */
+/* ---- Readers together, writers alone, no waiter forgotten ---- */
 
 static void rwlock_readers_and_writer(void) {
     begin_with(0);
@@ -197,7 +198,7 @@ static void rwlock_loop_and_thread_write(void) {
     go("writer", writer);
 }
 
-/* Each stays until the other is inside. */
+/* Each reader stays until the other is inside. */
 static bool both_read(void *unused) {
     (void)unused;
     return had_readers == 2;
@@ -217,7 +218,7 @@ static void rwlock_together(void) {
     go("holder", writing_holder);
 }
 
-/* Somebody who will not wait after all is counted for a moment, and a writer may see that. */
+/* A reader that does not wait is counted for a moment, and a writer may see that. */
 FIBER(hasty_reader) {
     (void)argument;
     if (vigil_rwlock_read_lock_for(&rwlock, 0) == VIGIL_OK) {
@@ -244,11 +245,11 @@ FIBER(passing_reader) {
     (void)argument;
     sim_until(is_saved, NULL);
     if (vigil_rwlock_read_trylock(&rwlock) == VIGIL_OK) {
-        sim_check(had_writers || had_loop, "a reader passes a writer");
+        sim_check(had_writers || had_loop, "a reader passed a writer");
         enter(false);
         leave(false);
     }
-    leave(false); /* the reader that was there */
+    leave(false); /* for the reader that was there at first */
 }
 
 static void rwlock_writer_before_reader(void) {
@@ -263,7 +264,7 @@ static void rwlock_writing_loop_before_reader(void) {
     go("reader", passing_reader);
 }
 
-/* ---- A writer that leaves lets the readers in that wait behind it, while another one reads ---- */
+/* ---- A writer that leaves lets in the readers that wait behind it, while another reader holds the lock ---- */
 
 static bool a_reader_had_it(void *unused) {
     (void)unused;
@@ -304,7 +305,7 @@ FIBER(patient_writing_loop) {
     destroy(agent);
 }
 
-/* Until a reader stands behind it, unless that was faster. */
+/* Until a reader is in line behind it, or was faster. */
 static bool two_in_line(void *unused) {
     (void)unused;
     return in_line() >= 2 || had_readers;
@@ -334,7 +335,7 @@ FIBER(writing_loop_destroyed) {
     destroy(agent);
 }
 
-/* It does not stand in line at all, nor does anybody else. */
+/* It does not join the line, which stays empty. */
 FIBER(writing_loop_tries) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -343,7 +344,7 @@ FIBER(writing_loop_tries) {
     destroy(agent);
 }
 
-/* Behind the writer, if that is there so long. */
+/* Behind the writer, if the writer is still there. */
 static bool is_saved_or_over(void *unused) {
     return is_saved(unused) || writer_is_through;
 }
@@ -385,7 +386,7 @@ static void rwlock_async_try(void) {
     go("holder", staying_holder);
 }
 
-/* The same when it may have been called. */
+/* The same when the writer may have been called. */
 static void leaves_when_called(const char *name, void (*fiber)(void *)) {
     begin_with(READER);
     sim_moment(1500);
@@ -426,7 +427,7 @@ static void rwlock_destroy_when_called(void) {
     leaves_when_called("loop", writing_loop_destroyed_soon);
 }
 
-/* ---- A queue of one loop's ---- */
+/* ---- A queue of one loop ---- */
 
 FIBER(loop_of_three) {
     (void)argument;
@@ -443,7 +444,10 @@ static void rwlock_queue(void) {
     go("holder", writing_holder);
 }
 
-/* The first one is to write, the next, which inherits its place, to read: it gets that while another one reads. */
+/*
+ * The first request is to write. The next, which inherits its place, is to read: it gets the lock while another reader
+ * holds it.
+ */
 static bool loop_had_it(void *unused) {
     (void)unused;
     return had_loop;
@@ -471,7 +475,7 @@ static void rwlock_heir(void) {
     go("holder", holder_for_loop);
 }
 
-/* Two requests to read that are older than a writer are let in together: the first one stays until the second is in. */
+/* Two requests to read that are older than a writer are let in together: the first stays until the second is in. */
 static bool both_asked, writer_came;
 
 static bool both_have_asked(void *unused) {
@@ -509,7 +513,7 @@ FIBER(loop_reads_twice) {
 
 FIBER(writer_after_both) {
     sim_until(both_have_asked, NULL);
-    let_pass(1); /* it is younger than they are */
+    let_pass(1); /* so it is younger than the requests */
     writer_came = true;
     writer(argument);
 }
@@ -528,7 +532,7 @@ static void rwlock_loop_reads_together(void) {
     go("holder", holder_until_writer_in_line);
 }
 
-/* ---- A loop that takes its time ---- */
+/* ---- A loop that runs late ---- */
 
 static bool a_thread_had_it(void *unused) {
     (void)unused;
@@ -579,7 +583,7 @@ static void rwlock_reserved_for_slow_writing_loop(void) {
     sim_go("holder", holder_for_long, (void *)2);
 }
 
-/* A thread of an event loop blocks behind its own request. */
+/* A thread of an event loop blocks behind the loop's own request. */
 FIBER(loop_that_blocks) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -595,7 +599,7 @@ static void rwlock_behind_itself(void) {
     go("holder", reading_holder);
 }
 
-/* Reserved for a loop that is to write, but does not run before two threads behind it read together. */
+/* Reserved for a loop that asked to write, but does not run before two threads behind it read together. */
 FIBER(very_slow_writing_loop) {
     (void)argument;
     loop_until(true, both_read);
@@ -614,7 +618,10 @@ static void rwlock_further(void) {
     sim_go("holder", holder_for_long, (void *)3);
 }
 
-/* The guard of what is reserved for a loop that does not run has a deadline of its own, and another waits behind it. */
+/*
+ * The guard of a reservation for a loop that does not run has a deadline of its own, and another thread waits behind
+ * it.
+ */
 static bool guard_left;
 
 FIBER(guard) {
@@ -650,14 +657,14 @@ static void rwlock_guard_with_deadline(void) {
 
 /* ---- Patience ---- */
 
-/* Once somebody has waited for long, no newcomer gets it before him. */
+/* Once a waiter has waited for long, no newcomer gets the lock before it. */
 FIBER(barger) {
     (void)argument;
     await_in_line(1);
     let_pass(PATIENCE_NS);
     leave(true);
     if (vigil_rwlock_write_trylock(&rwlock) == VIGIL_OK) {
-        sim_check(had_readers || had_writers || had_loop, "what was reserved is taken to write");
+        sim_check(had_readers || had_writers || had_loop, "a newcomer took a reserved lock to write");
         enter(true);
         leave(true);
     }
@@ -669,7 +676,7 @@ FIBER(reading_barger) {
     let_pass(PATIENCE_NS);
     leave(true);
     if (vigil_rwlock_read_trylock(&rwlock) == VIGIL_OK) {
-        sim_check(had_writers, "what was reserved is taken to read");
+        sim_check(had_writers, "a newcomer took a reserved lock to read");
         enter(false);
         leave(false);
     }
@@ -700,7 +707,7 @@ static void downgrade(void) {
     writers--;
     readers++;
     expect(vigil_rwlock_downgrade(&rwlock), VIGIL_OK, "downgrade");
-    sim_check(entered == before && !writers, "another one writes while the lock is downgraded");
+    sim_check(entered == before && !writers, "another writer came in during the downgrade");
 }
 
 FIBER(downgrading_writer) {
@@ -717,7 +724,7 @@ static void rwlock_downgrade(void) {
     go("reader", reader);
 }
 
-/* A reader that waits is let in, though the lock is not given up. */
+/* A waiting reader is let in, although the lock is not released. */
 FIBER(downgrading_holder) {
     (void)argument;
     await_in_line(1);
@@ -743,7 +750,7 @@ static int unlocked;
 
 static void count_unlock(int status) {
     unlocked += status == VIGIL_OK;
-    sim_check(status == VIGIL_OK || status == VIGIL_ENOTHELD, "unlock answers %s", vigil_status_name(status));
+    sim_check(status == VIGIL_OK || status == VIGIL_ENOTHELD, "unlock returns %s", vigil_status_name(status));
 }
 
 FIBER(read_unlocks) {
@@ -817,11 +824,11 @@ static void rwlock_forget(void) {
 }
 
 static void forgotten_are_cancelled(void) {
-    sim_check(forgotten == cancelled, "forget answers %d, but %d were cancelled", (int)forgotten, cancelled);
+    sim_check(forgotten == cancelled, "forget returns %d, but %d were cancelled", (int)forgotten, cancelled);
     all_over();
 }
 
-/* ---- A reader for whom the lock was reserved lets those in who came meanwhile ---- */
+/* ---- A reader for which the lock was reserved lets in the readers that came meanwhile ---- */
 
 static bool both_are_in(void *unused) {
     (void)unused;
@@ -833,7 +840,7 @@ FIBER(reader_that_stays) {
     lock(false);
     int64_t since_ns = vigil_now_ns();
     sim_until(both_are_in, NULL);
-    sim_check(vigil_now_ns() < since_ns + PATIENCE_NS, "the other reader came in by itself, when its patience had ended");
+    sim_check(vigil_now_ns() < since_ns + PATIENCE_NS, "the other reader came in only when its patience had ended");
     leave(false);
 }
 
@@ -880,7 +887,7 @@ static void begin_with_passing(uint32_t word) {
 }
 
 static void all_over_passing(void) {
-    sim_check(rwlock.word & PASS, "in the end readers may not pass");
+    sim_check(rwlock.word & PASS, "at the end readers may not pass");
     rwlock.word &= ~PASS;
     all_over();
 }
@@ -913,7 +920,7 @@ static void pass_line(void) {
     go("newcomer", sociable_reader);
 }
 
-/* Two readers that stay until both are in: one in line behind a writer, the other one comes when it is free. */
+/* Two readers that stay until both are in: one in line behind a writer, the other comes when the lock is free. */
 FIBER(sociable_reader_after_writer) {
     (void)argument;
     await_in_line(2);
@@ -928,7 +935,7 @@ static void pass_behind_a_writer(void) {
     go("holder", sociable_reader_after_writer);
 }
 
-/* The same when it may be reserved for the writer, or for a loop that does not run before. */
+/* The same when the lock may be reserved for the writer, or for a loop that does not run before that. */
 FIBER(sociable_reader_after_long) {
     (void)argument;
     await_in_line(2);
@@ -954,36 +961,38 @@ static void pass_downgrade(void) {
 const struct sim_scenario rwlock_scenarios[] = {
     {"rwlock_pass_reads_again", "a reader reads again while a writer waits", pass_reads_again, all_over_passing},
     {"rwlock_pass_reads_again_before_loop", "the same with a loop", pass_reads_again_before_loop, all_over_passing},
-    {"rwlock_pass_readers_and_writers", "two read and may pass, one writes", pass_readers_and_writers,
+    {"rwlock_pass_readers_and_writers", "two readers that may pass, and a writer", pass_readers_and_writers,
      all_over_passing},
-    {"rwlock_pass_line", "two that stay for each other and a loop read, one writes", pass_line, all_over_passing},
-    {"rwlock_pass_behind_a_writer", "a reader behind a writer is let in to another", pass_behind_a_writer,
+    {"rwlock_pass_line", "two readers that stay for each other, a loop that reads, and a writer", pass_line,
+     all_over_passing},
+    {"rwlock_pass_behind_a_writer", "a reader behind a writer is let in to another reader", pass_behind_a_writer,
      all_over_passing},
     {"rwlock_pass_behind_a_slow_loop", "the same behind a loop that does not run", pass_behind_a_slow_loop,
      all_over_passing},
     {"rwlock_pass_downgrade", "a reader behind a writer is let in by a downgrade", pass_downgrade, all_over_passing},
-    {"rwlock_reader_lets_in", "a reader lets those in who waited for its reservation", reader_lets_in, all_over},
-    {"rwlock_readers_and_writer", "two read, one writes", rwlock_readers_and_writer, all_over},
-    {"rwlock_writers_and_reader", "two write, one reads", rwlock_writers_and_reader, all_over},
+    {"rwlock_reader_lets_in", "a reader lets in the readers held up by its reservation", reader_lets_in, all_over},
+    {"rwlock_readers_and_writer", "two readers, one writer", rwlock_readers_and_writer, all_over},
+    {"rwlock_writers_and_reader", "two writers, one reader", rwlock_writers_and_reader, all_over},
     {"rwlock_line", "a reader, a writer and a reader in line", rwlock_line, all_over},
     {"rwlock_against_reader", "two writers and a reader against a reader", rwlock_against_reader, all_over},
     {"rwlock_loop_reads", "a loop reads, two threads write", rwlock_loop_reads, all_over},
     {"rwlock_loop_writes", "a loop writes, two threads read", rwlock_loop_writes, all_over},
     {"rwlock_loop_and_thread_write", "a loop and a thread write", rwlock_loop_and_thread_write, all_over},
     {"rwlock_together", "two in line read together", rwlock_together, all_over},
-    {"rwlock_counted_for_a_moment", "one reads, if at once, two write", rwlock_counted_for_a_moment, all_over},
-    {"rwlock_writer_before_reader", "a reader comes when a writer waits", rwlock_writer_before_reader, all_over},
+    {"rwlock_counted_for_a_moment", "a reader that does not wait, and two writers", rwlock_counted_for_a_moment,
+     all_over},
+    {"rwlock_writer_before_reader", "a reader comes while a writer waits", rwlock_writer_before_reader, all_over},
     {"rwlock_writing_loop_before_reader", "the same with a loop", rwlock_writing_loop_before_reader, all_over},
     {"rwlock_timeout", "a writer's deadline, and a reader behind it", rwlock_timeout, all_over},
-    {"rwlock_async_timeout", "the same of a loop", rwlock_async_timeout, all_over},
-    {"rwlock_cancel", "a loop that is to write cancels, and a reader behind it", rwlock_cancel, all_over},
-    {"rwlock_destroy", "a loop that is to write ends, and a reader behind it", rwlock_destroy, all_over},
+    {"rwlock_async_timeout", "the same for a loop", rwlock_async_timeout, all_over},
+    {"rwlock_cancel", "a loop cancels its request to write, and a reader behind it", rwlock_cancel, all_over},
+    {"rwlock_destroy", "a loop with a request to write ends, and a reader behind it", rwlock_destroy, all_over},
     {"rwlock_async_try", "a loop tries to write, and then its thread reads", rwlock_async_try, all_over},
     {"rwlock_timeout_when_called", "a writer's deadline against unlock", rwlock_timeout_when_called, all_over},
-    {"rwlock_async_timeout_when_called", "the same of a loop", rwlock_async_timeout_when_called, all_over},
+    {"rwlock_async_timeout_when_called", "the same for a loop", rwlock_async_timeout_when_called, all_over},
     {"rwlock_cancel_when_called", "cancel against unlock", rwlock_cancel_when_called, all_over},
     {"rwlock_destroy_when_called", "an agent's end against unlock", rwlock_destroy_when_called, all_over},
-    {"rwlock_queue", "three requests of one loop's beside a writer", rwlock_queue, all_over},
+    {"rwlock_queue", "three requests of one loop beside a writer", rwlock_queue, all_over},
     {"rwlock_heir", "a request to read inherits the place of one to write", rwlock_heir, all_over},
     {"rwlock_loop_reads_together", "two requests to read before a writer", rwlock_loop_reads_together, all_over},
     {"rwlock_slow_reading_loop", "a loop is called, but waits for a writer behind it", rwlock_slow_reading_loop,
@@ -996,15 +1005,15 @@ const struct sim_scenario rwlock_scenarios[] = {
      all_over},
     {"rwlock_behind_itself", "a loop's thread blocks behind its own request", rwlock_behind_itself, all_over},
     {"rwlock_further", "two readers behind a loop that does not run", rwlock_further, all_over},
-    {"rwlock_guard_with_deadline", "who guards a reservation gives up", rwlock_guard_with_deadline, all_over},
+    {"rwlock_guard_with_deadline", "the guard of a reservation gives up", rwlock_guard_with_deadline, all_over},
     {"rwlock_patience_of_writer", "a writer gets what is reserved for it", rwlock_patience_of_writer, all_over},
     {"rwlock_patience_of_reader", "a reader gets what is reserved for it", rwlock_patience_of_reader, all_over},
     {"rwlock_patience_of_loop", "a loop gets what is reserved for it", rwlock_patience_of_loop, all_over},
-    {"rwlock_downgrade", "one downgrades, others write and read", rwlock_downgrade, all_over},
+    {"rwlock_downgrade", "a writer downgrades, others write and read", rwlock_downgrade, all_over},
     {"rwlock_downgrade_lets_in", "a reader in line is let in", rwlock_downgrade_lets_in, all_over},
-    {"rwlock_read_unlocked_twice", "two unlock what one reads", rwlock_read_unlocked_twice, unlocked_once},
-    {"rwlock_write_unlocked_twice", "two unlock what one writes", rwlock_write_unlocked_twice, unlocked_once},
-    {"rwlock_contended_unlocked_twice", "two unlock what is waited for", rwlock_contended_unlocked_twice,
+    {"rwlock_read_unlocked_twice", "two threads unlock what one reads", rwlock_read_unlocked_twice, unlocked_once},
+    {"rwlock_write_unlocked_twice", "two threads unlock what one writes", rwlock_write_unlocked_twice, unlocked_once},
+    {"rwlock_contended_unlocked_twice", "two threads unlock what is waited for", rwlock_contended_unlocked_twice,
      unlocked_once},
     {"rwlock_forget", "forget against unlock", rwlock_forget, forgotten_are_cancelled},
     {NULL, NULL, NULL, NULL},

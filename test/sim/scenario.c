@@ -16,16 +16,16 @@ struct turn turns[3];
 uint32_t *shared;
 vigil_buffer *observed;
 
-static uint32_t message; /* every notifier writes it first, everyone who is notified must see it */
+static uint32_t message; /* written first by every notifier; every notified waiter must see it */
 static struct lot *lot;
 static int64_t most_in_line;
-static int descriptors[SIM_PROCESSES]; /* of the segment: one for each process to open it by */
+static int descriptors[SIM_PROCESSES]; /* of the segment: one for each process to open it with */
 static vigil_buffer *joined_before[SIM_PROCESSES];
 static bool victim_done;
 
 void begin_before_first_use(void) {
     if (!lot) {
-        lot = lot_private(); /* this is where the library keeps it */
+        lot = lot_private(); /* the library keeps it here */
         sim_new_process();
     }
     memset(words, 0, sizeof words);
@@ -49,7 +49,7 @@ void begin(void) {
     sim_name(lot->slots, lot->chunk_limit * SLOT_CHUNK * sizeof *lot->slots, "slot");
 }
 
-/* In the lots of this process and of the segment. `look`: how to read a slot's key. */
+/* In the lots of this process and of the segment. `look` reads a slot's key. */
 static int64_t count_in_line(uint64_t (*look)(const uint64_t *key)) {
     int64_t count = 0;
     uint32_t bound = lot->buckets ? lot->chunks_used * SLOT_CHUNK : 0;
@@ -77,8 +77,8 @@ int64_t in_line(void) {
 }
 
 /*
- * Who is killed tells nobody any more what became of it: each of its waits may have been counted by a notifier, and
- * each that it was about to notify may have been.
+ * A killed process no longer reports its results: each of its waits may have been counted by a notifier, and each
+ * waiter that it was about to notify may have been notified.
  */
 static void balance_waits(void) {
     int64_t ok = books.ended[VIGIL_OK], timed_out = books.ended[VIGIL_TIMED_OUT];
@@ -107,7 +107,7 @@ void balance(void) {
     balance_waits();
     sim_check(books.ran == books.posted || sim_dead(VICTIM), "%d functions posted, %d ran", (int)books.posted,
               (int)books.ran);
-    sim_check(in_line() == 0, "%d are still in line", (int)in_line());
+    sim_check(in_line() == 0, "%d waiters are still in line", (int)in_line());
     for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
         sim_check(!turns[i].waiting || sim_dead(turns[i].process), "turn %u never came", i);
     }
@@ -121,14 +121,13 @@ void balance(void) {
 static void end_wait(int status, int64_t due_ns, int64_t place) {
     sim_check(status == VIGIL_OK || status == VIGIL_TIMED_OUT || status == VIGIL_CANCELLED ||
                   status == VIGIL_INTERRUPTED,
-              "a wait ended with %s",
-              vigil_status_name(status));
+              "a wait ended with %s", vigil_status_name(status));
     if (status == VIGIL_TIMED_OUT) {
         sim_check(vigil_now_ns() >= due_ns, "timed out at %lld, %lld ns early", (long long)vigil_now_ns(),
                   (long long)(due_ns - vigil_now_ns()));
     }
     if (status == VIGIL_OK) {
-        sim_check(prim_load_relaxed(&message) == 1, "notified, but what the notifier wrote before is not seen");
+        sim_check(prim_load_relaxed(&message) == 1, "notified, but what the notifier wrote before is not visible");
         sim_check(place <= books.asked, "number %d in line was notified when only %d were to be", (int)place,
                   (int)books.asked);
     }
@@ -199,7 +198,7 @@ int64_t notify(uint32_t *word, int64_t count) {
     books.notifying[sim_process] += asked;
     int64_t notified = vigil_notify(word, count);
     books.notifying[sim_process] -= asked;
-    sim_check(notified >= 0 && notified <= count, "notify of %lld answers %lld", (long long)count, (long long)notified);
+    sim_check(notified >= 0 && notified <= count, "notify of %lld returns %lld", (long long)count, (long long)notified);
     books.notified += notified;
     return notified;
 }
@@ -211,7 +210,7 @@ void change_and_notify(uint32_t *word, int64_t count) {
 
 void forget(const void *memory, uint64_t length) {
     int64_t forgotten = vigil_forget(memory, length);
-    sim_check(forgotten >= 0, "forget answers %lld", (long long)forgotten);
+    sim_check(forgotten >= 0, "forget returns %lld", (long long)forgotten);
     books.forgotten += forgotten;
 }
 
@@ -219,7 +218,7 @@ void let_pass(int64_t duration_ns) {
     wait_while_zero(&words[1], duration_ns);
 }
 
-/* Looked at after every step of anybody, so it sees every number. */
+/* Evaluated after every step of every fiber, so it sees every number. */
 static bool so_many_in_line(void *count) {
     most_in_line = in_line() > most_in_line ? in_line() : most_in_line;
     return most_in_line >= (int64_t)(uintptr_t)count;
@@ -240,7 +239,7 @@ static void on_end(vigil_op *op, int status) {
     struct request *request = op->data;
     sim_check(request->pending, "a callback that was not expected");
     end_wait(status, request->due_ns, request->place);
-    request->pending = false; /* from here on it is no loss if the process is killed */
+    request->pending = false; /* from here on nothing is lost if the process is killed */
     request->status = status;
     if (request->then) request->then(request);
 }
@@ -265,7 +264,7 @@ void cancel(struct request *request) {
         request->pending = false;
         books.taken_back++;
     } else {
-        sim_check(status == (request->pending ? VIGIL_ETOOLATE : VIGIL_EIDLE), "cancel answers %s",
+        sim_check(status == (request->pending ? VIGIL_ETOOLATE : VIGIL_EIDLE), "cancel returns %s",
                   vigil_status_name(status));
     }
 }
@@ -296,7 +295,7 @@ void post(vigil_agent *agent, vigil_function *function, void *argument) {
 /* ---- Locks ---- */
 
 void expect(int status, int expected, const char *call) {
-    sim_check(status == expected, "%s answers %s", call, vigil_status_name(status));
+    sim_check(status == expected, "%s returns %s", call, vigil_status_name(status));
 }
 
 vigil_request *turn_begins(struct turn *turn) {
@@ -308,7 +307,7 @@ vigil_request *turn_begins(struct turn *turn) {
 
 void turn_answered(struct turn *turn, int status, int64_t timeout_ns, vigil_callback *callback) {
     bool timed_out = status == VIGIL_TIMED_OUT && timeout_ns != VIGIL_FOREVER;
-    sim_check(status == VIGIL_PENDING || status == VIGIL_OK || timed_out, "the request is answered %s",
+    sim_check(status == VIGIL_PENDING || status == VIGIL_OK || timed_out, "the request returns %s",
               vigil_status_name(status));
     if (status != VIGIL_PENDING) callback(&turn->request.op, status);
 }
@@ -355,7 +354,7 @@ vigil_buffer *join_segment(void) {
         return buffer;
     }
     expect(vigil_segment_open_fd(&buffer, descriptors[sim_process]), VIGIL_OK, "open");
-    sim_check(vigil_buffer_data(buffer) == shared, "opened something else");
+    sim_check(vigil_buffer_data(buffer) == shared, "opened another segment");
     return buffer;
 }
 

@@ -2,9 +2,9 @@
 /*
  * scenario.h - what the scenarios share: the words they wait on, and the books that must balance in the end.
  *
- * Whatever a scenario does, it does through the functions here, which check each answer as far as it can be checked on
- * the spot and enter it into `books`. Its `finish` is, or ends in, balance(): as many waits ended as began, and as many
- * of them by notification as the notifiers were told.
+ * Scenarios call the library through the functions here. These check each result as far as it can be checked on the
+ * spot, and enter it into `books`. A scenario's `finish` is, or ends in, balance(): as many waits ended as began, and
+ * as many of them by notification as the notifiers were told.
  */
 #ifndef VIGIL_TEST_SCENARIO_H
 #define VIGIL_TEST_SCENARIO_H
@@ -22,14 +22,14 @@ extern struct books {
     int64_t begun;                      /* waits that joined a line */
     int64_t ended[VIGIL_INTERRUPTED + 1]; /* by outcome; NOT_EQUAL did not begin */
     int64_t taken_back;                 /* cancelled by their own agent */
-    int64_t notified, forgotten;        /* what those calls answered, in total */
-    int64_t asked;                      /* what notifiers asked for, before they did */
+    int64_t notified, forgotten;        /* what those calls returned, in total */
+    int64_t asked;                      /* what notifiers asked for, counted before the call */
     int64_t posted, ran;
     /* What each process is in the middle of, or was when it was killed. */
     int64_t waiting[SIM_PROCESSES], notifying[SIM_PROCESSES];
 } books;
 
-/* Every setup calls one of these first: with the lot there already, or to be made by whoever needs it first. */
+/* Every setup calls one of these first: with the lot made already, or to be made by the first fiber that needs it. */
 void begin(void);
 void begin_before_first_use(void);
 void balance(void); /* every finish calls this last */
@@ -41,30 +41,30 @@ void balance(void); /* every finish calls this last */
 void go(const char *name, void (*fiber)(void *));
 void go_with(const char *name, void (*fiber)(void *), intptr_t argument);
 
-/* These have no argument: words[0] is waited on, or changed and notified. */
+/* These ignore their argument: they wait on words[0], or change and notify it. */
 void waiter(void *unused);
 void notifier_all(void *unused);
 void notifier_one(void *unused);
 void notifier_two(void *unused);
-void bare_notifier(void *unused); /* does not change it: whoever is not notified must end otherwise */
+void bare_notifier(void *unused); /* does not change it: a waiter that is not notified must end otherwise */
 
 /* ---- Blocking ---- */
 
-/* Waits while the word is 0. `place` in line, counted from 1, if the scenario sees to that; else 0. */
+/* Waits while the word is 0. `place` is the place in line, counted from 1, if the scenario controls it; else 0. */
 int wait_at(uint32_t *word, int64_t timeout_ns, int64_t place);
 int wait_while_zero(uint32_t *word, int64_t timeout_ns);
 int64_t notify(uint32_t *word, int64_t count);
 void change_and_notify(uint32_t *word, int64_t count);
 void forget(const void *memory, uint64_t length);
 
-/* Waits on words[1], which nobody is to notify: time passes. */
+/* Lets time pass: waits on words[1], which must not be notified. */
 void let_pass(int64_t duration_ns);
 
-/* How many there are in all lines together right now. To look at between steps. */
+/* How many waiters there are in all lines together, now. For conditions that are evaluated between steps. */
 int64_t in_line(void);
-/* Sleeps until so many have stood in all lines together. */
+/* Sleeps until there have been that many in all lines together at some moment. */
 void await_in_line(uintptr_t count);
-/* The same, and to have heard of it from them: what they did before is seen. */
+/* The same, and acquires from them: what they did before is visible. */
 void hear_of_in_line(uintptr_t count);
 
 /* ---- Asynchronous ---- */
@@ -82,7 +82,7 @@ struct request {
 
 extern struct request requests[8];
 
-/* Answers what vigil_wait32_async does; `then`, if any, is called in the end. */
+/* Returns what vigil_wait32_async does. `then`, if any, is called when the request ends. */
 int start(vigil_agent *agent, struct request *request, uint32_t *word, int64_t timeout_ns);
 void cancel(struct request *request);
 
@@ -93,55 +93,55 @@ void post(vigil_agent *agent, vigil_function *function, void *argument);
 
 /* ---- Locks ---- */
 
-/* So long the head of a lock's line waits before the lock is reserved for it. */
+/* How long the head of a lock's line waits before the lock is reserved for it. */
 #define PATIENCE_NS 500000
 
 void expect(int status, int expected, const char *call);
 
-/* An asynchronous request for a lock, and what becomes of it. */
+/* An asynchronous request for a lock, and its outcome. */
 struct turn {
     vigil_request request;
     unsigned process;
-    uint32_t wants;                  /* if there are different things to ask for: the scenario knows */
-    void (*then)(struct turn *turn); /* what to do with the lock held, if the scenario looks here */
+    uint32_t wants;                  /* what it asks for, where a scenario has several kinds */
+    void (*then)(struct turn *turn); /* called with the lock held, in scenarios that use it */
     bool waiting;
     int status; /* of its end */
 };
 
 extern struct turn turns[3];
 
-/* Right before, and right after the request is made: one that is not pending ends at once. */
+/* Call these right before and right after making the request. A request that is not pending ends at once. */
 vigil_request *turn_begins(struct turn *turn);
 void turn_answered(struct turn *turn, int status, int64_t timeout_ns, vigil_callback *callback);
-/* The first thing in its callback. */
+/* Every callback calls this first. */
 struct turn *turn_ends(vigil_op *op, int status);
-/* Never too late: until its callback it has nothing that could be lost. */
+/* Never too late: until its callback the request has nothing that could be lost. */
 void cancel_turn(struct turn *turn);
 
 /* ---- Processes ---- */
 
 /*
- * The observer is the process of setup and finish. It makes a segment in begin_shared, of which it is the first
- * member, and leaves it in balance. Who is killed, if anybody is, is the victim: a scenario in which that may happen at
- * any time says sim_victim(VICTIM) in its setup.
+ * The observer is the process of setup and finish. It creates a segment in begin_shared, is its first member, and
+ * leaves it in balance. If a process is killed, it is the victim. A scenario in which that may happen at any time
+ * calls sim_victim(VICTIM) in its setup.
  */
 enum { OBSERVER, VICTIM, SURVIVOR, OTHER };
 
-/* Instead of begin. It has room for so many members, 8 waiters, 64 words, and 64 more to grow by. */
+/* Replaces begin. The segment has room for `members` members, 8 waiters and 64 words, and can grow by 64 words. */
 void begin_shared(uint32_t members);
 extern uint32_t *shared;              /* the segment's words, at the same address in every process */
 extern struct vigil_buffer *observed; /* the observer's buffer */
 
 void go_in(unsigned process, const char *name, void (*fiber)(void *));
 
-/* Open the segment of begin_shared in this process. Every one who does leaves it in the end. */
+/* Opens the segment of begin_shared in this process. Every fiber that opens it leaves it in the end. */
 struct vigil_buffer *join_segment(void);
-/* In setup: the first one of that process who does finds that it has been done, which saves some steps. */
+/* For setup: the first join_segment of that process finds the segment open already, which saves some steps. */
 void join_before(unsigned process);
 void leave_segment(struct vigil_buffer *buffer);
-/* How many members live, as the observer sees it, itself included. In finish. */
+/* How many members live, as the observer sees it, itself included. For finish. */
 uint32_t members_alive(void);
-/* What the victim does last, and how to sleep until it has done that or is dead. */
+/* What the victim does last; and how to sleep until it has done that or is dead. */
 void victim_is_done(void);
 void await_victim(void);
 

@@ -2,8 +2,9 @@
 /*
  * Scenarios for the semaphore, which threads and event loops share.
  *
- * There are `supply` permits, some of which are held at first. Nobody may hold what there is not; whoever waits forever
- * must get his, or the execution never ends; and in the end all permits are there again, and nobody in line.
+ * There are `supply` permits, some of which are held at first. No more permits may be held than there are. A waiter
+ * without a deadline must get its permits, or the execution never ends. At the end all permits must be available
+ * again, and the line empty.
  */
 #include "vigil/sem.h"
 
@@ -18,7 +19,7 @@
 
 static vigil_sem sem;
 static uint32_t supply, held;
-static uint32_t written; /* by each who holds the only permit */
+static uint32_t written; /* by each holder of the only permit */
 static uint32_t entered;
 static int had; /* how many threads have had their permits */
 static bool had_loop;
@@ -37,16 +38,16 @@ static void begin_with(uint32_t all, uint32_t held_at_first) {
 
 static void all_over(void) {
     sim_check(held == 0, "%u permits are still held", held);
-    sim_check(sem.word / PERMIT == supply, "in the end there are %u permits", sem.word / PERMIT);
-    sim_check(!(sem.word & (RESERVED | SAVED)), "in the end the word is %#x", sem.word);
+    sim_check(sem.word / PERMIT == supply, "at the end there are %u permits", sem.word / PERMIT);
+    sim_check(!(sem.word & (RESERVED | SAVED)), "at the end the word is %#x", sem.word);
     balance();
 }
 
 static void hold(uint32_t permits) {
     held += permits;
     sim_check(held <= supply, "%u permits of %u are held", held, supply);
-    if (supply == 1) { /* it is a mutex */
-        sim_check(prim_load_relaxed(&written) == entered, "what the holder before wrote is not seen");
+    if (supply == 1) { /* used as a mutex */
+        sim_check(prim_load_relaxed(&written) == entered, "what the previous holder wrote is not visible");
         prim_store_relaxed(&written, ++entered);
     }
 }
@@ -56,7 +57,7 @@ static void release(uint32_t permits) {
     expect(vigil_sem_release(&sem, permits), VIGIL_OK, "release");
 }
 
-/* How many permits, as a fiber's argument. */
+/* The number of permits, passed as a fiber's argument. */
 static uint32_t count_of(void *argument) {
     return (uint32_t)(uintptr_t)argument;
 }
@@ -114,7 +115,7 @@ FIBER(loop) {
     loop_until(count_of(argument), NULL);
 }
 
-/* ---- All or nothing, and nobody forgotten ---- */
+/* ---- All or nothing, and no waiter forgotten ---- */
 
 static void sem_as_mutex(void) {
     begin_with(1, 0);
@@ -172,7 +173,7 @@ static void sem_loop_and_large_thread(void) {
     go_with("holder", holder, 1);
 }
 
-/* ---- Who leaves lets those behind him have what is there: one is to be had, and he wants two ---- */
+/* ---- A waiter for two permits leaves: the waiters behind it get the one that is available ---- */
 
 FIBER(thread_of_two_500) {
     (void)argument;
@@ -190,7 +191,7 @@ FIBER(loop_of_two_500) {
     destroy(agent);
 }
 
-/* Until somebody stands behind it, unless he was faster. */
+/* Until another waiter is in line behind it, or was faster. */
 static bool two_in_line(void *unused) {
     (void)unused;
     return in_line() >= 2 || had;
@@ -239,7 +240,7 @@ static void sem_destroy(void) {
     before_thread("loop of 2", loop_of_two_destroyed);
 }
 
-/* The same where there are enough: at every step he may have them, or have been called. */
+/* The same where there are enough permits: at every step the thread may have them, or have been called. */
 FIBER(thread_500) {
     (void)argument;
     int status = vigil_sem_acquire_for(&sem, 1, 500);
@@ -291,9 +292,9 @@ static void sem_destroy_when_called(void) {
     before_thread("loop", loop_destroyed);
 }
 
-/* ---- A queue of one loop's ---- */
+/* ---- A queue of one loop ---- */
 
-/* The first one wants two, of which there is one; the next, which inherits its place, wants one. */
+/* The first request is for two permits, of which one is available. The next, which inherits its place, is for one. */
 FIBER(loop_with_heir) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -310,7 +311,7 @@ static void sem_heir(void) {
     go_with("holder", holder, 1);
 }
 
-/* The same, but the loop does not run before the thread has had its permit. */
+/* The same, but the loop does not run before the thread has held its permit. */
 static bool a_thread_had_it(void *unused) {
     (void)unused;
     return had > 0;
@@ -349,7 +350,7 @@ static void sem_queue(void) {
     go_with("holder", holder, 2);
 }
 
-/* ---- A loop that takes its time ---- */
+/* ---- A loop that runs late ---- */
 
 FIBER(slow_loop) {
     loop_until(count_of(argument), a_thread_had_it);
@@ -375,7 +376,7 @@ static void sem_reserved_for_slow_loop(void) {
     go_with("holder", holder_for_long, 2);
 }
 
-/* A thread of an event loop blocks behind its own request. */
+/* A thread of an event loop blocks behind the loop's own request. */
 FIBER(loop_that_blocks) {
     (void)argument;
     vigil_agent *agent = new_agent();
@@ -391,7 +392,10 @@ static void sem_behind_itself(void) {
     go_with("holder", holder, 1);
 }
 
-/* The guard of what is reserved for a loop that does not run has a deadline of its own, and another waits behind it. */
+/*
+ * The guard of a reservation for a loop that does not run has a deadline of its own, and another thread waits behind
+ * it.
+ */
 static bool guard_left;
 
 FIBER(guard) {
@@ -429,9 +433,9 @@ static void sem_guard_with_deadline(void) {
     go_with("holder", holder_of_three_for_long, 1);
 }
 
-/* ---- What one leaves, the next one gets ---- */
+/* ---- What one waiter leaves, the next one gets ---- */
 
-/* Two permits, reserved for a loop that does not run. Two threads get one each, and each keeps it until both have. */
+/* Two permits, reserved for a loop that does not run. Two threads get one each, and keep it until both have one. */
 static bool two_had_it(void *unused) {
     (void)unused;
     return had == 2;
@@ -476,20 +480,20 @@ static void sem_further(void) {
 
 /* ---- Patience ---- */
 
-/* A large request waits, and small ones come by. Once it has waited for long they get nothing before it does. */
+/* A large request waits while small ones come by. Once it has waited for long, they get nothing before it does. */
 FIBER(barger) {
     (void)argument;
     await_in_line(1);
     let_pass(PATIENCE_NS);
     release(1);
     if (vigil_sem_tryacquire(&sem, 1) == VIGIL_OK) {
-        sim_check(had || had_loop, "what was to be saved is taken");
+        sim_check(had || had_loop, "a newcomer took permits that should be saved");
         hold(1);
         release(1);
     }
     release(1);
     if (vigil_sem_tryacquire(&sem, 1) == VIGIL_OK) {
-        sim_check(had || had_loop, "what was reserved is taken");
+        sim_check(had || had_loop, "a newcomer took reserved permits");
         hold(1);
         release(1);
     }
@@ -507,7 +511,10 @@ static void sem_patience_of_loop(void) {
     go("barger", barger);
 }
 
-/* A small request behind a large one for which is saved does not become impatient before that one can be served. */
+/*
+ * A small request waits behind a large one for which permits are being saved. It does not become impatient before the
+ * large one can be served.
+ */
 static bool all_released;
 
 FIBER(small_behind_large) {
@@ -533,14 +540,17 @@ static void sem_saved(void) {
     go_with("holder", slow_holder, 1);
 }
 
-/* What is saved for the head of the line does not keep him waiting who belongs before it. */
+/* Permits saved for the head of the line do not delay a request that belongs before it. */
 
 static bool released_some(void *unused) {
     (void)unused;
     return all_released;
 }
 
-/* It is called, but has gone: the thread that was called beside it finds that all is saved for the one behind. */
+/*
+ * The loop is called, but has cancelled: the thread that was called beside it finds all permits saved for the waiter
+ * behind.
+ */
 FIBER(loop_cancels_when_called) {
     vigil_agent *agent = new_agent();
     ask(agent, &turns[0], count_of(argument), VIGIL_FOREVER);
@@ -599,7 +609,7 @@ FIBER(loop_asks_twice) {
 
 FIBER(large_after_both) {
     sim_until(both_have_asked, NULL);
-    let_pass(1); /* it is younger than they are */
+    let_pass(1); /* so it is younger than the requests */
     large_came = true;
     thread(argument);
 }
@@ -629,7 +639,7 @@ FIBER(releases_too_many) {
     (void)argument;
     int status = vigil_sem_release(&sem, 1);
     released += status == VIGIL_OK;
-    sim_check(status == VIGIL_OK || status == VIGIL_ERANGE, "release answers %s", vigil_status_name(status));
+    sim_check(status == VIGIL_OK || status == VIGIL_ERANGE, "release returns %s", vigil_status_name(status));
 }
 
 static void sem_overflow(void) {
@@ -642,7 +652,7 @@ static void sem_overflow(void) {
 }
 
 static void only_one_released(void) {
-    sim_check(released == 1, "%d have released", released);
+    sim_check(released == 1, "%d releases succeeded", released);
     all_over();
 }
 
@@ -683,21 +693,22 @@ static void sem_forget(void) {
 }
 
 static void forgotten_are_cancelled(void) {
-    sim_check(forgotten == cancelled, "forget answers %d, but %d were cancelled", (int)forgotten, cancelled);
+    sim_check(forgotten == cancelled, "forget returns %d, but %d were cancelled", (int)forgotten, cancelled);
     all_over();
 }
 
 const struct sim_scenario sem_scenarios[] = {
     {"sem_as_mutex", "three threads, one permit", sem_as_mutex, all_over},
     {"sem_two_of_three", "three threads, two permits", sem_two_of_three, all_over},
-    {"sem_mixed_sizes", "threads that want two, three and one", sem_mixed_sizes, all_over},
-    {"sem_one_by_one", "two for one that wants both, and then one", sem_one_by_one, all_over},
-    {"sem_two_at_once", "two in line for two that are released", sem_two_at_once, all_over},
+    {"sem_mixed_sizes", "threads that want two, three and one permits", sem_mixed_sizes, all_over},
+    {"sem_one_by_one", "two permits for a thread that wants both, then for one that wants one", sem_one_by_one,
+     all_over},
+    {"sem_two_at_once", "two in line for two permits that are released", sem_two_at_once, all_over},
     {"sem_loop_and_thread", "a loop and a thread, one permit", sem_loop_and_thread, all_over},
     {"sem_loop_of_two", "a loop that wants more than a thread", sem_loop_of_two, all_over},
     {"sem_loop_and_large_thread", "a thread that wants more than a loop", sem_loop_and_large_thread, all_over},
     {"sem_timeout", "a large request's deadline, and a small one behind it", sem_timeout, all_over},
-    {"sem_async_timeout", "the same of a loop", sem_async_timeout, all_over},
+    {"sem_async_timeout", "the same for a loop", sem_async_timeout, all_over},
     {"sem_cancel", "a large request is cancelled, and a small one behind it", sem_cancel, all_over},
     {"sem_destroy", "a loop with a large request ends, and a small one behind it", sem_destroy, all_over},
     {"sem_timeout_when_called", "a thread's deadline against release", sem_timeout_when_called, all_over},
@@ -705,20 +716,21 @@ const struct sim_scenario sem_scenarios[] = {
     {"sem_cancel_when_called", "cancel against release", sem_cancel_when_called, all_over},
     {"sem_destroy_when_called", "an agent's end against release", sem_destroy_when_called, all_over},
     {"sem_heir", "a small request inherits a large one's place", sem_heir, all_over},
-    {"sem_slow_heir", "the same of a loop that waits for the next in line", sem_slow_heir, all_over},
-    {"sem_queue", "three requests of one loop's beside a thread", sem_queue, all_over},
+    {"sem_slow_heir", "the same for a loop that waits for the next in line", sem_slow_heir, all_over},
+    {"sem_queue", "three requests of one loop beside a thread", sem_queue, all_over},
     {"sem_slow_loop", "a loop is called, but waits for the next in line", sem_slow_loop, all_over},
     {"sem_reserved_for_slow_loop", "the same with a reservation", sem_reserved_for_slow_loop, all_over},
     {"sem_behind_itself", "a loop's thread blocks behind its own request", sem_behind_itself, all_over},
-    {"sem_guard_with_deadline", "who guards a reservation gives up", sem_guard_with_deadline, all_over},
+    {"sem_guard_with_deadline", "the guard of a reservation gives up", sem_guard_with_deadline, all_over},
     {"sem_further", "two threads get what a loop leaves", sem_further, all_over},
     {"sem_patience", "a thread gets what it needs before newcomers", sem_patience, all_over},
     {"sem_patience_of_loop", "a loop gets what it needs before newcomers", sem_patience_of_loop, all_over},
-    {"sem_saved", "nobody behind a large request is impatient", sem_saved, all_over},
-    {"sem_beside_saved", "a loop goes, and a thread called beside it finds all saved", sem_beside_saved, all_over},
+    {"sem_saved", "no request behind a large one is impatient", sem_saved, all_over},
+    {"sem_beside_saved", "a loop cancels, and a thread called beside it finds all permits saved", sem_beside_saved,
+     all_over},
     {"sem_next_of_loop_before_saved", "a loop's second request is older than a large one",
      sem_next_of_loop_before_saved, all_over},
-    {"sem_overflow", "two release where one more permit has room", sem_overflow, only_one_released},
+    {"sem_overflow", "two releases where only one more permit fits", sem_overflow, only_one_released},
     {"sem_forget", "forget against release", sem_forget, forgotten_are_cancelled},
     {NULL, NULL, NULL, NULL},
 };

@@ -3,8 +3,8 @@
  * Scenarios with the lines and the mutex of a segment, and one process that is killed at any time: in the middle of an
  * enqueue, a notification, a release, a repair. The survivors must carry on.
  *
- * In each, what the survivors wait for comes in the end whatever the victim was doing: so whoever is lost sleeps for
- * ever, and the simulator says so.
+ * In each, what the survivors wait for happens eventually, whatever the victim was doing. So a lost waiter sleeps
+ * forever, and the simulator reports it.
  */
 #include "base/word_lock.h"
 #include "recovery/recovery.h"
@@ -22,9 +22,9 @@
 #define MUTEX ((vigil_mutex *)(void *)&shared[16])
 #define COND  ((vigil_cond *)(void *)&shared[17])
 
-static uint32_t victims_number; /* as a member */
+static uint32_t victims_number; /* its member number */
 static bool death_seen, unused_at_death, victim_returned;
-static const struct slot *victims_loop_slot; /* by which its event loop is told, in its own lot */
+static const struct slot *victims_loop_slot; /* through which its event loop is told, in its own lot */
 
 static void begin_line(uint32_t members, bool with_victim) {
     begin_shared(members);
@@ -34,13 +34,13 @@ static void begin_line(uint32_t members, bool with_victim) {
     death_seen = unused_at_death = victim_returned = false;
 }
 
-/* What is killed while it joins is in processes.c: here it has. */
+/* Processes killed while they join are in processes.c; here the process has joined already. */
 static void go_joined(unsigned process, const char *name, void (*fiber)(void *)) {
     join_before(process);
     go_in(process, name, fiber);
 }
 
-/* Nothing of the dead is left, once somebody has swept. */
+/* After a sweep nothing of the dead process is left. */
 static void balance_shared(void) {
     struct lot *lot = lot_in(observed->segment);
     segment_strike_off_all(observed->segment);
@@ -54,7 +54,10 @@ static void balance_shared(void) {
     balance();
 }
 
-/* Slots with that word's key: in line for it; or that number's, whether in line or told and not yet used. */
+/*
+ * Slots with that word's key: those in line for it; or, unless in_line_only, those of that member, in line or told and
+ * not yet used.
+ */
 static int64_t count_slots_of(const void *word, bool in_line_only, uint32_t number) {
     const struct segment_layout *at = &observed->segment->layout;
     struct slot *slots = (struct slot *)(void *)(observed->segment->base + at->slots_at);
@@ -76,15 +79,15 @@ static int64_t waiting_for_word(void) {
     return count_slots(true, 0);
 }
 
-/* To be asked after every step: so it sees what the victim had when it was killed. */
+/* Evaluated after every step, so it sees what the victim had when it was killed. */
 static void look_at_victim(void) {
     if (!sim_dead(VICTIM) || death_seen) return;
     death_seen = true;
-    bool not_heard = victims_loop_slot && victims_loop_slot->kind == SLOT_AWAY; /* the loop still has it */
+    bool not_heard = victims_loop_slot && victims_loop_slot->kind == SLOT_AWAY; /* the loop has not read it yet */
     unused_at_death = not_heard || (victims_number && count_slots(false, victims_number));
 }
 
-/* So many survivors are in line, and the victim is too or will never be. */
+/* That many survivors are in line, and the victim is too or never will be. */
 static bool line_is_there(void *survivors) {
     look_at_victim();
     int64_t all = waiting_for_word(), victims = victims_number ? count_slots(false, victims_number) : 0;
@@ -111,7 +114,7 @@ static bool victim_is_over(void *unused) {
     return victim_returned || sim_dead(VICTIM);
 }
 
-/* Whether the notification that the victim may have had is not to be passed on by anybody. */
+/* Whether the notification that the victim may have received will not be passed on. */
 static bool used_by_victim(void) {
     sim_until(victim_is_over, NULL);
     return !unused_at_death;
@@ -176,7 +179,7 @@ static void notify_across_async(void) {
     go_joined(OTHER, "notifier", shared_notifier_all);
 }
 
-/* One notification; one more for the survivor only if the victim has come back with the first. */
+/* One notification; one more for the survivor only if the victim has used the first. */
 FIBER(one_for_each_living) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
@@ -186,7 +189,7 @@ FIBER(one_for_each_living) {
     leave_segment(buffer);
 }
 
-/* Behind the victim, if that ever comes. */
+/* Behind the victim, if the victim gets there. */
 FIBER(waiter_behind) {
     (void)argument;
     sim_until(line_is_there, (void *)0);
@@ -220,7 +223,7 @@ static void loop_killed(void) {
     go_joined(OTHER, "notifier", one_for_each_living);
 }
 
-/* Two survivors behind the victim: what is passed on goes to the first of them, and to one only. */
+/* Two survivors behind the victim: what is passed on goes to one of them only. */
 static int64_t served[2], serving;
 
 FIBER(second_waiter) {
@@ -243,7 +246,7 @@ FIBER(two_waiters) {
     wait_while_zero(WORD, VIGIL_FOREVER);
     served[0] = ++serving;
     sim_until(has_ended, NULL);
-    while (!prim_load_acquire(&shared[30])) prim_pause(); /* and have heard of it */
+    while (!prim_load_acquire(&shared[30])) prim_pause(); /* acquire: sees what it did */
     leave_segment(buffer);
 }
 
@@ -257,10 +260,10 @@ FIBER(one_at_a_time) {
     vigil_buffer *buffer = join_segment();
     sim_until(line_is_there, (void *)2);
     int64_t told = notify(WORD, 1);
-    sim_check(told == 1, "nobody was told");
+    sim_check(told == 1, "no waiter was notified");
     if (used_by_victim()) notify(WORD, 1);
     sim_until(one_is_served, NULL);
-    change_and_notify(WORD, VIGIL_ALL); /* the other one */
+    change_and_notify(WORD, VIGIL_ALL); /* wakes the other one */
     leave_segment(buffer);
 }
 
@@ -272,7 +275,7 @@ static void passed_on_once(void) {
     go_joined(OTHER, "notifier", one_at_a_time);
 }
 
-/* ---- Who looks at the line is killed, and it is rebuilt ---- */
+/* ---- A process is killed while it looks at a line, and the line is rebuilt ---- */
 
 static bool two_in_line(void *unused) {
     (void)unused;
@@ -283,7 +286,7 @@ FIBER(victim_looks) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
     sim_until(two_in_line, NULL);
-    sim_check(vigil_waiters(WORD) <= 2, "more than there are");
+    sim_check(vigil_waiters(WORD) <= 2, "more waiters than there are");
     victim_is_done();
     leave_segment(buffer);
 }
@@ -310,8 +313,8 @@ FIBER(one_by_one) {
     vigil_buffer *buffer = join_segment();
     sim_until(two_in_line, NULL);
     await_victim();
-    sim_check(notify(WORD, 1) == 1, "nobody was told");
-    sim_check(notify(WORD, 1) == 1, "nobody was told");
+    sim_check(notify(WORD, 1) == 1, "no waiter was notified");
+    sim_check(notify(WORD, 1) == 1, "no waiter was notified");
     leave_segment(buffer);
 }
 
@@ -322,14 +325,14 @@ static void order_kept(void) {
     go_joined(OTHER, "notifier", one_by_one);
 }
 
-/* The same for certain: it has the bucket, and is killed then. */
+/* The same, but always killed while it has the bucket. */
 static bool victim_is_inside;
 
 FIBER(victim_inside) {
     (void)argument;
     struct lot *lot = lot_in(join_segment()->segment);
     sim_until(two_in_line, NULL);
-    struct bucket *bucket = lot->buckets; /* of the two that there are, the one with the line */
+    struct bucket *bucket = lot->buckets; /* of the two buckets, the one with the line */
     while (!prim_load_acquire(&bucket->word)) bucket = bucket == lot->buckets ? bucket + 1 : lot->buckets;
     while (!word_trylock(&bucket->word, lot->number)) prim_pause();
     victim_is_inside = true;
@@ -346,8 +349,8 @@ FIBER(kills_who_is_inside) {
     vigil_buffer *buffer = join_segment();
     sim_until(is_inside, NULL);
     sim_kill(VICTIM);
-    sim_check(notify(WORD, 1) == 1, "nobody was told");
-    sim_check(notify(WORD, 1) == 1, "nobody was told");
+    sim_check(notify(WORD, 1) == 1, "no waiter was notified");
+    sim_check(notify(WORD, 1) == 1, "no waiter was notified");
     leave_segment(buffer);
 }
 
@@ -359,7 +362,7 @@ static void killed_inside(void) {
     go_joined(OTHER, "killer", kills_who_is_inside);
 }
 
-/* ---- Who notifies is killed ---- */
+/* ---- A notifier is killed ---- */
 
 FIBER(victim_notifier) {
     shared_notifier_all(argument);
@@ -388,7 +391,7 @@ static void notifier_killed_loop(void) {
     go_joined(OTHER, "after it", notifier_after_victim);
 }
 
-/* ---- A loop waits again with the same slot, while its process looks for what it has been told in vain ---- */
+/* ---- A loop waits again with the same slot, while its process looks in vain for what it has been told ---- */
 
 static vigil_agent *waits_again;
 
@@ -404,7 +407,7 @@ static void wait_once_more(struct request *request) {
 
 static void notify_when_in_line(void) {
     sim_until(somebody_waits, NULL);
-    sim_check(notify(WORD, 1) == 1, "the waiter was not told");
+    sim_check(notify(WORD, 1) == 1, "the waiter was not notified");
 }
 
 FIBER(notifies_twice) {
@@ -429,7 +432,7 @@ FIBER(loop_waits_twice) {
     sim_go("looks", looks_for_its_own, lot_in(buffer->segment));
     run(waits_again);
     destroy(waits_again);
-    sim_kill(SURVIVOR); /* the others may not have ended */
+    sim_kill(SURVIVOR); /* its other threads may still be running */
 }
 
 static void slot_used_again(void) {
@@ -439,7 +442,7 @@ static void slot_used_again(void) {
 
 /* ---- Stopped ---- */
 
-/* None of its threads is in the middle of something for which others would have to wait. */
+/* The victim has no bucket that others would have to wait for. */
 static bool victim_is_outside(void) {
     struct bucket *buckets = (struct bucket *)(void *)(observed->segment->base + observed->segment->layout.buckets_at);
     bool outside = true;
@@ -461,8 +464,8 @@ FIBER(stopper) {
     vigil_buffer *buffer = join_segment();
     sim_until(somebody_waits, NULL);
     stop_victim();
-    let_pass(60000000); /* three looks at the members */
-    sim_check(vigil_waiters(WORD) == 1, "one that is stopped has lost its place");
+    let_pass(60000000); /* three scans of the members */
+    sim_check(vigil_waiters(WORD) == 1, "a stopped waiter has lost its place");
     change_and_notify(WORD, VIGIL_ALL);
     sim_continue(VICTIM);
     leave_segment(buffer);
@@ -472,7 +475,7 @@ FIBER(timed_waiter) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
     sim_until(somebody_waits, NULL);
-    wait_while_zero(&shared[1], 50000000); /* so that somebody watches */
+    wait_while_zero(&shared[1], 50000000); /* so that there is a watcher */
     leave_segment(buffer);
 }
 
@@ -484,10 +487,10 @@ static void waiter_stopped(void) {
 }
 
 /*
- * One is stopped in the middle of a bucket, and another process has somebody in a line there: who looks after that one
- * must still hear of what is for a loop of the same process.
+ * A process is stopped inside a bucket, where a thread of another process is in line. The keeper of that other process
+ * must still deliver what is meant for a loop of its process.
  */
-#define BESIDE ((vigil_mutex *)(void *)&shared[1]) /* a neighbour's bucket is another one */
+#define BESIDE ((vigil_mutex *)(void *)&shared[1]) /* in another bucket than its neighbour */
 static bool loop_has_heard;
 
 FIBER(loop_that_hears) {
@@ -519,12 +522,12 @@ static bool both_wait(void *unused) {
     return waiting_for_word() == 1 && count_slots_of(BESIDE, true, 0) == 1;
 }
 
-/* Locks the bucket in which there is a line for that word. */
+/* Locks the bucket that has a line for that word. */
 static uint32_t *enter_bucket(const struct lot *lot, const void *word) {
     struct bucket *bucket = lot->buckets;
     uint32_t line = bucket->line;
     while (line && lot->slots[line].key != key_of(lot, word)) line = lot->slots[line].next_line;
-    if (!line) bucket++; /* there are two */
+    if (!line) bucket++; /* there are two buckets */
     while (!word_trylock(&bucket->word, lot->number)) prim_pause();
     return &bucket->word;
 }
@@ -547,7 +550,7 @@ FIBER(notifies_meanwhile) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
     sim_until(is_inside, NULL);
-    let_pass(250000000); /* all lines of locks are looked at twice */
+    let_pass(250000000); /* all lines of locks are scanned twice */
     change_and_notify(WORD, VIGIL_ALL);
     leave_segment(buffer);
 }
@@ -562,8 +565,8 @@ static void stopped_inside(void) {
 }
 
 /*
- * The same where somebody dies who has been signalled and moved: whoever buries him has to go to the condition's
- * bucket, if not now then later, for the signal is another one's.
+ * The same where a process dies that has been signalled and moved. Its sweeper must enter the condition's bucket, now
+ * or later, because the signal belongs to another waiter.
  */
 #define NEIGHBOUR (&shared[18]) /* in the bucket of the mutex, not in that of the condition */
 
@@ -578,7 +581,7 @@ FIBER(dies_signalled) {
     join_segment();
     expect(vigil_mutex_lock(MUTEX), VIGIL_OK, "lock");
     vigil_cond_wait(COND, MUTEX);
-    sim_fail("the mutex has never been free");
+    sim_fail("the wait returned, but the mutex was never free");
 }
 
 static bool victim_waits(void *unused) {
@@ -620,16 +623,16 @@ FIBER(signals_and_stops) {
     struct lot *lot = lot_in(buffer->segment);
     sim_until(all_wait_there, NULL);
     expect(vigil_mutex_lock(MUTEX), VIGIL_OK, "lock");
-    sim_check(vigil_cond_signal(COND) == 1, "nobody was signalled");
+    sim_check(vigil_cond_signal(COND) == 1, "no waiter was signalled");
     sim_until(is_moved, NULL);
     uint32_t *bucket = enter_bucket(lot, COND);
     sim_kill(VICTIM);
     let_pass(250000000);
-    sim_check(notify(NEIGHBOUR, 1) == 1, "nobody was told");
+    sim_check(notify(NEIGHBOUR, 1) == 1, "no waiter was notified");
     sim_until(heard, NULL);
     if (word_unlock_only(bucket, true)) prim_wake_shared(bucket);
     expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
-    sim_until(second_through, NULL); /* if we left before, everybody would look again */
+    sim_until(second_through, NULL); /* leaving before that would make every process scan again */
     leave_segment(buffer);
 }
 
@@ -646,7 +649,7 @@ static void stopped_beside_the_dead(void) {
 /* ---- The mutex ---- */
 
 static unsigned holder; /* the process inside, plus one */
-static bool half_done;  /* what the mutex protects is */
+static bool half_done;  /* the data that the mutex protects is */
 static unsigned owners_died;
 
 static void begin_mutex(uint32_t members, uint32_t word, bool with_victim) {
@@ -663,9 +666,9 @@ static bool somebody_is_dead(void) {
 static void with_the_mutex(int status) {
     bool orphaned = holder != 0;
     sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "lock: %s", vigil_status_name(status));
-    sim_check(!orphaned || sim_dead(holder - 1), "two hold it");
+    sim_check(!orphaned || sim_dead(holder - 1), "the mutex has two holders");
     sim_check(!orphaned || status == VIGIL_OWNER_DIED, "not told that the owner died");
-    sim_check(status == VIGIL_OK || somebody_is_dead(), "told that the owner died, and nobody has");
+    sim_check(status == VIGIL_OK || somebody_is_dead(), "told that the owner died, but no process died");
     if (status == VIGIL_OWNER_DIED) {
         owners_died++;
         expect(vigil_mutex_consistent(MUTEX), VIGIL_OK, "consistent");
@@ -709,7 +712,7 @@ static void holder_killed(void) {
     go_joined(SURVIVOR, "survivor", locker);
 }
 
-/* A process is stopped that has looked, and has been called: another keeper looks, and calls the next in line. */
+/* A process that has looked, and has been called, is stopped: another keeper looks, and calls the next in line. */
 static unsigned through;
 
 static bool line_is(void *processes) {
@@ -770,7 +773,7 @@ static void looker_stopped(void) {
     go_joined(VICTIM, "stopped", is_called_when_stopped);
 }
 
-/* A robust mutex, and a thread that ends with it while its process lives, or is killed then. */
+/* A thread ends holding a robust mutex while its process lives on, or is killed at that moment. */
 static bool taken_and_not_unlocked, succeeded;
 
 static bool has_succeeded(void *unused) {
@@ -886,7 +889,7 @@ FIBER(tries_until_it_has_it) {
     int status, in_vain = 0; /* it may see an old value of the word */
     await_victim();
     while ((status = vigil_mutex_trylock(MUTEX)) == VIGIL_TIMED_OUT) {
-        sim_check(!sim_dead(VICTIM) || ++in_vain < 5, "nobody lives who has it");
+        sim_check(!sim_dead(VICTIM) || ++in_vain < 5, "no living process holds it");
         prim_pause();
     }
     with_the_mutex(status);
@@ -966,7 +969,7 @@ static void cond_waiter_killed(void) {
     go_joined(OTHER, "signaller", signals);
 }
 
-/* One signal for each who lives, and no condition to look at: what is lost is waited for. */
+/* One signal for each living waiter, and no condition to test: a lost signal leaves a waiter asleep forever. */
 static bool in_line_for_cond[4]; /* by process: about to wait, with the mutex held */
 
 static void wait_for_one_signal(void) {
@@ -1011,7 +1014,7 @@ static void signal_one(void) {
     vigil_mutex_unlock(MUTEX);
 }
 
-/* What a victim has used that was killed before it returned nobody passes on: then there is one more. */
+/* A signal that the victim used before it was killed is not passed on. So the second signal follows in every case. */
 FIBER(signals_one_by_one) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
@@ -1030,7 +1033,7 @@ static void signalled_and_killed(void) {
     go_joined(OTHER, "signaller", signals_one_by_one);
 }
 
-/* ---- A dead process's slot is moved while it is swept ---- */
+/* ---- A slot of a dead process is moved while it is swept ---- */
 
 static bool cond_waiter_sleeps(void *unused) {
     (void)unused;
@@ -1104,8 +1107,9 @@ FIBER(victim_arrives) {
 }
 
 /*
- * If the victim did not, this one does. Not if the round is over, and it was not this one who ended it: then the
- * survivor must be told. (With one who has just died it may come through, as if he had died right after.)
+ * Stands in for the victim if the victim did not arrive. Not if the round is over and this process did not end it:
+ * then the survivor must be told. (It may complete a round with a process that has just died, as if that had died
+ * right afterwards.)
  */
 FIBER(arrives_after_victim) {
     (void)argument;
@@ -1170,13 +1174,13 @@ static void ran_once(void) {
     balance_shared();
 }
 
-/* ---- Read-write locks, and semaphores whose permits are leased ---- */
+/* ---- Read-write locks, and semaphores with leased permits ---- */
 
 #define RWLOCK ((vigil_rwlock *)(void *)&shared[24])
 #define SEM    ((vigil_sem *)(void *)&shared[28])
 #define SUPPLY 2u
 
-static unsigned reads[4], write_holder; /* by process; and who writes, plus one */
+static unsigned reads[4], write_holder; /* by process; and the writing process, plus one */
 
 static void begin_holdings(uint32_t members) {
     begin_line(members, true);
@@ -1193,10 +1197,10 @@ static bool other_readers(void) {
 
 static void with_the_rwlock(bool writes, int status) {
     sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "lock: %s", vigil_status_name(status));
-    sim_check(!write_holder || sim_dead(write_holder - 1), "somebody writes");
+    sim_check(!write_holder || sim_dead(write_holder - 1), "another process writes");
     sim_check(!write_holder || status == VIGIL_OWNER_DIED, "not told that the writer died");
-    sim_check(status == VIGIL_OK || somebody_is_dead(), "told that the writer died, and nobody has");
-    sim_check(!writes || !other_readers(), "somebody reads");
+    sim_check(status == VIGIL_OK || somebody_is_dead(), "told that the writer died, but no process died");
+    sim_check(!writes || !other_readers(), "another process reads");
     if (writes) {
         if (status == VIGIL_OWNER_DIED) expect(vigil_rwlock_consistent(RWLOCK), VIGIL_OK, "consistent");
         write_holder = sim_process + 1;
@@ -1270,7 +1274,7 @@ FIBER(tries_to_write) {
     int status, in_vain = 0;
     await_victim();
     while ((status = vigil_rwlock_write_trylock(RWLOCK)) == VIGIL_TIMED_OUT) {
-        sim_check(!sim_dead(VICTIM) || ++in_vain < 5, "nobody lives who has it");
+        sim_check(!sim_dead(VICTIM) || ++in_vain < 5, "no living process holds it");
         prim_pause();
     }
     with_the_rwlock(true, status);
@@ -1286,16 +1290,16 @@ FIBER(victim_sharer) {
     victim_is_done();
 }
 
-/* Who only tries has all of it. */
+/* A trylock, and a tryacquire of all permits, must succeed. */
 static void all_given_back(void) {
-    segment_strike_off_all(observed->segment); /* here nobody can wait for a bucket's lock */
+    segment_strike_off_all(observed->segment); /* here no process can wait for a bucket's lock */
     recovery_run(lot_in(observed->segment), PRIM_NEVER);
     int status = vigil_rwlock_write_trylock(RWLOCK);
-    sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "in the end the word is %#x", RWLOCK->word);
+    sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "at the end the word is %#x", RWLOCK->word);
     expect(vigil_rwlock_write_unlock(RWLOCK), VIGIL_OK, "unlock");
-    sim_check(!(RWLOCK->word & ~(2u | 1u << 31)), "in the end the word is %#x", RWLOCK->word);
-    sim_check(vigil_sem_tryacquire(SEM, SUPPLY) == VIGIL_OK, "in the end the word is %#x", SEM->word);
-    sim_check(vigil_sem_value(SEM) == 0, "there are more");
+    sim_check(!(RWLOCK->word & ~(2u | 1u << 31)), "at the end the word is %#x", RWLOCK->word);
+    sim_check(vigil_sem_tryacquire(SEM, SUPPLY) == VIGIL_OK, "at the end the word is %#x", SEM->word);
+    sim_check(vigil_sem_value(SEM) == 0, "there are more permits");
     expect(vigil_sem_release(SEM, SUPPLY), VIGIL_OK, "release");
     balance_shared();
 }
@@ -1373,7 +1377,7 @@ FIBER(leaser_of_all) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
     expect(vigil_sem_acquire(SEM, SUPPLY), VIGIL_OK, "acquire");
-    sim_check(vigil_sem_value(SEM) == 0, "there are more");
+    sim_check(vigil_sem_value(SEM) == 0, "there are more permits");
     expect(vigil_sem_release(SEM, SUPPLY), VIGIL_OK, "release");
     leave_segment(buffer);
 }
@@ -1399,9 +1403,9 @@ static void leasers_of_three(void) {
     go_joined(OTHER, "other", leaser);
 }
 
-/* ---- What is recorded ---- */
+/* ---- Recorded events ---- */
 
-/* No more than the ring has room for: see events.h. */
+/* Not more events than the ring has room for: see events.h. */
 static void record(const vigil_buffer *buffer, uint32_t number) {
     struct segment_event event = {.type = VIGIL_EVENT_GRANTED, .number = number, .key = number, .count = number};
     event_write(buffer->segment, event);
@@ -1422,7 +1426,7 @@ FIBER(records_and_reads) {
     record(buffer, 3);
     for (uint64_t turn = 0; turn < 3; turn++) {
         if (!event_read(buffer->segment, turn, &event) || event.type != VIGIL_EVENT_GRANTED) continue;
-        sim_check(event.number >= 1 && event.number <= 3, "an event of nobody");
+        sim_check(event.number >= 1 && event.number <= 3, "an event that was not recorded");
         sim_check(event.key == event.number && event.count == event.number, "half of event %u", event.number);
     }
     leave_segment(buffer);
@@ -1438,52 +1442,53 @@ static void recorder_killed(void) {
 }
 
 const struct sim_scenario shared_scenarios[] = {
-    {"stopped_inside", "what is for others gets there though one is stopped", stopped_inside, balance_shared},
-    {"stopped_beside_the_dead", "the same, and one is to be buried", stopped_beside_the_dead, balance_shared},
-    {"recorder_killed", "killed while it writes down what happens", recorder_killed, balance_shared},
-    {"notify_across", "a thread of one process waits, one of another notifies", notify_across, balance_shared},
+    {"stopped_inside", "notifications arrive although a process is stopped in a bucket", stopped_inside,
+     balance_shared},
+    {"stopped_beside_the_dead", "the same, and a dead process must be swept", stopped_beside_the_dead, balance_shared},
+    {"recorder_killed", "killed while it records events", recorder_killed, balance_shared},
+    {"notify_across", "a thread of one process waits, a thread of another notifies", notify_across, balance_shared},
     {"notify_across_async", "the same for an event loop", notify_across_async, balance_shared},
-    {"waiter_killed", "what the victim was notified of goes to the next", waiter_killed, balance_shared},
+    {"waiter_killed", "the victim's notification goes to the next waiter", waiter_killed, balance_shared},
     {"waiter_killed_before_loop", "the same, to an event loop", waiter_killed_before_loop, balance_shared},
-    {"loop_killed", "an event loop is killed that was notified", loop_killed, balance_shared},
-    {"passed_on_once", "of two behind the victim one is told", passed_on_once, balance_shared},
+    {"loop_killed", "an event loop is killed after it was notified", loop_killed, balance_shared},
+    {"passed_on_once", "only one of two behind the victim is notified", passed_on_once, balance_shared},
     {"order_kept", "killed while it looks at a line", order_kept, balance_shared},
-    {"killed_inside", "killed while it has a bucket's lock, and two are in line", killed_inside, balance_shared},
+    {"killed_inside", "killed while it has a bucket's lock, with two in line", killed_inside, balance_shared},
     {"notifier_killed", "killed while it notifies a thread", notifier_killed, balance_shared},
     {"notifier_killed_loop", "killed while it notifies an event loop", notifier_killed_loop, balance_shared},
     {"slot_used_again", "a loop waits again while its keeper looks for what it missed", slot_used_again,
      balance_shared},
-    {"waiter_stopped", "one that is stopped keeps its place, and what it is told", waiter_stopped, balance_shared},
-    {"holder_killed", "killed while it has a mutex, takes it or releases it", holder_killed, mutex_free_again},
+    {"waiter_stopped", "a stopped waiter keeps its place and its notification", waiter_stopped, balance_shared},
+    {"holder_killed", "killed while it holds, takes or releases a mutex", holder_killed, mutex_free_again},
     {"looker_stopped", "a call to a stopped process is passed on by another keeper", looker_stopped, mutex_free_again},
     {"contender_killed", "one of three is killed", contender_killed, mutex_free_again},
     {"fair_contender_killed", "the same, and the mutex is fair", fair_contender_killed, mutex_free_again},
     {"holder_killed_loop", "an event loop waits for the victim's mutex", holder_killed_loop, mutex_free_again},
-    {"loop_killed_before_locker", "an event loop is killed that was called", loop_killed_before_locker,
+    {"loop_killed_before_locker", "an event loop is killed after it was called", loop_killed_before_locker,
      mutex_free_again},
-    {"tried_after_death", "who only tries gets a dead process's mutex", tried_after_death, mutex_free_again},
-    {"signaller_killed", "killed while it moves those who wait", signaller_killed, mutex_free_again},
+    {"tried_after_death", "a trylock gets a dead process's mutex", tried_after_death, mutex_free_again},
+    {"signaller_killed", "killed while it moves waiters", signaller_killed, mutex_free_again},
     {"cond_waiter_killed", "killed in the line of a condition, or of its mutex", cond_waiter_killed, mutex_free_again},
-    {"signalled_and_killed", "a signal that the victim had goes to the next", signalled_and_killed, mutex_free_again},
-    {"moved_while_swept", "a dead process is signalled while others clear up", moved_while_swept, balance_shared},
+    {"signalled_and_killed", "the victim's signal goes to the next waiter", signalled_and_killed, mutex_free_again},
+    {"moved_while_swept", "a dead process is signalled while it is swept", moved_while_swept, balance_shared},
     {"arrival_killed", "killed while it arrives at a barrier", arrival_killed, arrivals_counted},
     {"runner_killed", "killed while it runs a once's function", runner_killed, ran_once},
     {"two_lockers_killed", "two of three are killed", two_lockers_killed, mutex_free_again},
     {"two_writers_killed", "the same for a read-write lock", two_writers_killed, all_given_back},
     {"two_leasers_killed", "the same for leased permits", two_leasers_killed, all_given_back},
     {"two_runners_killed", "the same for a once", two_runners_killed, ran_once},
-    {"reader_killed", "killed while it reads, begins to or ends", reader_killed, all_given_back},
+    {"reader_killed", "killed while it takes, holds or releases a read lock", reader_killed, all_given_back},
     {"writer_killed", "the same for a writer", writer_killed, all_given_back},
     {"writer_of_three_killed", "a writer of three processes is killed", writer_of_three_killed, all_given_back},
     {"reader_of_three_killed", "a reader of three processes is killed", reader_of_three_killed, all_given_back},
     {"downgrader_killed", "killed while it changes from writing to reading", downgrader_killed, all_given_back},
     {"writer_killed_loop", "an event loop waits for the victim's write lock", writer_killed_loop, all_given_back},
-    {"loop_killed_that_writes", "an event loop is killed that writes, or was called", loop_killed_that_writes,
-     all_given_back},
-    {"tried_after_all", "who only tries gets what the dead one had", tried_after_all, all_given_back},
-    {"leaser_killed", "permits that are leased come back", leaser_killed, all_given_back},
+    {"loop_killed_that_writes", "an event loop is killed while it writes, or after it was called",
+     loop_killed_that_writes, all_given_back},
+    {"tried_after_all", "a trylock gets a dead process's write lock", tried_after_all, all_given_back},
+    {"leaser_killed", "leased permits come back", leaser_killed, all_given_back},
     {"leasers_of_three", "the same among three", leasers_of_three, all_given_back},
-    {"thread_ends", "a thread ends with a robust mutex", thread_ends, mutex_free_again},
+    {"thread_ends", "a thread ends holding a robust mutex", thread_ends, mutex_free_again},
     {"thread_ends_or_process", "the same, or its process is killed", thread_ends_or_process, mutex_free_again},
     {NULL, NULL, NULL, NULL},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Scenarios with signal handlers: a fiber is interrupted at any step of a call, and its handler notifies, releases
- * permits or wakes an agent. Whatever the handler could not do at once is done when the interrupted call has returned.
+ * permits or wakes an agent. What the handler cannot do at once is done when the interrupted call has returned.
  */
 #include "base/word_lock.h"
 #include "lot/critical.h"
@@ -49,7 +49,7 @@ static void begin_signals_shared(bool leased) {
 
 /* ---- Handlers ---- */
 
-/* Refused if there is no room for what is to be deferred: that is when handlers nest. */
+/* Refused if there is no room to defer the notification, which happens when handlers nest. */
 static void notify_one(void) {
     int64_t told = vigil_notify(line, 1);
     sim_check(told == 0 || told == 1 || told == VIGIL_ELIMIT, "notify: %lld", (long long)told);
@@ -86,7 +86,7 @@ static void wake_agent(void) {
     expect(vigil_agent_wake(woken_agent), VIGIL_OK, "wake");
 }
 
-/* More lines than can be deferred: what is refused has not happened. */
+/* More lines than can be deferred: a refused notification has no effect. */
 static int64_t refused;
 static void notify_three(void) {
     handled++;
@@ -101,7 +101,7 @@ static void notify_three(void) {
 
 static void no_more_signals(void) {
     sim_handle(NULL, 0);
-    sim_check(!prim_self()->may_not_block && !prim_self()->deferred, "something is deferred and not done");
+    sim_check(!prim_self()->may_not_block && !prim_self()->deferred, "something was deferred and not done");
     interrupted_is_done = true;
 }
 
@@ -127,7 +127,7 @@ FIBER(plain_waiter) {
     expect(vigil_wait32((uint32_t *)argument, 0, VIGIL_FOREVER), VIGIL_OK, "wait");
 }
 
-/* Joins a line in the same bucket, and leaves it again; exactly as many others are notified as there were signals. */
+/* Joins a line in the same bucket, and leaves it again. Exactly as many waiters are notified as there were signals. */
 static void join_and_leave(intptr_t waiters, unsigned signals) {
     await_in_line((uintptr_t)waiters);
     sim_handle(notify_one, signals);
@@ -135,7 +135,7 @@ static void join_and_leave(intptr_t waiters, unsigned signals) {
     no_more_signals();
     int64_t left = vigil_waiters(line);
     sim_check(left == waiters - handled, "%d signals, and %d waiters are left", (int)handled, (int)left);
-    sim_check(vigil_notify(line, VIGIL_ALL) == left, "some are not there any more");
+    sim_check(vigil_notify(line, VIGIL_ALL) == left, "some waiters are missing");
 }
 
 FIBER(passer_by) {
@@ -151,12 +151,12 @@ FIBER(joiner_three) {
     join_and_leave((intptr_t)argument, 3);
 }
 
-/* There is one in each of two lines; the handler notifies the other one. */
+/* One waiter in each of two lines; the handler notifies the other line. */
 FIBER(notifier) {
     (void)argument;
     await_in_line(2);
     sim_handle(notify_one, 1);
-    sim_check(vigil_notify(beside, 1) == 1, "there was one");
+    sim_check(vigil_notify(beside, 1) == 1, "the waiter was missed");
     no_more_signals();
     sim_check(vigil_waiters(line) == 1 - handled, "%d signals", (int)handled);
     vigil_notify(line, VIGIL_ALL);
@@ -181,7 +181,7 @@ FIBER(own_acquirer) {
     no_more_signals();
 }
 
-/* One of two that bring a permit each, and each may get that of the other. */
+/* One of two threads; the handler of each releases a permit. Each thread may get either permit. */
 FIBER(one_of_two) {
     bool second = argument != NULL;
     sim_handle(second ? bring_second : bring_first, 1);
@@ -205,7 +205,7 @@ FIBER(acquirer) {
     taken++;
 }
 
-/* What the signals did not bring. */
+/* Releases the permits that the signals did not. */
 static void release_rest(int64_t all) {
     no_more_signals();
     if (handled < all) expect(vigil_sem_release(sem, (uint32_t)(all - handled)), VIGIL_OK, "release");
@@ -225,7 +225,7 @@ FIBER(other_locker) {
     expect(vigil_mutex_unlock(&mutex), VIGIL_OK, "unlock");
 }
 
-/* Calls a loop, with a thread behind it, and is interrupted in that. */
+/* Calls a loop, with a thread behind it, and is interrupted while it does. */
 FIBER(releaser) {
     (void)argument;
     await_in_line(2);
@@ -279,14 +279,14 @@ FIBER(shared_joiner) {
 FIBER(shared_own_acquirer) {
     vigil_buffer *buffer = join_segment();
     own_acquirer(argument);
-    vigil_sem_release(sem, 1); /* for the other one */
+    vigil_sem_release(sem, 1); /* for the other process */
     leave_segment(buffer);
 }
 
 FIBER(shared_acquirer) {
     vigil_buffer *buffer = join_segment();
     acquirer(argument);
-    vigil_sem_release(sem, 1); /* a leased one must come back */
+    vigil_sem_release(sem, 1); /* a leased permit must come back */
     leave_segment(buffer);
 }
 
@@ -298,7 +298,10 @@ FIBER(shared_loop) {
     leave_segment(buffer);
 }
 
-/* Has the only permit, and in a line beside it a signal that releases it. */
+/*
+ * Holds the only permit. It waits in a line beside the semaphore, and is interrupted by a signal that releases the
+ * permit.
+ */
 FIBER(shared_leaser) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
@@ -318,8 +321,10 @@ FIBER(shared_releaser) {
     leave_segment(buffer);
 }
 
-/* A process is stopped in a bucket. A thread of another one waits for that bucket, and has a signal that has nothing to do
- * with it: what its handler defers is done all the same. */
+/*
+ * A process is stopped in a bucket. A thread of another process waits for that bucket and is interrupted by an
+ * unrelated signal: what its handler defers is done all the same.
+ */
 static bool stopped_in_bucket;
 
 static bool is_stopped(void *unused) {
@@ -331,7 +336,7 @@ FIBER(stopper) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
     struct lot *lot = lot_in(buffer->segment);
-    uint32_t buckets = 1u << lot->bucket_bits; /* all of them will do */
+    uint32_t buckets = 1u << lot->bucket_bits; /* any number works, so all of them */
     for (uint32_t i = 0; i < buckets; i++) shared_trylock(lot, &lot->buckets[i], PRIM_NEVER);
     stopped_in_bucket = true;
     sim_stop(VICTIM);
@@ -382,7 +387,7 @@ FIBER(runner) {
     if (argument) sim_go("poster", poster, NULL);
     sim_handle(wake_agent, 1);
     run(agent);
-    sim_check(prim_load_relaxed(&terminate), "run returns, and what was done before the wake is not seen");
+    sim_check(prim_load_relaxed(&terminate), "run returned, and what was done before the wake is not visible");
     sim_handle(NULL, 0);
     if (argument) sim_until(posted, NULL);
     destroy(agent);
@@ -402,7 +407,7 @@ FIBER(poller) {
     destroy(agent);
 }
 
-/* Wakes an agent of another thread's, which has mail at the same time. */
+/* Wakes an agent of another thread, which has mail at the same time. */
 FIBER(waker) {
     (void)argument;
     post(woken_agent, note, NULL);
@@ -416,12 +421,12 @@ FIBER(woken_runner) {
     expect(vigil_agent_ref(agent), VIGIL_OK, "ref");
     sim_go("waker", waker, NULL);
     run(agent);
-    sim_check(books.ran == 1, "run returns before what was posted before the wake has run");
+    sim_check(books.ran == 1, "run returned before what was posted before the wake has run");
     sim_until(posted, NULL);
     destroy(agent);
 }
 
-/* ---- Stories ---- */
+/* ---- Scenarios ---- */
 
 static void handler_ends_own_wait(void) {
     begin_signals();
@@ -560,7 +565,7 @@ static void thread_ends_run(void) {
     go("runner", woken_runner);
 }
 
-/* ---- Ends ---- */
+/* ---- Finishes ---- */
 
 static void permits_balance(void) {
     int64_t left = sem->word / PERMIT;
@@ -576,19 +581,20 @@ static void one_lease_left(void) {
 
 const struct sim_scenario signal_scenarios[] = {
     {"handler_ends_own_wait", "a thread waits for what only its own handler does", handler_ends_own_wait, balance},
-    {"handler_ends_with_others", "and others use the bucket", handler_ends_own_wait_with_others, balance},
+    {"handler_ends_with_others", "the same while others use the bucket", handler_ends_own_wait_with_others, balance},
     {"handler_and_deadline", "a deadline and a handler", handler_and_deadline, balance},
-    {"handler_counts", "as many are notified as there were signals", handler_counts, balance},
-    {"handlers_nest", "and handlers interrupt each other", handlers_nest, balance},
-    {"handler_in_notify", "a notification is interrupted by another one", handler_in_notify, balance},
+    {"handler_counts", "as many waiters are notified as there were signals", handler_counts, balance},
+    {"handlers_nest", "the same, and handlers interrupt each other", handlers_nest, balance},
+    {"handler_in_notify", "a notification is interrupted by another", handler_in_notify, balance},
     {"handler_defers_too_much", "what cannot be deferred is refused", handler_defers_too_much, balance},
     {"handler_brings_permits", "a thread waits for permits that its own handler releases", handler_brings_permits,
      permits_balance},
-    {"handler_brings_to_two", "two of them", handler_brings_permits_to_two, permits_balance},
-    {"handler_brings_late", "and gives up", handler_brings_permit_late, permits_balance},
+    {"handler_brings_to_two", "two threads wait for such permits", handler_brings_permits_to_two, permits_balance},
+    {"handler_brings_late", "a thread gives up waiting for such a permit", handler_brings_permit_late, permits_balance},
     {"handler_in_mutex", "a mutex's lock and unlock are interrupted by a release of permits", handler_in_mutex,
      balance},
-    {"handler_calls_loop", "a release that calls a loop is interrupted by another one", handler_calls_loop, balance},
+    {"handler_calls_loop", "a release that calls a loop is interrupted by another release", handler_calls_loop,
+     balance},
     {"handler_in_segment", "a thread waits in a segment for what its own handler does", handler_in_segment, balance},
     {"handler_notifies_process", "a handler notifies another process", handler_notifies_process, balance},
     {"handler_permits_process", "a handler releases permits that two processes want", handler_permits_process, balance},
@@ -597,7 +603,7 @@ const struct sim_scenario signal_scenarios[] = {
     {"handler_beside_the_stopped", "a handler's work does not wait for a stopped process", handler_beside_the_stopped,
      permits_balance},
     {"handler_ends_run", "a handler wakes the agent that its thread runs", handler_ends_run, balance},
-    {"handler_ends_run_with_mail", "and there is mail", handler_ends_run_with_mail, balance},
+    {"handler_ends_run_with_mail", "the same, and the agent has mail", handler_ends_run_with_mail, balance},
     {"handler_ends_poll", "the same with the agent's descriptor", handler_ends_poll, balance},
     {"thread_ends_run", "another thread wakes an agent, after a post", thread_ends_run, balance},
     {0},
