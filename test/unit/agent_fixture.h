@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* agent_fixture.h - words to wait on, and an agent of this thread: anew for each test. To be included after support.h. */
+/* agent_fixture.h - words to wait on, and an agent of this thread, made anew for each test. Include after support.h. */
 #ifndef VIGIL_TEST_AGENT_FIXTURE_H
 #define VIGIL_TEST_AGENT_FIXTURE_H
 

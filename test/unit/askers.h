@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * askers.h - a lock and an agent of this thread, anew for each test; and requests that note how they ended. To be
- * included after support.h.
+ * askers.h - a lock and an agent of this thread, made anew for each test; and requests that record how they ended.
+ * Include after support.h.
  */
 #ifndef VIGIL_TEST_ASKERS_H
 #define VIGIL_TEST_ASKERS_H
 
 #include "vigil/request.h"
 
-/* To be defined by the test: makes the lock anew, and answers where it is. */
+/* Defined by the test: makes the lock anew and returns its address. */
 static const void *new_lock(void);
 
 static const void *lock_address;
@@ -33,7 +33,7 @@ static inline int64_t dispatch(void) {
     return ended;
 }
 
-/* A request that notes how it ended. */
+/* A request that records how it ended. */
 struct asker {
     vigil_request request; /* first, so that the op is the asker */
     unsigned calls;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* child.h - tests that fork. To be included after support.h. */
+/* child.h - tests that fork. Include after support.h. */
 #ifndef VIGIL_TEST_CHILD_H
 #define VIGIL_TEST_CHILD_H
 
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In a child: cmocka's own assertions would run on into the parent's tests. */
+/* For a child: cmocka's own assertions would continue into the parent's tests. */
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -19,11 +19,11 @@
 static inline pid_t fork_here(void) {
     fflush(NULL);
     pid_t child = fork();
-    if (child == 0) alarm(60); /* a child that hangs is a child that failed */
+    if (child == 0) alarm(60); /* a child that hangs has failed */
     return child;
 }
 
-/* -1 if there was none, or it was killed. */
+/* Returns -1 if there was no child, or it was killed. */
 static inline int exit_status_of(pid_t child) {
     int ended;
     if (child < 0 || waitpid(child, &ended, 0) != child) return -1;
@@ -33,10 +33,10 @@ static inline int exit_status_of(pid_t child) {
 }
 
 /*
- * Whether the child of a process with threads can start threads of its own, as it does when it opens a segment. Linux
- * says yes; the thread sanitizer and some emulators cannot follow, so that is tried out before, without any of ours.
+ * Whether the child of a process with threads can start threads of its own, as it does when it opens a segment. On
+ * Linux it can, but the thread sanitizer and some emulators fail, so this is tried first, without the library.
  */
-#define NO_THREADS_IN_CHILDREN 77 /* as the program's exit status: left out */
+#define NO_THREADS_IN_CHILDREN 77 /* exit status of a program that was skipped */
 
 static inline void *child_wait_for_end(void *pipe_end) {
     char byte;
@@ -55,7 +55,7 @@ static inline bool children_can_start_threads(void) {
     pid_t child = fork();
     if (child == 0) {
         alarm(60);
-        close(STDERR_FILENO); /* an emulator that gives up here is loud about it */
+        close(STDERR_FILENO); /* an emulator that fails here prints messages */
         _exit(pthread_create(&childs, NULL, child_do_nothing, NULL) == 0 && pthread_join(childs, NULL) == 0 ? 0 : 1);
     }
     waitpid(child, &ended, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * company.h - a segment without a name, anew for each test, and other processes that have it open beside the test's own
- * threads and loops. To be included after support.h and child.h; struct common, what is in the segment, is the test's.
+ * company.h - an unnamed segment, made anew for each test, and other processes that have it open beside the test's own
+ * threads and loops. Include after support.h and child.h. The test defines struct common, the contents of the segment.
  *
- * Not for the thread sanitizer: what two threads owe to another process it takes for a race.
+ * Not for the thread sanitizer: it reports a race where another process orders two threads.
  */
 #ifndef VIGIL_TEST_COMPANY_H
 #define VIGIL_TEST_COMPANY_H
@@ -33,12 +33,12 @@ static int tear_down(void **state) {
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
-/* Another process, which opens the segment for itself, plays its part and ends. */
+/* Another process, which opens the segment itself, runs `part` and ends. */
 static pid_t mate_start(void (*part)(uintptr_t argument), uintptr_t argument) {
     pid_t mate = fork_here();
     assert_true(mate >= 0);
     if (mate) return mate;
-    CHECK(vigil_buffer_destroy(segment) == 0); /* the parent's */
+    CHECK(vigil_buffer_destroy(segment) == 0); /* the parent's mapping */
     CHECK(vigil_segment_open_fd(&segment, segment_fd) == VIGIL_OK);
     common = vigil_buffer_data(segment);
     part(argument);
@@ -49,7 +49,7 @@ static void mate_ends(pid_t mate) {
     assert_int_equal(exit_status_of(mate), 0);
 }
 
-/* Wait for one that kills itself. */
+/* Waits for a mate that kills itself. */
 static void mate_dies(pid_t mate) {
     int ended;
     assert_int_equal(waitpid(mate, &ended, 0), mate);
@@ -57,12 +57,12 @@ static void mate_dies(pid_t mate) {
 }
 
 static void mate_kill(pid_t mate) {
-    assert_true(mate > 0); /* or it were everybody's end */
+    assert_true(mate > 0); /* kill(-1) would kill all processes */
     assert_int_equal(kill(mate, SIGKILL), 0);
     mate_dies(mate);
 }
 
-/* A request that notes how it ended. */
+/* A request that records how it ended. */
 struct asker {
     vigil_request request; /* first, so that the op is the asker */
     unsigned calls;
@@ -75,7 +75,7 @@ static void answer(vigil_op *op, int status) {
     me->calls++;
 }
 
-/* Runs the loop, for as long as that takes. */
+/* Runs the loop until the request has ended. */
 static int answer_of(vigil_agent *agent, const struct asker *asker) {
     while (!asker->calls) {
         if (vigil_agent_run_until(agent, vigil_now_ns() + SECOND) < 0) return UNDECIDED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lockers.h - threads and requests that want a mutex, and two mutexes and an agent of this thread, anew for each test.
- * To be included after support.h.
+ * lockers.h - threads and requests that want a mutex; two mutexes and an agent of this thread, made anew for each
+ * test. Include after support.h.
  */
 #ifndef VIGIL_TEST_LOCKERS_H
 #define VIGIL_TEST_LOCKERS_H
@@ -15,14 +15,17 @@
 #define FAIR            4u
 #define STATE_OF(mutex) (__atomic_load_n(&(mutex)->word, __ATOMIC_ACQUIRE) % FAIR)
 
-/* So long the head of the line waits before the mutex is reserved for it; and who is called comes for a fair one. */
+/*
+ * How long the head of the line waits before the mutex is reserved for it; for a fair one, how long a called waiter
+ * has to come.
+ */
 #define PATIENCE_NS      (MILLISECOND / 2)
 #define FAIR_PATIENCE_NS SECOND
 
 static vigil_mutex mutex, fair;
 static vigil_mutex *const both[] = {&mutex, &fair};
 static vigil_agent *agent;
-static unsigned served; /* how many lockers and askers have had a mutex: only touched while it is held */
+static unsigned served; /* how many lockers and askers have held a mutex: only touched while it is held */
 
 static int set_up(void **state) {
     (void)state;
@@ -46,13 +49,13 @@ static inline void unlock(vigil_mutex *which) {
     assert_int_equal(vigil_mutex_unlock(which), VIGIL_OK);
 }
 
-/* A thread that locks, notes as how manieth, and unlocks. */
+/* A thread that locks, records its rank, and unlocks. */
 struct locker {
     pthread_t thread;
     vigil_mutex *mutex;
     int64_t timeout_ns, ended_ns;
     unsigned rank;
-    int status; /* UNDECIDED until it is through */
+    int status; /* UNDECIDED until it has returned */
 };
 
 static inline void *locker_main(void *argument) {
@@ -72,7 +75,7 @@ static inline void locker_launch(struct locker *locker, vigil_mutex *which, int6
     assert_int_equal(pthread_create(&locker->thread, NULL, locker_main, locker), 0);
 }
 
-/* While somebody holds the mutex: returns once the thread is in line. */
+/* For a mutex that is held: returns once the thread is in line. */
 static inline void locker_start(struct locker *locker, vigil_mutex *which) {
     int64_t before = vigil_waiters(which);
     locker_launch(locker, which, VIGIL_FOREVER);
@@ -88,7 +91,7 @@ static inline int locker_join(struct locker *locker) {
     return locker->status;
 }
 
-/* A request that notes how it ended. */
+/* A request that records how it ended. */
 struct asker {
     vigil_request request; /* first, so that the op is the asker */
     vigil_mutex *mutex;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mates.h - other processes, which share a segment with the test and do what it tells them. To be included after
- * support.h and child.h.
+ * mates.h - other processes, which share a segment with the test and do what it tells them. Include after support.h
+ * and child.h.
  *
- * The test directs and looks on. It does not wait in the segment itself: so it has no threads when it forks, and whoever
- * finds out that a mate is dead is another mate.
+ * The test directs and observes. It does not wait in the segment itself: so it has no threads when it forks, and the
+ * process that discovers the death of a mate is another mate.
  *
  *     mate_tell(&mates[0], wait_32, 0);                    an act, which a mate performs; where in the segment
  *     AWAIT(vigil_waiters(at(0)) == 1);
  *     assert_int_equal(vigil_notify(at(0), 1), 1);
- *     assert_hears(&mates[0], VIGIL_OK);                   what the act answered
+ *     assert_hears(&mates[0], VIGIL_OK);                   what the act returned
  */
 #ifndef VIGIL_TEST_MATES_H
 #define VIGIL_TEST_MATES_H
@@ -28,20 +28,20 @@
 /* The segments of a test. Offsets from OTHER on are in the second one. */
 #define OTHER 0x100000u
 static vigil_buffer *buffers[2]; /* this process's own */
-static int fds[2];               /* for the mates to open them by */
+static int fds[2];               /* descriptors through which the mates open them */
 
 static inline void *at(uint32_t offset) {
     return (char *)vigil_buffer_data(buffers[offset / OTHER]) + offset % OTHER;
 }
 
-/* An act is performed in a mate. If it answers VIGIL_PENDING another answer will follow. */
+/* An act runs in a mate. If it returns VIGIL_PENDING, a second result follows. */
 struct order;
 typedef int64_t act(const struct order *order);
 struct order {
     act *act;
-    uint32_t where, tag; /* the tag comes back with the answer */
+    uint32_t where, tag; /* the tag comes back with the result */
     int64_t number;
-    bool in_thread; /* of its own */
+    bool in_thread; /* in a thread of its own */
 };
 
 struct answer {
@@ -57,9 +57,9 @@ static struct mate {
 
 /* In the mate. */
 
-static int director = -1; /* the socket to it */
+static int director = -1; /* socket to the test */
 static vigil_agent *mates_agent;
-static bool deaf; /* to its agent */
+static bool deaf; /* does not serve its agent */
 
 static inline void say(uint32_t tag, int64_t status) {
     struct answer answer = {.status = status, .tag = tag};
@@ -85,7 +85,7 @@ static inline void perform(const struct order *order) {
     CHECK(pthread_create(&thread, NULL, act_in_thread, copy) == 0 && pthread_detach(thread) == 0);
 }
 
-/* An event loop: orders, and what its agent has for it. At the end of the orders it leaves as one should. */
+/* An event loop for orders and for the agent. At the end of the orders it leaves the segment properly. */
 static inline void serve(void) {
     for (;;) {
         struct order order;
@@ -101,7 +101,7 @@ static inline void serve(void) {
     }
 }
 
-static void *mates_avoid; /* an address at which they have something else than the segment */
+static void *mates_avoid; /* an address that is occupied in the mates, so that the segment cannot be mapped there */
 
 static inline void mate_join_segments(void) {
     for (int i = 0; i < 2; i++) {
@@ -140,13 +140,16 @@ static inline int64_t mate_hears(struct mate *mate) {
 
 #define assert_hears(mate, expected) assert_int_equal(mate_hears(mate), expected)
 
-/* Nothing has come from it. */
+/* No result has arrived from it. */
 static inline bool mate_silent(struct mate *mate) {
     struct pollfd source = {.fd = mate->socket, .events = POLLIN};
     return poll(&source, 1, 0) == 0;
 }
 
-/* Whoever speaks first, and says that: a lock that is not fair, or a busy machine, does not keep to the order. */
+/*
+ * The first mate that reports, which must report `expected`. A lock that is not fair, or a busy machine, does not keep
+ * the order.
+ */
 static inline struct mate *first_to_say(int64_t expected) {
     for (;; sched_yield()) {
         for (int i = 0; i < MATES; i++) {
@@ -219,7 +222,7 @@ static inline int64_t mate_does(struct mate *mate, act *what, uint32_t where) {
     return mate_does_with(mate, what, where, 0);
 }
 
-/* How they end: killed; stopped and continued; or dismissed, and then they leave. */
+/* How mates end: killed; stopped and continued; or dismissed, and then they leave. */
 
 static inline void mate_gone(struct mate *mate) {
     close(mate->socket);
@@ -227,7 +230,7 @@ static inline void mate_gone(struct mate *mate) {
 }
 
 static inline void mate_kill(struct mate *mate) {
-    assert_true(mate->pid > 0); /* or it were everybody's end */
+    assert_true(mate->pid > 0); /* kill(-1) would kill all processes */
     assert_int_equal(kill(mate->pid, SIGKILL), 0);
     assert_int_equal(waitpid(mate->pid, NULL, 0), mate->pid);
     mate_gone(mate);
@@ -265,7 +268,7 @@ static inline void segment_end(int which) {
     close(fds[which]);
 }
 
-/* What a test has left behind that failed. */
+/* Removes what a failed test has left behind. */
 static inline void clear_away(void) {
     for (int i = 0; i < MATES; i++) {
         if (mates[i].pid) mate_kill(&mates[i]);
@@ -280,7 +283,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-/* Those who are still there must be able to leave as one should. */
+/* The remaining mates must be able to leave properly. */
 static inline void mates_dismiss(void) {
     for (int i = 0; i < MATES; i++) {
         if (mates[i].pid) mate_dismiss(&mates[i]);
@@ -297,7 +300,7 @@ static int tear_down(void **state) {
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
-/* Acts that both tests need. */
+/* Acts that several tests use. */
 
 static inline int64_t nothing(const struct order *order) {
     (void)order;
@@ -311,7 +314,7 @@ static inline int64_t wait_32(const struct order *order) {
 /* Asynchronous operations of a mate, by their tags. */
 #define OPS 64
 static union mates_op {
-    vigil_op op; /* first, as it is in a request */
+    vigil_op op; /* first, as in a request */
     vigil_request request;
 } mates_ops[OPS];
 
@@ -339,7 +342,7 @@ static inline int64_t leave_segment(const struct order *order) {
     return status;
 }
 
-/* The process goes on as another program, which ends with its orders. */
+/* The process continues as another program, which ends with its orders. */
 static inline int64_t become_another_program(const struct order *order) {
     (void)order;
     CHECK(dup2(director, STDIN_FILENO) == STDIN_FILENO);
@@ -347,13 +350,13 @@ static inline int64_t become_another_program(const struct order *order) {
     return VIGIL_ESYSTEM;
 }
 
-/* Without a word to anybody. */
+/* Without leaving the segment. */
 static inline int64_t just_exit(const struct order *order) {
     (void)order;
     exit(0);
 }
 
-/* Fork without exec. A child that ends at once; and one that outlives its parent, until this pipe ends. */
+/* Fork without exec: a child that ends at once, and one that outlives its parent until this pipe ends. */
 
 static int heirs_life[2];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * support.h - what the tests of waiting share. To be included first.
+ * support.h - what the tests of waiting share. Include first.
  *
- * No test sleeps and hopes: whether a thread is in line is read from the lot itself.
+ * No test relies on a sleep being long enough: whether a thread is in line is read from the lot itself.
  */
 #ifndef VIGIL_TEST_SUPPORT_H
 #define VIGIL_TEST_SUPPORT_H
@@ -31,7 +31,7 @@
 #define SECOND INT64_C(1000000000)
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Until another thread has made it true. If it never does, the test runner's time limit says so. */
+/* Waits until another thread has made it true. If that never happens, the test runner's time limit reports it. */
 #define AWAIT(condition)                                                                                               \
     do {                                                                                                               \
         while (!(condition)) sched_yield();                                                                            \
@@ -40,7 +40,7 @@
 #define LOAD(place) __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
 #define STORE(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELEASE)
 
-/* Time passes: the only thing that makes a lock be reserved for the head of its line. */
+/* Lets time pass: only time causes a lock to be reserved for the head of its line. */
 static inline void let_pass(int64_t duration_ns) {
     for (int64_t until_ns = vigil_now_ns() + duration_ns; vigil_now_ns() < until_ns;) sched_yield();
 }
@@ -58,7 +58,7 @@ static inline unsigned slots_in_line(const volatile void *address, uint32_t stat
     return found;
 }
 
-/* How many are in line for the address. */
+/* How many waiters are in line for the address. */
 static inline unsigned waiters_in_line(const volatile void *address) {
     return slots_in_line(address, 0);
 }
@@ -84,7 +84,7 @@ struct sleeper {
     uint64_t expected;
     int64_t timeout_ns;
     bool wide;
-    int status; /* UNDECIDED until it is up */
+    int status; /* UNDECIDED until it has returned */
 };
 
 static inline void *sleeper_main(void *argument) {
@@ -100,7 +100,7 @@ static inline void sleeper_launch(struct sleeper *sleeper) {
     assert_int_equal(pthread_create(&sleeper->thread, NULL, sleeper_main, sleeper), 0);
 }
 
-/* Starts the thread, which waits for zero without end, and returns once it is in line. */
+/* Starts the thread, which waits while the word is zero, without a deadline. Returns once it is in line. */
 static inline void sleeper_start(struct sleeper *sleeper, const volatile void *address, bool wide) {
     unsigned before = waiters_in_line(address);
     *sleeper = (struct sleeper){.address = address, .timeout_ns = VIGIL_FOREVER, .wide = wide};
@@ -117,14 +117,14 @@ static inline int sleeper_join(struct sleeper *sleeper) {
     return sleeper->status;
 }
 
-/* An asynchronous waiter that notes how it ended. */
+/* An asynchronous waiter that records how it ended. */
 
 struct noted {
     vigil_op op; /* first, so that the op is the noted one */
     unsigned calls;
     int status;
-    unsigned rank;    /* it was the how manieth callback of this thread */
-    int64_t ended_ns; /* when */
+    unsigned rank;    /* position of its callback among those of this thread */
+    int64_t ended_ns; /* time of the callback */
 };
 
 static _Thread_local unsigned notes_taken;
@@ -157,7 +157,7 @@ static inline void end_agent(vigil_agent *agent) {
     assert_int_equal(vigil_agent_destroy(agent), VIGIL_OK);
 }
 
-/* xorshift64: good enough to shuffle with, the same everywhere. */
+/* xorshift64: good enough for shuffling, and the same on every platform. */
 static inline uint64_t random_next(uint64_t *state) {
     *state ^= *state << 13;
     *state ^= *state >> 7;

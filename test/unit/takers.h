@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * takers.h - threads, and requests, that want something of a lock: so many permits of a semaphore, or one share or the
- * other of a lock for readers and writers. To be included after askers.h.
+ * takers.h - threads and requests that want something of a lock: a number of permits of a semaphore, or one of the two
+ * shares of a read-write lock. Include after askers.h.
  */
 #ifndef VIGIL_TEST_TAKERS_H
 #define VIGIL_TEST_TAKERS_H
 
-/* To be defined by the test. */
+/* Defined by the test. */
 static int take(uint32_t wanted, int64_t timeout_ns);
 static int ask(struct asker *asker, uint32_t wanted, int64_t timeout_ns);
 
@@ -15,7 +15,7 @@ struct taker {
     pthread_t thread;
     uint32_t wanted;
     int64_t timeout_ns;
-    int status; /* UNDECIDED until it is through */
+    int status; /* UNDECIDED until it has returned */
 };
 
 static inline void *taker_main(void *argument) {
@@ -29,7 +29,7 @@ static inline void taker_launch(struct taker *taker, uint32_t wanted, int64_t ti
     assert_int_equal(pthread_create(&taker->thread, NULL, taker_main, taker), 0);
 }
 
-/* While that is not to be had: returns once the thread is in line. */
+/* While it is not available: returns once the thread is in line. */
 static inline void taker_start(struct taker *taker, uint32_t wanted) {
     int64_t before = vigil_waiters(lock_address);
     taker_launch(taker, wanted, VIGIL_FOREVER);
@@ -50,7 +50,7 @@ static inline void ask_pending(struct asker *asker, uint32_t wanted, int64_t tim
     assert_int_equal(ask(asker, wanted, timeout_ns), VIGIL_PENDING);
 }
 
-/* How a request goes that has not been served. */
+/* How a request ends that has not been served. */
 enum { AT_ITS_DEADLINE, CANCELLED, WITH_ITS_AGENT, WAYS_TO_GO };
 
 static inline void asker_goes(struct asker *asker, int how) {
@@ -63,7 +63,7 @@ static inline void asker_goes(struct asker *asker, int how) {
     }
 }
 
-/* All together: threads, each with a seed of its own, beside the loop. They answer null, or what has failed. */
+/* All together: threads, each with a seed of its own, beside the loop. They return null, or what has failed. */
 
 static inline void launch_all(pthread_t *threads, size_t count, void *(*thread_main)(void *seed)) {
     for (size_t i = 0; i < count; i++)

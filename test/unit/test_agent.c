@@ -51,10 +51,10 @@ static void create_without_descriptors(void **state) {
     assert_int_equal(why_no_fd, EMFILE);
     assert_int_equal(started, VIGIL_ESYSTEM);
     assert_null(worker);
-    assert_true(vigil_agent_fd(agent) >= 0); /* and it may be tried again */
+    assert_true(vigil_agent_fd(agent) >= 0); /* and it may be called again */
 }
 
-/* 65535 agents: by hand, since they would need as many descriptors. */
+/* All 65535 agents: set by hand, since they would need as many descriptors. */
 static void create_when_all_seats_are_taken(void **state) {
     (void)state;
     struct lot *lot = lot_private();
@@ -281,7 +281,7 @@ static void run_until_a_time_long_past(void **state) {
         assert_int_equal(posted_count, i + 1); /* what was due has run */
     }
     assert_int_equal(vigil_cancel(&noted.op), VIGIL_OK);
-    assert_int_equal(vigil_agent_run_until(agent, 0), VIGIL_OK); /* nothing keeps it */
+    assert_int_equal(vigil_agent_run_until(agent, 0), VIGIL_OK); /* nothing keeps it running */
 }
 
 static void a_deadline_wakes_run_before_its_own(void **state) {
@@ -298,7 +298,7 @@ static void stop_before_run(void **state) {
     noted_pending(agent, &noted, word);
     assert_int_equal(vigil_agent_stop(agent), VIGIL_OK);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-    assert_int_equal(vigil_agent_run_until(agent, 0), VIGIL_TIMED_OUT); /* it stops one run, not all */
+    assert_int_equal(vigil_agent_run_until(agent, 0), VIGIL_TIMED_OUT); /* it stopped one run, not all */
     assert_int_equal(vigil_cancel(&noted.op), VIGIL_OK);
 }
 
@@ -370,7 +370,7 @@ static void an_unreferenced_operation_does_not_keep_run_going(void **state) {
     assert_int_equal(vigil_ref(&noted.op), VIGIL_OK);
     assert_int_equal(vigil_agent_run_until(agent, 0), VIGIL_TIMED_OUT);
     assert_int_equal(vigil_unref(&noted.op), VIGIL_OK);
-    assert_int_equal(vigil_notify(word, 1), 1); /* it is served all the same */
+    assert_int_equal(vigil_notify(word, 1), 1); /* it is notified all the same */
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_int_equal(noted.status, VIGIL_OK);
 }
@@ -405,7 +405,7 @@ static void an_unref_too_many_is_refused(void **state) {
     assert_int_equal(vigil_agent_unref(agent), VIGIL_EINVAL);
     struct noted noted = {0};
     noted_pending(agent, &noted, word);
-    assert_int_equal(vigil_agent_unref(agent), VIGIL_EINVAL); /* the pending one's is not the agent's to drop */
+    assert_int_equal(vigil_agent_unref(agent), VIGIL_EINVAL); /* the pending wait's reference is not ours to drop */
     assert_int_equal(vigil_agent_run_until(agent, 0), VIGIL_TIMED_OUT);
     assert_int_equal(vigil_cancel(&noted.op), VIGIL_OK);
     assert_int_equal(vigil_agent_run_until(agent, 0), VIGIL_OK);
@@ -439,7 +439,7 @@ static void readable_from_post_until_dispatch(void **state) {
 static void readable_from_notify_until_dispatch(void **state) {
     (void)state;
     struct noted noted = {0};
-    for (int i = 0; i < 3; i++) { /* also when the mail came before the descriptor was asked for */
+    for (int i = 0; i < 3; i++) { /* also if the mail came before the descriptor was requested */
         noted_pending(agent, &noted, word);
         int fd = i ? vigil_agent_fd(agent) : -1;
         if (i) assert_false(readable(fd));
@@ -472,7 +472,7 @@ static void a_post_wakes_a_poll(void **state) {
     }
 }
 
-/* Serve by poll alone until all `count` are noted. */
+/* Serves by poll alone until all `count` have ended. */
 static void serve_by_poll(struct noted *noted, int count) {
     struct pollfd seat = {.fd = vigil_agent_fd(agent), .events = POLLIN};
     for (int done = 0; done < count;) {
@@ -507,7 +507,7 @@ static void many_deadlines_through_the_descriptor(void **state) {
     uint64_t seed = 77;
     int64_t deadline_ns[MANY];
     vigil_agent_fd(agent);
-    for (int i = 0; i < MANY; i++) { /* now and then an earlier one than all before: the alarm moves forward */
+    for (int i = 0; i < MANY; i++) { /* sometimes earlier than all before: the alarm moves forward */
         int64_t timeout_ns = 1 + (int64_t)(random_next(&seed) % (uint64_t)(10 * MILLISECOND));
         deadline_ns[i] = vigil_now_ns() + timeout_ns;
         assert_int_equal(noted_start(agent, &noted[i], word, timeout_ns), VIGIL_PENDING);
@@ -720,7 +720,7 @@ static void notify_and_cancel(vigil_op *op, int status) {
     answers_inside[1] = vigil_cancel(&next_victim->op);
 }
 
-/* The callback of one that is being cancelled notifies a second and cancels a third: those end accordingly. */
+/* The callback of a wait that is being cancelled notifies a second and cancels a third: those end accordingly. */
 static void callbacks_of_destroy_may_notify_and_cancel(void **state) {
     (void)state;
     vigil_agent *other = new_agent(0);
@@ -759,10 +759,10 @@ static void callbacks_of_destroy_may_free_their_operations(void **state) {
     assert_int_equal(freed, 10);
 }
 
-/* Life and death next to others. */
+/* Life and death beside other threads. */
 
 struct mayfly {
-    vigil_agent *agent; /* stored when it may be posted to */
+    vigil_agent *agent; /* stored when it can be posted to */
     uint32_t posted;
 };
 
@@ -771,7 +771,7 @@ static void end_mayfly(vigil_agent *on, void *argument) {
     ((struct mayfly *)argument)->posted = 1;
 }
 
-/* It is destroyed as soon as the post has run, while the poster may still be on its way out of the post. */
+/* Destroyed as soon as the post has run, while the poster may still be returning from the post. */
 static void *live_for_one_post(void *argument) {
     struct mayfly *mayfly = argument;
     vigil_agent *mine;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting and notifying never allocate memory, the first time included. This program has an allocator of its own, which
- * ends it when it is called while that is forbidden: by any of its threads, the library's own as well.
+ * Waiting and notifying never allocate memory, not even the first time. This program has an allocator of its own,
+ * which aborts the program if it is called while that is forbidden, by any thread including the library's own.
  *
- * Many keys of pthread_key_create exist when the library is used for the first time; in test_allocation_late.c even
- * when it is loaded, and then there is none left whose value a thread of glibc has room for.
+ * Many keys of pthread_key_create exist when the library is used for the first time. In test_allocation_late.c they
+ * exist even when it is loaded, and then no key is left that fits into a glibc thread's own storage.
  */
 #include "support.h"
 
@@ -21,11 +21,11 @@
 
 enum { KEYS = 40, PARTIES = 4 };
 
-/* The allocator: memory is taken from a pool, and never given back. */
+/* The allocator: memory is taken from a pool, and never returned. */
 
 static uint32_t forbidden;
 
-#if !UNDER_ASAN && !UNDER_TSAN /* they have one of their own, and this program tests nothing */
+#if !UNDER_ASAN && !UNDER_TSAN /* sanitizers have their own, and this program tests nothing */
 static _Alignas(64) unsigned char pool[64u << 20];
 static size_t pool_used;
 
@@ -54,7 +54,7 @@ void *malloc(size_t bytes) {
 
 void *calloc(size_t count, size_t size) {
     if (size && count > SIZE_MAX / size) return NULL;
-    return take_from_pool(64, count * size); /* which is zero, never having been used */
+    return take_from_pool(64, count * size); /* which is zero, because it has never been used */
 }
 
 void *realloc(void *old, size_t bytes) {
@@ -90,12 +90,12 @@ static void make_keys(void) {
 }
 
 #ifdef KEYS_COME_FIRST
-__attribute__((constructor(101))) static void make_keys_early(void) { /* before the library's: see the order of linking */
+__attribute__((constructor(101))) static void make_keys_early(void) { /* before the library's: see the link order */
     make_keys();
 }
 #endif
 
-/* What each of the threads does, as many times as it takes until everything has been waited for. */
+/* What each thread does, repeated until every kind of object has been waited for. */
 
 struct all {
     uint32_t word;
@@ -122,7 +122,7 @@ static void ensure(bool good) {
     if (!good) abort();
 }
 
-/* They wait for a notification; the last one to come sees to it. */
+/* All threads but the last wait for a notification; the last one notifies them. */
 static void wait_and_notify(struct all *all) {
     if (__atomic_add_fetch(&all->turns, 1, __ATOMIC_ACQ_REL) < PARTIES) {
         ensure(vigil_wait32(&all->word, 0, VIGIL_FOREVER) == VIGIL_OK);
@@ -133,7 +133,7 @@ static void wait_and_notify(struct all *all) {
     }
 }
 
-/* The holder releases it when all the others wait. */
+/* The holder releases it when all others wait. */
 static void lock_together(vigil_mutex *mutex, const uint32_t *word) {
     ensure(vigil_mutex_lock(mutex) == VIGIL_OK);
     static uint32_t first;
@@ -232,7 +232,7 @@ static void slots_are_kept_if_possible(void **state) {
     assert_int_equal(prim_self()->spare_slot != 0, possible);
 }
 
-/* However a thread's slots are kept, none is lost when it ends. */
+/* However a thread's slots are kept, none is lost when the thread ends. */
 static void slots_come_back(void **state) {
     static struct all all;
     (void)state;
@@ -250,7 +250,7 @@ int main(void) {
         cmocka_unit_test(in_private_memory),
         cmocka_unit_test(slots_are_kept_if_possible),
         cmocka_unit_test(slots_come_back),
-        cmocka_unit_test(in_a_segment), /* at last: afterwards a thread of the library's ends, which frees memory */
+        cmocka_unit_test(in_a_segment), /* last: afterwards a thread of the library ends, which frees memory */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

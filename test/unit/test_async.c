@@ -203,7 +203,7 @@ static void callbacks_come_in_the_order_of_notification(void **state) {
     }
 }
 
-/* Threads, this agent and a worker's agent in one line, served one by one in the order they came. */
+/* Threads, this agent and a worker's agent in one line, notified one by one in the order in which they came. */
 
 struct member {
     enum { THREAD, HERE, WORKER } kind;
@@ -458,7 +458,7 @@ static void a_callback_cannot_cancel_its_own(void **state) {
     assert_int_equal(vigil_wait32_async(agent, &own.op, word, 0, VIGIL_FOREVER, cancel_victim), VIGIL_PENDING);
     assert_int_equal(vigil_notify(word, 1), 1);
     assert_int_equal(dispatch(), 1);
-    assert_int_equal(victim_answer, VIGIL_EIDLE); /* it is the caller's again */
+    assert_int_equal(victim_answer, VIGIL_EIDLE); /* the caller owns it again */
 }
 
 static void start_again(vigil_op *op, int status) {
@@ -572,7 +572,7 @@ static void forgotten_memory_can_be_waited_on_again(void **state) {
     }
 }
 
-/* Memory order: the word never changes, so what orders the plain accesses to `message` is the notification alone. */
+/* Memory order: the word never changes, so only the notification orders the plain accesses to `message`. */
 
 static uint64_t message;
 
@@ -589,7 +589,7 @@ static void *send_messages(void *unused) {
 static void receive(vigil_op *op, int status) {
     struct noted *noted = (struct noted *)op;
     note(op, status);
-    if (message != noted->calls) return; /* and the sender waits for ever */
+    if (message != noted->calls) return; /* and the sender waits forever */
     message += 1000000;
     while (vigil_notify(word + 1, 1) == 0) sched_yield();
     if (noted->calls < 1000) vigil_wait32_async(agent, op, word, 0, VIGIL_FOREVER, receive);

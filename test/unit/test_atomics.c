@@ -30,7 +30,7 @@ static const struct element {
     {VIGIL_I32, 32, true}, {VIGIL_U32, 32, false}, {VIGIL_I64, 64, true}, {VIGIL_U64, 64, false},
 };
 
-/* Around each power of two that means something to some type, and patterns without symmetry. */
+/* Around each power of two that matters to some type, and patterns without symmetry. */
 static const int64_t values[] = {
     0, 1, 2, 0x7e, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff,
     0x100000000, INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MIN + 1, -1, -2, -0x7f, -0x80, -0x81, -0x8000, -0x8001,
@@ -75,7 +75,7 @@ static void store(vigil_view view, uint64_t index, int64_t value) {
     assert_int_equal(vigil_atomics_store(view, index, value), VIGIL_OK);
 }
 
-/* The reference: arithmetic of 64 bits, cut to the element's and extended again. */
+/* The reference: 64-bit arithmetic, truncated to the element's width and extended again. */
 static int64_t as_element(struct element element, uint64_t bits) {
     uint64_t mask = UINT64_MAX >> (64 - element.bits);
     bits &= mask;
@@ -94,7 +94,7 @@ static uint64_t calculate(char sign, uint64_t left, uint64_t right) {
     }
 }
 
-/* Every test on element 1 leaves its neighbours, set to all ones here, as they are. */
+/* Every test on element 1 must leave its neighbours, set to all ones here, unchanged. */
 static void guard_neighbours(vigil_view view) {
     store(view, 0, -1);
     store(view, 2, -1);
@@ -165,7 +165,7 @@ static void compare_exchange_on_every_type(void **state) {
     }
 }
 
-/* The same in plain numbers, lest the reference above share a mistake with the code. */
+/* The same with literal numbers, in case the reference above shares a mistake with the code. */
 static void wrapping_in_plain_numbers(void **state) {
     (void)state;
     static const struct {
@@ -206,7 +206,7 @@ static void never_called(vigil_op *op, int status) {
     fail();
 }
 
-/* All that takes a view and an index answers `expected`; neither the results nor the operation is touched. */
+/* Every call that takes a view and an index returns `expected`. Neither the results nor the operation are touched. */
 static void assert_all_answer(int expected, vigil_view view, uint64_t index) {
     int64_t result = 42;
     vigil_op op = {0};
@@ -219,7 +219,7 @@ static void assert_all_answer(int expected, vigil_view view, uint64_t index) {
     assert_int_equal(vigil_atomics_compare_exchange(view, index, 0, 1, &result), expected);
     assert_int_equal(result, 42);
 
-    /* Also before a null agent or a negative count is looked at. */
+    /* These checks also come before those for a null agent or a negative count. */
     bool waitable = view.type == VIGIL_I32 || view.type == VIGIL_I64;
     int expected_of_wait = waitable ? expected : VIGIL_ETYPE;
     assert_int_equal(vigil_atomics_wait(view, index, 0, 0), expected_of_wait);
@@ -278,7 +278,7 @@ static void lock_freedom_and_pause(void **state) {
     vigil_atomics_pause();
 }
 
-/* Threads count in neighbouring elements of one word, by every operation that can count: none may disturb another. */
+/* Threads count in neighbouring elements of one word, with every operation that can count: none may disturb another. */
 #define TURNS 20000
 
 struct counting {
@@ -369,7 +369,7 @@ struct waiter {
     vigil_view view;
     uint64_t index;
     int64_t expected;
-    void *address; /* wait there with vigil_wait32 instead, when not null */
+    void *address; /* if not null, wait there with vigil_wait32 instead */
     int thread_id;
     int status;
 };
@@ -415,7 +415,7 @@ static void wait_here_notify_there(void **state) {
     assert_int_equal(raw.status, VIGIL_OK);
 }
 
-/* Asynchronous waiters note their outcomes in the order in which they come. */
+/* Asynchronous waiters record their outcomes in the order in which they arrive. */
 static int outcomes[8];
 static size_t outcome_count;
 
@@ -491,9 +491,8 @@ static void one_line_for_views_and_addresses(void **state) {
 }
 
 /*
- * Nothing in the interface tells that a thread stands in line without taking it out, but the system tells when it
- * sleeps: and once it has said that it is about to wait, it sleeps nowhere else. So this waits for a fact, not for a
- * while.
+ * The interface cannot tell whether a thread is in line without taking it out, but the system tells when it sleeps.
+ * Once it has announced its wait it sleeps nowhere else. So this waits for a fact, and not for a fixed time.
  */
 static void await_sleep(const struct waiter *waiter) {
     int thread_id;
@@ -515,7 +514,7 @@ static void await_sleep(const struct waiter *waiter) {
     }
 }
 
-/* A buffer to be destroyed, with a view that reaches into what it has grown by. */
+/* A buffer to be destroyed, with a view that reaches into the part that was added by growing. */
 static vigil_buffer *new_doomed(vigil_view *words, vigil_view *wides) {
     vigil_buffer *doomed = NULL;
     assert_int_equal(vigil_buffer_create(&doomed, 4096, 1 << 20), VIGIL_OK);
@@ -563,7 +562,7 @@ static void destroying_a_buffer_cancels_its_operations(void **state) {
     assert_int_equal(outcome_count, 2);
     assert_int_equal(outcomes[0], VIGIL_CANCELLED);
     assert_int_equal(outcomes[1], VIGIL_CANCELLED);
-    assert_int_equal(vigil_cancel(&ops[2]), VIGIL_OK); /* the other buffer's waiter stands in line as before */
+    assert_int_equal(vigil_cancel(&ops[2]), VIGIL_OK); /* the other buffer's waiter is still in line */
     assert_int_equal(vigil_agent_destroy(agent), VIGIL_OK);
 }
 

@@ -140,13 +140,13 @@ static void the_last_one_is_told_apart(void **state) {
 #define ROUNDS  (UNDER_TSAN ? 300 : 3000)
 
 static vigil_barrier crowd = VIGIL_BARRIER_INIT(THREADS);
-static unsigned passed[THREADS], last_ones; /* plain: the barrier is what makes that right */
+static unsigned passed[THREADS], last_ones; /* not atomic: the barrier makes that correct */
 
 static void *pass_all_rounds(void *argument) {
     size_t me = (size_t)(uintptr_t)argument, wrong = 0;
     for (int round = 1; round <= ROUNDS; round++) {
         passed[me]++;
-        if (vigil_barrier_wait(&crowd) == VIGIL_LAST) last_ones++; /* nobody else, until all are at the next one */
+        if (vigil_barrier_wait(&crowd) == VIGIL_LAST) last_ones++; /* alone, until all are at the next barrier */
         for (size_t i = 0; i < THREADS; i++) wrong += passed[i] != (unsigned)round;
         vigil_barrier_wait(&crowd);
     }
@@ -234,7 +234,7 @@ static void where_blocking_is_refused_nobody_arrives(void **state) {
     assert_int_equal(pair.word, 0);
     struct arriver other;
     arriver_start(&other, &pair);
-    assert_int_equal(vigil_barrier_wait(&pair), VIGIL_LAST); /* it need not wait */
+    assert_int_equal(vigil_barrier_wait(&pair), VIGIL_LAST); /* the last party need not wait */
     assert_int_equal(arriver_join(&other), VIGIL_OK);
     end_agent(strict);
 }

@@ -16,7 +16,7 @@ static vigil_rwlock rwlock;
 static vigil_cond cond;
 static vigil_agent *agent;
 
-/* What has been reported last, and how much in all. */
+/* The last report, and the number of reports. */
 static unsigned reports;
 static enum vigil_check_problem problem;
 static char text[4096];
@@ -56,7 +56,7 @@ static void expect_report(enum vigil_check_problem which) {
     reports = 0;
 }
 
-/* It names that line of this file, after those that have been asked for before. */
+/* The text names that line of this file, after those that were expected before. */
 static void expect_site(const char **from, const char *before, int line) {
     char site[256];
     snprintf(site, sizeof site, "%s%s:%d", before, __FILE__, line);
@@ -75,13 +75,13 @@ static void in_another_thread(void *(*main)(void *)) {
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* Oneself. */
+/* A thread against itself. */
 
 static void who_waits_for_itself_is_told(void **state) {
     (void)state;
     int first, again[2];
     LOCK(&a), first = __LINE__;
-    for (int i = 0; i < 2; i++) { /* the second time, it is not reported any more */
+    for (int i = 0; i < 2; i++) { /* not reported a second time */
         assert_int_equal(vigil_mutex_lock(&a), VIGIL_EDEADLOCK), again[0] = __LINE__;
         if (i) break;
         const char *from = text;
@@ -133,7 +133,7 @@ static void ones_own_lock_that_is_another_one_now_is_free(void **state) {
     expect_quiet();
 }
 
-/* Strangers. */
+/* Other threads. */
 
 static int locked_at, unlocked_at;
 
@@ -177,7 +177,7 @@ static void a_stranger_is_reported(void **state) {
     expect_site(&from, "unlocked at ", unlocked_at);
 }
 
-/* By code that is not checked: who unlocks it is not known to hold it, but nobody else is. */
+/* Locked by unchecked code: the thread that unlocks it is not known to hold it, but no other thread is either. */
 static void lock_unseen(vigil_mutex *mutex) {
     assert_int_equal((vigil_mutex_lock)(mutex), VIGIL_OK);
 }
@@ -280,7 +280,7 @@ static void also_while_its_callback_runs(void **state) {
     expect_quiet();
 }
 
-/* A thread that has ended has nothing any more; nor has who comes after it, perhaps in the same place in memory. */
+/* A thread that has ended holds nothing; nor does a later thread, even if it has the same place in memory. */
 static void *wait_for_a(void *status) {
     (void)status;
     assert_int_equal(vigil_mutex_lock_for(&a, MILLISECOND), VIGIL_TIMED_OUT);
@@ -293,7 +293,7 @@ static void a_thread_that_ends_with_a_lock_is_reported(void **state) {
     const char *from = text;
     expect_report(VIGIL_CHECK_THREAD_ENDED);
     expect_site(&from, "locked at ", locked_at);
-    in_another_thread(wait_for_a); /* it holds nothing, as far as we know: no deadlock is reported */
+    in_another_thread(wait_for_a); /* it is not known to hold anything: no deadlock is reported */
     UNLOCK(&a);
     expect_quiet();
 }
@@ -398,7 +398,7 @@ static void the_same_order_is_right(void **state) {
         LOCK(&a);
         LOCK(&b);
         LOCK(&c);
-        UNLOCK(&a); /* to unlock has no order */
+        UNLOCK(&a); /* unlocking has no order */
         UNLOCK(&b);
         UNLOCK(&c);
         LOCK(&a);
@@ -417,7 +417,7 @@ static void to_try_has_no_order(void **state) {
     UNLOCK(&a);
     UNLOCK(&b);
     expect_quiet();
-    assert_int_equal(vigil_mutex_trylock(&b), VIGIL_OK); /* but who has it holds it */
+    assert_int_equal(vigil_mutex_trylock(&b), VIGIL_OK); /* but a successful trylock does hold it */
     LOCK(&a);
     UNLOCK(&a);
     UNLOCK(&b);
@@ -450,7 +450,7 @@ static void many_locks_are_no_problem(void **state) {
     LOCK(&many[0]);
     UNLOCK(&many[0]);
     UNLOCK(&many[MANY - 1]);
-    expect_report(VIGIL_CHECK_ORDER); /* of a report that long, the beginning is told */
+    expect_report(VIGIL_CHECK_ORDER); /* a report that long is truncated */
     vigil_check_forget(many, MANY * sizeof *many);
     free(many);
 }
@@ -603,7 +603,7 @@ static void reading_again_is_reported_before_a_writer_comes(void **state) {
         assert_int_equal(vigil_rwlock_read_trylock(&rwlock), VIGIL_OK); /* which does not wait */
         expect_quiet();
         OK(vigil_rwlock_read_lock(&rwlock)), again = __LINE__;
-        if (i == 0) { /* the second time, it is not reported any more */
+        if (i == 0) { /* not reported a second time */
             const char *from = text;
             expect_report(VIGIL_CHECK_READ_AGAIN);
             expect_site(&from, "locked at ", first);
@@ -634,7 +634,7 @@ static void reading_again_behind_a_writer_is_a_self_deadlock(void **state) {
     int first, again;
     OK(vigil_rwlock_read_lock(&rwlock)), first = __LINE__;
     pthread_t thread = let_a_writer_wait();
-    AWAIT(LOAD(rwlock.word) & 8u); /* new readers do not pass it any more */
+    AWAIT(LOAD(rwlock.word) & 8u); /* from now on new readers do not pass it */
     assert_int_equal(vigil_rwlock_read_lock(&rwlock), VIGIL_EDEADLOCK), again = __LINE__;
     const char *from = text;
     expect_report(VIGIL_CHECK_SELF_DEADLOCK);
@@ -675,7 +675,7 @@ static void a_writers_stranger_is_reported(void **state) {
     in_another_thread(stop_writing);
     expect_report(VIGIL_CHECK_STRANGER);
     OK(vigil_rwlock_read_lock(&rwlock));
-    in_another_thread(stop_reading); /* one of several, perhaps */
+    in_another_thread(stop_reading); /* perhaps one of several readers */
     expect_quiet();
 }
 
@@ -692,7 +692,7 @@ static void read_write_locks_have_an_order(void **state) {
     UNLOCK(&a);
 }
 
-/* Where it is told. */
+/* Where it is reported. */
 
 static void without_a_handler_it_goes_to_stderr(void **state) {
     (void)state;
@@ -714,7 +714,7 @@ static void without_a_handler_it_goes_to_stderr(void **state) {
     fclose(file);
 }
 
-/* Whoever was in the middle of a check when we forked: the child is not. */
+/* A thread may be inside a check at the moment of the fork: the child is not. */
 
 static bool enough;
 
@@ -750,7 +750,7 @@ static void the_child_of_a_fork_can_go_on(void **state) {
     expect_quiet();
 }
 
-/* Many at once, and all in order. */
+/* Many at once, all in order. */
 
 enum { BUSY_ROUNDS = 2000 };
 static unsigned shared_by_all;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who waits for whom in a circle, as vigil doctor finds out. */
+/* Circles of processes that wait for each other, as vigil doctor finds them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,17 +61,17 @@ static void who_waits_behind_a_circle_is_not_in_it(void **state) {
 static void each_circle_once(void **state) {
     (void)state;
     ASSERT_CIRCLES("0>1>0;2>3>2;", 4, {0, 1, 0}, {1, 0, 1}, {2, 3, 2}, {3, 2, 3});
-    ASSERT_CIRCLES("0>1>0;", 3, {0, 1, 0}, {1, 0, 1}, {0, 2, 2}, {2, 0, 3}); /* two with one process in common */
+    ASSERT_CIRCLES("0>1>0;", 3, {0, 1, 0}, {1, 0, 1}, {0, 2, 2}, {2, 0, 3}); /* two, with one process in common */
 }
 
 static void all_holders_of_a_lock_are_needed(void **state) {
     (void)state;
-    ASSERT_CIRCLES("0>2>0;", 3, {0, 1, 0}, {0, 2, 1}, {2, 0, 2}); /* 1 is free, 2 is not */
+    ASSERT_CIRCLES("0>2>0;", 3, {0, 1, 0}, {0, 2, 1}, {2, 0, 2}); /* 1 does not wait, 2 does */
 }
 
 static void one_permit_is_enough(void **state) {
     (void)state;
-    ASSERT_CIRCLES("", 3, {0, 1, 0}, {0, 2, 0}, {2, 0, 1}); /* 1 may give its permit back */
+    ASSERT_CIRCLES("", 3, {0, 1, 0}, {0, 2, 0}, {2, 0, 1}); /* 1 may release its permit */
     ASSERT_CIRCLES("0>1>0;", 3, {0, 1, 0}, {0, 2, 0}, {2, 0, 1}, {1, 0, 2});
     ASSERT_CIRCLES("", 5, {0, 1, 0}, {0, 2, 0}, {2, 0, 1}, {1, 3, 2}, {1, 4, 2}); /* and so may those it waits for */
 }
@@ -89,7 +89,7 @@ static void a_long_circle(void **state) {
     uint32_t length = 0;
     assert_int_equal(cycles_find(ties, LONG, LONG, measure, &length), 1);
     assert_int_equal(length, LONG);
-    ties[17].holder = LONG; /* one who waits for nobody */
+    ties[17].holder = LONG; /* a holder that does not wait */
     assert_int_equal(cycles_find(ties, LONG, LONG + 1, measure, &length), 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `vigil lock` and `vigil sem` run, as their command lines tell. */
+/* Names of the commands that `vigil lock` and `vigil sem` run, taken from their command lines. */
 #define _GNU_SOURCE /* O_CLOEXEC */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ char *cli_visible(char *copy, size_t bytes, const char *text) {
     return copy;
 }
 
-/* The words stand with null bytes between them, as in /proc. */
+/* The words are separated by null bytes, as in /proc. */
 #define ASSERT_COMMAND(expected, words)                                                                                \
     do {                                                                                                               \
         char line_[] = words;                                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The story that vigil trace makes of events and looks: what comes of those that are late, lost or missing. */
+/* The story that vigil trace makes of events and looks; events may be late, lost or missing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "../../cli/trace_story.c"
 
-/* What the story asks the rest of the command for. */
+/* What the story calls in the rest of the command. */
 void show_place(const vigil_look *look, const vigil_seen_line *line, char place[32]) {
     (void)look;
     snprintf(place, 32, "byte %llu", (unsigned long long)line->offset);
@@ -39,7 +39,7 @@ void source_thread_name(const struct source *source, uint32_t thread_id, char na
 
 static struct story story;
 
-/* Unless they say otherwise, events are those of a mutex at byte 64. */
+/* Unless the test says otherwise, events are those of a mutex at byte 64. */
 static void happens(vigil_event event) {
     if (event.offset == 0) event.offset = 64, event.kind = VIGIL_SEEN_MUTEX;
     story_event(&story, &event);
@@ -110,7 +110,7 @@ static void giving_up_and_dying(void **state) {
     EVENT(GAVE_UP, 1200, 1, .place = 1);
     EVENT(DIED, 1300, 3, .by = 2);
     EVENT(DIED, 1310, 2, .by = 1);
-    EVENT(RELEASED, 1320, 3, .count = 1); /* by who cleared up after it: there is nothing left to end */
+    EVENT(RELEASED, 1320, 3, .count = 1); /* by the process that swept after it: there is nothing left to end */
     story_end(&story, 2000);
     assert_int_equal(story.spans.count, 3);
     assert_span(0, SPAN_WAIT, 1, 1100, 1200, SPAN_GAVE_UP);
@@ -135,15 +135,15 @@ static void a_number_is_used_again(void **state) {
     assert_int_equal(story.processes.at[story.spans.at[1].process].pid, 12);
 }
 
-/* A mutex that nobody waits for is taken and given back without a word. */
+/* No event is recorded when a mutex without waiters is taken and released. */
 static void holds_of_which_a_part_was_not_seen(void **state) {
     (void)state;
     EVENT(WAITS, 1100, 2, .place = 1);
-    EVENT(RELEASED, 1200, 1, .count = 1); /* it was held at least while somebody waited */
+    EVENT(RELEASED, 1200, 1, .count = 1); /* it was held at least while 2 waited */
     EVENT(CALLED, 1210, 2, .place = 1, .by = 1);
     EVENT(GRANTED, 1220, 2, .count = 1);
     EVENT(WAITS, 1300, 3, .place = 2);
-    EVENT(GRANTED, 1900, 4, .count = 1); /* so 2 has given it back: when is not known, but 3 has found it held */
+    EVENT(GRANTED, 1900, 4, .count = 1); /* so 2 has released it: when is not known, but 3 found it held */
     story_end(&story, 2000);
     assert_int_equal(story.spans.count, 5);
     assert_span(0, SPAN_WAIT, 2, 1100, 1210, SPAN_CALLED);
@@ -206,7 +206,7 @@ static void what_began_before(void **state) {
     vigil_seen_line line;
     vigil_look look = look_at(1050, &line, 1, 1);
     story_sync(&story, &look);
-    EVENT(WAITS, 1040, 2, .place = 5, .thread_id = 99); /* written before the look, which has seen it */
+    EVENT(WAITS, 1040, 2, .place = 5, .thread_id = 99); /* recorded before the look, which includes it */
     EVENT(RELEASED, 1300, 1, .count = 1);
     EVENT(CALLED, 1310, 2, .place = 5, .thread_id = 99, .by = 1);
     story_end(&story, 2000);

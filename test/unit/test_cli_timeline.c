@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The picture of vigil trace: every colour in it has a key, and what is held at the same time can be told apart. */
+/* The picture of vigil trace: every colour has a key, and things held at the same time can be told apart. */
 #define _GNU_SOURCE /* open_memstream */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "../../cli/timeline.c"
 
-/* What the picture asks the rest of the command for. */
+/* What the picture calls in the rest of the command. */
 void cli_print_duration(char text[16], int64_t ns) {
     snprintf(text, 16, "%lld ns", (long long)ns);
 }
@@ -24,7 +24,7 @@ uint32_t story_spans(const struct story *story, enum span_type type) {
     return story->spans.count;
 }
 
-/* One process holds many things, each within the one before; somebody else waits, and gives up. */
+/* One process holds many things, each within the one before; another process waits, and gives up. */
 #define WORDS 7
 
 static char *draw_scene(void) {
@@ -65,7 +65,7 @@ static void every_colour_has_a_key(void **state) {
     free(picture);
 }
 
-/* Of the texts above the rows: on paper, and no two on each other. */
+/* The texts above the rows are inside the picture, and no two overlap. */
 static void keys_have_room(void **state) {
     (void)state;
     char *picture = draw_scene();

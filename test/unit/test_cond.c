@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Conditions, on real threads and agents. */
+/* Condition variables, on real threads and agents. */
 #include "support.h"
 #include "vigil/cond.h"
 
@@ -19,7 +19,7 @@ static int tear_down_cond(void **state) {
     return tear_down(state) || !clean;
 }
 
-/* A thread that waits once, and writes down when it got the mutex back. */
+/* A thread that waits once, and records when it got the mutex back. */
 struct waiter {
     pthread_t thread;
     int64_t timeout_ns;
@@ -120,7 +120,7 @@ static void a_broadcast_moves_them_to_the_mutex(void **state) {
     lock();
     assert_int_equal(vigil_cond_broadcast(&cond), COUNT_OF(waiters));
     assert_int_equal(waiters_in_line(&cond), 0);
-    assert_int_equal(asleep(&mutex), COUNT_OF(waiters)); /* no herd: nobody has been woken */
+    assert_int_equal(asleep(&mutex), COUNT_OF(waiters)); /* no thundering herd: no thread was woken */
     unlock();
     for (unsigned i = 0; i < COUNT_OF(waiters); i++) assert_int_equal(waiter_join(&waiters[i]), VIGIL_OK);
 }
@@ -160,7 +160,10 @@ static void times_out_with_the_mutex(void **state) {
     assert_true(vigil_now_ns() - before_ns >= 2 * MILLISECOND);
 }
 
-/* The usual loop with a deadline that has passed, and a thread that waits for the mutex, to make the condition hold. */
+/*
+ * The usual loop with a deadline that has passed, and a thread that waits for the mutex in order to make the condition
+ * true.
+ */
 
 static bool ready;
 
@@ -179,7 +182,7 @@ static void *make_ready_when_signalled(void *unused) {
     return unused;
 }
 
-/* With the mutex held, and that thread in its line. How many turns it takes. */
+/* Called with the mutex held, and that thread in its line. Returns how many turns it takes. */
 static int turns_until_ready(void) {
     int count = 0;
     for (; !ready && count < 1000; count++)
@@ -216,7 +219,7 @@ static void a_late_wait_lets_signalled_ones_in(void **state) {
     pthread_join(thread, NULL);
 }
 
-/* A signal is for those that wait for it. */
+/* A signal is only for waiters that wait for it. */
 static void a_late_wait_takes_no_signal(void **state) {
     (void)state;
     struct waiter waiter;
@@ -229,7 +232,7 @@ static void a_late_wait_takes_no_signal(void **state) {
     assert_int_equal(waiter_join(&waiter), VIGIL_OK);
 }
 
-/* The timeout is for the signal: one that came in time holds, however long the mutex is not to be had after that. */
+/* The timeout is for the signal only: a signal in time counts, however long the mutex is unavailable after that. */
 static void a_signal_in_time_holds(void **state) {
     (void)state;
     struct waiter waiter;
@@ -276,10 +279,10 @@ static void a_loop_is_signalled(void **state) {
     (void)state;
     vigil_request request = {0};
     wait_async(&request, VIGIL_FOREVER);
-    assert_int_equal(vigil_mutex_trylock(&mutex), VIGIL_OK); /* it has been released */
+    assert_int_equal(vigil_mutex_trylock(&mutex), VIGIL_OK); /* the mutex has been released */
     assert_int_equal(vigil_cond_signal(&cond), 1);
     assert_int_equal(vigil_agent_dispatch(agent), 1);
-    assert_int_equal(calls, 0); /* not before the mutex is to be had */
+    assert_int_equal(calls, 0); /* not before the mutex is available */
     unlock();
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_int_equal(calls, 1);
@@ -297,7 +300,7 @@ static void a_loop_times_out(void **state) {
     assert_true(held);
 }
 
-/* A deadline that has passed is no exception: the mutex is released, and granted again after those before. */
+/* A deadline that has passed is no exception: the mutex is released, and granted again after the waiters before it. */
 static void a_late_loop_lets_others_in(void **state) {
     (void)state;
     vigil_request request = {0};
@@ -315,7 +318,7 @@ static void a_late_loop_lets_others_in(void **state) {
     assert_int_equal(calls, 1);
     assert_int_equal(last_status, VIGIL_TIMED_OUT);
     assert_true(held);
-    wait_async(&request, -1); /* with nobody else there */
+    wait_async(&request, -1); /* with no other waiter there */
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_int_equal(calls, 1);
     assert_int_equal(last_status, VIGIL_TIMED_OUT);
@@ -347,7 +350,7 @@ static void a_wait_is_cancelled(void **state) {
     assert_int_equal(calls, 0);
 }
 
-/* Signalled, and waiting for the mutex: the signal is not lost with it. */
+/* Cancelled after the signal, while waiting for the mutex: the signal is not lost. */
 static void the_signal_of_a_cancelled_one_goes_on(void **state) {
     (void)state;
     vigil_request request = {0};
@@ -371,7 +374,7 @@ static void unreferenced_stays_so(void **state) {
     assert_int_equal(vigil_unref(&request.op), VIGIL_OK);
     lock();
     assert_int_equal(vigil_cond_signal(&cond), 1);
-    assert_int_equal(vigil_agent_run(agent), VIGIL_OK); /* returns: it does not keep it going */
+    assert_int_equal(vigil_agent_run(agent), VIGIL_OK); /* returns: the request does not keep it running */
     assert_int_equal(calls, 0);
     unlock();
     AWAIT(vigil_agent_dispatch(agent) >= 0 && calls == 1);
@@ -391,10 +394,10 @@ static void an_agent_ends(void **state) {
     assert_int_equal(vigil_agent_destroy(other), VIGIL_OK);
     assert_int_equal(calls, 1);
     assert_int_equal(last_status, VIGIL_CANCELLED);
-    assert_int_equal(waiter_join(&waiter), VIGIL_OK); /* which the signal has reached */
+    assert_int_equal(waiter_join(&waiter), VIGIL_OK); /* which has received the signal */
 }
 
-/* Many of each, and a ball that must not be dropped. */
+/* Many threads and agents, and a ball that must not be dropped. */
 #define PLAYERS 6
 #define PASSES  2000
 

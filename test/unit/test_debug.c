@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vigil_debug_dump: what it says about lines that we know. */
+/* vigil_debug_dump: its output for known lines. */
 #include "support.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "vigil/debug.h"
 #include "vigil/mutex.h"
 
-/* What is dumped, to be read line by line. */
+/* The dump, read line by line. */
 
 static FILE *dump(void) {
     FILE *file = tmpfile();
@@ -40,7 +40,7 @@ static void expect_line(FILE *file, const void *address, const char *what, unsig
     assert_string_equal(next_line(file), expected);
 }
 
-/* The milliseconds that it has waited. */
+/* Returns the milliseconds that it has waited. */
 static uint64_t expect_waiter(FILE *file, long thread_id, const vigil_agent *agent) {
     char kind[32], after[64] = "";
     uint64_t s, ms;
@@ -65,7 +65,7 @@ static long my_id(void) {
     return syscall(SYS_gettid);
 }
 
-/* A thread that waits, and says who it is. */
+/* A thread that waits, and publishes its thread id. */
 struct waiter {
     pthread_t thread;
     long id;
@@ -161,7 +161,7 @@ static void a_loop_has_one_place_in_a_locks_line(void **state) {
     waiter_join(&waiter);
 }
 
-/* Known to have been in line for so long; the clock that counts may be a tick behind. */
+/* In line for at least this long; the clock that is used may be a tick behind. */
 #define TICK_MS 20u
 
 static void the_time_is_that_since_joining(void **state) {
@@ -240,7 +240,7 @@ static void of_a_very_long_line_not_all_are_counted(void **state) {
     free(noted);
 }
 
-/* So many that several share a bucket. */
+/* Enough lines that several share a bucket. */
 static void each_line_is_shown_once(void **state) {
     (void)state;
     enum { LINES = 1 << 15 };
@@ -274,7 +274,7 @@ static void a_bad_descriptor_is_an_error(void **state) {
     assert_int_equal(errno, EBADF);
 }
 
-/* While everything runs: whatever it says, it says it in lines that make sense. */
+/* While everything runs: every line of the dump must be well-formed. */
 
 static vigil_mutex busy;
 static bool enough;

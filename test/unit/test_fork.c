@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Across fork: the child starts clean, the parent notices nothing. */
+/* Across fork: the child starts clean, the parent is not affected. */
 #include "support.h"
 
 #include "vigil/mutex.h"
@@ -36,7 +36,7 @@ static void run_in_child(void (*checks)(void)) {
     child_succeeds(child);
 }
 
-/* Waiting works, on the very words that the parent's threads wait on. */
+/* Waiting works, on the same words that the parent's threads wait on. */
 
 static void *notify_once(void *address) {
     while (vigil_notify(address, 1) == 0) sched_yield();
@@ -113,13 +113,13 @@ static void a_child_while_threads_and_agents_wait(void **state) {
         if (i < 3) noted_start(agent, &noted[i], word, i ? 3600 * SECOND : VIGIL_FOREVER);
     }
     run_in_child(lines_are_empty_and_all_works);
-    assert_int_equal(waiters_in_line(word), SLEEPERS + 3); /* the parent notices nothing */
+    assert_int_equal(waiters_in_line(word), SLEEPERS + 3); /* the parent is not affected */
     assert_int_equal(vigil_notify(word, VIGIL_ALL), SLEEPERS + 3);
     assert_int_equal(vigil_agent_dispatch(agent), 3);
     for (int i = 0; i < SLEEPERS; i++) assert_int_equal(sleeper_join(&sleepers[i]), VIGIL_OK);
 }
 
-/* Threads that hold locks of ours at the moment of the fork, now and then. */
+/* Threads that hold the library's internal locks at the moment of the fork, now and then. */
 
 static uint32_t stop;
 
@@ -133,7 +133,7 @@ static void *keep_busy(void *unused) {
         vigil_notify(word, 1);
         vigil_wait32(word, 0, 1);
         for (int i = 0; i < 3; i++) vigil_cancel(&noted[i].op);
-        vigil_agent_run(mine); /* those notified */
+        vigil_agent_run(mine); /* serves the notified waits */
     }
     if (vigil_agent_destroy(mine) != VIGIL_OK) abort();
     return NULL;
@@ -192,7 +192,7 @@ static void the_agent_is_dead(void) {
     CHECK(vigil_agent_ref(agent) == VIGIL_EFORKED);
     CHECK(vigil_agent_unref(agent) == VIGIL_EFORKED);
     CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
-    CHECK(pending.calls == 0); /* destroy calls nobody */
+    CHECK(pending.calls == 0); /* destroy calls no callback */
     memset(&pending, 0, sizeof pending);
     vigil_agent *own;
     CHECK(vigil_agent_create(&own, 0) == VIGIL_OK);
@@ -215,7 +215,7 @@ static void the_parents_agent_is_dead_in_the_child_only(void **state) {
     assert_int_equal(pending.calls, 1);
 }
 
-/* Mail that the parent has not read when it forks is the parent's alone. */
+/* Mail that the parent has not read when it forks belongs to the parent alone. */
 
 static int counted;
 
@@ -279,7 +279,7 @@ static void the_parents_worker_is_dead_in_the_child_only(void **state) {
     assert_int_equal(counter, 2);
 }
 
-/* Fork inside callbacks: the child goes on after the call that called back. */
+/* Fork inside callbacks: the child continues after the call that called back. */
 
 static pid_t forked; /* 0 in the child */
 static int destroyed_inside;
@@ -311,7 +311,9 @@ static void child_after_callback(int64_t answer, const struct noted *others, int
     _exit(0);
 }
 
-/* Others are pending and others are in the mail behind the one whose callback forks: they are the parent's. */
+/*
+ * Other operations are pending or in the mail behind the one with the callback that forks: they belong to the parent.
+ */
 static void fork_while(enum way way, int64_t timeout_ns) {
     static struct noted forker, others[6];
     memset(&forker, 0, sizeof forker);
@@ -354,8 +356,8 @@ static void fork_in_a_deadlines_callback(void **state) {
 
 static void fork_in_a_callback_of_destroy(void **state) {
     (void)state;
-    fork_while(BY_DESTROY, VIGIL_FOREVER);     /* it and the first of the others have been notified */
-    fork_while(BY_DESTROY, VIGIL_FOREVER - 1); /* nobody has */
+    fork_while(BY_DESTROY, VIGIL_FOREVER);     /* the forker and the first of the others have been notified */
+    fork_while(BY_DESTROY, VIGIL_FOREVER - 1); /* none has been notified */
 }
 
 static void fork_in_a_posted_function(void **state) {
@@ -390,7 +392,7 @@ static void anothers_agent_may_be_destroyed_in_the_child(void **state) {
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
-/* A call to an event loop that does not run is guarded by a thread of the library's: the child has one of its own. */
+/* A call to an event loop that does not run is guarded by a thread of the library: the child has one of its own. */
 
 static void *lock_and_unlock(void *mutex) {
     CHECK(vigil_mutex_lock(mutex) == VIGIL_OK);
@@ -403,7 +405,7 @@ static void granted(vigil_op *op, int status) {
     CHECK(vigil_mutex_unlock(op->data) == VIGIL_OK);
 }
 
-/* The thread waits behind the loop, which is called, and does not run until the thread has had the mutex. */
+/* The thread waits behind the loop, which is called, and does not run until the thread has held the mutex. */
 static void pass_a_loop_by(void) {
     static vigil_mutex mutex;
     vigil_agent *loop;
@@ -428,7 +430,7 @@ static void a_loop_is_passed_by_in_the_child_too(void **state) {
     pass_a_loop_by();
 }
 
-/* A once whose function is being called by another thread: in the child nobody is at it, so it is called again. */
+/* Another thread is running the function of a once. In the child no thread is, so the function is called again. */
 
 static struct {
     vigil_once once;
@@ -486,7 +488,7 @@ static void it_is_called_by_a_loop(void) {
     CHECK(vigil_agent_destroy(own) == VIGIL_OK);
 }
 
-/* In the child another thread is at it, and is waited for. */
+/* In the child another thread runs the function, and is waited for. */
 static void it_is_waited_for(void) {
     static int answer = VIGIL_OK;
     pthread_t threads[2];
@@ -542,7 +544,7 @@ static void a_once_is_called_again_in_the_child(void **state) {
     fork_while_once_runs(-7, true);
 }
 
-/* The function itself forks: it returns in both, and in both that is its end. */
+/* The function itself forks: it returns in both processes, and completes the once in both. */
 
 static pid_t forked_inside;
 
@@ -567,7 +569,7 @@ static void the_function_of_a_once_forks(void **state) {
     assert_true(vigil_once_is_done(&begun.once));
 }
 
-/* A thread that has been called, and has not come yet: it is not in the child, and the lock is nobody's. */
+/* A thread that has been called, and has not come yet, does not exist in the child: the child can take the lock. */
 static void what_is_reserved_can_be_had_in_the_child(void **state) {
     (void)state;
     vigil_mutex mutex = {3}, passed = {8 | 0x3fff0};

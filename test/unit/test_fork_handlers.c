@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fork with handlers of the program's own: pthread_atfork(lock, unlock, unlock) around a mutex, registered before the
- * library is used for the first time. The library's own handlers have to run before those in the child, and after those
+ * library is used for the first time. The library's handlers must run before those in the child, and after those
  * before the fork.
  */
 #include "support.h"
@@ -17,7 +17,7 @@ enum { HAMMERS = 3, FORKS = 10000, FORKS_AT_LEAST = 100 };
 
 static vigil_mutex mutex = VIGIL_MUTEX_INIT;
 static uint32_t stop;
-static uint64_t counted; /* under the mutex */
+static uint64_t counted; /* protected by the mutex */
 
 static void before_fork(void) {
     if (vigil_mutex_lock(&mutex) != VIGIL_OK) abort();
@@ -28,7 +28,7 @@ static void in_parent(void) {
 }
 
 static void in_child(void) {
-    alarm(60); /* a child that hangs is a child that failed */
+    alarm(60); /* a child that hangs has failed */
     if (vigil_mutex_unlock(&mutex) != VIGIL_OK) abort();
 }
 
@@ -42,7 +42,7 @@ static void *hammer(void *unused) {
     return NULL;
 }
 
-/* It holds the mutex while it opens a segment, for which it waits for a fork to be over. */
+/* Holds the mutex while it opens a segment, which waits until a fork is over. */
 static void *hold_and_open(void *unused) {
     (void)unused;
     while (!LOAD(stop)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A party that has returned may free what it has waited at, while the others are still on their way out of the library.
- * Each round has memory of its own, which is unmapped at once: touching it later is a fault.
+ * A party that has returned may free the object it has waited on, while the others are still returning from the
+ * library. Each round has memory of its own, which is unmapped at once: a later access faults.
  */
 #include "support.h"
 
@@ -30,15 +30,15 @@ static void free_page(void *page) {
     ensure(munmap(page, PAGE) == 0);
 }
 
-/* A round: the first party puts a page up, all use it, and one of them frees it. */
+/* A round: the first party publishes a page, all use it, and one of them frees it. */
 
 static struct {
     void *page;      /* of this round */
-    uint32_t round;  /* in which it has been put up */
-    uint32_t taken;  /* by how many */
+    uint32_t round;  /* in which the page was published */
+    uint32_t taken;  /* by how many parties */
     int64_t until_ns;
     void (*prepare)(void *page);
-    bool (*use)(void *page, int party); /* true: it is to be freed */
+    bool (*use)(void *page, int party); /* true: the caller must free it */
 } stage;
 
 static bool is_over(uint32_t round) {
@@ -75,7 +75,7 @@ static void run_rounds(void (*prepare)(void *page), bool (*use)(void *page, int 
     for (int i = 0; i < PARTIES; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-/* A barrier: the last to arrive frees it. */
+/* A barrier: the last party to arrive frees it. */
 
 static void put_up_barrier(void *page) {
     *(vigil_barrier *)page = (vigil_barrier)VIGIL_BARRIER_INIT(PARTIES);
@@ -105,7 +105,7 @@ static void a_barrier_with_deadlines(void **state) {
     run_rounds(put_up_barrier, meet_in_time);
 }
 
-/* The same of event loops. */
+/* The same with event loops. */
 
 struct meeting {
     vigil_request request;
@@ -137,7 +137,7 @@ static void a_barrier_of_loops(void **state) {
     run_rounds(put_up_barrier, meet_as_loop);
 }
 
-/* A mutex with a count of those who still need it: the last to have it frees it, when it has unlocked it. */
+/* A mutex with a count of its remaining users: the last holder frees it after it has unlocked it. */
 
 struct counted {
     vigil_mutex mutex;
@@ -186,7 +186,7 @@ static void a_rwlock_by_its_last_user(void **state) {
     run_rounds(put_up_counted, use_rwlock);
 }
 
-/* A semaphore: who has been let in by all the others frees it, while they are still releasing. */
+/* A semaphore: the party that all others have released to frees it, while they are still inside release. */
 static bool use_sem(void *page, int party) {
     struct counted *counted = page;
     if (party != 0) {
@@ -202,7 +202,7 @@ static void a_semaphore_by_the_one_let_in(void **state) {
     run_rounds(put_up_counted, use_sem);
 }
 
-/* A condition and its mutex: the first party waits for the others' signals, and frees both when it has unlocked. */
+/* A condition and its mutex: the first party waits for the others' signals, and frees both after it has unlocked. */
 static bool use_cond(void *page, int party) {
     struct counted *counted = page;
     ensure(vigil_mutex_lock(&counted->mutex) == VIGIL_OK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocking calls that are ended from outside. */
+/* Blocking calls that are ended by an interruption. */
 #include "support.h"
 
 #include <signal.h>
@@ -110,7 +110,7 @@ struct caller {
     int first, second;
 };
 
-/* The first call is ended by the interruption; the second one by its deadline. */
+/* The first call is ended by the interruption, the second by its deadline. */
 static void *caller_main(void *argument) {
     struct caller *caller = argument;
     STORE(caller->name, vigil_thread_self());
@@ -134,10 +134,11 @@ static void assert_interrupted(struct caller *caller) {
 
 static unsigned all_in_line(void) {
     return waiters_in_line(&objects->word) + waiters_in_line(&objects->wide_word) + waiters_in_line(&objects->mutex) +
-           waiters_in_line(&objects->cond) + waiters_in_line(&objects->sem) + waiters_in_line(&objects->rwlock) + waiters_in_line(&objects->barrier);
+           waiters_in_line(&objects->cond) + waiters_in_line(&objects->sem) + waiters_in_line(&objects->rwlock) +
+           waiters_in_line(&objects->barrier);
 }
 
-/* Before it blocks, or while it does: that makes no difference. */
+/* Interrupted before it blocks, or while it does: the result is the same. */
 static void each_call(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(calls) * 4; i++) {
@@ -150,7 +151,7 @@ static void each_call(void **state) {
     }
 }
 
-/* Of many that wait in one line, that one. */
+/* Of many threads in one line, only the one that was named. */
 static void one_of_many(void **state) {
     (void)state;
     enum { MANY = 20 };
@@ -219,7 +220,7 @@ static void names(void **state) {
     pthread_create(&thread, NULL, say_name, &other);
     pthread_join(thread, NULL);
     assert_true(other && other != own);
-    assert_int_equal(vigil_interrupt(other), VIGIL_ENOTFOUND); /* it has ended */
+    assert_int_equal(vigil_interrupt(other), VIGIL_ENOTFOUND); /* the thread has ended */
     pthread_create(&thread, NULL, say_name, &next);
     pthread_join(thread, NULL);
     assert_true(next && next != other);
@@ -228,7 +229,7 @@ static void names(void **state) {
     assert_int_equal(vigil_interrupt(UINT64_MAX), VIGIL_ENOTFOUND);
 }
 
-/* Several interruptions count as one, and a call that need not block is not ended by them. */
+/* Several interruptions count as one, and do not end a call that need not block. */
 static void they_wait_for_a_call_that_blocks(void **state) {
     (void)state;
     vigil_thread own = vigil_thread_self();

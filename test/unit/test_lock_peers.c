@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bugs that others had in their locks: each is named where it is tested for. */
+/* Bugs that other projects had in their locks: each is named where it is tested for. */
 #include "support.h"
 
 #include "child.h"
@@ -25,7 +25,7 @@ static void tokio_1898_an_aborted_waiter(void **state) {
         for (int j = 0; j < 3; j++) ask_pending(&aborted[j], both[i], VIGIL_FOREVER, answer_and_unlock);
         locker_start(&behind, both[i]);
         for (int j = 0; j < 3; j++) assert_int_equal(cancel(&aborted[j]), VIGIL_OK);
-        memset(aborted, 0xEE, sizeof aborted); /* and its memory may go */
+        memset(aborted, 0xEE, sizeof aborted); /* its memory may be reused */
         ask_pending(&last, both[i], VIGIL_FOREVER, answer_and_unlock);
         unlock(both[i]);
         assert_int_equal(locker_join(&behind), VIGIL_OK);
@@ -35,7 +35,7 @@ static void tokio_1898_an_aborted_waiter(void **state) {
     }
 }
 
-/* embassy#6964: when the head of the queue was cancelled, the next one was not woken. */
+/* embassy#6964: when the head of the queue was cancelled, the next waiter was not woken. */
 static void embassy_6964_the_cancelled_head(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -73,7 +73,7 @@ static void moonbit_160_granted_then_cancelled(void **state) {
         ask_pending(&called, both[i], VIGIL_FOREVER, answer_and_unlock);
         ask_of(other, &next, both[i]);
         let_pass(PATIENCE_NS);
-        unlock(both[i]); /* it is reserved for the first */
+        unlock(both[i]); /* reserved for the first */
         assert_int_equal(cancel(&called), VIGIL_OK);
         dispatch();
         assert_int_equal(called.calls, 0);
@@ -84,7 +84,7 @@ static void moonbit_160_granted_then_cancelled(void **state) {
         ask_pending(&granted, both[i], VIGIL_FOREVER, answer);
         unlock(both[i]);
         dispatch();
-        assert_int_equal(cancel(&granted), VIGIL_EIDLE); /* it has it, and gives it back as everybody else */
+        assert_int_equal(cancel(&granted), VIGIL_EIDLE); /* it holds the mutex, and unlocks it like any other holder */
         assert_true(vigil_mutex_is_locked(both[i]));
         unlock(both[i]);
         end_agent(other);
@@ -92,10 +92,10 @@ static void moonbit_160_granted_then_cancelled(void **state) {
     }
 }
 
-/* A thread that locks and unlocks without end. */
+/* A thread that locks and unlocks in a loop. */
 
 static uint32_t stop;
-static uint64_t plain_counter; /* of no atomic type: only touched by who holds the mutex */
+static uint64_t plain_counter; /* not atomic: only touched by the holder of the mutex */
 
 static void *hammer(void *which) {
     uintptr_t turns = 0;
@@ -115,7 +115,7 @@ static void start_hammers(pthread_t *threads, vigil_mutex *which) {
     for (int i = 0; i < HAMMERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, hammer, which), 0);
 }
 
-/* `granted` is how often others had the mutex meanwhile. */
+/* `granted` is how often others held the mutex meanwhile. */
 static void stop_hammers(pthread_t *threads, vigil_mutex *which, uint64_t granted) {
     uint64_t turns = 0;
     STORE(stop, 1);
@@ -137,7 +137,7 @@ static void count_and_unlock(vigil_op *op, int status) {
     unlock(me->mutex);
 }
 
-/* Start, and see to it that it ends: how often it was granted. */
+/* Starts the request and lets it end. Returns how often it was granted. */
 static unsigned ask_and_end(struct asker *asker, int64_t timeout_ns, bool cancelled) {
     unsigned before = asker->calls;
     int status = vigil_mutex_lock_async(agent, &asker->request, asker->mutex, timeout_ns, count_and_unlock);
@@ -172,7 +172,7 @@ static void repoprompt_492_cancel_against_unlock(void **state) {
     }
 }
 
-/* folly, timeout() around co_lock: the deadline won and so did the grant, which nobody then released. */
+/* folly, timeout() around co_lock: both the deadline and the grant won, and the lock was never released. */
 static void folly_timeout_against_unlock(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -214,7 +214,7 @@ static void emscripten_25670_behind_ones_own_request(void **state) {
         lock(both[i]);
         execute_pending(&asker, both[i]);
         assert_int_equal(pthread_create(&releases, NULL, unlock_when_in_line, &holder), 0);
-        lock(both[i]); /* though no loop of ours runs meanwhile */
+        lock(both[i]); /* although no loop of ours runs meanwhile */
         assert_int_equal(asker.calls, 0);
         unlock(both[i]);
         pthread_join(releases, &status);
@@ -226,11 +226,11 @@ static void emscripten_25670_behind_ones_own_request(void **state) {
     }
 }
 
-/* parking_lot#515, RustPython#6963: a fork's child found the queues of threads that it did not have. */
+/* parking_lot#515, RustPython#6963: a forked child found the queues of threads that it did not have. */
 
 static void the_childs_copy_works(vigil_mutex *which) {
     CHECK(vigil_waiters(which) == 0);
-    CHECK(vigil_mutex_unlock(which) == VIGIL_OK); /* who forked holds it here as well */
+    CHECK(vigil_mutex_unlock(which) == VIGIL_OK); /* the forking thread holds it in the child as well */
     CHECK(usable(which));
     CHECK(vigil_mutex_lock(which) == VIGIL_OK);
     CHECK(vigil_mutex_lock_for(which, MILLISECOND) == VIGIL_TIMED_OUT);
@@ -262,7 +262,7 @@ static void parking_lot_515_a_child_of_a_process_with_a_line(void **state) {
     }
 }
 
-/* What is reserved for somebody of the parent's is not for ever out of the child's reach. */
+/* A lock reserved for a waiter of the parent does not remain unavailable in the child. */
 static void parking_lot_515_reserved_for_one_the_child_has_not(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -285,7 +285,7 @@ static void parking_lot_515_reserved_for_one_the_child_has_not(void **state) {
     }
 }
 
-/* parking_lot#76: a thread that came back at once took the lock again and again, and one that had waited starved. */
+/* parking_lot#76: a thread that came back at once took the lock again and again, and a waiter starved. */
 static void parking_lot_76_starvation(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -293,7 +293,7 @@ static void parking_lot_76_starvation(void **state) {
         struct asker asker = {.mutex = both[i]};
         uint64_t granted = 0;
         start_hammers(threads, both[i]);
-        for (int round = 0; round < 200; round++) { /* each comes to an end, or the runner's time limit says so */
+        for (int round = 0; round < 200; round++) { /* each one ends, or the runner's time limit reports it */
             lock(both[i]);
             plain_counter++;
             granted++;
@@ -305,7 +305,7 @@ static void parking_lot_76_starvation(void **state) {
     }
 }
 
-/* tokio#6450: handed to someone who never ran, and everybody waited for him. */
+/* tokio#6450: the lock was handed to a task that never ran, and all others waited for it. */
 static void tokio_6450_a_loop_that_never_runs(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -333,7 +333,7 @@ static void tokio_6450_a_loop_that_never_runs(void **state) {
     }
 }
 
-/* And with a fair one, who loses his turn loses it to the next in line, not to whoever looks first. */
+/* With a fair lock, a waiter that loses its turn loses it to the next in line, not to any thread that tries first. */
 static void tokio_6450_the_turn_goes_to_the_next(void **state) {
     (void)state;
     struct asker stuck;

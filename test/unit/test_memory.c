@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers and views: what they are, what they refuse, and growing while others read. */
+/* Buffers and views: their properties, what they refuse, and growing while others read. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <setjmp.h>
@@ -124,7 +124,7 @@ static void buffers_refuse(void **state) {
     assert_int_equal(vigil_buffer_create(&buffer, UINT64_MAX, 0), VIGIL_ERANGE);
     assert_int_equal(vigil_buffer_create(&buffer, 0, UINT64_MAX), VIGIL_ENOMEM);
     assert_int_equal(vigil_buffer_create(&buffer, UINT64_MAX, UINT64_MAX), VIGIL_ENOMEM);
-    assert_int_equal(vigil_buffer_create(&buffer, 0, PTRDIFF_MAX), VIGIL_ENOMEM); /* legal, but nobody has that much */
+    assert_int_equal(vigil_buffer_create(&buffer, 0, PTRDIFF_MAX), VIGIL_ENOMEM); /* valid, but too much anywhere */
     assert_null(buffer);
 
     assert_int_equal(vigil_buffer_grow(NULL, 1), VIGIL_ENULL);
@@ -176,13 +176,13 @@ static void views_refuse(void **state) {
         assert_int_equal(vigil_view_init(&view, buffer, type, 64 + size, VIGIL_TO_END), VIGIL_ERANGE);
         assert_int_equal(vigil_view_init(&view, buffer, type, UINT64_MAX - size + 1, 0), VIGIL_ERANGE);
         assert_int_equal(vigil_view_init(&view, buffer, type, UINT64_MAX - size + 1, 1), VIGIL_ERANGE);
-        /* Lengths whose bytes, or whose end, would wrap around to something small. */
+        /* Lengths that would wrap around to something small, in bytes or at their end. */
         assert_int_equal(vigil_view_init(&view, buffer, type, 0, UINT64_MAX - 1), VIGIL_ERANGE);
         if (size == 1) continue;
         assert_int_equal(vigil_view_init(&view, buffer, type, 0, UINT64_MAX / size + 1), VIGIL_ERANGE);
         assert_int_equal(vigil_view_init(&view, buffer, type, size, UINT64_MAX / size), VIGIL_ERANGE);
     }
-    /* The checks come in the order that the header gives. */
+    /* The checks are made in the order that the header gives. */
     assert_int_equal(vigil_view_init(NULL, NULL, (enum vigil_type)0, 1, 100), VIGIL_ENULL);
     assert_int_equal(vigil_view_init(&view, buffer, (enum vigil_type)0, 1, 100), VIGIL_ETYPE);
     assert_int_equal(vigil_view_init(&view, buffer, VIGIL_I16, 1, 100), VIGIL_EMISALIGNED);
@@ -200,7 +200,7 @@ static void a_view_to_the_end_grows(void **state) {
     vigil_buffer *buffer = new_buffer(6, 64);
     vigil_view tracking = new_view(buffer, VIGIL_I32, 4, VIGIL_TO_END);
     vigil_view fixed = new_view(buffer, VIGIL_I32, 0, 1);
-    assert_int_equal(vigil_view_length(tracking), 0); /* two bytes are no element */
+    assert_int_equal(vigil_view_length(tracking), 0); /* two bytes are less than an element */
     assert_int_equal(vigil_atomics_store(tracking, 0, 1), VIGIL_ERANGE);
 
     const uint64_t lengths[][2] = {{7, 0}, {8, 1}, {11, 1}, {12, 2}, {64, 15}};
@@ -241,7 +241,7 @@ static void views_share_bytes(void **state) {
     assert_int_equal(vigil_buffer_destroy(buffer), 0);
 }
 
-/* Two threads grow one buffer by different strides while two others use the last element there is. */
+/* Two threads grow one buffer by different strides while two others use its last element. */
 #define GROWN_LENGTH ((uint64_t)1 << 22)
 
 struct growing {
@@ -255,7 +255,7 @@ static void *grow_by_strides(void *argument) {
     struct growing *growing = argument;
     pthread_barrier_wait(growing->together);
     uint64_t length;
-    /* From the length there is, so that the two are always at each other's heels. */
+    /* Start from the current length, so that the two always race. */
     while ((length = vigil_buffer_length(growing->buffer) + growing->stride) <= GROWN_LENGTH) {
         int status = vigil_buffer_grow(growing->buffer, length);
         bool overtaken = status == VIGIL_EINVAL && vigil_buffer_length(growing->buffer) > length;

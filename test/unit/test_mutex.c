@@ -42,7 +42,7 @@ static void is_locked_says_whether_somebody_holds_it(void **state) {
     assert_false(vigil_mutex_is_locked(NULL));
 }
 
-/* Who waits changes the word so that the release is noticed; the last one out leaves it as it was in the beginning. */
+/* A waiter changes the word so that the release wakes it; the last one leaves the word as it was at first. */
 static void the_word_says_that_somebody_waits(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -57,7 +57,7 @@ static void the_word_says_that_somebody_waits(void **state) {
     assert_int_equal(mutex.word, UNLOCKED);
 }
 
-/* Trying, and with a deadline. */
+/* Trylock, and deadlines. */
 
 static void trylock_does_not_wait(void **state) {
     (void)state;
@@ -68,7 +68,7 @@ static void trylock_does_not_wait(void **state) {
         assert_int_equal(vigil_mutex_lock_for(both[i], 0), VIGIL_TIMED_OUT);
         assert_int_equal(vigil_mutex_lock_for(both[i], -SECOND), VIGIL_TIMED_OUT);
         assert_int_equal(vigil_mutex_lock_for(both[i], INT64_MIN), VIGIL_TIMED_OUT);
-        assert_int_equal(both[i]->word, locked); /* who only tries is nobody's concern */
+        assert_int_equal(both[i]->word, locked); /* a trylock leaves no trace */
         unlock(both[i]);
     }
 }
@@ -104,7 +104,7 @@ static void a_distant_deadline_does_not_matter(void **state) {
     }
 }
 
-/* Who gives up leaves no gap: those before and behind are served. */
+/* A waiter that gives up leaves no gap: those before and behind it are served. */
 static void a_deadline_in_the_middle_of_the_line(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -171,7 +171,7 @@ static void what_was_locked_here_is_unlocked_there(void **state) {
     }
 }
 
-/* What callers get wrong. */
+/* Mistakes of callers. */
 
 static void null_and_misaligned(void **state) {
     (void)state;
@@ -186,7 +186,7 @@ static void null_and_misaligned(void **state) {
         vigil_mutex *askew = (vigil_mutex *)(void *)(bytes + i);
         assert_int_equal(vigil_mutex_lock_slowly(askew, VIGIL_FOREVER), VIGIL_EMISALIGNED);
         assert_int_equal(vigil_mutex_unlock_slowly(askew), VIGIL_EMISALIGNED);
-#ifdef VIGIL_NO_INLINE /* inline, the address is used before it is looked at */
+#ifdef VIGIL_NO_INLINE /* inline, the address is dereferenced before it is checked */
         assert_int_equal(vigil_mutex_lock(askew), VIGIL_EMISALIGNED);
         assert_int_equal(vigil_mutex_lock_for(askew, 0), VIGIL_EMISALIGNED);
         assert_int_equal(vigil_mutex_trylock(askew), VIGIL_EMISALIGNED);
@@ -267,7 +267,7 @@ static void a_mutex_in_a_buffer_that_grows(void **state) {
     assert_int_equal(vigil_buffer_create(&buffer, 6, 4096), VIGIL_OK);
     vigil_view view = view_of(buffer, VIGIL_I32, 0, VIGIL_TO_END);
     assert_int_equal(vigil_mutex_in(view, 0, &before), VIGIL_OK);
-    assert_int_equal(vigil_mutex_in(view, 1, &laid), VIGIL_ERANGE); /* there is only half of it */
+    assert_int_equal(vigil_mutex_in(view, 1, &laid), VIGIL_ERANGE); /* only half of the mutex fits */
     lock(before);
     assert_int_equal(vigil_buffer_grow(buffer, 4096), VIGIL_OK);
     assert_int_equal(vigil_mutex_in(view, 0, &after), VIGIL_OK);
@@ -303,16 +303,16 @@ static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
         for (int j = 0; j < 3; j++) locker_start(&waits[j], both[i]);
         assert_int_equal(vigil_forget(both[i], sizeof *both[i]), 3);
         for (int j = 0; j < 3; j++) assert_int_equal(locker_join(&waits[j]), VIGIL_CANCELLED);
-        assert_true(vigil_mutex_is_locked(both[i])); /* by us, still */
+        assert_true(vigil_mutex_is_locked(both[i])); /* still held by us */
         unlock(both[i]);
     }
 }
 
-/* One at a time. */
+/* One holder at a time. */
 
 #define TURNS_EACH 20000
 
-static unsigned plain_counter; /* of no atomic type: the thread sanitizer would see two at once, the sum a lost one */
+static unsigned plain_counter; /* not atomic: two holders at once are a data race, and lose an update */
 
 static void *count_under_lock(void *which) {
     for (int i = 0; i < TURNS_EACH; i++) {
@@ -352,7 +352,7 @@ static void two_never_hold_it_at_once(void **state) {
     two_never_hold_it(&mutex);
     uint32_t slots = slots_ever_used();
     two_never_hold_it(&mutex);
-    assert_true(slots_ever_used() <= slots + 4 * SLOT_CHUNK); /* a chunk for each thread; but not for each wait */
+    assert_true(slots_ever_used() <= slots + 4 * SLOT_CHUNK); /* a chunk for each thread, not for each wait */
 }
 
 static void two_never_hold_a_fair_one_at_once(void **state) {
@@ -360,7 +360,7 @@ static void two_never_hold_a_fair_one_at_once(void **state) {
     two_never_hold_it(&fair);
 }
 
-/* Nobody is forgotten. */
+/* No waiter is forgotten. */
 
 static void two_in_line_for_one_that_is_unlocked(void **state) {
     (void)state;
@@ -374,7 +374,7 @@ static void two_in_line_for_one_that_is_unlocked(void **state) {
     }
 }
 
-/* The second corner case of the seeds: taken by a third between the call and the attempt. */
+/* A third thread takes the mutex between the call and the waiter's attempt. */
 static void taken_by_a_third(void **state) {
     (void)state;
     for (int round = 0; round < 300; round++) {
@@ -382,14 +382,17 @@ static void taken_by_a_third(void **state) {
         lock(&mutex);
         locker_start(&waits, &mutex);
         unlock(&mutex);
-        lock(&mutex); /* mostly before the other one is up */
+        lock(&mutex); /* mostly before the waiter is up */
         AWAIT(vigil_waiters(&mutex) == 1 || locker_through(&waits));
         unlock(&mutex);
         assert_int_equal(locker_join(&waits), VIGIL_OK);
     }
 }
 
-/* Reserved for a loop that does not run, guarded by a thread whose deadline comes first: the next one relies on it. */
+/*
+ * Reserved for a loop that does not run, and guarded by a thread with an earlier deadline: the next thread relies on
+ * it.
+ */
 static void a_guard_that_gives_up(void **state) {
     (void)state;
     const int64_t timeout_ns = 5 * MILLISECOND;
@@ -414,9 +417,9 @@ static void a_guard_that_gives_up(void **state) {
     }
 }
 
-/* Who gets it next. */
+/* Which waiter gets it next. */
 
-/* Once the head of the line has waited for half a millisecond, no newcomer comes in between. */
+/* Once the head of the line has waited for half a millisecond, no newcomer gets the mutex before it. */
 static void who_has_waited_is_not_overtaken(void **state) {
     (void)state;
     for (unsigned i = 1; i <= 200; i++) {
@@ -426,7 +429,7 @@ static void who_has_waited_is_not_overtaken(void **state) {
         let_pass(PATIENCE_NS);
         unlock(&mutex);
         if (vigil_mutex_trylock(&mutex) == VIGIL_OK) {
-            assert_int_equal(served, i); /* it has been and gone */
+            assert_int_equal(served, i); /* it has locked and unlocked */
             unlock(&mutex);
         }
         assert_int_equal(locker_join(&waits), VIGIL_OK);
@@ -442,7 +445,7 @@ static void a_fair_one_is_first_come_first_served(void **state) {
         lock(&fair);
         for (int i = 0; i < WAITING; i++) locker_start(&waits[i], &fair);
         unlock(&fair);
-        lock(&fair); /* comes again at once, and is the last */
+        lock(&fair); /* locks again at once, and is the last */
         assert_int_equal(served, WAITING);
         unlock(&fair);
         for (unsigned i = 0; i < WAITING; i++) {
@@ -452,7 +455,7 @@ static void a_fair_one_is_first_come_first_served(void **state) {
     }
 }
 
-/* What is reserved is not free for a newcomer who just does not wait for long. */
+/* A reserved mutex cannot be taken by a newcomer with a short deadline. */
 static void a_short_deadline_is_no_way_round_the_line(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -472,14 +475,14 @@ static void a_short_deadline_is_no_way_round_the_line(void **state) {
     }
 }
 
-/* The well-known lock of three states, by others, on the same word. */
+/* The well-known three-state lock of other code, on the same word. */
 
 static uint32_t plain_change(uint32_t from, uint32_t to) {
     __atomic_compare_exchange_n(&mutex.word, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     return from;
 }
 
-static int strange; /* what a plain wait has answered that it must not */
+static int strange; /* an invalid result of a plain wait */
 
 static void plain_lock(void) {
     for (uint32_t seen = plain_change(UNLOCKED, LOCKED); seen != UNLOCKED; seen = plain_change(UNLOCKED, CONTENDED)) {
@@ -505,7 +508,7 @@ static void *count_plainly(void *unused) {
     return NULL;
 }
 
-/* A wait is a wait: it knows nothing of mutexes, and answers what wait.h says. */
+/* A plain wait knows nothing of mutexes, and returns what wait.h says. */
 static void a_plain_wait_on_a_mutex_is_notified_by_its_unlock(void **state) {
     (void)state;
     struct sleeper sleeper = {.address = &mutex, .expected = CONTENDED, .timeout_ns = VIGIL_FOREVER};
@@ -546,7 +549,7 @@ static void *lock_plainly_once(void *through) {
     return NULL;
 }
 
-/* What is reserved for an event loop that does not run must not be left to one who does not know what reserved is. */
+/* A mutex reserved for an event loop that does not run must not be left to code that does not know this state. */
 static void others_between_a_loop_and_a_thread(void **state) {
     (void)state;
     struct asker slow;

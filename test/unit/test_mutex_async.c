@@ -11,7 +11,7 @@ static bool free_and_nobody_in_line(vigil_mutex *which) {
     return STATE_OF(which) == UNLOCKED && vigil_waiters(which) == 0;
 }
 
-/* What a test ends with: whoever comes next gets the lock, and gives it back. */
+/* Every test ends with this: a newcomer can lock and unlock the mutex. */
 static void assert_usable(vigil_mutex *which) {
     assert_true(free_and_nobody_in_line(which));
     assert_int_equal(vigil_mutex_trylock(which), VIGIL_OK);
@@ -72,7 +72,7 @@ static void on_a_held_one_with_no_time(void **state) {
     }
 }
 
-/* What callers get wrong. */
+/* Mistakes of callers. */
 
 typedef int starter(vigil_agent *, vigil_request *, vigil_mutex *, int64_t, vigil_callback *);
 
@@ -100,7 +100,7 @@ static void errors(void **state) {
         assert_int_equal(start(agent, NULL, &mutex, VIGIL_FOREVER, answer), VIGIL_ENULL);
         assert_int_equal(start(agent, &asker.request, NULL, VIGIL_FOREVER, answer), VIGIL_ENULL);
         assert_int_equal(start(agent, &asker.request, &mutex, VIGIL_FOREVER, NULL), VIGIL_ENULL);
-        if (start == vigil_mutex_execute) continue; /* inline: it uses the address before it looks at it */
+        if (start == vigil_mutex_execute) continue; /* inline: it dereferences the address before it checks it */
         assert_int_equal(start(agent, &asker.request, askew, VIGIL_FOREVER, answer), VIGIL_EMISALIGNED);
     }
     pthread_t other;
@@ -200,7 +200,7 @@ static void what_a_loop_was_granted_another_thread_releases(void **state) {
     }
 }
 
-/* The second corner case of the seeds: another was faster after the call. Then it is called again. */
+/* A third thread takes the mutex after the call. Then the agent is called again. */
 static void taken_by_a_third(void **state) {
     (void)state;
     struct asker asker;
@@ -208,7 +208,7 @@ static void taken_by_a_third(void **state) {
     ask_pending(&asker, &mutex, VIGIL_FOREVER, answer_and_unlock);
     for (int round = 0; round < 20; round++) {
         unlock(&mutex);
-        if (vigil_mutex_trylock(&mutex) != VIGIL_OK) break; /* it has waited for long enough: reserved */
+        if (vigil_mutex_trylock(&mutex) != VIGIL_OK) break; /* it has waited long enough: reserved */
         dispatch();
         assert_int_equal(asker.calls, 0);
         assert_int_equal(vigil_waiters(&mutex), 1);
@@ -233,7 +233,7 @@ static void the_descriptor_says_when_it_is_our_turn(void **state) {
         int fd = vigil_agent_fd(agent);
         lock(both[i]);
         execute_pending(&granted, both[i]);
-        if (both[i] == &mutex) assert_false(readable(fd, 0)); /* for a fair one it has to look from time to time */
+        if (both[i] == &mutex) assert_false(readable(fd, 0)); /* for a fair mutex it has to look from time to time */
         unlock(both[i]);
         assert_true(readable(fd, -1));
         dispatch();
@@ -338,7 +338,7 @@ static void a_fair_line_of_threads_and_requests(void **state) {
     assert_usable(&fair);
 }
 
-/* The second request is older than the thread, though it has no place of its own before the first is served. */
+/* The second request is older than the thread, although it has no place of its own before the first is served. */
 static void a_fair_line_of_two_requests_and_a_thread(void **state) {
     (void)state;
     for (int how = 0; how < 2; how++) {
@@ -382,7 +382,7 @@ static void a_callbacks_own_request_is_the_last(void **state) {
     assert_usable(&fair);
 }
 
-/* An agent's place is that of its oldest request: without that one it is not where it was. */
+/* An agent's place is that of its oldest request: without that request it loses the place. */
 static void a_cancelled_request_leaves_no_place_to_the_next(void **state) {
     (void)state;
     struct asker oldest, youngest;
@@ -444,7 +444,7 @@ static void cancel_in_the_queue(void **state) {
     }
 }
 
-/* The agent has been called, and does not know yet. */
+/* The agent has been called, and has not noticed yet. */
 static void cancel_what_has_been_called(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -455,7 +455,7 @@ static void cancel_what_has_been_called(void **state) {
             if (reserved) let_pass(PATIENCE_NS);
             unlock(both[i]);
             assert_int_equal(cancel(&alone), VIGIL_OK);
-            memset(&alone, 0xEE, sizeof alone); /* and its memory may go */
+            memset(&alone, 0xEE, sizeof alone); /* its memory may be reused */
             dispatch();
             assert_usable(both[i]);
 
@@ -492,7 +492,7 @@ static void cancel_passes_on_what_was_reserved(void **state) {
     }
 }
 
-/* Cancelled is cancelled: the mutex may go as well, and what takes its place is none of the library's business. */
+/* After a cancel the mutex may be freed as well, and the library must not touch what replaces it. */
 static void after_cancel_the_mutex_is_left_alone(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -517,11 +517,11 @@ static void the_same_with_its_memory_freed(void **state) {
     unlock(gone);
     assert_int_equal(cancel(&called), VIGIL_OK);
     free(gone);
-    dispatch(); /* the address sanitizer watches */
+    dispatch(); /* the address sanitizer checks */
     assert_int_equal(called.calls, 0);
 }
 
-/* Cancelled from callbacks, those that are next. */
+/* Callbacks cancel the requests that are next. */
 
 static struct asker victims[3];
 
@@ -572,7 +572,7 @@ static void deadlines_are_never_early(void **state) {
     }
 }
 
-/* First, in the middle, or last of the queue; the others are served. */
+/* First, in the middle, or last in the queue; the others are served. */
 static void a_deadline_in_the_queue(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -594,7 +594,7 @@ static void a_deadline_in_the_queue(void **state) {
     }
 }
 
-/* Called before its deadline, dispatched after it: whichever it is, nothing is lost and nothing happens twice. */
+/* Called before its deadline, dispatched after it: in either case nothing is lost and nothing happens twice. */
 static void a_deadline_that_passes_after_the_call(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -610,7 +610,7 @@ static void a_deadline_that_passes_after_the_call(void **state) {
     }
 }
 
-/* The agent's end. */
+/* The end of the agent. */
 
 static int status_when_closing;
 
@@ -702,7 +702,7 @@ static struct asker inner[2];
 static void execute_inside(vigil_op *op, int status) {
     answer(op, status);
     vigil_mutex *same = ((struct asker *)op)->mutex, *other = same == &mutex ? &fair : &mutex;
-    execute_pending(&inner[0], same); /* not recursive: after this one */
+    execute_pending(&inner[0], same); /* not recursive: runs after this one */
     inner[1] = (struct asker){.mutex = other};
     assert_int_equal(vigil_mutex_execute(agent, &inner[1].request, other, VIGIL_FOREVER, see_it_held), VIGIL_OK);
     assert_int_equal(inner[1].calls, 1);
@@ -801,7 +801,9 @@ static void fork_in_callback(vigil_op *op, int status) {
     forked = fork_here();
 }
 
-/* The child's only thread holds the child's mutex, and execute gives it back there as well. Nobody else is called. */
+/*
+ * The child's only thread holds the child's mutex, and execute unlocks it there as well. No other callback runs there.
+ */
 static void a_callback_that_forks(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -848,7 +850,7 @@ static void forgotten_with_all_its_requests(void **state) {
     }
 }
 
-/* Forgotten, and freed before the loop hears of it: the address sanitizer watches. */
+/* Forgotten, and freed before the loop is told: the address sanitizer checks. */
 
 static vigil_mutex *new_and_locked(bool is_fair) {
     vigil_mutex *new = calloc(1, sizeof *new);
@@ -875,7 +877,7 @@ static void cancel_what_was_for_freed_memory(void **state) {
         ask_pending(&asker, gone, VIGIL_FOREVER, answer);
         ask_pending(&next, gone, VIGIL_FOREVER, answer);
         forget_and_free(gone);
-        assert_int_equal(cancel(&asker), VIGIL_OK); /* and it leaves its place to the next */
+        assert_int_equal(cancel(&asker), VIGIL_OK); /* and its place goes to the next */
         assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
         assert_int_equal(asker.calls, 0);
         assert_int_equal(next.calls, 1);
@@ -919,7 +921,7 @@ static void who_hears_of_it_cancels_the_next(void **state) {
 #define MANY 10000
 
 static struct asker crowd[MANY];
-static unsigned plain_counter; /* of no atomic type: only touched by who holds the mutex */
+static unsigned plain_counter; /* not atomic: only touched by the holder of the mutex */
 
 static void count(vigil_op *op, int status) {
     plain_counter++;
@@ -994,7 +996,7 @@ static void many_requests_do_not_starve_a_posted_function(void **state) {
     }
 }
 
-/* A dispatch comes to an end, too, and the descriptor says that there is more. */
+/* A dispatch ends as well, and the descriptor shows that there is more. */
 static void many_requests_do_not_keep_a_dispatch(void **state) {
     (void)state;
     int fd = vigil_agent_fd(agent);
@@ -1019,7 +1021,7 @@ static void requests_leave_nothing_behind(void **state) {
         lock(which);
         ask_pending(&called, which, VIGIL_FOREVER, answer);
         unlock(which);
-        assert_int_equal(cancel(&called), VIGIL_OK); /* with the call on its way */
+        assert_int_equal(cancel(&called), VIGIL_OK); /* with the call under way */
         dispatch();
         lock(which);
         ask_pending(&pending, which, VIGIL_FOREVER, answer);

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions that other languages call answer what the inline ones do. */
+/* The functions that other languages call return what the inline ones do. */
 #define VIGIL_NO_INLINE
 #include "test_mutex.c"

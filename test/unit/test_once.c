@@ -13,7 +13,7 @@
 #define DONE    3u
 #define FAILURE (-1234)
 
-/* A function: how often it has been called, and what it does. */
+/* A function: how often it has been called, and what it returns. */
 struct work {
     unsigned calls;
     int answer;
@@ -28,7 +28,7 @@ static int do_work(void *argument) {
 }
 
 static vigil_once once;
-static struct work asked; /* what askers are to do */
+static struct work asked; /* what askers run */
 
 static const void *new_lock(void) {
     once = (vigil_once)VIGIL_ONCE_INIT;
@@ -55,14 +55,14 @@ static void caller_launch(struct caller *caller) {
     assert_int_equal(pthread_create(&caller->thread, NULL, caller_main, caller), 0);
 }
 
-/* The first one: returns when its function is running. It will answer that, once it is released. */
+/* The first caller: returns when its function is running. The function returns `answer` once it is released. */
 static void caller_start(struct caller *caller, int answer) {
     *caller = (struct caller){.work = {.held = true, .answer = answer}};
     caller_launch(caller);
     AWAIT(LOAD(caller->work.calls));
 }
 
-/* One who has to wait: returns when it is in line. */
+/* A caller that has to wait: returns when it is in line. */
 static void caller_wait(struct caller *caller, int answer) {
     int64_t before = vigil_waiters(&once);
     *caller = (struct caller){.work = {.answer = answer}};
@@ -240,7 +240,7 @@ static void after_a_failure_a_waiting_loop_is_next(void **state) {
     }
 }
 
-/* The loop in line does not run; the thread behind it gets on all the same. */
+/* The loop in line does not run; the thread behind it proceeds all the same. */
 static void nobody_waits_for_a_loop(void **state) {
     (void)state;
     struct caller first, second;
@@ -266,7 +266,7 @@ static void a_loop_waits_again_if_another_was_faster(void **state) {
     assert_int_equal(dispatch(), 1);
     assert_int_equal(asker.calls, 0);
     assert_int_equal(vigil_waiters(&once), 1);
-    assert_int_equal(vigil_agent_run(agent), VIGIL_OK); /* it still is unreferenced */
+    assert_int_equal(vigil_agent_run(agent), VIGIL_OK); /* it is still unreferenced */
     assert_int_equal(vigil_ref(&asker.request.op), VIGIL_OK);
     assert_int_equal(caller_join(&second), VIGIL_OK);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
@@ -278,7 +278,7 @@ static void a_loop_waits_again_if_another_was_faster(void **state) {
 
 static struct {
     vigil_once once;
-    unsigned attempts, successes; /* plain: the once is what makes that right */
+    unsigned attempts, successes; /* not atomic: the once makes that correct */
 } contested[2000];
 
 static int fail_twice(void *argument) {
@@ -415,7 +415,7 @@ static void an_agents_end_cancels(void **state) {
     agent = new_agent(0);
 }
 
-/* Told before the end: what is done is done, but nothing is begun. */
+/* Called before the agent ends: a once that is done is reported, but no function is started. */
 static void an_agent_that_ends_begins_nothing(void **state) {
     (void)state;
     const int answers[] = {FAILURE, VIGIL_OK};
@@ -431,7 +431,7 @@ static void an_agent_that_ends_begins_nothing(void **state) {
     }
 }
 
-/* Its request is pending while the function runs. */
+/* The request that runs the function is pending while the function runs. */
 
 static struct asker meddler;
 

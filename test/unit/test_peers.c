@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Bugs that others had in waiting, notifying, cancelling and event loops: each is named where it is tested for. */
+/*
+ * Bugs that other projects had in waiting, notifying, cancelling and event loops: each is named where it is tested
+ * for.
+ */
 #include "support.h"
 
 #include "agent_fixture.h"
@@ -14,7 +17,7 @@ static pthread_t start_thread(void *(*main)(void *), void *argument) {
     return thread;
 }
 
-/* tokio#1898: a waiter that was aborted stayed in the queue and wedged everybody behind it. */
+/* tokio#1898: a waiter that was aborted stayed in the queue and wedged all waiters behind it. */
 static void an_aborted_waiter_wedges_nobody(void **state) {
     (void)state;
     struct noted aborted[3] = {{.calls = 0}};
@@ -22,12 +25,12 @@ static void an_aborted_waiter_wedges_nobody(void **state) {
     for (int i = 0; i < 3; i++) noted_pending(agent, &aborted[i], word);
     sleeper_start(&behind, word, false);
     for (int i = 0; i < 3; i++) assert_int_equal(vigil_cancel(&aborted[i].op), VIGIL_OK);
-    memset(aborted, 0xEE, sizeof aborted); /* and its memory may go */
+    memset(aborted, 0xEE, sizeof aborted); /* its memory may be reused */
     assert_int_equal(vigil_notify(word, 1), 1);
     assert_int_equal(sleeper_join(&behind), VIGIL_OK);
 }
 
-/* embassy#6964: when the head of the queue was cancelled, the next one was not woken. */
+/* embassy#6964: when the head of the queue was cancelled, the next waiter was not woken. */
 static void a_cancelled_head_makes_way(void **state) {
     (void)state;
     struct noted head = {0}, next = {0};
@@ -54,7 +57,7 @@ static void what_was_granted_cannot_be_cancelled_away(void **state) {
     assert_int_equal(next.status, VIGIL_OK);
 }
 
-/* A thread that notifies without end and counts. */
+/* A thread that notifies in a loop and counts. */
 static uint32_t stop;
 
 static void *notify_and_count(void *unused) {
@@ -87,7 +90,7 @@ static void cancel_and_notify_never_both_win(void **state) {
     assert_int_equal(cancelled + (intptr_t)notified, rounds);
 }
 
-/* folly, timeout() around co_lock: the deadline won and so did the grant, which nobody then released. */
+/* folly, timeout() around co_lock: both the deadline and the grant won, and the lock was never released. */
 static void deadline_and_notify_never_both_win(void **state) {
     (void)state;
     STORE(stop, 0);
@@ -120,14 +123,14 @@ static void a_blocking_wait_behind_ones_own_asynchronous_one(void **state) {
     struct noted noted = {0};
     noted_pending(agent, &noted, word);
     pthread_t notifier = start_thread(notify_two, NULL);
-    assert_int_equal(vigil_wait32(word, 0, VIGIL_FOREVER), VIGIL_OK); /* though no loop of ours runs meanwhile */
+    assert_int_equal(vigil_wait32(word, 0, VIGIL_FOREVER), VIGIL_OK); /* although no loop of ours runs meanwhile */
     pthread_join(notifier, NULL);
     assert_int_equal(noted.calls, 0);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_int_equal(noted.status, VIGIL_OK);
 }
 
-/* parking_lot#515, RustPython#6963: a fork's child found the queues of threads that it did not have, and crashed. */
+/* parking_lot#515, RustPython#6963: a forked child found the queues of threads that it did not have, and crashed. */
 static void no_stale_queues_after_fork(void **state) {
     (void)state;
     struct sleeper sleepers[3];
@@ -152,7 +155,7 @@ static void *wait_again_and_again(void *unused) {
     return NULL;
 }
 
-/* parking_lot#76: a thread that came back at once was served again and again, and one that had waited starved. */
+/* parking_lot#76: a thread that came back at once was served again and again, and a waiter starved. */
 static void nobody_is_overtaken_by_those_who_come_again(void **state) {
     (void)state;
     STORE(stop, 0);
@@ -175,7 +178,7 @@ static void nobody_is_overtaken_by_those_who_come_again(void **state) {
     for (int i = 0; i < 2; i++) pthread_join(greedy[i], NULL);
 }
 
-/* tokio#6450: handed first to someone whose task never ran, and everybody waited for him. */
+/* tokio#6450: handed first to a task that never ran, and all others waited for it. */
 static void who_never_runs_holds_nobody_up(void **state) {
     (void)state;
     vigil_agent *never_dispatched = new_agent(0);
@@ -184,7 +187,7 @@ static void who_never_runs_holds_nobody_up(void **state) {
     noted_pending(never_dispatched, &stuck, word);
     sleeper_start(&behind, word, false);
     assert_int_equal(vigil_notify(word, 1), 1);
-    assert_int_equal(vigil_notify(word, 1), 1); /* the next one is not his to hold up */
+    assert_int_equal(vigil_notify(word, 1), 1); /* the next waiter is not held up by it */
     assert_int_equal(sleeper_join(&behind), VIGIL_OK);
     assert_int_equal(stuck.calls, 0);
     end_agent(never_dispatched);
@@ -225,7 +228,7 @@ static void *wait_for_each(void *rounds) {
     return NULL;
 }
 
-/* The same with a crowd: each round everybody must be up. */
+/* The same with a crowd: in each round all threads must wake. */
 static void no_wake_is_lost_among_many(void **state) {
     (void)state;
     const uint32_t rounds = 3000;
@@ -241,7 +244,7 @@ static void no_wake_is_lost_among_many(void **state) {
     for (int i = 0; i < 4; i++) pthread_join(crowd[i], NULL);
 }
 
-/* V8 a777999: each thread had one wait node, and a wait inside a wait used it again. Here: in a signal's handler. */
+/* V8 a777999: each thread had one wait node, and a wait inside a wait reused it. Here: in a signal handler. */
 
 static int nested_status;
 
@@ -271,7 +274,7 @@ static void wait_inside_a_wait(bool inner_first) {
 
 static void a_wait_inside_a_wait(void **state) {
     (void)state;
-    if (UNDER_TSAN) return; /* it runs no handler while the thread sleeps */
+    if (UNDER_TSAN) return; /* it delays handlers while the thread sleeps */
     for (int i = 0; i < 20; i++) wait_inside_a_wait(i % 2);
 }
 
@@ -299,12 +302,12 @@ static void memory_is_bounded_by_those_who_wait(void **state) {
     (void)state;
     const size_t count = 200000;
     uint32_t *words = calloc(2 * count, sizeof *words);
-    for (size_t i = 0; i < 2 * count; i += 256) ((volatile uint32_t *)words)[i] = 0; /* these are resident already */
+    for (size_t i = 0; i < 2 * count; i += 256) ((volatile uint32_t *)words)[i] = 0; /* already resident */
     wait_on_each(words, count);
     uint32_t slots = slots_ever_used();
     long pages = resident_pages();
     wait_on_each(words, count);
-    assert_true(resident_pages() - pages < 256 || UNDER_ASAN || UNDER_TSAN); /* which keep what they watched */
+    assert_true(resident_pages() - pages < 256 || UNDER_ASAN || UNDER_TSAN); /* sanitizers keep what they watched */
     wait_on_each(words + count, count);
     assert_int_equal(slots_ever_used(), slots);
     free(words);
@@ -324,7 +327,9 @@ static void whether_a_pending_wait_keeps_the_loop_alive(void **state) {
     assert_int_equal(vigil_cancel(&does_not.op), VIGIL_OK);
 }
 
-/* WAMR: last in, first out; and two quick notifications of one both counted the same waiter, who was not yet up. */
+/*
+ * WAMR: last in, first out; and two quick notifications of one both counted the same waiter, which was not yet awake.
+ */
 static void two_quick_notifications_are_two(void **state) {
     (void)state;
     struct sleeper sleepers[2];
@@ -344,7 +349,7 @@ static void two_quick_notifications_are_two(void **state) {
     for (int i = 0; i < 2; i++) assert_int_equal(sleeper_join(&sleepers[i]), VIGIL_OK);
 }
 
-/* Emscripten: to cancel one asynchronous waiter woke everybody at its address. */
+/* Emscripten: cancelling one asynchronous waiter woke all waiters at its address. */
 static void cancel_disturbs_nobody_else(void **state) {
     (void)state;
     struct noted cancelled = {0}, other = {0};
@@ -360,7 +365,7 @@ static void cancel_disturbs_nobody_else(void **state) {
     assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
 }
 
-/* Node 20: 28 of 200 asynchronous timeouts fired early; QuickJS knows whole milliseconds only. */
+/* Node 20: 28 of 200 asynchronous timeouts fired early; QuickJS only has whole milliseconds. */
 static void of_200_timeouts_none_is_early(void **state) {
     (void)state;
     static struct noted noted[200];

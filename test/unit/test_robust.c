@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hard places: first uses, cancelled threads, forks inside callbacks, no keys and little address space left, the top of
- * memory.
+ * Difficult conditions: first uses, cancelled threads, forks inside callbacks, no keys and little address space left,
+ * the top of memory.
  *
- * Each test runs alone, in a child that has never used the library before; one that hangs is killed by its alarm.
+ * Each test runs alone, in a child that has never used the library before. A child that hangs is killed by its alarm.
  */
 #include "support.h"
 
@@ -24,7 +24,7 @@
 #define MEBIBYTE      ((size_t)1 << 20)
 #define NOT_PERMITTED 77 /* a child's exit status */
 
-/* The child of a process with threads may end its workers: the thread sanitizer would rather it did not. */
+/* The child of a process with threads may end its workers: the thread sanitizer would abort it. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) {
     return "die_after_fork=0";
@@ -37,7 +37,7 @@ struct scenario {
     void (*checks)(void);
 };
 
-/* cmocka catches these, and would run on into the next test. */
+/* cmocka catches these, and would continue into the next test. */
 static void let_crashes_kill(void) {
     const int crashes[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS};
     for (size_t i = 0; i < COUNT_OF(crashes); i++) signal(crashes[i], SIG_DFL);
@@ -91,7 +91,7 @@ static void *wait_with_every_key_in_use(void *unused) {
     for (size_t i = 0; i < key_count; i++) CHECK(pthread_setspecific(keys[i], &keys[i]) == 0);
     int status = vigil_wait32(word, 0, 1);
     for (size_t i = 0; i < key_count; i++) CHECK(pthread_getspecific(keys[i]) == &keys[i]);
-    CHECK(status == VIGIL_TIMED_OUT); /* the library has made its own before, or does without */
+    CHECK(status == VIGIL_TIMED_OUT); /* the library has made its own before, or works without one */
     return unused;
 }
 
@@ -113,7 +113,7 @@ static void limit_address_space(size_t bytes) {
 
 /* qemu-user does not enforce this limit, so nothing can go wrong there. */
 static void little_address_space_is_enough(void) {
-    if (UNDER_ASAN || UNDER_TSAN) _exit(NOT_PERMITTED); /* they need it themselves */
+    if (UNDER_ASAN || UNDER_TSAN) _exit(NOT_PERMITTED); /* sanitizers need it themselves */
     for (size_t mebibytes = 64; mebibytes <= 8192; mebibytes *= 2) {
         pid_t child = fork_here();
         if (child == 0) {
@@ -134,20 +134,20 @@ static size_t resident_bytes(void) {
     return resident_pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Without the privilege a program may lock a few mebibytes only, or nothing. */
+/* Without the privilege a program may lock only a few mebibytes, or nothing. */
 static bool may_lock_all_memory(void) {
     if (mlockall(MCL_FUTURE) != 0) return false;
     void *probe = mmap(NULL, 64 * MEBIBYTE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return probe != MAP_FAILED && munmap(probe, 64 * MEBIBYTE) == 0;
 }
 
-/* Neither before the first wait, nor after it: what is open of the lot is small. */
+/* Neither before the first wait nor after it: the part of the lot that is accessible is small. */
 static void locking_all_memory_does_not_fill_the_lot(void) {
-    if (UNDER_ASAN || UNDER_TSAN) _exit(NOT_PERMITTED); /* they have mlockall do nothing */
-    limit_address_space(512 * MEBIBYTE);                /* the lot takes half of it: so much it would fill */
+    if (UNDER_ASAN || UNDER_TSAN) _exit(NOT_PERMITTED); /* sanitizers make mlockall a no-op */
+    limit_address_space(512 * MEBIBYTE);                /* the lot reserves half of it, and must not fill that */
     if (!may_lock_all_memory()) _exit(NOT_PERMITTED);
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) _exit(NOT_PERMITTED);
-    size_t before = resident_bytes(); /* under qemu, its own memory is among it, and locked by now */
+    size_t before = resident_bytes(); /* under qemu this includes its own memory, locked by now */
     CHECK(vigil_wait32(word, 0, 1) == VIGIL_TIMED_OUT);
     CHECK(resident_bytes() < before + 64 * MEBIBYTE);
     CHECK(mlockall(MCL_CURRENT) == 0);
@@ -178,7 +178,7 @@ static void ring_from_a_cancelled_thread(vigil_agent *agent, void *(*ringer)(voi
     rung = UNDECIDED;
     CHECK(pthread_create(&thread, NULL, ringer, agent) == 0);
     CHECK(pthread_join(thread, &result) == 0);
-    CHECK(result == agent); /* not PTHREAD_CANCELED: it got to its end */
+    CHECK(result == agent); /* not PTHREAD_CANCELED: it ran to its end */
     CHECK(poll(&seat, 1, 0) == 1);
     CHECK(vigil_agent_dispatch(agent) == 1);
 }
@@ -236,7 +236,7 @@ static void empty_bell(vigil_agent *agent) {
     CHECK(read(agent->seat.bell.event_fd, &full, sizeof full) == sizeof full);
 }
 
-/* By then, it must not have woken the thread yet. */
+/* While the notifier is blocked there, it must not have woken the thread yet. */
 static void an_agent_is_rung_before_the_thread_behind_it_is_woken(void) {
     vigil_agent *agent = create(0);
     fill_bell(agent);
@@ -252,7 +252,7 @@ static void an_agent_is_rung_before_the_thread_behind_it_is_woken(void) {
     int64_t notified = 0;
     CHECK(pthread_create(&notifier, NULL, notify_everybody, &notified) == 0);
     AWAIT(LOAD(notifier_id) && waiters_in_line(word) == 0 && is_blocked(notifier_id));
-    CHECK(prim_load_acquire(&seconds_slot->state) >= SLOT_WAITING); /* its fate is not known yet */
+    CHECK(prim_load_acquire(&seconds_slot->state) >= SLOT_WAITING); /* still undecided */
 
     empty_bell(agent);
     CHECK(pthread_join(notifier, NULL) == 0);
@@ -263,7 +263,7 @@ static void an_agent_is_rung_before_the_thread_behind_it_is_woken(void) {
     CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
 }
 
-/* And the other way round: when the notifier comes to the bell, the thread before the agent has been told. */
+/* The other way round: when the notifier comes to the bell, the thread before the agent has been notified. */
 static void a_thread_is_woken_before_the_agent_behind_it_is_rung(void) {
     vigil_agent *agent = create(0);
     fill_bell(agent);
@@ -276,7 +276,7 @@ static void a_thread_is_woken_before_the_agent_behind_it_is_rung(void) {
     pthread_t notifier;
     int64_t notified = 0;
     CHECK(pthread_create(&notifier, NULL, notify_everybody, &notified) == 0);
-    CHECK(sleeper_join(&first) == VIGIL_OK); /* though nobody has made room for the ring */
+    CHECK(sleeper_join(&first) == VIGIL_OK); /* although no thread has made room for the ring */
 
     empty_bell(agent);
     CHECK(pthread_join(notifier, NULL) == 0);
@@ -296,7 +296,7 @@ static void unref_does_not_take_an_operations_reference(void) {
     CHECK(vigil_agent_ref(agent) == VIGIL_OK);
     CHECK(vigil_agent_unref(agent) == VIGIL_OK);
     CHECK(vigil_agent_unref(agent) == VIGIL_EINVAL);
-    CHECK(vigil_agent_run_until(agent, 0) == VIGIL_TIMED_OUT); /* the operation still keeps it going */
+    CHECK(vigil_agent_run_until(agent, 0) == VIGIL_TIMED_OUT); /* the operation still keeps it running */
     CHECK(vigil_notify(word, 1) == 1);
     CHECK(vigil_agent_run(agent) == VIGIL_OK);
     CHECK(noted.calls == 1 && noted.status == VIGIL_OK);
@@ -355,7 +355,7 @@ static void fork_and_begin_anew(vigil_op *op, int status) {
 
 static void child_goes_on(vigil_agent *parents) {
     CHECK(vigil_agent_destroy(parents) == VIGIL_OK);
-    CHECK(vigil_wait32(word, 0, 1) == VIGIL_TIMED_OUT); /* the parent's agent may not block; we may */
+    CHECK(vigil_wait32(word, 0, 1) == VIGIL_TIMED_OUT); /* the parent's agent may not block; the child may */
     if (childs_agent) {
         CHECK(childs_wait.calls == 0);
         CHECK(vigil_notify(word, VIGIL_ALL) == 1);
@@ -376,7 +376,7 @@ static void fork_inside_destroy(vigil_callback *callback, unsigned operations) {
     int answer = vigil_agent_destroy(agent);
     if (forked == 0) {
         CHECK(answer == VIGIL_EFORKED);
-        CHECK(noted[0].calls + noted[1].calls == 1); /* what was still pending is the parent's */
+        CHECK(noted[0].calls + noted[1].calls == 1); /* what was still pending belongs to the parent */
         child_goes_on(agent);
     }
     CHECK(exit_status_of(forked) == 0);
@@ -418,7 +418,7 @@ static void a_dead_agent_outlives_the_callback_that_forked(void) {
     CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
 }
 
-/* musl's pthread_join waits for the thread that is not there; glibc's knows. */
+/* musl's pthread_join waits for the thread that does not exist; glibc's does not. */
 static void a_forks_child_joins_a_worker_without_its_thread(void) {
     vigil_worker *worker;
     unsigned counter = 0;
@@ -436,7 +436,7 @@ static void a_forks_child_joins_a_worker_without_its_thread(void) {
     CHECK(counter == 2);
 }
 
-/* Forgetting: the word in question is storage[4]'s first. */
+/* Forget: the word under test is the first of storage[4]. */
 
 static void *address_at(uintptr_t number) {
     return (void *)number;
@@ -458,7 +458,7 @@ static void forget_takes_the_waiter_or_not(uintptr_t first_byte, uint64_t length
 static void forget_ranges_that_begin_and_end_inside_words(void) {
     uintptr_t at = (uintptr_t)&storage[4];
     forget_takes_the_waiter_or_not(at, 0, 0);
-    forget_takes_the_waiter_or_not(at, 1, 1); /* its line is where it begins */
+    forget_takes_the_waiter_or_not(at, 1, 1); /* its line is at its first byte */
     forget_takes_the_waiter_or_not(at + 1, 1, 0);
     forget_takes_the_waiter_or_not(at + 1, 2, 0);
     forget_takes_the_waiter_or_not(at + 1, 3, 0);
@@ -469,7 +469,7 @@ static void forget_ranges_that_begin_and_end_inside_words(void) {
     forget_takes_the_waiter_or_not(at - 3, 4, 1);
     forget_takes_the_waiter_or_not(at - 4, 4, 0);
     forget_takes_the_waiter_or_not(at - 16, 17, 1);
-    forget_takes_the_waiter_or_not(at - 16, 1024 * MEBIBYTE, 1); /* too many words to look at each */
+    forget_takes_the_waiter_or_not(at - 16, 1024 * MEBIBYTE, 1); /* too many words to check each of them */
     forget_takes_the_waiter_or_not(at + 1, 1024 * MEBIBYTE, 0);
 }
 
@@ -509,7 +509,7 @@ int main(void) {
         TEST(a_forks_child_joins_a_worker_without_its_thread),
         TEST(forget_ranges_that_begin_and_end_inside_words),
         TEST(forget_up_to_the_top_of_the_address_space),
-        /* These may be skipped, which ends the program where cmocka is not at hand: so they come last. */
+        /* These may be skipped, which ends the program if cmocka is replaced by the stand-in: so they come last. */
         TEST(little_address_space_is_enough),
         TEST(locking_all_memory_does_not_fill_the_lot),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A robust mutex: what becomes of it when the thread that holds it ends, and which thread may unlock it. */
+/* A robust mutex: what happens to it when its holder thread ends, and which thread may unlock it. */
 #include "support.h"
 
 #include <sys/wait.h>
@@ -34,7 +34,7 @@ static void in_another_thread(void *(*main)(void *)) {
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* It has been unlocked, and nothing is left of its holders. */
+/* It has been unlocked, and no trace of its holders is left. */
 static void expect_as_new(const vigil_mutex *which) {
     assert_int_equal(LOAD(which->word), robust.word);
 }
@@ -102,7 +102,7 @@ static void of_a_plain_one_the_end_is_not_noticed(void **state) {
     OK(vigil_mutex_unlock(&mutex)); /* it belongs to no thread */
 }
 
-/* Those that wait already. */
+/* Threads that are already waiting. */
 
 static bool may_end;
 
@@ -177,7 +177,7 @@ static void an_event_loop_in_line_is_told(void **state) {
     }
 }
 
-/* Whose it is. */
+/* Which thread holds it. */
 
 static int unlocked_with;
 
@@ -267,7 +267,7 @@ static void it_can_hold_many(void **state) {
             repair_and_unlock(&many[i]);
         }
     }
-    assert_true(slot_bound(lot_private()) < 2 * MANY + 10 * SLOT_CHUNK); /* the records have been given back */
+    assert_true(slot_bound(lot_private()) < 2 * MANY + 10 * SLOT_CHUNK); /* the records have been returned */
 }
 
 static void a_mutex_that_is_another_one_now_is_recorded_once(void **state) {
@@ -299,7 +299,7 @@ static void one_that_has_waited_for_a_condition_holds_it_again(void **state) {
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, wait_and_end, NULL), 0);
     AWAIT(vigil_waiters(&cond) == 1);
-    OK(vigil_mutex_lock(&mutex)); /* meanwhile it does not */
+    OK(vigil_mutex_lock(&mutex)); /* meanwhile the waiter does not hold it */
     assert_int_equal(vigil_cond_signal(&cond), 1);
     OK(vigil_mutex_unlock(&mutex));
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -357,7 +357,7 @@ static void the_child_of_a_fork_can_unlock_it(void **state) {
     expect_as_new(&mutex);
 }
 
-/* All together: threads that come, take it and end, with it or without. */
+/* All together: threads that start, lock it and end, while holding it or not. */
 
 enum { THREADS = 4, ROUNDS = 300 };
 static unsigned left_locked, found_locked, turns;
@@ -394,7 +394,7 @@ static void none_is_forgotten_and_each_end_is_told_once(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(the_child_of_a_fork_can_unlock_it), /* first: the thread sanitizer minds a keeper in the parent */
+        TEST(the_child_of_a_fork_can_unlock_it), /* first: the thread sanitizer does not allow a keeper in the parent */
         TEST(the_next_one_is_told),
         TEST(as_long_as_it_is_not_consistent_all_are_told),
         TEST(of_a_plain_one_the_end_is_not_noticed),

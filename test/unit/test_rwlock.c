@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lock for readers and writers: who excludes whom, one line of threads and an event loop, and who in it is next. */
+/* The read-write lock: exclusion, one line of threads and an event loop, and which of them is next. */
 #include "support.h"
 
 #include "vigil/rwlock.h"
@@ -41,7 +41,7 @@ static int ask(struct asker *asker, uint32_t share, int64_t timeout_ns) {
     return starters[share](agent, &asker->request, &rwlock, timeout_ns, answer);
 }
 
-/* Who excludes whom. */
+/* Exclusion. */
 
 static void readers_share_and_writers_do_not(void **state) {
     (void)state;
@@ -186,12 +186,12 @@ static void readers_at_the_head_are_let_in_together(void **state) {
 
 #define SAVED 8u
 
-/* A writer has waited for half a millisecond: new readers have to wait. */
+/* Waits until a writer has waited for half a millisecond: then new readers have to wait. */
 static void until_saved(void) {
     while (!(LOAD(rwlock.word) & SAVED)) dispatch();
 }
 
-/* A loop that does not run cannot keep them out. */
+/* A loop that does not run cannot keep readers out. */
 static void new_readers_pass_a_writer_at_first(void **state) {
     (void)state;
     struct asker asker;
@@ -214,7 +214,7 @@ static void new_readers_wait_behind_a_writer(void **state) {
     assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT);
     assert_int_equal(take(READ, 0), VIGIL_TIMED_OUT);
     assert_int_equal(ask(&asker, READ, 0), VIGIL_TIMED_OUT);
-    assert_int_equal(take(READ, MILLISECOND), VIGIL_TIMED_OUT); /* nor does patience help */
+    assert_int_equal(take(READ, MILLISECOND), VIGIL_TIMED_OUT); /* nor does waiting longer help */
     taker_start(&reader, READ);
     unlock(READ);
     assert_int_equal(taker_join(&writer), VIGIL_OK);
@@ -266,7 +266,7 @@ static void unlocking_changes_nothing_of_what_lets_readers_pass(void **state) {
     assert_true(is_free());
 }
 
-/* When the lock is read, all the readers in line are let in, also those behind a writer. */
+/* When the lock is taken to read, all readers in line are let in, including those behind a writer. */
 static void readers_in_line_pass_a_writer_in_line(void **state) {
     (void)state;
     for (int downgrades = 0; downgrades < 2; downgrades++) {
@@ -348,7 +348,7 @@ static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
     assert_int_equal(LOAD(rwlock.word), 0);
 }
 
-/* Somebody who knows nothing of shares waits for a change of the word: behind one who reads, behind one who writes. */
+/* Code that knows nothing of shares waits for a change of the word: behind a reader, and behind a writer. */
 static void a_plain_wait_ends_with_an_unlock(void **state) {
     (void)state;
     for (int share = READ; share <= WRITE; share++) {
@@ -356,7 +356,7 @@ static void a_plain_wait_ends_with_an_unlock(void **state) {
         struct sleeper sleeper = {.address = &rwlock, .timeout_ns = VIGIL_FOREVER};
         struct noted noted = {0};
         lock((enum share)share);
-        ask_pending(&asker, WRITE, VIGIL_FOREVER); /* or nobody would look at the line */
+        ask_pending(&asker, WRITE, VIGIL_FOREVER); /* otherwise the unlock would not look at the line */
         sleeper.expected = LOAD(rwlock.word);
         int status = vigil_wait32_async(agent, &noted.op, &rwlock, LOAD(rwlock.word), VIGIL_FOREVER, note);
         assert_int_equal(status, VIGIL_PENDING);
@@ -413,7 +413,7 @@ static void a_free_lock_is_had_at_once(void **state) {
     assert_int_equal(ask(&asker, READ, VIGIL_FOREVER), VIGIL_OK);
     assert_int_equal(ask(&asker, READ, 0), VIGIL_OK);
     assert_int_equal(ask(&asker, WRITE, 0), VIGIL_TIMED_OUT);
-    assert_int_equal(try_lock(READ), VIGIL_OK); /* nobody waits to write */
+    assert_int_equal(try_lock(READ), VIGIL_OK); /* no writer waits */
     for (int i = 0; i < 3; i++) unlock(READ);
     assert_int_equal(ask(&asker, WRITE, VIGIL_FOREVER), VIGIL_OK);
     unlock(WRITE);
@@ -480,7 +480,7 @@ static void what_was_for_a_cancelled_request_goes_on(void **state) {
         lock(WRITE);
         ask_pending(&asker, (enum share)share, VIGIL_FOREVER);
         let_pass(MILLISECOND);
-        unlock(WRITE); /* it has been called, and it is reserved */
+        unlock(WRITE); /* it has been called, and the lock is reserved */
         assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
         assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
         dispatch();
@@ -499,7 +499,7 @@ static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
         ask_pending(&asker, (enum share)share, VIGIL_FOREVER);
         taker_start(&other, share == READ ? WRITE : READ);
         let_pass(MILLISECOND);
-        unlock(WRITE); /* reserved for the loop, which does not look */
+        unlock(WRITE); /* reserved for the loop, which does not run */
         assert_int_equal(taker_join(&other), VIGIL_OK);
         unlock((enum share)other.wanted);
         until_answered(&asker, VIGIL_OK);
@@ -507,7 +507,7 @@ static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
     }
 }
 
-/* Forgotten, and freed before the loop hears of it: the address sanitizer watches. */
+/* Forgotten, and freed before the loop is told: the address sanitizer checks. */
 
 static vigil_rwlock *new_and_written(void) {
     vigil_rwlock *new = calloc(1, sizeof *new);
@@ -539,7 +539,7 @@ static void a_request_goes_that_was_for_freed_memory(void **state) {
             start_on(gone, &asker, share, answer);
             start_on(gone, &next, READ, answer);
             forget_and_free(gone);
-            asker_goes(&asker, how); /* and leaves its place to the next */
+            asker_goes(&asker, how); /* and its place goes to the next */
             until_answered(&next, VIGIL_CANCELLED);
             assert_int_equal(asker.calls, how == CANCELLED ? 0 : 1);
         }
@@ -571,7 +571,7 @@ static void who_hears_of_it_cancels_the_next(void **state) {
 
 #define ROUNDS (UNDER_TSAN ? 2000 : 10000)
 
-static uint64_t pair[2]; /* the same, whenever somebody reads: the lock is all that makes it so */
+static uint64_t pair[2]; /* both the same for every reader: only the lock ensures it */
 static uint64_t writes;
 
 static bool visit(enum share share) {

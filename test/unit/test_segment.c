@@ -41,7 +41,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* Not skip(), which ends the whole program where cmocka is not the real one. */
+/* Not skip(), which ends the whole program with the stand-in for cmocka. */
 static void leave_out(const char *why) {
     fprintf(stderr, "left out: %s\n", why);
 }
@@ -86,11 +86,11 @@ static unsigned descriptors(void) {
     return count;
 }
 
-/* Another process that has the segment open and does nothing more, until it is ended. */
+/* Another process that has the segment open and does nothing else, until it is ended. */
 
 static vigil_buffer *mates_own; /* in the mate */
 
-/* It does something first, says so, and then nothing more. */
+/* It calls `something` first, reports that, and then does nothing else. */
 static pid_t mate_start_with(void (*something)(void)) {
     int told[2];
     char byte;
@@ -117,7 +117,7 @@ static pid_t mate_start(void) {
 }
 
 static void end(pid_t process) {
-    assert_true(process > 0); /* or it were everybody's end */
+    assert_true(process > 0); /* kill(-1) would kill all processes */
     assert_int_equal(kill(process, SIGKILL), 0);
     assert_int_equal(waitpid(process, NULL, 0), process);
 }
@@ -131,7 +131,7 @@ static void run_in_child(void (*checks)(void)) {
     assert_int_equal(exit_status_of(child), 0);
 }
 
-/* What it is. */
+/* Basic properties. */
 
 static void a_segment_is_a_buffer(void **state) {
     (void)state;
@@ -283,7 +283,7 @@ static void one_of_a_name(void **state) {
     assert_null(second);
     assert_int_equal(descriptors(), before + 1);
 
-    /* Unlinked, it is there for those who have it, and the name is free. */
+    /* After unlink, processes that have it open keep it, and the name is free. */
     assert_int_equal(vigil_segment_unlink(name), VIGIL_OK);
     assert_int_equal(try_open(), VIGIL_ENOTFOUND);
     second = create(&(vigil_segment_options){.length = 1});
@@ -294,7 +294,7 @@ static void one_of_a_name(void **state) {
     assert_int_equal(descriptors(), before);
 }
 
-/* Only if nobody has it open, be it ourselves; a process that is dead has nothing open. */
+/* Only if no process has it open, not even this one. A dead process has nothing open. */
 static void unlinked_if_unused(void **state) {
     (void)state;
     assert_int_equal(vigil_segment_unlink_unused(NULL), VIGIL_ENULL);
@@ -310,14 +310,15 @@ static void unlinked_if_unused(void **state) {
     pid_t other = fork();
     if (other == 0) {
         vigil_buffer *its = NULL;
-        if (vigil_segment_open(&its, name) == VIGIL_OK && vigil_segment_unlink_unused(name) == VIGIL_EBUSY) raise(SIGKILL);
+        if (vigil_segment_open(&its, name) == VIGIL_OK && vigil_segment_unlink_unused(name) == VIGIL_EBUSY)
+            raise(SIGKILL);
         _exit(1);
     }
     int status;
     assert_int_equal(waitpid(other, &status, 0), other);
     assert_true(WIFSIGNALED(status));
 
-    /* Who has a lock of its own on the file uses it, too. */
+    /* A process that only has a lock of its own on the file uses it, too. */
     buffer = open_it();
     int fd = vigil_segment_fd(buffer);
     destroy(buffer);
@@ -364,7 +365,7 @@ static void not_destroyed_while_somebody_waits(void **state) {
     destroy(buffer);
 }
 
-/* Which address belongs to which. */
+/* Which address belongs to which segment. */
 
 static void addresses(void **state) {
     (void)state;
@@ -412,7 +413,7 @@ static void *look_on(void *argument) {
     return NULL;
 }
 
-/* Others come and go, above and below. */
+/* Other segments are opened and closed, above and below. */
 static void addresses_while_others_open(void **state) {
     (void)state;
     enum { OTHERS = 6, ROUNDS = 300 };
@@ -488,7 +489,7 @@ static void every_bit_of_the_header_counts(void **state) {
     assert_int_equal(descriptors(), before);
 }
 
-/* Also of those who know how to compute a checksum. */
+/* Even if the checksum is correct. */
 static void no_field_is_believed(void **state) {
     (void)state;
     make_good();
@@ -531,7 +532,7 @@ static void no_field_is_believed(void **state) {
     struct segment_header longer = good;
     longer.length = 101;
     assert_int_equal(status_with(&longer, good_bytes), VIGIL_ETRUNCATED);
-    assert_int_equal(status_with(&longer, good_bytes + 1), VIGIL_OK); /* killed between growing and saying so */
+    assert_int_equal(status_with(&longer, good_bytes + 1), VIGIL_OK); /* killed before recording the new length */
     assert_int_equal(status_with(&good, good_bytes + 500), VIGIL_OK);
 }
 
@@ -561,10 +562,10 @@ static void foreign_things(void **state) {
     assert_int_equal(rmdir(path), 0);
 
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(try_open(), VIGIL_EFOREIGN); /* at once: nobody is at its other end */
+    assert_int_equal(try_open(), VIGIL_EFOREIGN); /* at once: the fifo has no reader or writer */
     assert_int_equal(unlink(path), 0);
 
-    /* A link to a segment is none. */
+    /* A link to a segment is not a segment. */
     char other_name[80], other_path[sizeof path + 8];
     snprintf(other_name, sizeof other_name, "%s-other", name);
     snprintf(other_path, sizeof other_path, "%s-other", path);
@@ -575,7 +576,7 @@ static void foreign_things(void **state) {
     assert_int_equal(vigil_segment_open_or_create(&buffer, name, NULL), VIGIL_EFOREIGN);
     destroy(other);
     assert_int_equal(vigil_segment_unlink(other_name), VIGIL_OK);
-    assert_int_equal(try_open(), VIGIL_EFOREIGN); /* to nothing, now */
+    assert_int_equal(try_open(), VIGIL_EFOREIGN); /* dangling now */
     assert_int_equal(vigil_segment_open_or_create(&buffer, name, NULL), VIGIL_EFOREIGN);
 
     int pair[2];
@@ -666,7 +667,7 @@ static void the_stopped_live(void **state) {
     destroy(buffer);
 }
 
-/* Everybody comes at once, with another length in mind; all get the same one, and their additions add up. */
+/* All processes come at once, each with another length. All get the same segment, and their additions add up. */
 static void one_creates_and_all_open(void **state) {
     (void)state;
     enum { PROCESSES = 8, ROUNDS = 40 };
@@ -680,7 +681,7 @@ static void one_creates_and_all_open(void **state) {
             vigil_buffer *buffer = NULL;
             char byte;
             close(start[1]);
-            CHECK(read(start[0], &byte, 1) == 0); /* they all see its end at once */
+            CHECK(read(start[0], &byte, 1) == 0); /* they all see the end of the pipe at once */
             vigil_segment_options options = {.length = 4096 + (uint64_t)i, .members = PROCESSES};
             CHECK(vigil_segment_open_or_create(&buffer, name, &options) == VIGIL_OK);
             uint32_t *words = vigil_buffer_data(buffer);
@@ -741,13 +742,13 @@ static void any_kill_leaves_it_whole(void **state) {
         AWAIT((int32_t)(LOAD(*rounds) - until) >= 0);
         for (uint64_t spins = random_next(&seed) % 20000; spins; spins--) prim_pause();
         pid_t *mate = &mates[random_next(&seed) % STORM_MATES];
-        end(*mate); /* fails if it had ended itself: a check of its own, or a fault */
+        end(*mate); /* fails if it has ended itself: by a failed check, or by a fault */
         *mate = storm_start(rounds, random_next(&seed) | 1);
     }
     for (int i = 0; i < STORM_MATES; i++) end(mates[i]);
     munmap(rounds, 4096);
 
-    /* Whatever is left: no place is lost. */
+    /* Whatever is left, no place is lost. */
     vigil_buffer *buffer = NULL;
     vigil_segment_options options = {.length = 1, .max_length = STORM_LENGTH, .members = STORM_MATES + 1};
     assert_int_equal(vigil_segment_open_or_create(&buffer, name, &options), VIGIL_OK);
@@ -766,7 +767,7 @@ static void growth_is_seen_by_others(void **state) {
     (void)state;
     const uint64_t most = 1 << 20;
     vigil_buffer *buffer = create(&(vigil_segment_options){.length = 8, .max_length = most});
-    uint32_t *turn = vigil_buffer_data(buffer); /* [0]: who acts; [1]: how long it is to be */
+    uint32_t *turn = vigil_buffer_data(buffer); /* [0]: the process that acts; [1]: the new length */
     pid_t child = fork_here();
     if (child == 0) {
         vigil_buffer *mine = NULL;
@@ -795,7 +796,7 @@ static void growth_is_seen_by_others(void **state) {
     destroy(buffer);
 }
 
-/* Two grow it, one always touches its last byte. Whichever is first, the file is never shorter than the length. */
+/* Two processes grow it, one always touches its last byte. In any order, the file is never shorter than the length. */
 static void all_grow_at_once(void **state) {
     (void)state;
     enum { PROCESSES = 3 };
@@ -853,7 +854,7 @@ static void the_childs_copy_is_dead(void) {
 
 static void touch_a_kept_address(void) {
     volatile unsigned char *data = inherited->segment->base + inherited->segment->layout.user_at;
-    signal(SIGSEGV, SIG_DFL); /* a sanitizer may be listening */
+    signal(SIGSEGV, SIG_DFL); /* a sanitizer may have a handler */
     data[0] = 1;
 }
 
@@ -879,7 +880,7 @@ static void fork_gives_no_membership(void **state) {
     destroy(inherited);
 }
 
-/* Processes that outlive the member that made them; they end when this pipe does. */
+/* Processes that outlive the member that forked them; they end when this pipe does. */
 static int heirs_life[2];
 
 static void fork_heir(void) {
@@ -902,14 +903,14 @@ static void no_child_inherits_the_lock(void **state) {
     pid_t mate = mate_start_with(fork_heir);
     assert_true(segment_member_alive(buffer->segment, 1));
     end(mate);
-    AWAIT(!segment_member_alive(buffer->segment, 1)); /* though its child lives: that may need an instant to begin */
+    AWAIT(!segment_member_alive(buffer->segment, 1)); /* although its child lives, which may need a moment to begin */
     end_heirs();
     destroy(buffer);
 }
 
 /*
- * A fork comes while another thread opens, and then death. Opening takes long here: most of the places are taken, each
- * of which it tries.
+ * Another thread is opening the segment during a fork, and then the process dies. Opening takes long here: most of the
+ * places are taken, and it tries each of them.
  */
 #define TAKEN 4000
 
@@ -946,7 +947,7 @@ static void no_child_inherits_a_lock_in_the_making(void **state) {
     destroy(buffer);
 }
 
-/* Somebody has forked behind our back, or the child has not begun yet. */
+/* Forked without the library's knowledge; or the child has not begun yet. */
 static void leaving_needs_no_childs_help(void **state) {
     (void)state;
     vigil_buffer *buffer = create(&(vigil_segment_options){.members = 1});
@@ -971,7 +972,7 @@ static void exec_cat(void) {
     _exit(1);
 }
 
-/* The process lives on as another program, which waits for the end of the pipe. */
+/* The process continues as another program, which waits for the end of the pipe. */
 static void exec_ends_membership(void **state) {
     (void)state;
     vigil_buffer *buffer = create(NULL);
@@ -1025,8 +1026,10 @@ static int receive_fd(int socket) {
     return fd;
 }
 
-/* The maker of an anonymous segment is killed while its descriptor is under way: the receiver gets the segment, and the
- * maker is known to be dead although its descriptor lives on. */
+/*
+ * The creator of an anonymous segment is killed while its descriptor is in transit. The receiver gets the segment, and
+ * the creator is known to be dead although its descriptor lives on.
+ */
 static void a_descriptor_passed_on(void **state) {
     (void)state;
     int pair[2];
@@ -1038,7 +1041,7 @@ static void a_descriptor_passed_on(void **state) {
               VIGIL_OK);
         int fd = vigil_segment_fd(mine);
         CHECK(fd >= 0 && (fcntl(fd, F_GETFD) & FD_CLOEXEC));
-        CHECK(ftruncate(fd, 0) == -1); /* nobody can take away what we use */
+        CHECK(ftruncate(fd, 0) == -1); /* no process can take away what we use */
         memcpy(vigil_buffer_data(mine), "passed!", 8);
         send_fd(pair[1], fd);
         for (;;) pause();
@@ -1099,7 +1102,7 @@ static void other_users(void **state) {
     destroy(for_all);
     destroy(buffer);
 
-    /* Somebody else's file in our name's place, although we, being root, could open it. */
+    /* A file of another user in the place of our name, although we could open it as root. */
     assert_int_equal(chmod(path, 0666), 0);
     assert_int_equal(try_open(), VIGIL_OK);
     assert_int_equal(chown(path, NOBODY, NOBODY), 0);
@@ -1107,7 +1110,10 @@ static void other_users(void **state) {
     assert_int_equal(vigil_segment_open_or_create(&buffer, name, NULL), VIGIL_EOWNER);
 }
 
-/* Our own, but closed to us: no other user's. Root is nobody for this, as nothing is closed to root. */
+/*
+ * Our own file, but closed to us: it is not reported as another user's. Run as an unprivileged user, since nothing is
+ * closed to root.
+ */
 static void ones_own_permission(void) {
     static const mode_t modes[] = {0, 0200, 0400};
     vigil_buffer *buffer = NULL;
@@ -1130,7 +1136,7 @@ static void denied_is_not_another_users(void **state) {
     run_in_child(ones_own_permission);
 }
 
-/* A system that knows no files without a name. */
+/* A system without unnamed files. */
 
 #define UNKNOWN_HERE 77
 
@@ -1220,5 +1226,6 @@ int main(void) {
         TEST(denied_is_not_another_users),
         TEST(without_unnamed_files),
     };
-    return children_can_start_threads() ? cmocka_run_group_tests_name("segment", tests, NULL, NULL) : NO_THREADS_IN_CHILDREN;
+    return children_can_start_threads() ? cmocka_run_group_tests_name("segment", tests, NULL, NULL)
+                                        : NO_THREADS_IN_CHILDREN;
 }

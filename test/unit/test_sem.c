@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The semaphore: counting, one line of threads and an event loop, and who in it gets what. */
+/* The semaphore: counting, one line of threads and an event loop, and which of them gets what. */
 #include "support.h"
 
 #include "vigil/sem.h"
@@ -132,7 +132,7 @@ static void a_deadline_is_kept(void **state) {
     int64_t due_ns = vigil_now_ns() + 2 * MILLISECOND;
     assert_int_equal(vigil_sem_acquire_for(&sem, 1, 2 * MILLISECOND), VIGIL_TIMED_OUT);
     assert_true(vigil_now_ns() >= due_ns);
-    release(1); /* nobody is there for it */
+    release(1); /* no waiter is there for it */
     assert_int_equal(vigil_sem_value(&sem), 1);
     assert_int_equal(vigil_sem_acquire_for(&sem, 1, 2 * MILLISECOND), VIGIL_OK);
 }
@@ -141,7 +141,7 @@ static void a_release_serves_as_many_as_it_can(void **state) {
     (void)state;
     struct taker takers[4];
     for (size_t i = 0; i < COUNT_OF(takers); i++) taker_start(&takers[i], (uint32_t)i + 1);
-    release(6); /* for those who want one, two and three */
+    release(6); /* for waiters that want one, two and three */
     for (size_t i = 0; i < 3; i++) assert_int_equal(taker_join(&takers[i]), VIGIL_OK);
     assert_false(taker_through(&takers[3]));
     assert_int_equal(vigil_sem_value(&sem), 0);
@@ -186,7 +186,7 @@ static void who_leaves_lets_the_next_one_have_it(void **state) {
     taker_launch(&large, 3, 50 * MILLISECOND);
     AWAIT(vigil_waiters(&sem) == 1 || taker_through(&large));
     taker_launch(&small, 1, VIGIL_FOREVER);
-    release(1); /* and no more: it may be taken at once, if the small one is faster */
+    release(1); /* and not more: it may be taken at once, if the small request is faster */
     assert_int_equal(taker_join(&large), VIGIL_TIMED_OUT);
     assert_int_equal(taker_join(&small), VIGIL_OK);
     assert_int_equal(vigil_sem_value(&sem), 0);
@@ -204,13 +204,13 @@ static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
     assert_int_equal(vigil_sem_value(&sem), 0);
 }
 
-/* Somebody who knows nothing of permits waits for a change of the word. */
+/* Code that knows nothing of permits waits for a change of the word. */
 static void a_plain_wait_ends_with_a_release(void **state) {
     (void)state;
     struct asker asker;
     struct sleeper sleeper = {.address = &sem, .timeout_ns = VIGIL_FOREVER};
     struct noted noted = {0};
-    ask_pending(&asker, 1, VIGIL_FOREVER); /* or nobody would look at the line */
+    ask_pending(&asker, 1, VIGIL_FOREVER); /* otherwise the release would not look at the line */
     sleeper.expected = LOAD(sem.word);
     sleeper_launch(&sleeper);
     AWAIT(waiters_in_line(&sem) == 2);
@@ -224,7 +224,7 @@ static void a_plain_wait_ends_with_a_release(void **state) {
     assert_int_equal(vigil_sem_value(&sem), 0);
 }
 
-/* Nor does it matter what its slot was used for before. */
+/* What its slot was used for before does not matter either. */
 static void a_plain_wait_of_a_loop_wants_nothing(void **state) {
     (void)state;
     static struct asker large, small;
@@ -338,7 +338,7 @@ static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
     ask_pending(&asker, 1, VIGIL_FOREVER);
     taker_start(&taker, 1);
     let_pass(MILLISECOND);
-    release(1); /* reserved for the loop, which does not look */
+    release(1); /* reserved for the loop, which does not run */
     assert_int_equal(taker_join(&taker), VIGIL_OK);
     dispatch();
     assert_int_equal(asker.calls, 0);
@@ -346,7 +346,7 @@ static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
     until_answered(&asker, VIGIL_OK);
 }
 
-/* Forgotten, and freed before the loop hears of it: the address sanitizer watches. */
+/* Forgotten, and freed before the loop is told: the address sanitizer checks. */
 
 static void start_on(vigil_sem *which, struct asker *asker, vigil_callback *callback) {
     *asker = (struct asker){0};
@@ -372,7 +372,7 @@ static void a_request_goes_that_was_for_freed_memory(void **state) {
         start_on(gone, &asker, answer);
         start_on(gone, &next, answer);
         forget_and_free(gone);
-        asker_goes(&asker, how); /* and leaves its place to the next */
+        asker_goes(&asker, how); /* and its place goes to the next */
         until_answered(&next, VIGIL_CANCELLED);
         assert_int_equal(asker.calls, how == CANCELLED ? 0 : 1);
     }

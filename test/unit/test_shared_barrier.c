@@ -13,7 +13,7 @@
 
 struct common {
     vigil_barrier barrier;
-    unsigned passed[MATES + 2], last_ones;     /* plain: the barrier is what makes that right */
+    unsigned passed[MATES + 2], last_ones;     /* not atomic: the barrier makes that correct */
     unsigned counted_ok, counted_last, rounds; /* atomic */
     bool stop;                                 /* atomic */
 };
@@ -37,7 +37,7 @@ static int ask(vigil_agent *agent, struct asker *asker, int64_t timeout_ns) {
     return vigil_barrier_wait_async(agent, &asker->request, &common->barrier, timeout_ns, answer);
 }
 
-/* A thread of ours that arrives: returns once it is in line. */
+/* A thread of the test that arrives: returns once it is in line. */
 struct arriver {
     pthread_t thread;
     int status;
@@ -60,7 +60,7 @@ static int arriver_join(struct arriver *arriver) {
     return arriver->status;
 }
 
-/* Mates that arrive once, and expect that answer. */
+/* Mates that arrive once, and expect that result. */
 
 static void expect_as_thread(uintptr_t status) {
     CHECK(arrive(VIGIL_FOREVER) == (int)status);
@@ -131,7 +131,7 @@ static void one_alone_is_always_the_last(void **state) {
     assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
 }
 
-/* Rounds. Each party passes the barrier twice in each: all look at what all did, and nobody goes on before that. */
+/* Rounds. Each party passes the barrier twice per round: all check what all did, and no party goes on before that. */
 
 struct party {
     vigil_agent *agent; /* null: it blocks */
@@ -149,7 +149,7 @@ static void pass_all_rounds(struct party *party) {
     for (unsigned round = 1; round <= ROUNDS; round++) {
         common->passed[party->number]++;
         int status = pass(party);
-        if (status == VIGIL_LAST) common->last_ones++; /* nobody else, until all have passed the next one */
+        if (status == VIGIL_LAST) common->last_ones++; /* no other party, until all have passed the next one */
         party->wrong += status != VIGIL_OK && status != VIGIL_LAST;
         for (unsigned i = 0; i < MATES + 2; i++) party->wrong += common->passed[i] != round;
         status = pass(party);
@@ -188,7 +188,10 @@ static void rounds_of_threads_and_loops_of_several_processes(void **state) {
     end_agent(loop.agent);
 }
 
-/* More who arrive than there are parties, with deadlines that come just then: a round has two, and one of them last. */
+/*
+ * More arrivals than parties, with deadlines that pass at about that time: each round has two parties, one of them
+ * last.
+ */
 static void arrive_in_haste(uintptr_t seed) {
     uint64_t random = seed + 1;
     while (!LOAD(common->stop)) {
@@ -211,7 +214,7 @@ static void a_round_has_as_many_as_there_are_parties(void **state) {
     assert_int_equal(in_line_now(), 0);
 }
 
-/* Taken back. */
+/* Arrivals taken back. */
 
 static void a_thread_takes_its_arrival_back(uintptr_t argument) {
     (void)argument;
@@ -230,7 +233,7 @@ static void a_loop_takes_its_arrivals_back(uintptr_t argument) {
     CHECK(vigil_cancel(&cancelled.request.op) == VIGIL_OK);
     CHECK(cancelled.calls == 0);
     CHECK(ask(agent, &ended, VIGIL_FOREVER) == VIGIL_PENDING);
-    CHECK(in_line_now() == 2); /* our parent's, and this one */
+    CHECK(in_line_now() == 2); /* the parent's and this one */
     CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
     CHECK(ended.calls == 1 && ended.status == VIGIL_CANCELLED);
 }
@@ -276,7 +279,7 @@ static void forgetting_cancels_all(void **state) {
     end_agent(agent);
 }
 
-/* Who is in line needs one of the waiters; the last one does not. */
+/* A party in line needs one of the waiters; the last party does not. */
 static void the_last_needs_no_place_in_line(void **state) {
     (void)state;
     vigil_buffer *small;
@@ -319,7 +322,7 @@ static void a_killed_ones_place_is_taken_by_another(void **state) {
         barrier_for(3);
         arriver_start(&arriver);
         mate_kill(mate_arrives(parts[i]));
-        AWAIT(in_line_now() == 1); /* the one who sleeps has a watcher */
+        AWAIT(in_line_now() == 1); /* the sleeping process has a watcher */
         assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
         pid_t mate = mate_arrives(parts[i]);
         assert_int_equal(arrive(0), VIGIL_LAST);
@@ -328,7 +331,7 @@ static void a_killed_ones_place_is_taken_by_another(void **state) {
     }
 }
 
-/* As the last one to arrive, being killed when it has told that many. */
+/* Acts as the last party to arrive, and is killed after it has notified that many. */
 static bool begin_next_round(uint32_t *word, const struct slot *head, void *context) {
     (void)head, (void)context;
     STORE(*word, LOAD(*word) + 65536);
@@ -377,7 +380,7 @@ static void who_arrives_next_is_of_the_next_round(void **state) {
     assert_int_equal(arriver_join(&arriver), VIGIL_OK);
 }
 
-/* One of three is killed again and again, wherever it may be: the others are in every round, and go on. */
+/* One of three parties is killed again and again, at any point: the others complete every round. */
 static void arrive_again_and_again(uintptr_t argument) {
     (void)argument;
     for (;;) {

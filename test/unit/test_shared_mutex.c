@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Locks across processes, and what becomes of those that the dead held or were about to get. */
+/* Locks across processes: what happens to those that dead processes held or were about to get. */
 #include "support.h"
 
 #include "child.h"
@@ -53,7 +53,7 @@ static int64_t execute(const struct order *order) {
                                tell_outcome);
 }
 
-/* With the mutex held, which is PLAIN. */
+/* Called with the mutex, PLAIN, held. */
 static int64_t cond_wait(const struct order *order) {
     return vigil_cond_wait(at(order->where), at(PLAIN));
 }
@@ -67,7 +67,7 @@ static int64_t signal_one(const struct order *order) {
     return vigil_cond_signal(at(order->where));
 }
 
-/* Directing them. */
+/* Directing the mates. */
 
 static bool in_the_line(uint32_t where, int64_t count) {
     return vigil_waiters(at(where)) == count;
@@ -86,7 +86,7 @@ static void repairs(struct mate *mate, uint32_t where) {
     gives_back(mate, where);
 }
 
-/* While somebody holds it: a mate, or its event loop, is in line for it when this returns. */
+/* For a mutex that is held: returns once the mate, or its event loop, is in line for it. */
 static void queues(struct mate *mate, bool blocking, uint32_t where) {
     int64_t before = vigil_waiters(at(where));
     if (blocking) mate_tell(mate, lock, where);
@@ -104,7 +104,7 @@ static bool unlocked(uint32_t where) {
     return (__atomic_load_n((uint32_t *)at(where), __ATOMIC_ACQUIRE) & 3u) == 0;
 }
 
-/* What a test leaves behind: free locks, nobody in line. */
+/* What every test must leave behind: free locks and empty lines. */
 static int locks_end(void **state) {
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         assert_false(vigil_mutex_is_locked(at(both[i])));
@@ -114,7 +114,7 @@ static int locks_end(void **state) {
     return tear_down(state);
 }
 
-/* A thread that ends while its process lives. */
+/* A thread ends while its process lives. */
 
 static void locks_in_thread(struct mate *mate, uint32_t where) {
     mate_order(mate, &(struct order){.act = lock, .where = where, .in_thread = true}); /* and the thread ends */
@@ -133,7 +133,7 @@ static void of_a_robust_one_the_end_of_a_thread_is_noticed(void **state) {
         assert_int_equal(status, VIGIL_OWNER_DIED);
         repairs(&mates[1], ROBUST);
 
-        gets(&mates[0], ROBUST); /* on its first thread */
+        gets(&mates[0], ROBUST); /* on its main thread */
         assert_int_equal(mate_does(&mates[1], unlock, ROBUST), VIGIL_ENOTHELD);
         mate_order(&mates[0], &(struct order){.act = unlock, .where = ROBUST, .in_thread = true});
         assert_hears(&mates[0], VIGIL_ENOTHELD);
@@ -152,7 +152,7 @@ static void of_a_robust_one_the_end_of_a_thread_is_noticed(void **state) {
     }
 }
 
-/* It holds one in a segment when its process leaves that: later there may be nothing at that address. */
+/* The thread holds a mutex in a segment that its process leaves: later there may be nothing at that address. */
 static int64_t lock_and_leave(const struct order *order) {
     int status = vigil_mutex_lock(at(order->where));
     return status ? status : vigil_buffer_destroy(buffers[0]);
@@ -214,7 +214,7 @@ static void asynchronous_requests(void **state) {
         struct mate *second = first_to_say(VIGIL_OK);
         if (second == &mates[1]) gives_back(second, both[i]);
         assert_ptr_not_equal(first, second);
-        AWAIT(!vigil_mutex_is_locked(at(both[i]))); /* the other one had it unlocked */
+        AWAIT(!vigil_mutex_is_locked(at(both[i]))); /* the holder has unlocked it */
     }
 }
 
@@ -287,13 +287,13 @@ static void and_nobody_waits(void **state) {
         assert_int_equal(status, VIGIL_OWNER_DIED);
         assert_int_equal(mate_does(&mates[1], try_lock, mutex), VIGIL_TIMED_OUT);
         repairs(&mates[1], mutex);
-        gets(&mates[1], mutex); /* as if nothing had been */
+        gets(&mates[1], mutex); /* as if nothing had happened */
         gives_back(&mates[1], mutex);
         mate_dismiss(&mates[1]);
     }
 }
 
-/* One that the test itself, who never waits, finds out about. */
+/* The test itself, which never waits, finds out that the holder died. */
 static void and_the_next_only_tries(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
@@ -306,7 +306,7 @@ static void and_the_next_only_tries(void **state) {
     }
 }
 
-/* Nobody calls anything: those who sleep are reached. */
+/* No process makes a call: those asleep are reached. */
 static void and_others_wait(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both) * 4; i++) {
@@ -333,13 +333,13 @@ static void and_one_executes(void **state) {
         mate_kill(&mates[0]);
         assert_hears(&mates[1], VIGIL_OWNER_DIED);
         AWAIT(!vigil_mutex_is_locked(at(both[i])));
-        assert_int_equal(mate_does(&mates[1], lock, both[i]), VIGIL_OWNER_DIED); /* it had not said that all is well */
+        assert_int_equal(mate_does(&mates[1], lock, both[i]), VIGIL_OWNER_DIED); /* not marked consistent */
         repairs(&mates[1], both[i]);
         mate_dismiss(&mates[1]);
     }
 }
 
-/* At once, when it is free but for that. */
+/* At once, if it is free apart from that. */
 static void and_one_executes_later(void **state) {
     (void)state;
     mates_start(2);
@@ -354,7 +354,7 @@ static void and_one_executes_later(void **state) {
     repairs(&mates[1], PLAIN);
 }
 
-/* One who waited for a condition is signalled and comes back to a mutex whose holder is dead. */
+/* A process that waited for a condition is signalled, and comes back to a mutex with a dead holder. */
 static void and_one_comes_back_from_a_condition(void **state) {
     (void)state;
     for (int blocking = 0; blocking < 2; blocking++) {
@@ -372,7 +372,7 @@ static void and_one_comes_back_from_a_condition(void **state) {
     }
 }
 
-/* Those who wait for a condition do not mind who holds the mutex, nor who of them dies. */
+/* Processes that wait for a condition are not affected if the holder of the mutex dies, or another waiter. */
 static void and_others_wait_for_a_condition(void **state) {
     (void)state;
     mates_start(4);
@@ -384,14 +384,14 @@ static void and_others_wait_for_a_condition(void **state) {
     }
     mate_kill(&mates[0]);
     AWAIT(in_the_line(COND, 2));
-    assert_int_equal(mate_does(&mates[3], lock, PLAIN), VIGIL_OK); /* the dead one did not hold it */
+    assert_int_equal(mate_does(&mates[3], lock, PLAIN), VIGIL_OK); /* the dead process did not hold it */
     mate_kill(&mates[3]);
     assert_int_equal(vigil_cond_broadcast(at(COND)), 2);
     repairs(first_to_say(VIGIL_OWNER_DIED), PLAIN);
     gives_back(first_to_say(VIGIL_OK), PLAIN);
 }
 
-/* A signal that the dead had and did not use goes on to the next. */
+/* A signal that a dead process had received and not used goes on to the next. */
 static void and_had_been_signalled(void **state) {
     (void)state;
     mates_start(3);
@@ -443,7 +443,7 @@ static void consistent(void **state) {
     for (size_t i = 0; i < COUNT_OF(both); i++) gets(&mates[0], both[i]);
     mate_kill(&mates[0]);
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        for (int round = 0; round < 3; round++) { /* it stays so until somebody says it */
+        for (int round = 0; round < 3; round++) { /* it stays so until it is marked consistent */
             assert_int_equal(mate_does(&mates[1 + round % 2], lock, both[i]), VIGIL_OWNER_DIED);
             gives_back(&mates[1 + round % 2], both[i]);
             assert_int_equal(mate_does(&mates[1], make_consistent, both[i]), VIGIL_ENOTHELD);
@@ -472,7 +472,7 @@ static void nothing_is_taken_from_the_stopped(void **state) {
         queues(&mates[1], true, both[i]);
         queues(&mates[2], false, both[i]);
         mate_stop(&mates[0]);
-        let_pass(200 * MILLISECOND); /* the dead would have been noticed by now */
+        let_pass(200 * MILLISECOND); /* a death would have been noticed by now */
         assert_true(mate_silent(&mates[1]) && mate_silent(&mates[2]));
         assert_int_equal(vigil_mutex_trylock(at(both[i])), VIGIL_TIMED_OUT);
         mate_continue(&mates[0]);
@@ -483,7 +483,7 @@ static void nothing_is_taken_from_the_stopped(void **state) {
     }
 }
 
-/* The holder goes in another way. */
+/* The holder leaves in another way. */
 
 static void the_holder_leaves(void **state) {
     (void)state;
@@ -501,7 +501,7 @@ static void the_holder_leaves(void **state) {
     }
 }
 
-/* It may come back, as a new member: what it held is not its any more. */
+/* The process may come back as a new member: what it held is no longer its own. */
 static int64_t leave_and_return(const struct order *order) {
     CHECK(vigil_buffer_destroy(buffers[0]) == 0);
     CHECK(vigil_segment_open_fd(&buffers[0], fds[0]) == VIGIL_OK);
@@ -534,7 +534,7 @@ static void the_holder_goes_otherwise(void **state) {
     }
 }
 
-/* Those in line die. */
+/* Waiters in line die. */
 
 static void a_place_in_line_disappears(void **state) {
     (void)state;
@@ -547,12 +547,12 @@ static void a_place_in_line_disappears(void **state) {
         AWAIT(in_the_line(mutex, 2));
         gives_back(&mates[3], mutex);
         gives_back(first_to_say(VIGIL_OK), mutex);
-        gives_back(first_to_say(VIGIL_OK), mutex); /* nobody who held it has died */
+        gives_back(first_to_say(VIGIL_OK), mutex); /* no holder has died */
         mates_dismiss();
     }
 }
 
-/* It has been called, or the mutex reserved for it, and it does not live to come: the next gets it. */
+/* It has been called, or the mutex reserved for it, and is killed before it comes: the next waiter gets it. */
 static void killed_after_being_called(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both) * 4; i++) {
@@ -583,7 +583,7 @@ static void stopped_after_being_called(void **state) {
         queues(&mates[1], true, both[i]);
         mate_stop(&mates[0]);
         gives_back(&mates[2], both[i]);
-        assert_hears(&mates[1], VIGIL_OK); /* who does not come loses his turn */
+        assert_hears(&mates[1], VIGIL_OK); /* a waiter that does not come loses its turn */
         mate_continue(&mates[0]);
         gives_back(&mates[1], both[i]);
         assert_hears(&mates[0], VIGIL_OK);
@@ -592,16 +592,16 @@ static void stopped_after_being_called(void **state) {
     }
 }
 
-/* Who is taken for whom. */
+/* Mistaken identity. */
 
-/* There is room for three: the new one has the dead one's record. */
+/* There is room for three: the new member takes the dead one's record. */
 static void a_new_member_does_not_pass_for_the_dead_one(void **state) {
     (void)state;
     segment_end(0);
     segment_new(0, &(vigil_segment_options){.members = 3});
     *(vigil_mutex *)at(FAIR) = (vigil_mutex)VIGIL_MUTEX_FAIR;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        for (int heir = 0; heir < 2; heir++) { /* who takes it then: the new one, or the one that was there before */
+        for (int heir = 0; heir < 2; heir++) { /* taken by the new one, or by the one that was there before */
             mates_start(2);
             gets(&mates[0], both[i]);
             mate_kill(&mates[0]);
@@ -611,7 +611,7 @@ static void a_new_member_does_not_pass_for_the_dead_one(void **state) {
             assert_int_equal(mate_does(&mates[1 - heir], try_lock, both[i]), VIGIL_TIMED_OUT);
             repairs(&mates[heir], both[i]);
 
-            /* And while somebody is in line. */
+            /* And with a waiter in line. */
             gets(&mates[0], both[i]);
             queues(&mates[1], heir, both[i]);
             mate_kill(&mates[0]);
@@ -623,7 +623,7 @@ static void a_new_member_does_not_pass_for_the_dead_one(void **state) {
     }
 }
 
-/* A forked child's death is not its parent's, and its life is not either. */
+/* The death of a forked child is not its parent's death, and its life is not its parent's life. */
 
 static void fork_without_exec(void **state) {
     (void)state;
@@ -632,7 +632,7 @@ static void fork_without_exec(void **state) {
     gets(&mates[0], PLAIN);
     queues(&mates[1], true, PLAIN);
     assert_int_equal(mate_does(&mates[0], fork_and_reap, 0), VIGIL_OK);
-    let_pass(100 * MILLISECOND); /* the dead would have been noticed by now */
+    let_pass(100 * MILLISECOND); /* a death would have been noticed by now */
     assert_true(mate_silent(&mates[1]));
     assert_int_equal(mate_does(&mates[0], fork_heir, 0), VIGIL_OK);
     mate_kill(&mates[0]);
@@ -656,7 +656,7 @@ static void a_lock_in_each_of_two_segments(void **state) {
     repairs(&mates[1], PLAIN);
     repairs(&mates[2], OTHER + PLAIN);
 
-    /* Leaving one of them leaves the other alone. */
+    /* Leaving one of them does not affect the other. */
     gets(&mates[1], PLAIN);
     gets(&mates[1], OTHER + PLAIN);
     queues(&mates[2], false, PLAIN);
@@ -742,7 +742,7 @@ static void private_mutexes_are_as_ever(void **state) {
     mate_start_by(&mates[1], mate_locks_and_then_joins);
 }
 
-/* Held by the parent, in private memory: fork copies it, and the copy is the child's to unlock. */
+/* Held by the parent, in private memory: fork copies it, and the child may unlock its copy. */
 static int64_t fork_while_holding(const struct order *order) {
     (void)order;
     private_mutex = (vigil_mutex)VIGIL_MUTEX_INIT;
@@ -764,15 +764,17 @@ static void a_private_mutex_across_fork(void **state) {
     assert_int_equal(mate_does(&mates[0], fork_while_holding, 0), VIGIL_OK);
 }
 
-/* The mate that closes the segment has to repair a bucket, and a line there is to be guarded from then on: not by the
- * mate. Its keeper goes on, for the other segment. */
+/*
+ * The mate that closes the segment has to repair a bucket, and a line there needs a guard from then on: not the mate.
+ * Its keeper continues, for the other segment.
+ */
 static int64_t leave_a_line_to_be_guarded(const struct order *order) {
     struct lot *lot = lot_for(at(order->where));
     uint32_t nobody = lot->number + 12345;
     bucket_of(lot, key_of(lot, at(order->where)))->word = WORD_LOCKED | WORD_OCCUPIED | nobody * WORD_HOLDER;
     int64_t status = vigil_buffer_destroy(buffers[0]);
     buffers[0] = NULL;
-    AWAIT(guard_due_ns() == PRIM_NEVER); /* the keeper has looked at all guards that there are */
+    AWAIT(guard_due_ns() == PRIM_NEVER); /* the keeper has checked all guards */
     return status;
 }
 
@@ -785,7 +787,7 @@ static void closing_leaves_no_guard_behind(void **state) {
     queues(&mates[2], true, FAIR);
     mate_stop(&mates[1]);
     mate_stop(&mates[2]);
-    gives_back(&mates[0], FAIR); /* it is reserved for one that does not come */
+    gives_back(&mates[0], FAIR); /* reserved for a waiter that does not come */
     assert_int_equal(mate_does(&mates[3], leave_a_line_to_be_guarded, FAIR), VIGIL_OK);
     mate_kill(&mates[3]);
     for (int i = 1; i <= 2; i++) mate_continue(&mates[i]);
@@ -831,5 +833,6 @@ int main(void) {
         TEST(a_private_mutex_across_fork),
         TEST(closing_leaves_no_guard_behind),
     };
-    return children_can_start_threads() ? cmocka_run_group_tests_name("shared_mutex", tests, NULL, NULL) : NO_THREADS_IN_CHILDREN;
+    return children_can_start_threads() ? cmocka_run_group_tests_name("shared_mutex", tests, NULL, NULL)
+                                        : NO_THREADS_IN_CHILDREN;
 }

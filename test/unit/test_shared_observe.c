@@ -38,7 +38,7 @@ static void look(void) {
     assert_int_equal(vigil_observer_look(observer, &seen), VIGIL_OK);
 }
 
-/* The line at that offset; null: nobody holds or waits. */
+/* The line at that offset; null: no holder and no waiter. */
 static const vigil_seen_line *line_at(uint32_t offset) {
     look();
     for (uint32_t i = 0; i < seen.line_count; i++) {
@@ -175,7 +175,7 @@ static void members_are_seen(void **state) {
         assert_true(seen.members[i + 1].alive && seen.members[i + 1].number != seen.members[0].number);
         assert_memory_equal(seen.members[i + 1].program, "unit_shared_ob", 14);
     }
-    mate_kill(&mates[0]); /* it is struck off, and that is all there is to mend */
+    mate_kill(&mates[0]); /* it is struck off, and nothing else needs mending */
     do look();
     while (seen.member_count == 3);
     assert_int_equal(seen.member_count, 2);
@@ -184,7 +184,7 @@ static void members_are_seen(void **state) {
     assert_int_equal(vigil_segment_mend(buffers[0]), 0);
 }
 
-/* An observer is nobody: who opens the segment as the only one finds it as if it were new. */
+/* An observer is not a member: a process that opens the segment as the only member finds it as if it were new. */
 static void an_observer_is_no_member(void **state) {
     (void)state;
     assert_int_equal(vigil_sem_tryacquire(&(vigil_sem)VIGIL_SEM_INIT(1), 1), VIGIL_OK);
@@ -198,14 +198,14 @@ static void an_observer_is_no_member(void **state) {
     assert_int_equal(vigil_rwlock_write_trylock(at(RWLOCK)), VIGIL_OWNER_DIED);
 }
 
-/* Who begins anew counts those who are gone anew: by chance there may be as many as others have counted before. */
+/* The first member of an emptied segment counts dead members from the start again: the count may equal an older one. */
 static void as_many_gone_as_before(void **state) {
     (void)state;
     mates_start(4); /* so that more records are used now than later */
     mates_dismiss();
     struct segment_header *header = mmap(NULL, sizeof *header, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
     assert_true(header != MAP_FAILED);
-    header->recovered = 2; /* as many as are counted when one of the two that follow is killed */
+    header->recovered = 2; /* the count when one of the two mates that follow is killed */
     assert_int_equal(vigil_buffer_destroy(buffers[0]), 0);
     assert_int_equal(vigil_segment_open_fd(&buffers[0], fds[0]), VIGIL_OK);
     mates_start(2);
@@ -236,7 +236,7 @@ static void a_line_in_order(void **state) {
     for (int i = 0; i < 4; i++) {
         const vigil_seen_waiter *waiter = &line->waiters[i];
         assert_int_equal(pid_of(waiter->number), mates[i].pid);
-        assert_int_equal(waiter->thread_id, i % 2 ? 0 : mates[i].pid); /* its only thread */
+        assert_int_equal(waiter->thread_id, i % 2 ? 0 : mates[i].pid); /* its main thread */
         assert_false(waiter->called);
         assert_true(waiter->since_ns >= before_ns - 20000000 && waiter->since_ns <= seen.at_ns);
     }
@@ -289,7 +289,7 @@ static void locks_and_their_holders(void **state) {
     assert_int_equal(line->holders[0].count, 4);
     assert_int_equal(line->waiter_count, 0);
 
-    mate_kill(&mates[0]); /* who wait are told, and hold it now */
+    mate_kill(&mates[0]); /* the waiters are told, and hold it now */
     assert_hears(&mates[1], VIGIL_OWNER_DIED);
     assert_hears(&mates[2], VIGIL_OWNER_DIED);
     line = line_at(RWLOCK);
@@ -319,7 +319,7 @@ static int64_t check(void) {
     return vigil_observer_check(observer, note_finding, NULL);
 }
 
-/* However busy it is in there, nothing is taken for damage; and nobody is kept from anything. */
+/* However busy the members are, nothing is reported as damage, and no member is held up. */
 static void nothing_is_wrong_while_all_goes_well(void **state) {
     (void)state;
     mates_start(3);
@@ -337,7 +337,10 @@ static void nothing_is_wrong_while_all_goes_well(void **state) {
     for (int i = 0; i < 3; i++) assert_hears(&mates[i], VIGIL_OK);
 }
 
-/* Stopped, and none of them inside of a line. While the lot is damaged nobody may use it: members trust each other. */
+/*
+ * Stops them while none of them is inside a line. While the lot is damaged no member may use it: members trust each
+ * other.
+ */
 static void stop_all(int count) {
     struct lot *lot = lot_in(buffers[0]->segment);
     for (bool inside = true; inside;) {
@@ -348,7 +351,7 @@ static void stop_all(int count) {
     }
 }
 
-/* Nobody has cleared up after it: we are no member, and the only one that is, is stopped. */
+/* No process has swept after it: the observer is not a member, and the only member is stopped. */
 static void the_dead_are_found(void **state) {
     (void)state;
     mates_start(2);
@@ -357,7 +360,7 @@ static void the_dead_are_found(void **state) {
     stop_all(2);
     assert_int_equal(vigil_buffer_destroy(buffers[0]), 0);
     mate_kill(&mates[0]);
-    assert_int_equal(check(), 1); /* as a member; its place is a member's */
+    assert_int_equal(check(), 1); /* only the member: its slot still belongs to one */
     assert_int_equal(found.counts[VIGIL_FINDING_DEAD], 1);
     assert_non_null(strstr(found.last, "has died"));
     mate_continue(&mates[1]);
@@ -374,7 +377,7 @@ static struct slot *slot_at(uint32_t offset, uint32_t nth) {
     return NULL;
 }
 
-/* Somebody writes over the links of a line: it is found, and mended, and those who wait there are served in order. */
+/* The links of a line are overwritten: this is found and mended, and the waiters there are notified in order. */
 static void damaged_links(void **state) {
     (void)state;
     enum damage { NEXT, PREV, TAIL, FAR_AWAY, DAMAGES };
@@ -407,17 +410,17 @@ static void damaged_links(void **state) {
 static void a_stopped_process_in_a_bucket(void **state) {
     (void)state;
     struct lot *lot = lot_in(buffers[0]->segment);
-    lot->buckets[0].word = 1u | lot->number << 4; /* as if it were us */
+    lot->buckets[0].word = 1u | lot->number << 4; /* as if this process held it */
     assert_int_equal(check(), 1);
     assert_int_equal(found.counts[VIGIL_FINDING_STUCK], 1);
-    lot->buckets[0].word = 1u | 12345u << 4; /* of nobody's */
+    lot->buckets[0].word = 1u | 12345u << 4; /* not a member's number */
     assert_int_equal(check(), 1);
     assert_int_equal(found.counts[VIGIL_FINDING_DEAD], 1);
     assert_int_equal(vigil_segment_mend(buffers[0]) >= 0, true);
     assert_int_equal(check(), 0);
 }
 
-/* Whoever waits there next would stand behind somebody who is not. */
+/* The next waiter there would stand behind a slot that does not wait. */
 static void a_line_of_nobody(void **state) {
     (void)state;
     lot_in(buffers[0]->segment)->buckets[0].line = 5;
@@ -436,7 +439,7 @@ static int64_t read_and_wait_often(const struct order *order) {
     return VIGIL_OK;
 }
 
-/* However busy they are in there: nothing is mended that is well, and nobody comes to harm by it. */
+/* However busy the members are: nothing that is intact is mended, and no waiter is harmed. */
 static void mending_what_is_well(void **state) {
     (void)state;
     mates_start(3);
@@ -468,7 +471,7 @@ static void mending_while_one_waits(void **state) {
     assert_int_equal(vigil_agent_destroy(agent), VIGIL_OK);
 }
 
-/* One who waits where nobody can notify him any more is told. */
+/* A waiter at a place where no process can notify it any more is woken. */
 static void a_waiter_whose_key_is_lost(void **state) {
     (void)state;
     mates_start(1);
@@ -483,7 +486,7 @@ static void a_waiter_whose_key_is_lost(void **state) {
     assert_int_equal(check(), 0);
 }
 
-/* A length of which the file has less, a header that nobody can open, members that are overlooked: none of it is fatal. */
+/* A length that exceeds the file, a header that cannot be opened, members that are overlooked: none of it is fatal. */
 static void a_damaged_header(void **state) {
     (void)state;
     struct segment_header *header = segment_header(buffers[0]->segment), good = *header;
@@ -501,7 +504,7 @@ static void a_damaged_header(void **state) {
     assert_string_equal(seen.label, "");
     assert_string_equal(vigil_segment_label(buffers[0]), "");
     memcpy(header->label, good.label, sizeof header->label);
-    header->records = 1; /* only we are left */
+    header->records = 1; /* only this process is left */
     assert_true(check() >= 1);
     assert_int_equal(found.counts[VIGIL_FINDING_BROKEN], 1);
     assert_int_equal(vigil_segment_mend(buffers[0]), 1);
@@ -510,8 +513,10 @@ static void a_damaged_header(void **state) {
     assert_hears(&mates[0], VIGIL_OK);
 }
 
-/* A live process holds every bucket for good: mending ends, and is completed when they are free. The buckets are taken before the
- * death, so that the keeper of this process cannot clear up after it meanwhile. */
+/*
+ * A live process holds every bucket permanently: mending ends, and is completed once they are free. The buckets are
+ * taken before the death, so that the keeper of this process cannot sweep meanwhile.
+ */
 static void mending_around_the_stuck(void **state) {
     (void)state;
     struct lot *lot = lot_in(buffers[0]->segment);
@@ -528,7 +533,7 @@ static void mending_around_the_stuck(void **state) {
     assert_int_equal(waiting_at(WORD), 0);
 }
 
-/* Whatever is written there, looking and mending end, and afterwards all is well. */
+/* Whatever is written there, looking and mending end, and afterwards there is no damage. */
 static void garbage(void **state) {
     (void)state;
     struct lot *lot = lot_in(buffers[0]->segment);
@@ -564,7 +569,7 @@ static void garbage(void **state) {
         if (round % 50 == 0) check();
         if (round % 10) continue;
         for (uint32_t i = 1; i < lot->share->slots; i++) {
-            if (lot->share->claims[i] == lot->number) lot->share->claims[i] = 0; /* nobody of ours waits, we know */
+            if (lot->share->claims[i] == lot->number) lot->share->claims[i] = 0; /* this process has no waiters */
         }
         assert_true(vigil_segment_mend(buffers[0]) >= 0);
         int64_t findings = check();
@@ -574,7 +579,7 @@ static void garbage(void **state) {
     assert_int_equal(vigil_rwlock_write_trylock(at(RWLOCK)) >= 0, true);
 }
 
-/* Much damage: it is told as far as there is room, and the slots are not gone through again for each of it. */
+/* Much damage: it is reported as far as there is room, and the slots are not scanned again for each finding. */
 
 #define MANY        2000u
 #define FOUND_MOST  256
@@ -605,7 +610,7 @@ static void many_locks_written_over(void **state) {
     assert_told_soon("says otherwise than its holders' records");
 }
 
-/* As if our process waited there, and in no line. */
+/* As if this process waited there, in no line. */
 static struct slot *forge_waiter(uint32_t index, uint32_t offset) {
     struct lot *lot = lot_in(buffers[0]->segment);
     struct slot *slot = &lot->slots[index];
@@ -671,7 +676,7 @@ static const vigil_event *event_of(vigil_event_type type, uint32_t offset) {
     return NULL;
 }
 
-/* However slow we are, it has not ended by then. */
+/* However slow the test is, recording has not ended by then. */
 static void keep_recording(void) {
     segment_header(buffers[0]->segment)->record_until_ns = UINT64_MAX;
 }
@@ -722,7 +727,7 @@ static void what_happens_is_recorded(void **state) {
     assert_hears(&mates[2], VIGIL_OWNER_DIED);
     event = event_of(VIGIL_EVENT_DIED, 0);
     assert_int_equal(event->number, numbers[1]);
-    assert_true(event->by && event->by != numbers[1]); /* whoever watches it */
+    assert_true(event->by && event->by != numbers[1]); /* the member that watched it */
     for (size_t i = 1; i < event_count; i++) assert_true(events[i].at_ns >= events[0].at_ns);
     assert_int_equal(mate_does(&mates[2], unlock_to_write, RWLOCK), VIGIL_OK);
     mate_dismiss(&mates[2]);
@@ -767,7 +772,7 @@ static void a_damaged_event(void **state) {
     }
 }
 
-/* Who records says so again and again; what happened before it did so too late is lost, and that is told. */
+/* A recorder renews its recording regularly. If it is late, what happened in between is lost, and that is reported. */
 static void recorded_too_late(void **state) {
     (void)state;
     uint64_t lost = 0;
@@ -799,16 +804,16 @@ static void nobody_records(void **state) {
     assert_int_equal(vigil_observer_open_fd(&other, fds[0]), VIGIL_OK);
     assert_int_equal(vigil_observer_record(other), VIGIL_OK);
     assert_true(header->record_until_ns > 0);
-    assert_int_equal(vigil_observer_record(observer), VIGIL_OK); /* both do */
+    assert_int_equal(vigil_observer_record(observer), VIGIL_OK); /* both record */
     assert_int_equal(vigil_observer_close(other), VIGIL_OK);
     assert_true(header->record_until_ns > 0);
     assert_int_equal(vigil_observer_open_fd(&other, fds[0]), VIGIL_OK);
     assert_int_equal(vigil_observer_record(other), VIGIL_OK);
-    assert_int_equal(vigil_observer_close(other), VIGIL_OK); /* it was the last to say so */
+    assert_int_equal(vigil_observer_close(other), VIGIL_OK); /* it was the last one to call record */
     assert_int_equal(header->record_until_ns, 0);
 }
 
-/* One who writes an event down and is killed in the middle of it holds nobody up. */
+/* A process that is killed while it writes an event does not hold up others. */
 static void an_event_that_never_comes(void **state) {
     (void)state;
     struct segment_header *header = segment_header(buffers[0]->segment);

@@ -17,7 +17,7 @@
 
 struct common {
     vigil_once once;
-    unsigned calls;      /* of functions, all together; plain: the once is what makes that right */
+    unsigned calls;      /* of all functions together; not atomic: the once makes that correct */
     bool begun, may_end; /* atomic, for functions that take a while */
 };
 
@@ -31,7 +31,7 @@ static int64_t in_line_now(void) {
     return vigil_waiters(&common->once);
 }
 
-/* Functions. Their argument is what they answer. */
+/* Functions. Their argument is what they return. */
 
 static int count_call(void *answer) {
     common->calls++;
@@ -63,7 +63,7 @@ static int ask(vigil_agent *agent, struct asker *asker, int64_t timeout_ns) {
 
 /* Mates. */
 
-/* It calls the function, which does not end before it may. */
+/* Calls the function, which does not end before it may. */
 static void run_for_a_while(uintptr_t status) {
     CHECK(call(take_a_while, (int)(intptr_t)status, VIGIL_FOREVER) == (int)(intptr_t)status);
 }
@@ -92,7 +92,7 @@ static void be_told_as_loop(uintptr_t argument) {
     CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
 }
 
-/* Threads of ours that call. */
+/* Threads of the test that call. */
 
 static void *caller_main(void *status) {
     *(int *)status = call(count_call, VIGIL_OK, VIGIL_FOREVER);
@@ -113,7 +113,7 @@ static void caller_join(pthread_t thread, const int *status) {
     assert_int_equal(*status, VIGIL_OK);
 }
 
-/* Those who wait: threads and a loop of ours, a thread and a loop of other processes. */
+/* Waiters: threads and a loop of the test, a thread and a loop of other processes. */
 
 struct crowd {
     vigil_agent *agent;
@@ -226,7 +226,7 @@ static int fork_and_tell(void *child) {
     return VIGIL_OK;
 }
 
-/* The child has nothing to do with what is its parent's. */
+/* The child has no part in what belongs to its parent. */
 static void the_function_may_fork(void **state) {
     (void)state;
     pid_t child = -1;
@@ -264,7 +264,7 @@ static void it_is_known_at_once_that_the_runner_is_dead(void **state) {
     assert_int_equal(common->calls, 6);
 }
 
-/* Nobody does anything but sleep. */
+/* All processes just sleep. */
 static void a_sleeping_thread_calls_it(void **state) {
     (void)state;
     int status;
@@ -313,7 +313,7 @@ static void one_after_the_other_is_killed(void **state) {
     assert_int_equal(common->calls, MATES + 2);
 }
 
-/* Its runner is killed having changed the word, but before it has notified anybody. */
+/* The runner is killed after it has changed the word, but before it has notified any waiter. */
 
 static int change_and_be_killed(void *word) {
     AWAIT(LOAD(common->may_end));
@@ -348,7 +348,7 @@ static void those_in_line_are_told_in_the_place_of_a_dead_one(void **state) {
 static int kill_and_be_awaited(void *runner) {
     assert_int_equal(state_now(), RUNNING);
     mate_kill(*(pid_t *)runner);
-    AWAIT(state_now() == AWAITED); /* by the one in line, whom nobody has notified */
+    AWAIT(state_now() == AWAITED); /* by the waiter in line, which has not been notified */
     return VIGIL_OK;
 }
 

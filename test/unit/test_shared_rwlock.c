@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lock for readers and writers in a segment: processes that share it, and what becomes of what the dead held. */
+/* The read-write lock in a segment: processes that share it, and what happens to locks of dead holders. */
 #include "support.h"
 
 #include "child.h"
@@ -67,7 +67,7 @@ static int64_t make_consistent(const struct order *order) {
     return vigil_rwlock_consistent(at(order->where));
 }
 
-/* A timeout of zero is one; negative: for ever. */
+/* Zero is a timeout as well; negative: forever. */
 static int64_t read_async(const struct order *order) {
     return vigil_rwlock_read_lock_async(mates_agent, &mates_ops[order->tag].request, at(order->where),
                                         order->number < 0 ? VIGIL_FOREVER : order->number, tell_outcome);
@@ -84,7 +84,7 @@ static int64_t go_deaf(const struct order *order) {
     return VIGIL_OK;
 }
 
-/* Directing them. */
+/* Directing the mates. */
 
 static void does(struct mate *mate, act *what) {
     assert_int_equal(mate_does(mate, what, LOCK), VIGIL_OK);
@@ -106,7 +106,7 @@ static void waits_async(struct mate *mate, act *what) {
     assert_hears(mate, VIGIL_PENDING);
 }
 
-/* By waiters and records. Those of the dead are free again a moment after what they held. */
+/* Slots taken by waiters and records. Those of the dead are free again a moment after the locks that they held. */
 static uint32_t slots_taken(void) {
     struct lot *lot = lot_for(at(LOCK));
     uint32_t taken = 0;
@@ -183,7 +183,7 @@ static void only_who_holds_it_can_unlock_it(void **state) {
     is_refused(&mates[1], downgrade, VIGIL_ENOTHELD);
     is_refused(&mates[1], read_unlock, VIGIL_ENOTHELD);
     assert_int_equal(word(LOCK), WRITER);
-    waits(&mates[1], write_lock); /* and then it is under the lock of the line that it is refused */
+    waits(&mates[1], write_lock); /* this time it is refused under the lock of the line */
     assert_int_equal(vigil_rwlock_write_unlock(at(LOCK)), VIGIL_ENOTHELD);
     assert_int_equal(vigil_rwlock_downgrade(at(LOCK)), VIGIL_ENOTHELD);
     assert_int_equal(word(LOCK), WRITER | WAITERS);
@@ -206,7 +206,7 @@ static void the_stopped_keep_it(void **state) {
     does(&mates[1], write_unlock);
 }
 
-/* A lock that lets readers pass does so in every process, also when some have died. */
+/* A lock that lets readers pass does so in every process, even after some have died. */
 static void readers_pass_between_processes(void **state) {
     (void)state;
     act *const ways[] = {write_lock, write_async};
@@ -244,7 +244,7 @@ static void readers_pass_between_processes(void **state) {
     }
 }
 
-/* In memory of one process nothing changes, though it has a segment. */
+/* In private memory nothing changes, although the process has a segment. */
 static void elsewhere_it_is_nobodys(void **state) {
     (void)state;
     static vigil_rwlock own;
@@ -278,7 +278,7 @@ static void a_dead_readers_share_comes_back(void **state) {
         waits(&mates[2], ways[i]);
         if (ways[i] == write_async) assert_hears(&mates[2], VIGIL_PENDING);
         mate_kill(&mates[0]);
-        AWAIT((word(LOCK) & ~(WAITERS | SAVED)) == READER); /* somebody sees to it */
+        AWAIT((word(LOCK) & ~(WAITERS | SAVED)) == READER); /* another process sweeps */
         assert_true(mate_silent(&mates[2]));
         does(&mates[1], read_unlock);
         assert_hears(&mates[2], VIGIL_OK);
@@ -338,7 +338,7 @@ static void after_a_dead_writer_everybody_is_told(void **state) {
         assert_hears(&mates[1], VIGIL_OWNER_DIED);
         unlocks(&mates[1], ways[i].writes);
 
-        is_refused(&mates[2], ways[i].try, VIGIL_OWNER_DIED); /* nobody has said that it is well */
+        is_refused(&mates[2], ways[i].try, VIGIL_OWNER_DIED); /* not marked consistent yet */
         unlocks(&mates[2], ways[i].writes);
         is_refused(&mates[1], ways[i].wait, VIGIL_OWNER_DIED);
         unlocks(&mates[1], ways[i].writes);
@@ -390,7 +390,7 @@ static void only_who_writes_says_that_it_is_consistent(void **state) {
     does(&mates[2], read_unlock);
 }
 
-/* A writer that reads by now has nothing half done. */
+/* A writer that has downgraded has nothing half done. */
 static void a_downgraded_writer_dies_as_a_reader(void **state) {
     (void)state;
     mates_start(2);
@@ -402,7 +402,7 @@ static void a_downgraded_writer_dies_as_a_reader(void **state) {
     assert_int_equal(word(LOCK), 0);
 }
 
-/* Who leaves, as if he had died. */
+/* A process that leaves, with the same effect as a death. */
 static void who_leaves_gives_it_back(void **state) {
     (void)state;
     mates_start(3);
@@ -416,7 +416,7 @@ static void who_leaves_gives_it_back(void **state) {
     assert_int_equal(word(LOCK), 0);
 }
 
-/* Whose locks they were nobody knows who opens it then. */
+/* A process that opens it then cannot know which process held the locks. */
 static void when_all_are_dead_all_comes_back(void **state) {
     (void)state;
     mates_start(2);
@@ -436,7 +436,7 @@ static void when_all_are_dead_all_comes_back(void **state) {
     assert_int_equal(mate_does(&mates[0], write_unlock, SECOND_LOCK), VIGIL_OK);
 }
 
-/* Those in line are forgotten, and not who holds it. */
+/* Waiters are forgotten, holders are not. */
 static void to_forget_a_range_forgets_no_holder(void **state) {
     (void)state;
     segment_of_waiters(4);
@@ -468,7 +468,7 @@ static void a_writer_that_is_killed_lets_readers_in(void **state) {
     assert_int_equal(vigil_waiters(at(LOCK)), 0);
 }
 
-/* And nobody else is in line who would notice. */
+/* No other waiter is in line that would notice. */
 static void nothing_is_saved_for_the_dead(void **state) {
     (void)state;
     mates_start(3);
@@ -490,7 +490,7 @@ static void nothing_is_reserved_for_the_dead(void **state) {
     waits_async(&mates[1], write_async);
     assert_int_equal(mate_does(&mates[1], go_deaf, 0), VIGIL_OK);
     let_pass(MILLISECOND);
-    does(&mates[0], write_unlock); /* it has been called, and it is reserved */
+    does(&mates[0], write_unlock); /* it has been called, and the lock is reserved */
     assert_true(word(LOCK) & RESERVED);
     is_refused(&mates[2], read_try, VIGIL_TIMED_OUT);
     mate_kill(&mates[1]);
@@ -551,7 +551,7 @@ static void the_slots_of_the_dead_are_used_again(void **state) {
     assert_int_equal(mate_does(&mates[1], write_unlock, THIRD_LOCK), VIGIL_OK);
 }
 
-/* Who has waited, and cannot have it then, leaves it to others. */
+/* A waiter that is called, and cannot get a record then, leaves the lock to others. */
 static void who_is_called_may_be_refused(void **state) {
     (void)state;
     act *const ways[] = {read_lock, read_async};
@@ -571,7 +571,7 @@ static void who_is_called_may_be_refused(void **state) {
     }
 }
 
-/* All together, and again and again one is killed: a writer changes two words, which are the same for who reads. */
+/* All together, and one is killed again and again. A writer changes two words, which are the same for every reader. */
 
 #define KILLS (UNDER_TSAN ? 10 : 60)
 
@@ -624,7 +624,7 @@ static void many_are_killed_and_the_others_go_on(void **state) {
         mate_start(&mates[2]);
     }
     uint32_t written = *(uint32_t *)at(PAIR);
-    AWAIT(LOAD(*(uint32_t *)at(PAIR)) != written); /* they do go on */
+    AWAIT(LOAD(*(uint32_t *)at(PAIR)) != written); /* the others continue */
     STORE(*(uint32_t *)at(OVER), 1);
     assert_hears(&mates[0], VIGIL_OK);
     assert_hears(&mates[1], VIGIL_OK);
@@ -663,5 +663,6 @@ int main(void) {
         TEST(who_is_called_may_be_refused),
         TEST(many_are_killed_and_the_others_go_on),
     };
-    return children_can_start_threads() ? cmocka_run_group_tests_name("shared_rwlock", tests, NULL, NULL) : NO_THREADS_IN_CHILDREN;
+    return children_can_start_threads() ? cmocka_run_group_tests_name("shared_rwlock", tests, NULL, NULL)
+                                        : NO_THREADS_IN_CHILDREN;
 }

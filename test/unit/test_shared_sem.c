@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The semaphore in a segment: processes that share it, and whose permits come back when they are killed. */
+/* The semaphore in a segment: processes that share it, and permits that come back when their holders are killed. */
 #include "support.h"
 
 #include "child.h"
@@ -8,7 +8,7 @@
 #include "lot/shared.h"
 #include "vigil/sem.h"
 
-/* In the segment: semaphores, and a word that says that it is over. */
+/* In the segment: semaphores, and a word that tells the mates to stop. */
 #define LEASED       0u
 #define ORDINARY     64u
 #define OTHER_LEASED 128u
@@ -59,7 +59,7 @@ static int64_t go_deaf(const struct order *order) {
     return VIGIL_OK;
 }
 
-/* Directing them. */
+/* Directing the mates. */
 
 static void begin(uint32_t waiters) {
     if (waiters) {
@@ -86,7 +86,7 @@ static void waits(struct mate *mate, act *what, uint32_t where, uint32_t permits
     if (what == acquire_async) assert_hears(mate, VIGIL_PENDING);
 }
 
-/* By waiters and records. Those of the dead are free again a moment after what they had. */
+/* Slots taken by waiters and records. Those of the dead are free again a moment after the permits that they held. */
 static uint32_t slots_taken(void) {
     struct lot *lot = lot_for(at(LEASED));
     uint32_t taken = 0;
@@ -148,7 +148,7 @@ static void leased_permits_are_released_by_who_has_them(void **state) {
     is_refused(&mates[1], release, LEASED, 1, VIGIL_ENOTHELD);
     is_refused(&mates[0], release, LEASED, 4, VIGIL_ENOTHELD);
     assert_int_equal(value(LEASED), PERMITS - 3);
-    waits(&mates[1], acquire, LEASED, PERMITS); /* and then it is under the lock of the line that it is refused */
+    waits(&mates[1], acquire, LEASED, PERMITS); /* this time it is refused under the lock of the line */
     is_refused(&mates[0], release, LEASED, 4, VIGIL_ENOTHELD);
     assert_int_equal(vigil_sem_release(sem(LEASED), 1), VIGIL_ENOTHELD);
     assert_int_equal(value(LEASED), PERMITS - 3);
@@ -220,7 +220,7 @@ static void leased_permits_come_back_to_who_waits(void **state) {
         does(&mates[1], acquire, LEASED, 1);
         waits(&mates[2], ways_to_wait[i], LEASED, PERMITS);
         mate_kill(&mates[0]);
-        AWAIT(value(LEASED) == PERMITS - 1); /* somebody sees to it */
+        AWAIT(value(LEASED) == PERMITS - 1); /* another process sweeps */
         assert_true(mate_silent(&mates[2]));
         mate_kill(&mates[1]);
         assert_hears(&mates[2], VIGIL_OK);
@@ -255,7 +255,7 @@ static void they_come_back_from_who_leaves(void **state) {
     does(&mates[1], release, LEASED, PERMITS);
 }
 
-/* Whose permits they were nobody knows who opens it then. */
+/* A process that opens it then cannot know which process held the permits. */
 static void when_all_are_dead_they_come_back(void **state) {
     (void)state;
     begin(0);
@@ -277,7 +277,7 @@ static void ordinary_permits_do_not_come_back(void **state) {
     does(&mates[0], acquire, ORDINARY, 2);
     does(&mates[0], acquire, LEASED, 2);
     mate_kill(&mates[0]);
-    does(&mates[1], acquire, LEASED, PERMITS); /* by then all has been done that there is to do */
+    does(&mates[1], acquire, LEASED, PERMITS); /* by then all sweeping is done */
     assert_int_equal(value(ORDINARY), PERMITS - 2);
     for (size_t i = 0; i < COUNT_OF(ways_to_try); i++)
         is_refused(&mates[1], ways_to_try[i], ORDINARY, PERMITS - 1, VIGIL_TIMED_OUT);
@@ -294,7 +294,7 @@ static void a_large_request_that_is_killed_lets_small_ones_in(void **state) {
         does(&mates[0], acquire, both[i], 4);
         waits(&mates[1], acquire, both[i], PERMITS);
         let_pass(MILLISECOND);
-        does(&mates[0], release, both[i], 1); /* from now on all is saved for it */
+        does(&mates[0], release, both[i], 1); /* from now on all permits are saved for it */
         waits(&mates[2], acquire, both[i], 1);
         waits(&mates[3], acquire_async, both[i], 1);
         mate_kill(&mates[1]);
@@ -310,7 +310,7 @@ static void a_large_request_that_is_killed_lets_small_ones_in(void **state) {
 static void nothing_is_kept_for_the_dead(void **state) {
     (void)state;
     begin(0);
-    for (uint32_t wanted = 2; wanted <= 4; wanted += 2) { /* what is released is reserved for it, or saved */
+    for (uint32_t wanted = 2; wanted <= 4; wanted += 2) { /* released permits are reserved for it, or saved */
         for (size_t i = 0; i < COUNT_OF(both); i++) {
             mates_start(3);
             does(&mates[0], acquire, both[i], PERMITS);
@@ -382,7 +382,7 @@ static void the_slots_of_the_dead_are_used_again(void **state) {
     does(&mates[1], release, LEASED, PERMITS);
 }
 
-/* Who has waited, and cannot have it then, leaves it to others. */
+/* A waiter that is called, and cannot get a record then, leaves the permits to others. */
 static void who_is_called_may_be_refused(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(ways_to_wait); i++) {
@@ -390,7 +390,7 @@ static void who_is_called_may_be_refused(void **state) {
         mates_start(2);
         does(&mates[0], acquire, LEASED, PERMITS);
         waits(&mates[1], ways_to_wait[i], LEASED, 2);
-        does(&mates[0], release, LEASED, 3); /* the slot for its record is kept, and the other one waited with */
+        does(&mates[0], release, LEASED, 3); /* the slot for its record is kept, and the other one is used to wait */
         assert_hears(&mates[1], VIGIL_ELIMIT);
         assert_int_equal(value(LEASED), 3);
         does(&mates[1], acquire, LEASED, 2);
@@ -400,7 +400,7 @@ static void who_is_called_may_be_refused(void **state) {
     }
 }
 
-/* All together, and again and again one is killed. No permit is lost, and there are never more than there were. */
+/* All together, and one is killed again and again. No permit is lost, and there are never more than at first. */
 
 #define KILLS (UNDER_TSAN ? 10 : 60)
 
@@ -463,5 +463,6 @@ int main(void) {
         TEST(who_is_called_may_be_refused),
         TEST(many_are_killed_and_no_permit_is_lost),
     };
-    return children_can_start_threads() ? cmocka_run_group_tests_name("shared_sem", tests, NULL, NULL) : NO_THREADS_IN_CHILDREN;
+    return children_can_start_threads() ? cmocka_run_group_tests_name("shared_sem", tests, NULL, NULL)
+                                        : NO_THREADS_IN_CHILDREN;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One line across processes: who waits where, and what becomes of the places and notifications of the dead. */
+/* One line across processes: the order of waiters, and what happens to the places and notifications of the dead. */
 #include "support.h"
 
 #include "child.h"
@@ -41,13 +41,13 @@ static int64_t address_of(const struct order *order) {
     return (int64_t)(uintptr_t)at(order->where);
 }
 
-/* Directing them. */
+/* Directing the mates. */
 
 static bool waiting(uint32_t where, int64_t count) {
     return vigil_waiters(at(where)) == count;
 }
 
-/* Somebody joins the line behind those who are in it, and is there when this returns. */
+/* Joins the line behind those already in it: returns once it is there. */
 static void joins(struct mate *mate, bool blocking, uint32_t where) {
     int64_t before = vigil_waiters(at(where));
     if (blocking) mate_tell(mate, wait_32, where);
@@ -65,7 +65,7 @@ static void notify(uint32_t where, int64_t count, int64_t expected) {
     assert_int_equal(vigil_notify(at(where), count), expected);
 }
 
-/* Deaths are noticed by those who wait. This one waits elsewhere. */
+/* Deaths are noticed by waiting processes. This one waits elsewhere. */
 static void bystander_starts(struct mate *mate) {
     mate_start(mate);
     joins(mate, true, BYSTANDER);
@@ -84,7 +84,7 @@ static void notified_by_another_process(void **state) {
     for (int blocking = 0; blocking < 2; blocking++) {
         joins(&mates[0], blocking, WORD);
         assert_true(mate_silent(&mates[0]));
-        notify(WORD, 1, 1); /* by one who has never waited */
+        notify(WORD, 1, 1); /* by a process that has never waited */
         assert_hears(&mates[0], VIGIL_OK);
         joins(&mates[0], blocking, WORD);
         assert_int_equal(mate_does_with(&mates[1], notify_act, WORD, VIGIL_ALL), 1);
@@ -93,7 +93,7 @@ static void notified_by_another_process(void **state) {
     notify(WORD, VIGIL_ALL, 0);
 }
 
-/* Thousands of times, there and back: a wake-up that is lost once hangs. */
+/* Thousands of times, back and forth: one lost wake-up hangs. */
 #define ROUNDS 3000
 
 static int64_t play_ping_pong(const struct order *order) {
@@ -225,7 +225,7 @@ static void cancelling(void **state) {
     assert_hears(&mates[1], VIGIL_OK);
 }
 
-/* Its agent's end gives all places back. */
+/* The end of its agent returns all places. */
 static int64_t end_agent_act(const struct order *order) {
     (void)order;
     CHECK(vigil_agent_destroy(mates_agent) == VIGIL_OK);
@@ -298,7 +298,7 @@ static int64_t count_given_back(const struct order *order) {
     return places_given_back;
 }
 
-/* As many waits as there is room for: their number. */
+/* Starts as many waits as there is room for, and returns their number. */
 static int64_t take_all_places(const struct order *order) {
     int64_t taken = 0;
     for (int status; taken < PLACES_OPS; taken++) {
@@ -324,10 +324,10 @@ static void places_run_out_and_come_back(void **state) {
     mates_start(2);
     int64_t places = mate_does(&mates[0], take_all_places, WORD);
     assert_in_range(places, PLACES, PLACES_OPS - 1);
-    assert_int_equal(mate_does(&mates[1], wait_async, WORD), VIGIL_ELIMIT); /* it is one limit for all */
+    assert_int_equal(mate_does(&mates[1], wait_async, WORD), VIGIL_ELIMIT); /* all processes share one limit */
     assert_int_equal(mate_does(&mates[1], wait_32, WORD), VIGIL_ELIMIT);
 
-    notify(WORD, 1, 1); /* one place becomes free once its owner has seen to it */
+    notify(WORD, 1, 1); /* one place becomes free once its owner has run */
     AWAIT(mate_does(&mates[1], wait_async, WORD) == VIGIL_PENDING);
     assert_int_equal(mate_does(&mates[1], cancel_op, WORD), VIGIL_OK);
     notify(WORD, VIGIL_ALL, places - 1);
@@ -337,7 +337,7 @@ static void places_run_out_and_come_back(void **state) {
     assert_int_equal(mate_does_with(&mates[1], cancel_places, WORD, places), VIGIL_OK);
     assert_int_equal(mate_does(&mates[0], take_all_places, WORD), places);
 
-    /* A dead one's come back as well: to one who waits, or tries to. */
+    /* A dead process's places come back as well: to a process that waits, or tries to. */
     mate_kill(&mates[0]);
     AWAIT(mate_does(&mates[1], wait_async, WORD) == VIGIL_PENDING);
     AWAIT(waiting(WORD, 1));
@@ -385,7 +385,7 @@ static void the_place_of_the_killed_disappears(void **state) {
     }
 }
 
-/* Several at once, in several lines. */
+/* Several deaths at once, in several lines. */
 static void a_massacre(void **state) {
     (void)state;
     enum { LINES = 20 };
@@ -409,7 +409,7 @@ static void a_massacre(void **state) {
     }
 }
 
-/* Notified while it was stopped, and killed before it returned: the next in line has it. */
+/* Notified while it was stopped, and killed before it returned: the next in line gets the notification. */
 static void a_notification_of_the_killed_is_passed_on(void **state) {
     (void)state;
     for (int ways = 0; ways < 4; ways++) {
@@ -431,7 +431,7 @@ static void a_notification_of_the_killed_is_passed_on(void **state) {
     }
 }
 
-/* Its event loop did not come to it. Whether another process notified it or its own, it has not been used. */
+/* The event loop was killed before it got to it. Whether another process sent it or its own, it has not been used. */
 static void a_notification_that_no_loop_has_seen_is_passed_on(void **state) {
     (void)state;
     for (int by_itself = 0; by_itself < 2; by_itself++) {
@@ -441,7 +441,7 @@ static void a_notification_that_no_loop_has_seen_is_passed_on(void **state) {
         joins(&mates[1], true, WORD);
         if (by_itself) assert_int_equal(mate_does_with(&mates[0], notify_act, WORD, 1), 1);
         else notify(WORD, 1, 1);
-        let_pass(50 * MILLISECOND); /* so that it is on its way, inside of that process */
+        let_pass(50 * MILLISECOND); /* so that it is under way, inside that process */
         assert_true(mate_silent(&mates[1]));
         mate_kill(&mates[0]);
         assert_hears(&mates[1], VIGIL_OK);
@@ -472,7 +472,7 @@ static void all_of_its_notifications_are_passed_on(void **state) {
     assert_hears(&mates[2], VIGIL_OK);
 }
 
-/* It is passed on until somebody lives to see it. */
+/* It is passed on until a living process receives it. */
 static void passed_on_from_the_dead_to_the_dead(void **state) {
     (void)state;
     mates_start(4);
@@ -491,7 +491,7 @@ static void the_stopped_keep_their_place(void **state) {
         joins(&mates[0], blocking, WORD);
         joins(&mates[1], true, WORD);
         mate_stop(&mates[0]);
-        let_pass(100 * MILLISECOND); /* the dead would have been noticed by now */
+        let_pass(100 * MILLISECOND); /* a death would have been noticed by now */
         assert_true(waiting(WORD, 2));
         notify(WORD, 1, 1);
         let_pass(100 * MILLISECOND);
@@ -505,7 +505,7 @@ static void the_stopped_keep_their_place(void **state) {
     }
 }
 
-/* However it ends: its place disappears. */
+/* Its place disappears, in whichever way it ends. */
 static void other_ways_to_go(void **state) {
     (void)state;
     act *const ways[] = {become_another_program, just_exit};
@@ -532,7 +532,7 @@ static void the_death_of_a_forked_child_is_not_its_parents(void **state) {
     assert_int_equal(mate_does(&mates[0], fork_and_reap, 0), VIGIL_OK);
     joins_in_thread(&mates[0], WORD, 1);
     assert_int_equal(mate_does(&mates[0], fork_and_reap, 0), VIGIL_OK);
-    let_pass(100 * MILLISECOND); /* the dead would have been noticed by now */
+    let_pass(100 * MILLISECOND); /* a death would have been noticed by now */
     assert_true(waiting(WORD, 2));
     notify(WORD, VIGIL_ALL, 2);
     assert_hears(&mates[0], VIGIL_OK);
@@ -555,13 +555,13 @@ static void a_forked_child_does_not_keep_its_parent_alive(void **state) {
 
 /* Another pid namespace. */
 
-#define NUMBER_OF_INNER 1u /* the tag of that answer */
+#define NUMBER_OF_INNER 1u /* the tag of that result */
 
 static bool enter_pid_namespace(void) {
     return unshare(CLONE_NEWPID) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0;
 }
 
-/* The first process of a namespace of its own, whose number is 1 there. Its parent tells the test its number here. */
+/* The first process of a pid namespace, where its number is 1. Its parent reports its number outside. */
 static void mate_contained(void) {
     if (!enter_pid_namespace()) {
         say(NUMBER_OF_INNER, 0);
@@ -580,7 +580,7 @@ static void mate_contained(void) {
     _exit(waitpid(inner, NULL, 0) == inner ? 0 : 1);
 }
 
-/* The number of the process inside, or 0 if there are no namespaces to be had. */
+/* The number of the process inside, or 0 if namespaces are not available. */
 static pid_t contained_start(struct mate *mate) {
     int64_t inner = 0;
     mate_fork(mate, mate_contained);
@@ -608,7 +608,7 @@ static void in_another_pid_namespace(void **state) {
     assert_hears(&mates[1], VIGIL_OK);
     joins(&mates[0], true, WORD);
     joins(&mates[1], true, WORD);
-    let_pass(100 * MILLISECOND); /* it lives, although no process here has the number that it knows itself by */
+    let_pass(100 * MILLISECOND); /* it lives, although no process out here has the number by which it knows itself */
     assert_true(waiting(WORD, 3));
     assert_int_equal(kill(inner, SIGKILL), 0);
     AWAIT(waiting(WORD, 2));
@@ -618,7 +618,7 @@ static void in_another_pid_namespace(void **state) {
     }
 }
 
-/* Its pulse goes on beating, as that of a process does whose word has been written over. */
+/* Its pulse word is overwritten, so that the pulse does not end with the process. */
 static int64_t die_in_a_bucket(const struct order *order) {
     struct lot *lot = lot_for(at(order->where));
     AWAIT(prim_load_relaxed(&lot->share->self->pulse.word)); /* its keeper has begun */
@@ -669,5 +669,6 @@ int main(void) {
         TEST(in_another_pid_namespace),
         TEST(a_bucket_is_taken_from_the_dead_though_their_pulse_beats),
     };
-    return children_can_start_threads() ? cmocka_run_group_tests_name("shared_wait", tests, NULL, NULL) : NO_THREADS_IN_CHILDREN;
+    return children_can_start_threads() ? cmocka_run_group_tests_name("shared_wait", tests, NULL, NULL)
+                                        : NO_THREADS_IN_CHILDREN;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What may be called in a signal handler. A handler that interrupts a critical section is played here by entering one;
- * test/stress/signals.c has real ones, and test/sim/signals.c has them at every step.
+ * What may be called in a signal handler. Here, entering a critical section stands in for a handler that interrupts
+ * one; test/stress/signals.c has real ones, and test/sim/signals.c has them at every step.
  */
 #include "support.h"
 
@@ -66,7 +66,7 @@ static void too_much_is_refused(void **state) {
     critical_enter();
     for (unsigned i = 0; i < PRIM_DEFERRALS; i++) assert_int_equal(vigil_notify(&many[i], 1), 0);
     assert_int_equal(vigil_notify(&many[PRIM_DEFERRALS], 1), VIGIL_ELIMIT);
-    assert_int_equal(vigil_notify(&many[0], 1), 0); /* which is there already */
+    assert_int_equal(vigil_notify(&many[0], 1), 0); /* which is in the table already */
     critical_leave();
     while (vigil_agent_dispatch(agent) > 0) continue;
     for (unsigned i = 0; i < PRIM_DEFERRALS; i++) assert_int_equal(waits[i].calls, 1);
@@ -105,7 +105,7 @@ static void permits_are_there_at_once(void **state) {
     assert_int_equal(vigil_sem_value(&sem), 0);
 }
 
-/* The thread that has got the permits may free the memory before the line is looked at. */
+/* The thread that gets the permits may free the memory before the line is examined. */
 static void freed_memory_is_not_looked_at(void **state) {
     (void)state;
     long page = sysconf(_SC_PAGESIZE);
@@ -121,7 +121,7 @@ static void freed_memory_is_not_looked_at(void **state) {
 
 static void a_release_makes_no_lot(void **state) {
     (void)state;
-    sem = (vigil_sem){1}; /* WAITERS, and there is none */
+    sem = (vigil_sem){1}; /* WAITERS is set, without a waiter */
     assert_null(lot_private_if_used());
     assert_int_equal(vigil_sem_release(&sem, 3), VIGIL_OK);
     assert_int_equal(vigil_sem_value(&sem), 3);
@@ -177,7 +177,7 @@ static void a_wake_ends_the_next_run(void **state) {
     assert_int_equal(vigil_agent_wake(agent), VIGIL_OK);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_int_equal(ran, 1);
-    assert_int_equal(vigil_agent_run_until(agent, vigil_now_ns()), VIGIL_TIMED_OUT); /* it has been taken */
+    assert_int_equal(vigil_agent_run_until(agent, vigil_now_ns()), VIGIL_TIMED_OUT); /* it has been consumed */
     assert_int_equal(vigil_agent_wake(agent), VIGIL_OK);
     assert_int_equal(vigil_agent_dispatch(agent), 0);
     assert_int_equal(vigil_agent_run_until(agent, vigil_now_ns()), VIGIL_TIMED_OUT); /* the same by a dispatch */
@@ -234,7 +234,7 @@ static void a_handler_ends_a_run(void **state) {
     assert_int_equal(pthread_create(&thread, NULL, signal_again_and_again, &self), 0);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_true(signal(SIGUSR1, SIG_IGN) != SIG_ERR); /* and what is still on its way */
+    assert_true(signal(SIGUSR1, SIG_IGN) != SIG_ERR); /* including one that is still under way */
     assert_int_equal(vigil_agent_unref(agent), VIGIL_OK);
     assert_int_equal(status_in_handler, VIGIL_OK);
     assert_int_equal(errno_after, 4711);

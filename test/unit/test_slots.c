@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where slots come from: none is lost, and the lowest are used first. White-box: src/lot/slot.c. */
+/* Allocation of slots: none is lost, and the lowest are used first. White-box: src/lot/slot.c. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static void acquire_many(struct lot *lot) {
     }
 }
 
-/* Each time in another order. */
+/* In a different order each time. */
 static void release_many(struct lot *lot, int step) {
     for (int i = 0; i < MANY; i++) slot_release(lot, slots[i * step % MANY]);
 }
@@ -34,7 +34,7 @@ static void released_slots_are_used_again(void **state) {
     uint32_t bound = slot_bound(lot);
     for (int round = 0; round < 50; round++) {
         acquire_many(lot);
-        release_many(lot, round % 2 ? 7 : 333); /* without a common divisor with MANY */
+        release_many(lot, round % 2 ? 7 : 333); /* coprime to MANY */
         assert_int_equal(slot_bound(lot), bound);
     }
 }
@@ -47,7 +47,7 @@ static void after_a_great_coming_and_going_neighbours_are_neighbours(void **stat
     acquire_many(lot);
     int ascending = 0;
     for (int i = 1; i < MANY; i++) ascending += slots[i] > slots[i - 1];
-    assert_true(ascending >= MANY - 4); /* but for the spare one, and what was left of a chunk */
+    assert_true(ascending >= MANY - 4); /* except the spare one, and what was left of a chunk */
     release_many(lot, 1);
 }
 
@@ -67,7 +67,7 @@ static void use_a_few_elsewhere(uint32_t count) {
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* Each claims more than it uses. */
+/* Each thread claims more than it uses. */
 static void a_thread_that_ends_gives_everything_back(void **state) {
     (void)state;
     struct lot *lot = lot_private();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Statuses: their numbers are an interface, their texts help. */
+/* Statuses: their numbers are part of the interface, their texts are help. */
 #include "support.h"
 
 static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's deadlines against a plain list. */
+/* The agent's deadlines, compared with a plain list. */
 #include "support.h"
 
 #include "agent/timers.h"
@@ -7,7 +7,7 @@
 #define MOST 300
 
 static struct timers timers;
-static vigil_op *list[MOST]; /* in no order: the earliest is found by looking at all */
+static vigil_op *list[MOST]; /* unordered: the earliest is found by looking at all */
 static unsigned list_length;
 static vigil_op ops[MOST];
 static uint64_t seed;
@@ -34,7 +34,9 @@ static vigil_op *idle_op(void) {
     return NULL;
 }
 
-/* Of every size, from the next nanosecond to some days from now: 10000 of the longest do not overflow the clock. */
+/*
+ * Of every magnitude, from the next nanosecond to some days from now: 10000 of the longest do not overflow the clock.
+ */
 static uint64_t random_duration(void) {
     unsigned shift = 15 + (unsigned)(random_next(&seed) % 48);
     return 1 + (random_next(&seed) >> shift);
@@ -82,7 +84,7 @@ static void start_empty(uint64_t new_seed) {
     seed = new_seed;
 }
 
-/* `advances` in a hundred steps advance the clock; half of those to a deadline exactly. */
+/* `advances` percent of the steps advance the clock; half of those to a deadline exactly. */
 static void random_walk(uint64_t walk_seed, int steps, unsigned advances) {
     start_empty(walk_seed);
     uint64_t now_ns = random_next(&seed) >> 20;
@@ -142,7 +144,7 @@ static void a_removed_one_is_gone_at_once(void **state) {
     assert_null(timers_due(&timers, PRIM_NEVER - 1));
 }
 
-/* A callback starts its operation again while others of the same moment are still due. */
+/* A callback starts its operation again while others with the same deadline are still due. */
 static void added_while_others_are_due(void **state) {
     (void)state;
     start_empty(1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Deadlines: one table of all that can wait, each until a moment, and what holds for every one of them. */
+/* Deadlines: one table of all waits, each with a deadline, and what holds for every one of them. */
 #include "support.h"
 #include "vigil/vigil.h"
 
@@ -20,7 +20,7 @@ static int do_nothing(void *unused) {
     return VIGIL_OK;
 }
 
-/* What others hold, or have not done yet: each wait has to wait. */
+/* Everything is held, or not done yet, so that each wait has to wait. */
 static void occupy(void) {
     word[0] = 0;
     wide = 0;
@@ -52,7 +52,7 @@ static int cond_until(int64_t deadline_ns) {
     return held ? status : VIGIL_ENOTHELD;
 }
 
-/* The same by the calls that have a timeout. */
+/* The same with the calls that take a timeout. */
 static int wait32_for(int64_t timeout_ns) { return vigil_wait32(word, 0, timeout_ns); }
 static int wait64_for(int64_t timeout_ns) { return vigil_wait64(&wide, 0, timeout_ns); }
 static int mutex_for(int64_t timeout_ns) { return vigil_mutex_lock_for(&mutex, timeout_ns); }
@@ -159,7 +159,7 @@ static void a_passed_deadline_is_a_timeout_of_zero(void **state) {
     }
 }
 
-/* What is there at once is had, whatever the deadline. */
+/* What is available at once is taken, whatever the deadline. */
 static void what_is_free_has_no_deadline(void **state) {
     (void)state;
     occupy();
@@ -191,7 +191,7 @@ static void a_deadline_is_never_early(void **state) {
     }
 }
 
-/* A thread that waits until some moment that does not come. */
+/* A thread that waits for a deadline that does not come. */
 struct thread {
     pthread_t thread;
     const struct waiting *waiting;
@@ -219,7 +219,8 @@ static void wait_and_end(struct thread thread) {
 static void what_comes_before_the_deadline_counts(void **state) {
     (void)state;
     FOR_ALL(waiting) {
-        const int64_t far_ns[] = {vigil_now_ns() + HOUR, INT64_MAX / 2, INT64_MAX / 2 + 1, INT64_MAX - 1, VIGIL_FOREVER};
+        const int64_t far_ns[] = {vigil_now_ns() + HOUR, INT64_MAX / 2, INT64_MAX / 2 + 1, INT64_MAX - 1,
+                                  VIGIL_FOREVER};
         for (size_t i = 0; i < COUNT_OF(far_ns); i++) {
             wait_and_end((struct thread){.waiting = waiting, .deadline_ns = far_ns[i]});
             wait_and_end((struct thread){.waiting = waiting, .deadline_ns = far_ns[i], .as_timeout = true});

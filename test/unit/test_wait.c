@@ -20,7 +20,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     (void)state;
-    return vigil_forget(storage, sizeof storage) != 0; /* a test left somebody in line */
+    return vigil_forget(storage, sizeof storage) != 0; /* a test left a waiter in line */
 }
 
 /* Before the first wait. */
@@ -51,7 +51,7 @@ static int without_memory(void) {
 
 static void without_memory_an_error(void **state) {
     (void)state;
-    if (UNDER_ASAN || UNDER_TSAN) return; /* they need memory themselves */
+    if (UNDER_ASAN || UNDER_TSAN) return; /* sanitizers need memory themselves */
     assert_null(lot_private_if_used());
     pid_t child = fork();
     if (child == 0) _exit(without_memory());
@@ -99,7 +99,7 @@ static void a_negative_count_is_refused(void **state) {
 static void where_blocking_is_refused(void **state) {
     (void)state;
     vigil_agent *agent = new_agent(VIGIL_AGENT_MAY_NOT_BLOCK);
-    assert_int_equal(vigil_wait32(NULL, 0, 0), VIGIL_ENULL);             /* the arguments come first */
+    assert_int_equal(vigil_wait32(NULL, 0, 0), VIGIL_ENULL);             /* the arguments are checked first */
     assert_int_equal(vigil_wait32((char *)word + 2, 0, 0), VIGIL_EMISALIGNED);
     assert_int_equal(vigil_wait32(word, 1, 0), VIGIL_EMAYNOTBLOCK);      /* before the comparison */
     assert_int_equal(vigil_wait64(word, 1, 0), VIGIL_EMAYNOTBLOCK);
@@ -130,7 +130,7 @@ static void other_threads_may_still_block(void **state) {
     end_agent(agent);
 }
 
-/* Every slot is taken: by hand, since 64 million waiters would take their time. */
+/* Every slot is taken: set by hand, since 64 million waiters would take too long. */
 static void when_all_slots_are_taken(void **state) {
     (void)state;
     struct lot *lot = lot_private();
@@ -219,7 +219,7 @@ static void long_timeouts_are_not_short_ones(void **state) {
     for (size_t i = 0; i < COUNT_OF(timeouts_ns); i++) assert_int_equal(sleeper_join(&sleepers[i]), VIGIL_OK);
 }
 
-/* Many deadlines race with as many notifications: whoever was counted answers ok, and nobody else. */
+/* Many deadlines race with as many notifications: every waiter that was counted returns ok, and no other. */
 
 struct racer {
     int64_t ok, timed_out;
@@ -288,7 +288,7 @@ static void notify_does_not_look_at_the_word(void **state) {
     (void)state;
     struct sleeper sleeper;
     sleeper_start(&sleeper, word, false);
-    assert_int_equal(vigil_notify(word, 1), 1); /* still zero, and yet up */
+    assert_int_equal(vigil_notify(word, 1), 1); /* still zero, and yet woken */
     assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
 }
 
@@ -366,7 +366,7 @@ static void neighbours_have_lines_of_their_own(void **state) {
     struct sleeper low, high, wide;
     sleeper_start(&low, word, false);
     sleeper_start(&high, word + 1, false);
-    sleeper_start(&wide, word, true); /* covers both words, and stands at the first */
+    sleeper_start(&wide, word, true); /* covers both words, and is in line at the first */
     assert_int_equal(vigil_notify(word + 1, VIGIL_ALL), 1);
     assert_int_equal(sleeper_join(&high), VIGIL_OK);
     assert_int_equal(waiters_in_line(word), 2);
@@ -375,7 +375,7 @@ static void neighbours_have_lines_of_their_own(void **state) {
     assert_int_equal(sleeper_join(&wide), VIGIL_OK);
 }
 
-/* Finds words in one bucket by asking, while one waits, which others seem occupied. */
+/* Finds words in the same bucket: while one word has a waiter, it checks which other words seem occupied. */
 static void lines_that_share_a_bucket_do_not_mix(void **state) {
     (void)state;
     enum { LINES = 4, EACH = 3 };
@@ -405,7 +405,7 @@ static void lines_that_share_a_bucket_do_not_mix(void **state) {
     munmap(words, bytes);
 }
 
-/* The word never changes: what orders the plain accesses to `message` is the notification alone. */
+/* The word never changes: only the notification orders the plain accesses to `message`. */
 
 static uint64_t message;
 
@@ -467,7 +467,7 @@ static void forget_of_nothing(void **state) {
     assert_int_equal(sleeper_join(&sleeper), VIGIL_CANCELLED);
 }
 
-/* Larger than any number of waiters: then it is the waiters that are looked through. */
+/* Larger than any number of waiters: in this case the waiters are searched. */
 static void forget_of_a_large_range(void **state) {
     (void)state;
     size_t bytes = (size_t)256 << 20;
@@ -523,7 +523,7 @@ static void hit_by_signals(int flags, int64_t timeout_ns) {
     for (unsigned i = 0; i < 500; i++) {
         unsigned before = LOAD(handled);
         assert_int_equal(pthread_kill(sleeper.thread, SIGUSR1), 0);
-        if (!UNDER_TSAN) AWAIT(LOAD(handled) > before); /* which puts handlers off while a thread sleeps */
+        if (!UNDER_TSAN) AWAIT(LOAD(handled) > before); /* which delays handlers while a thread sleeps */
         assert_false(sleeper_up(&sleeper));
     }
     assert_int_equal(waiters_in_line(word), 1);
@@ -586,7 +586,7 @@ static void a_million_waits_need_one_slot(void **state) {
     assert_true(slots_ever_used() - before <= SLOT_CHUNK);
 }
 
-/* One thread starts what another ends: the slots must find their way back. */
+/* One thread starts what another ends: the slots must be returned. */
 static void *start_and_end(void *mine) {
     uint32_t *at = mine;
     for (int i = 0; i < 300; i++) {
@@ -610,7 +610,7 @@ static void slots_stay_bounded_by_those_in_use(void **state) {
             assert_null(wrong);
         }
     }
-    assert_true(slots_ever_used() - before <= (THREADS + 1) * SLOT_CHUNK); /* a chunk for each, and those in use */
+    assert_true(slots_ever_used() - before <= (THREADS + 1) * SLOT_CHUNK); /* a chunk per thread, and those in use */
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)

@@ -84,7 +84,7 @@ static void set_flag(vigil_agent *agent, void *flag) {
     __atomic_store_n((uint32_t *)flag, 1, __ATOMIC_RELEASE);
 }
 
-/* Whether those still run depends on how far the thread is; but they are taken, and nothing of them is left. */
+/* Whether those still run depends on how far the thread is. But they are accepted, and nothing of them is left. */
 static void posts_after_stop_do_no_harm(void **state) {
     (void)state;
     uint32_t before = slots_ever_used();
@@ -212,7 +212,7 @@ static void ask(vigil_agent *from, void *to) {
     vigil_agent_post(to, answer, from);
 }
 
-/* The page and its worker: messages to and fro, one at a time. */
+/* The page and its worker: messages back and forth, one at a time. */
 static void messages_to_and_fro(void **state) {
     (void)state;
     vigil_agent *page = new_agent(VIGIL_AGENT_MAY_NOT_BLOCK);
