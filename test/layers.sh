@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# layers.sh - draws which folder of src includes which, and fails if one includes a folder above it.
+# layers.sh - prints which folder of src includes which, and fails if one includes a folder above it.
 set -u
 cd "$(dirname "$0")/../src" || exit 1
 layers="prim base shm lot recovery agent memory sync observe debug" # from the bottom up
@@ -17,13 +17,13 @@ rank() {
     exit 1
 }
 
-# includes FOLDER: the folders that its files include, by the files' own words.
+# includes FOLDER: the folders that its files include.
 includes() { grep -hoE '^#include "[a-z_]+/' "$1"/*.[ch] "$1"/*/*.[ch] 2>/dev/null | sed 's/.*"//; s#/##' | sort -u; }
 
 for folder in $layers; do
     arrows=""
     for other in $(includes "$folder"); do
-        [ -d "$other" ] && [ "$other" != "$folder" ] || continue # the public headers, say
+        [ -d "$other" ] && [ "$other" != "$folder" ] || continue # for example the public headers
         arrows="$arrows $other"
         [ "$(rank "$other")" -lt "$(rank "$folder")" ] && continue
         failed=1

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sanitizers.h - whether the tests are built with one: UNDER_TSAN, UNDER_ASAN are 1 or 0. */
+/* sanitizers.h - whether the tests are built with a sanitizer: UNDER_TSAN, UNDER_ASAN are 1 or 0. */
 #ifndef VIGIL_TEST_SANITIZERS_H
 #define VIGIL_TEST_SANITIZERS_H
 

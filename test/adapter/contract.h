@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * contract.h - what must be true of an agent in any event loop. Included by one test program per loop, after this,
- * which is all that differs between them:
+ * contract.h - what must hold for an agent in any event loop. Included by one test program per loop, after these
+ * definitions, which are all that differs between them:
  *
  *     typedef ... seat;                                   what an agent is attached by
  *     static void loop_open(void);
@@ -10,11 +10,11 @@
  *     static void loop_quit(void);                        from a callback
  *     static void loop_tick_start(void (*tick)(void));    a timer of the loop's own, every millisecond
  *     static void loop_tick_stop(void);
- *     static bool loop_in_child(void);                    what the loop asks for after fork
+ *     static bool loop_in_child(void);                    what the loop requires after fork
  *     static int seat_attach(seat *seat, vigil_agent *agent);
  *     static void seat_detach(seat *seat);                the seat is not used again
  *
- * There is one loop at a time. A loop that does what it should not hangs, and then the test's time limit says so.
+ * There is one loop at a time. A loop that misbehaves hangs, and the test's time limit reports it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -51,7 +51,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* Whether its descriptor is readable. If it is when nothing is to be done, the loop turns and turns. */
+/* Whether its descriptor is readable. If it is while there is nothing to do, the loop spins. */
 static bool readable(vigil_agent *which) {
     struct pollfd ring = {.fd = vigil_agent_fd(which), .events = POLLIN};
     return poll(&ring, 1, 0) != 0;
@@ -88,7 +88,7 @@ static void run_for_ticks(unsigned ticks) {
     assert_int_equal(ticks_left, 0);
 }
 
-/* Threads and the loop stand in one line: each is served in the order in which it came. */
+/* Threads and the loop are in one line: each is served in the order in which it came. */
 
 static struct sleeper sleepers[2];
 static struct noted awake[2]; /* in line: sleeper 0, awake 0, sleeper 1, awake 1 */
@@ -150,7 +150,7 @@ static void the_loop_goes_on_while_waits_are_pending(void **state) {
     assert_int_equal(sleeper_join(&behind), VIGIL_OK);
 }
 
-/* An agent that always has something to do leaves the loop its turns. */
+/* An agent that always has something to do must not starve the loop. */
 
 static unsigned rounds;
 
@@ -261,7 +261,7 @@ static void posts_of_other_threads_arrive_in_order(void **state) {
 static vigil_agent *agents[AGENTS];
 static unsigned handed_on;
 
-/* A baton: each agent hands it on to the next one. */
+/* A baton: each agent passes it to the next one. */
 static void hand_on(vigil_agent *holder, void *argument) {
     assert_ptr_equal(holder, agents[handed_on % AGENTS]);
     if (++handed_on == AGENTS * LAPS) loop_quit();
@@ -309,7 +309,7 @@ static void a_detached_agent_is_not_served(void **state) {
     struct noted first = {0}, second = {0};
     start_wait(agent, &first, VIGIL_FOREVER);
     start_wait(agent, &second, VIGIL_FOREVER);
-    outstanding = 1; /* it is the first that ends the loop */
+    outstanding = 1; /* the first wait ends the loop */
     seat_detach(&its_seat);
     assert_int_equal(vigil_notify(&word, 1), 1);
     run_for_ticks(5);
@@ -347,7 +347,7 @@ static void a_callback_may_detach_its_agent(void **state) {
     assert_int_equal(wait_of_it.status, VIGIL_OK);
 }
 
-/* The next agent will have the descriptor's number: the loop must not mistake it for the old one. */
+/* The next agent will have the same descriptor number: the loop must not mistake it for the old one. */
 static void an_agent_follows_another(void **state) {
     (void)state;
     struct noted of_first = {0}, of_second = {0};
@@ -400,7 +400,7 @@ static void errors_are_passed_on(void **state) {
     run_for_ticks(2);
 }
 
-/* Fork: the child lets go of the agent and has one of its own; the parent notices nothing. */
+/* Fork: the child detaches the agent and makes one of its own; the parent is not affected. */
 
 static void quit(vigil_agent *posted, void *argument) {
     (void)posted;
@@ -429,7 +429,7 @@ static void a_fork_leaves_the_parents_loop_alone(void **state) {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(60); /* a child that hangs is a child that failed */
+        alarm(60); /* a child that hangs has failed */
         _exit(child_works() ? 0 : 1);
     }
     int how;

@@ -5,14 +5,14 @@
 set -eu
 source_dir=$1 name=$2
 shift 2
-loop=("${@/#-I/-isystem}") # the loop's own headers are not ours to judge
+loop=("${@/#-I/-isystem}") # no warnings from the loop's own headers
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror"
 flags="-I$source_dir/include -I$source_dir/adapter $warnings"
 printf '#include <vigil_%s.h>\n#include <vigil_%s.h>\nint unit_is_not_empty;\n' "$name" "$name" >"$scratch/unit.c"
 printf '#include <vigil_%s.h>\nauto attach = vigil_%s_attach;\n' "$name" "$name" >"$scratch/unit.cpp"
-# libuv's header asks for POSIX.
+# libuv's header needs POSIX.
 # shellcheck disable=SC2086
 "${CC:-cc}" -std=c11 -D_POSIX_C_SOURCE=200809L -Wstrict-prototypes $flags "${loop[@]}" -fsyntax-only "$scratch/unit.c"
 # shellcheck disable=SC2086

@@ -61,7 +61,7 @@ static void seat_detach(seat *where) {
 
 #include "contract.h"
 
-/* A loop inside a callback: the agent's others wait their turn, and the loop does not turn idly because of them. */
+/* A loop inside a callback: the agent's other callbacks wait for their turn, and do not make the loop spin. */
 
 static struct noted due_inside;
 static unsigned inner_ticks, inner_turns;

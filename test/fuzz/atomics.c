@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * atomics.c - any sequence of calls on one buffer and some views of it, against an array of bytes and arithmetic on
- * 64-bit integers; every answer is compared, and after each call every byte.
+ * atomics.c - any sequence of calls on one buffer and some views of it, compared with an array of bytes and 64-bit
+ * arithmetic. Every result is compared, and after each call every byte.
  */
 #include <string.h>
 
@@ -32,7 +32,7 @@ static vigil_view views[VIEWS];
 static vigil_agent *agent;
 static vigil_op ops[OPS];
 
-/* Nobody sleeps here. */
+/* No thread sleeps here. */
 void fuzz_others_act(void) {
 }
 
@@ -58,7 +58,7 @@ static uint64_t some_length(void) {
     return choice == 255 ? UINT64_MAX : choice == 254 ? UINT64_MAX / 4 : choice % (MOST_BYTES + 8);
 }
 
-/* Types by number: the odd ones are signed, and each two are twice as wide as the two before. */
+/* Types by number: the odd ones are signed, and each pair is twice as wide as the pair before. */
 static uint64_t size_of(int type) {
     return type >= 1 && type <= 8 ? UINT64_C(1) << (type - 1) / 2 : 0;
 }
@@ -78,7 +78,7 @@ static uint64_t elements(int v) {
     return (model.length - model.views[v].offset) / size_of(model.views[v].type);
 }
 
-/* In the byte order of the processors that we run on. */
+/* In the byte order of the processors that we support. */
 static uint64_t get(uint64_t at, int type) {
     uint64_t value = 0;
     for (uint64_t i = size_of(type); i-- > 0;) value = value << 8 | model.bytes[at + i];
@@ -90,7 +90,7 @@ static void put(uint64_t at, int type, int64_t value) {
 }
 
 static void check_answer(int64_t answer, int64_t expected) {
-    CHECK(answer == expected, "answer %lld instead of %lld", (long long)answer, (long long)expected);
+    CHECK(answer == expected, "returned %lld instead of %lld", (long long)answer, (long long)expected);
 }
 
 static void make_view(int v) {
@@ -118,7 +118,7 @@ static int element_error(int v, uint64_t index) {
     return !model.views[v].type ? VIGIL_ETYPE : index >= elements(v) ? VIGIL_ERANGE : VIGIL_OK;
 }
 
-/* Where the element is, and what is in it; zero if it may not be touched. */
+/* The offset of the element, and its value; zero if it may not be touched. */
 static uint64_t place(int v, uint64_t index, int error) {
     return error ? 0 : model.views[v].offset + index * size_of(model.views[v].type);
 }
@@ -208,7 +208,7 @@ static void wait_async(int v, uint64_t index, int op) {
 
 static void wait_not_at_all(int v, uint64_t index) {
     int expected = wait_error(v, index);
-    if (!expected) expected = VIGIL_EMAYNOTBLOCK; /* as our agent says */
+    if (!expected) expected = VIGIL_EMAYNOTBLOCK; /* as the agent's flag requires */
     check_answer(vigil_atomics_wait(views[v], index, 0, 1), expected);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * line.c - any sequence of calls, by three threads and their agents, against the model; every answer is compared.
+ * line.c - any sequence of calls, by three threads and their agents, compared with the model. Every result is
+ * compared.
  *
  * The input is read as a list of actions. A callback takes its actions from the same list, and so do the threads that
- * get their turn when another one sleeps: see fuzz_prim.h. At its end everything is destroyed, and nothing may be left.
+ * get their turn when another one sleeps: see fuzz_prim.h. At the end everything is destroyed, and nothing may be
+ * left.
  */
 #include <string.h>
 
@@ -12,13 +14,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define RESCUER (FUZZ_THREADS - 1) /* wakes those who would sleep for ever; the threads below it take turns */
+#define RESCUER (FUZZ_THREADS - 1) /* wakes threads that would sleep forever; those below it take turns */
 #define SLOTS   ((PRIM_CHUNK_LIMIT - 1) * SLOT_CHUNK)
 #define POSTS   24 /* for one agent, so that the slots suffice until `flood` takes them all */
 
 static const uint8_t *input, *input_end;
 static vigil_op ops[OPS];
-static int running[FUZZ_THREADS]; /* the agent in whose vigil_agent_run the thread is, innermost */
+static int running[FUZZ_THREADS]; /* the agent of the innermost vigil_agent_run on that thread */
 static bool quiet;                /* callbacks do nothing */
 static _Alignas(64) unsigned char arena[128];
 
@@ -34,7 +36,7 @@ static void act_some(void) {
     for (unsigned actions = quiet ? 0 : byte() & 3; actions && input < input_end; actions--) act();
 }
 
-/* Words that are neighbours, share a bucket, or overlap; now and then one that will not do. */
+/* Words that are neighbours, share a bucket, or overlap; now and then an invalid one. */
 static void *some_address(void) {
     static const unsigned char offsets[] = {0, 0, 4, 8, 12, 64, 68, 72};
     uint8_t choice = byte();
@@ -74,7 +76,7 @@ static uint64_t value_at(const void *address, bool wide) {
 }
 
 static void check_answer(int64_t answer, int64_t expected) {
-    CHECK(answer == expected, "answer %lld (%s) instead of %lld (%s)", (long long)answer,
+    CHECK(answer == expected, "returned %lld (%s) instead of %lld (%s)", (long long)answer,
           vigil_status_name((int)answer), (long long)expected, vigil_status_name((int)expected));
 }
 
@@ -95,7 +97,7 @@ static bool has_mail(int agent) {
     return seat_has_mail(&model.agents[agent].real->seat);
 }
 
-/* At rest, an agent with mail has been rung for, and its descriptor's alarm is early enough. */
+/* At rest, an agent with mail has been rung, and its descriptor's alarm is early enough. */
 static void check_rest(int agent) {
     const struct model_agent *is = &model.agents[agent];
     if (!is->real || is->forked || is->dispatching) return;
@@ -234,14 +236,14 @@ static void run(int agent, int64_t until_ns) {
         is->dispatching = false;
         check_answer(status, VIGIL_EFORKED);
     } else {
-        /* With mail left, only a stop explains VIGIL_OK; after it, run does not look again. */
+        /* With mail left, only a stop explains VIGIL_OK; after a stop, run does not look again. */
         end(agent, began, !has_mail(agent) || (status == VIGIL_OK && !is->stopping));
         check_answer(status, expected_of_run(agent, until_ns));
         is->stopping = false;
     }
 }
 
-/* Nobody may post to an agent that another thread destroys. */
+/* No thread may post to an agent that another thread destroys. */
 static int post_error(int agent) {
     const struct model_agent *is = &model.agents[agent];
     return !is->real ? VIGIL_ENULL : is->forked ? VIGIL_EFORKED : is->closing ? VIGIL_ECLOSING : VIGIL_OK;
@@ -407,7 +409,7 @@ static void store(void) {
     __atomic_store_n(word, choice / 8u % 4, __ATOMIC_SEQ_CST);
 }
 
-/* What nulls answer; and workers cannot be had where there are no threads. */
+/* What null arguments return; and workers are not available without threads. */
 static void misuse(void) {
     int agent = byte() % AGENTS;
     vigil_agent *real = model.agents[agent].real;
@@ -424,9 +426,9 @@ static void misuse(void) {
     CHECK(vigil_worker_start(&worker, NULL, NULL) < 0, "a worker without a thread");
 }
 
-/* Everybody. */
+/* The whole process. */
 
-/* An agent that is dispatching may have read its stops, unseen by us. */
+/* An agent that is dispatching may have read its stops, which we cannot see. */
 static uint64_t slots_used(bool with_stops) {
     uint64_t used = 0;
     for (int i = 0; i < OPS; i++) used += model.ops[i].place == IN_LINE || model.ops[i].place == DECIDED;
@@ -440,7 +442,10 @@ static uint64_t slots_used(bool with_stops) {
     return used;
 }
 
-/* Until there are no more slots, except those that other threads hold ready: a chunk and a spare each at most. */
+/*
+ * Posts until there are no more slots, except those that other threads hold in reserve: at most a chunk and a spare
+ * each.
+ */
 static void flood(int agent) {
     struct model_agent *is = &model.agents[agent];
     if (dispatch_error(agent)) return;
@@ -469,7 +474,7 @@ static void advance(void) {
     check_answer(vigil_now_ns(), (int64_t)fuzz_now_ns);
 }
 
-/* Only the first thread forks: then no other one is asleep below it on our stack. */
+/* Only the first thread forks: then no other thread is asleep below it on our stack. */
 static void fork_process(void) {
     if (fuzz_thread != 0) return;
     fuzz_trace("fork");
@@ -487,7 +492,7 @@ static void end_thread(unsigned thread) {
     fuzz_thread_ends(thread);
 }
 
-/* Mostly one that exists. */
+/* Usually an agent that exists. */
 static int some_agent(uint8_t which) {
     int agent = which % AGENTS;
     if (which < 16) return agent;
@@ -561,7 +566,7 @@ static void act(void) {
     }
 }
 
-/* Asleep in a blocking wait or in its innermost vigil_agent_run. */
+/* The thread is asleep in a blocking wait or in its innermost vigil_agent_run. */
 void fuzz_others_act(void) {
     unsigned sleeper = fuzz_thread;
     if (sleeper + 1 < RESCUER) {

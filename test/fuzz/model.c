@@ -104,7 +104,10 @@ void model_read_stop(int agent) {
     model.agents[agent].stopping = true;
 }
 
-/* All before this one must have been read, except that other lines' of the same vigil_forget may follow. */
+/*
+ * All letters before this one must have been read, except that letters of the same vigil_forget for other lines may
+ * follow.
+ */
 static void read_letter(int number, const struct waiter *waiter, uint64_t post) {
     struct model_agent *agent = &model.agents[number];
     if (model_stop_is_next(number, UINT64_MAX)) model_read_stop(number);
@@ -196,7 +199,7 @@ uint64_t model_seats(void) {
     return seats;
 }
 
-/* In the child nobody waits, and the agents are dead. */
+/* In the child there are no waiters, and the agents are dead. */
 void model_fork(void) {
     model.waiting = 0;
     for (int i = 0; i < OPS; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.h - what the library must answer, by the plainest means: one list of all who wait, in the order in which they
- * came, and for each agent one list of what it has yet to be told. Most functions change the model and say what is
- * right; model_begins is told of a callback, and checks that it may happen now.
+ * model.h - what the library must return, by the simplest means: one list of all waiters in the order in which they
+ * came, and for each agent one list of what it has yet to be told. Most functions change the model and return what is
+ * correct; model_begins is told of a callback, and checks that it may happen now.
  */
 #ifndef VIGIL_FUZZ_MODEL_H
 #define VIGIL_FUZZ_MODEL_H
@@ -15,7 +15,7 @@
 #define NO_AGENT   (-1)
 #define FOREVER_NS UINT64_MAX
 
-/* Somebody who waits, or may: an operation or a thread. */
+/* A waiter, or a possible one: an operation or a thread. */
 struct waiter {
     enum { IDLE, IN_LINE, DECIDED, LOST } place; /* LOST: pending when the process forked */
     int agent;                                   /* NO_AGENT: a thread */
@@ -24,11 +24,11 @@ struct waiter {
     bool referenced;
 };
 
-/* What an agent has yet to be told: of a waiter's outcome or, if that is null, to call a function. */
+/* What an agent has yet to be told: the outcome of a waiter or, if that is null, a function to call. */
 struct letter {
     struct waiter *waiter;
     uint64_t post; /* its number; STOP: the library's own */
-    uint64_t sent; /* letters of one vigil_forget share a number, and different lines' may come in any order */
+    uint64_t sent; /* letters of one vigil_forget share a number, and may come in any order between lines */
     uint64_t address;
 };
 #define STOP 0
@@ -38,7 +38,7 @@ struct model_agent {
     unsigned thread, flags;
     bool forked, dispatching, closing, stopping, has_fd;
     int64_t served;      /* callbacks since its dispatch began */
-    uint64_t references; /* vigil_agent_ref's */
+    uint64_t references; /* by vigil_agent_ref */
     size_t letters;
     struct letter mail[512];
 };
@@ -49,14 +49,14 @@ extern struct model {
     uint64_t came, sent, posted;
     struct model_agent agents[AGENTS];
     struct waiter ops[OPS], threads[FUZZ_THREADS];
-    uint64_t moved_ns; /* the time of the latest action: what was due before may well be late */
+    uint64_t moved_ns; /* time of the latest action: what was due before may be late */
 } model;
 
 void model_reset(void);
 void model_fork(void);
 
 void model_join(struct waiter *waiter, int agent, uint64_t address, uint64_t deadline_ns);
-void model_leave(struct waiter *waiter); /* whoever is in line */
+void model_leave(struct waiter *waiter); /* a waiter in line */
 int64_t model_notify(uint64_t address, int64_t count);
 int64_t model_forget(uint64_t from, uint64_t length);
 int64_t model_waiters(uint64_t address);
@@ -65,12 +65,15 @@ void model_post(int agent, uint64_t number);
 /* A callback begins: is it its turn, and is that its outcome? */
 void model_begins(struct waiter *waiter, int status);
 void model_post_begins(int agent, uint64_t number);
-/* Stops are not seen when they are read: there is one in the mail at most, and who infers that it was read says so. */
+/*
+ * The reading of a stop is not visible. There is at most one in the mail; a caller that infers that it was read
+ * reports it.
+ */
 bool model_has_stop(int agent);
 bool model_stop_is_next(int agent, uint64_t sent_until);
 void model_read_stop(int agent);
 
-/* Whether anything keeps vigil_agent_run going; whether a deadline until then has not been served. */
+/* Whether anything keeps vigil_agent_run running; whether a deadline until then has not been served. */
 bool model_referenced(int agent);
 bool model_overdue(int agent, uint64_t until_ns, uint64_t came_before);
 bool model_pending(int agent);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replay.c - a main for the fuzz targets where libFuzzer is not:
+ * replay.c - a main for the fuzz targets where libFuzzer is not available:
  *
- *     fuzz_line_replay FILE...                            what is in the files, with a trace
+ *     fuzz_line_replay FILE...                            runs the files, with a trace
  *     fuzz_line_replay --random SEED --runs N             random inputs; a failing one is written to fuzz_failed.bin
  *     fuzz_line_replay --bug NAME --random SEED --runs N  with a planted bug: succeeds if it is found
  */
@@ -30,7 +30,7 @@ static uint64_t random64(uint64_t *state) { /* splitmix64 */
     return z ^ z >> 31;
 }
 
-/* Something was wrong with the current input: that is what a planted bug is for. */
+/* The current input has failed: with a planted bug that is the goal. */
 static void on_failure(int signal_number) {
     if (bug_name) _exit(0);
     FILE *file = fopen("fuzz_failed.bin", "wb");

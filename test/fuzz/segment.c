@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment.c - files that were segments until somebody changed them: any field, any length, any bytes, also by those
- * who know how to compute the checksum. Opening one answers an error or a segment that can be used, to its last byte.
+ * segment.c - files that were segments until they were changed: any field, any length, any bytes, even with a correct
+ * checksum. Opening one returns an error or a segment that can be used, to its last byte.
  *
  * The files are real ones, in memory.
  */
@@ -23,7 +23,7 @@ static const uint8_t *input, *input_end;
 static struct segment_header header;
 static uint64_t file_bytes;
 
-/* Nobody sleeps here. */
+/* No thread sleeps here. */
 void fuzz_others_act(void) {
 }
 
@@ -55,7 +55,7 @@ static void compute_checksum(void) {
     }
 }
 
-/* A good one to begin with. Its checksum being ours says that the two of us agree. */
+/* Starts with a valid file. An equal checksum shows that this file and the library compute it in the same way. */
 static void start_anew(void) {
     static const uint32_t waiters[] = {1, 31, 32, 1000};
     static const uint64_t most[] = {0, 100, 1 << 20, 1ull << 40};
@@ -66,7 +66,7 @@ static void start_anew(void) {
     CHECK(vigil_segment_create_anonymous(&buffer, &options) == VIGIL_OK, "no segment to begin with");
     header = *segment_header(buffer->segment);
     file_bytes = header.layout.user_at + options.length;
-    CHECK(vigil_buffer_destroy(buffer) == 0, "somebody waits");
+    CHECK(vigil_buffer_destroy(buffer) == 0, "there are waiters");
     uint64_t right = header.checksum;
     compute_checksum();
     CHECK(header.checksum == right, "another checksum");
@@ -96,7 +96,7 @@ static int new_file(void) {
     CHECK(fd >= 0 && fchmod(fd, 0600) == 0, "no file");
     file_bytes %= 1 << 23;
     CHECK(pwrite(fd, &header, sizeof header, 0) == sizeof header, "no room");
-    for (uint64_t at = sizeof header; input < input_end; at += 64 + byte()) { /* what is left, into the members */
+    for (uint64_t at = sizeof header; input < input_end; at += 64 + byte()) { /* the rest of it, into the members */
         uint8_t one = byte();
         CHECK(pwrite(fd, &one, 1, (off_t)at) == 1, "no room");
     }
@@ -121,7 +121,7 @@ static void use(vigil_buffer *buffer) {
     if (more) CHECK(vigil_atomics_add(view, more - 1, 1, NULL) == VIGIL_OK, "no last byte");
 }
 
-/* Whatever the file says of lines and of who holds what: nobody else is there. */
+/* Whatever the file says about lines and holders: no other process is there. */
 static void use_lines(vigil_buffer *buffer) {
     if (vigil_buffer_length(buffer) < 32) return;
     uint32_t *words = vigil_buffer_data(buffer);
@@ -130,13 +130,13 @@ static void use_lines(vigil_buffer *buffer) {
     vigil_rwlock *rwlock = (vigil_rwlock *)(void *)&words[2];
     vigil_sem *sem = (vigil_sem *)(void *)&words[3];
     *sem = (vigil_sem)VIGIL_SEM_LEASED(2);
-    CHECK(vigil_waiters(words) == 0 && vigil_notify(words, 1) == 0, "somebody waits");
+    CHECK(vigil_waiters(words) == 0 && vigil_notify(words, 1) == 0, "there are waiters");
     CHECK(vigil_wait32(words, 0, 0) == VIGIL_TIMED_OUT, "no wait");
     CHECK(vigil_mutex_trylock(mutex) == VIGIL_OK && vigil_mutex_unlock(mutex) == VIGIL_OK, "no mutex");
     CHECK(vigil_rwlock_read_trylock(rwlock) == VIGIL_OK && vigil_rwlock_read_trylock(rwlock) == VIGIL_OK, "no reader");
     CHECK(vigil_rwlock_read_unlock(rwlock) == VIGIL_OK && vigil_rwlock_read_unlock(rwlock) == VIGIL_OK, "no reader");
     CHECK(vigil_sem_tryacquire(sem, 2) == VIGIL_OK && vigil_sem_release(sem, 2) == VIGIL_OK, "no permits");
-    CHECK(vigil_forget(words, vigil_buffer_length(buffer)) == 0, "somebody waits");
+    CHECK(vigil_forget(words, vigil_buffer_length(buffer)) == 0, "there are waiters");
 }
 
 static bool may_answer(int status) {
@@ -160,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK((status == VIGIL_OK) == (buffer != NULL), "a buffer with an error, or none without");
     if (buffer) use(buffer);
     if (buffer) use_lines(buffer);
-    if (buffer) CHECK(vigil_buffer_destroy(buffer) == 0, "somebody waits");
+    if (buffer) CHECK(vigil_buffer_destroy(buffer) == 0, "there are waiters");
     CHECK(dup(fd) == next, "a descriptor is left open");
     close(next);
     close(fd);

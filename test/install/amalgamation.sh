@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The amalgamation builds with one command by every compiler there is, is the same library, and says when it cannot be.
+# The amalgamation builds with one command by every available compiler, is the same library, and reports when it cannot
+# be made.
 . "$(dirname "$0")/common.sh"
 root=$(cd "$here/../.." && pwd)
 compilers=$(for each in "$CC" gcc clang; do
@@ -9,7 +10,7 @@ done | sort -u)
 
 "$root/tools/amalgamate.sh" "$scratch/one"
 "$root/tools/amalgamate.sh" "$scratch/two"
-diff -r "$scratch/one" "$scratch/two" >/dev/null || fail "twice is not the same"
+diff -r "$scratch/one" "$scratch/two" >/dev/null || fail "two runs differ"
 cd "$scratch/one"
 
 for compiler in $compilers; do
@@ -20,13 +21,13 @@ for compiler in $compilers; do
     done
 done
 
-# What is global in it is what the shared library exports. (One weak symbol belongs to the tracing probes.)
+# Its global symbols are those that the shared library exports. (One weak symbol belongs to the tracing probes.)
 symbols() { awk 'NF == 3 && $2 != "A" { sub("@.*", "", $3); print $3 }' | grep -v '^_\.stapsdt\.base$' | sort; }
 nm -g --defined-only vigil.o | symbols >global
 nm -D --defined-only "$libdir/libvigil.so" | symbols >exported
 diff exported global || fail "exported by the shared library (<) and global in vigil.o (>) differ"
 
-# No two variables have become one: C would let them, without a word.
+# No two variables have become one, which C would accept silently.
 variables() { nm "$@" | awk 'NF == 3 && $2 ~ /[bdBD]/' | wc -l; }
 include=$(printf -- "-I$root/%s " include src src/prim src/prim/linux)
 for source in $(sed -n 's/^\/\* ======== \(src\/.*\.c\) .*/\1/p' vigil.c); do
@@ -52,7 +53,7 @@ run queue
 run line
 run minute
 sort minute.out | diff - <(printf '%s\n' "notified 2" "the loop, hurried: timed-out" "the loop, patient: ok" \
-    "the worker: ok") || fail "minute.c says something else (<) than it should (>)"
+    "the worker: ok") || fail "minute.c prints something else (<) than expected (>)"
 
 sed 's/<vigil\/vigil\.h>/"vigil.h"/' "$here/consumer/main.c" >consumer.cc
 "$CXX" -std=c++17 -Wall -Wextra -Wpedantic -Werror consumer.cc vigil.o -o consumer -pthread
@@ -60,7 +61,7 @@ sed 's/<vigil\/vigil\.h>/"vigil.h"/' "$here/consumer/main.c" >consumer.cc
 "$CC" -std=c11 -Wall -Wextra -Werror -DVIGIL_CHECK -x c consumer.cc -x none vigil.c -o consumer -pthread
 ./consumer
 
-# What collides gets a name of its own; what cannot be dealt with is an error.
+# Colliding names are renamed; what cannot be handled is an error.
 cp -r "$root/src" "$root/include" "$root/tools" "$root/CMakeLists.txt" "$root/LICENSE" "$scratch"
 sem=$scratch/src/sync/sem.c
 cp "$sem" "$scratch/sem.c"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034
-# Sourced by the tests here: the installed tree, a scratch folder, and how a careful stranger compiles.
+# Sourced by the tests here: the installed tree, a scratch folder, and the flags of a careful user's build.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 stage=$1

@@ -7,12 +7,12 @@ for tool in dpkg-deb dpkg-gencontrol dpkg-shlibdeps; do
     command -v "$tool" >/dev/null || { echo "no $tool"; exit 77; }
 done
 as_root=""
-if [ "$(id -u)" != 0 ]; then # files are to belong to root: let dpkg believe they do
+if [ "$(id -u)" != 0 ]; then # files must belong to root: make dpkg believe that they do
     command -v fakeroot >/dev/null || { echo "neither root nor fakeroot"; exit 77; }
     as_root=fakeroot
 fi
 root=$(cd "$here/../.." && pwd)
-debs=$(dirname "$stage")/deb # stays, so that the next time there is less to build
+debs=$(dirname "$stage")/deb # kept, so that the next run has less to build
 "$root/tools/deb.sh" "$debs" >"$scratch/log" 2>&1 || fail "$(cat "$scratch/log")"
 
 system=$scratch/system
@@ -35,7 +35,7 @@ for package in libvigil0.1 libvigil-dev vigil; do
     [ -f "$system/usr/share/doc/$package/copyright" ] || fail "$package has no copyright file"
 done
 
-# The command, from where it is now.
+# The command, at its place now.
 version=${status##* }
 said=$("$system/usr/bin/vigil" --version)
 [ "$said" = "vigil ${version%-*}" ] || fail "vigil --version says '$said'; its package is $version"
@@ -52,7 +52,7 @@ for file in bash-completion/completions/vigil zsh/vendor-completions/_vigil fish
     [ -s "$system/usr/share/$file" ] || fail "no $file"
 done
 
-# A program, with both libraries, where Debian has them.
+# A program, linked to both libraries at Debian's paths.
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 library=$system/usr/lib/$multiarch
 export PKG_CONFIG_PATH=$library/pkgconfig

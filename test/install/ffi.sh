@@ -4,7 +4,7 @@
 # nothing but the names uses them.
 . "$(dirname "$0")/common.sh"
 
-# A function that is inline is exported as well, or is a part of another inline one and nobody else's business.
+# An inline function is exported as well, or is only a part of another inline function.
 cat "$stage"/include/vigil/*.h >"$scratch/headers"
 sed -n 's/^static inline .*\(vigil_[a-z0-9_]*\)(.*/\1/p' "$scratch/headers" | sort -u >"$scratch/inline"
 [ -s "$scratch/inline" ] || fail "no inline functions found"
@@ -14,7 +14,7 @@ while read -r part; do
     grep -q "^    .*\b$part(" "$scratch/headers" || fail "$part is inline, and the library does not export it"
 done <"$scratch/parts"
 
-# Who asks for none gets none.
+# With VIGIL_NO_INLINE there are no inline functions.
 echo '#include <vigil/vigil.h>' | "$CC" -E -P -DVIGIL_NO_INLINE -I"$stage/include" - >"$scratch/no_inline"
 ! grep -E 'static inline .*vigil_' "$scratch/no_inline" || fail "inline in spite of VIGIL_NO_INLINE"
 comm -12 "$scratch/inline" "$scratch/exported" | while read -r function; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Each header compiles by itself, twice in a row, as every C and C++ there is since C11 and C++11, by gcc and clang, and
-# leaves the caller's macros alone.
+# Each header compiles by itself, twice in a row, as every version of C and C++ since C11 and C++11, by gcc and clang,
+# and leaves the caller's macros alone.
 . "$(dirname "$0")/common.sh"
 
-# check COMPILER OPTION...: if there is that compiler.
+# check COMPILER OPTION...: if that compiler is available.
 check() {
     command -v "$1" >/dev/null || return 0
     # shellcheck disable=SC2086

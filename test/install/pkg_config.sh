@@ -19,7 +19,8 @@ build() {
     "$compiler" "$@" $warnings $(pkg-config --cflags vigil) -c "$here/consumer/main.c" -o "$scratch/consumer.o"
 
     "$compiler" "$scratch/consumer.o" -o "$scratch/consumer" $(pkg-config --libs vigil) -Wl,-rpath,"$libdir"
-    readelf -d "$scratch/consumer" | grep -q 'NEEDED.*libvigil\.so\.0\.1' || fail "$title: not linked to libvigil.so.0.1"
+    readelf -d "$scratch/consumer" | grep -q 'NEEDED.*libvigil\.so\.0\.1' ||
+        fail "$title: not linked to libvigil.so.0.1"
     check "$title, shared"
 
     "$compiler" "$scratch/consumer.o" -o "$scratch/consumer" -static $(pkg-config --static --libs vigil)

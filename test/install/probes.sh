@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The shared library has its tracing probes, where the system has their header.
+# The shared library has its tracing probes, if the system has their header.
 . "$(dirname "$0")/common.sh"
 echo '#include <sys/sdt.h>' | "$CC" -E - >/dev/null 2>&1 || { echo "no sys/sdt.h"; exit 77; }
 readelf -n "$libdir/libvigil.so" >"$scratch/notes"

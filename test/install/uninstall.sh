@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What has been installed can be taken away again: every file, and the folders that are Vigil's, but nothing else;
-# also from a folder with a space in its name, and after others have installed from the same build.
+# Uninstalling removes every installed file and Vigil's own folders, but nothing else; also from a folder with a space
+# in its name, and after another installation from the same build.
 . "$(dirname "$0")/common.sh"
 mkdir -p "$scratch$(dirname "$stage")"
 cp -a "$stage" "$scratch$(dirname "$stage")"
@@ -13,9 +13,9 @@ left=$(cd "$copy" && find . -type f -o -type l | sort)
 [ "$left" = "./include/of_somebody_else.h
 ./lib/of somebody else" ] || fail "these are left: $left"
 [ -z "$(find "$copy" -type d -name vigil)" ] || fail "these are left: $(find "$copy" -type d -name vigil)"
-[ -e "$libdir/libvigil.so" ] || fail "it has removed more than it should have"
+[ -e "$libdir/libvigil.so" ] || fail "uninstalling has removed more than it should have"
 
-# make install and make uninstall: with a cmake that builds nothing and installs one file, for which nothing is needed.
+# make install and make uninstall, with a fake cmake that builds nothing and installs one file.
 mkdir -p "$scratch/tree/build/release" "$scratch/tree/tools" "$scratch/bin"
 cp "$here/../../Makefile" "$scratch/tree"
 cp "$here/../../tools/uninstall.sh" "$scratch/tree/tools"
@@ -36,8 +36,8 @@ in_tree() {
 }
 prefix="$scratch/some where/a folder"
 (umask 077 && in_tree install)
-[ "$(stat -c %a "$prefix/include/vigil/vigil.h")" = 644 ] || fail "not everybody can read what is installed"
-[ "$(stat -c %a "$prefix/include/vigil")" = 755 ] || fail "not everybody can open the folder of what is installed"
+[ "$(stat -c %a "$prefix/include/vigil/vigil.h")" = 644 ] || fail "an installed file is not readable by all users"
+[ "$(stat -c %a "$prefix/include/vigil")" = 755 ] || fail "an installed folder is not accessible to all users"
 touch "$prefix/of_somebody_else.h"
 echo "/a folder/of_somebody_else.h" >"$scratch/tree/build/release/install_manifest.txt" # as the tests leave it
 in_tree uninstall

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* act.c - the steps at which something can be found out: tokens that change hands, being inside a mutex, signals. */
+/* act.c - the steps at which something can be checked: tokens that change hands, being inside a mutex, signals. */
 #include "ledger.h"
 
 #include <sched.h>
@@ -12,13 +12,13 @@ void take_token(struct actor *actor) {
     set_hand(actor, tokens_of(actor->hand) + 1, 0);
 }
 
-/* So many of those that the actor has. */
+/* Offers that many of the actor's tokens. */
 void offer_tokens(struct actor *actor, unsigned line, uint32_t offered) {
     uint32_t tokens = tokens_of(actor->hand);
     set_hand(actor, tokens - offered, offered);
     now_does(actor, NOTIFYING, line);
     int64_t taken = vigil_notify(&arena->lines[line].word, offered);
-    DEMAND(taken >= 0 && taken <= offered, "notify answered %" PRId64 " of %u", taken, offered);
+    DEMAND(taken >= 0 && taken <= offered, "notify returned %" PRId64 " of %u", taken, offered);
     set_hand(actor, tokens - (uint32_t)taken, 0);
     count(actor, NOTIFIED, (uint64_t)taken);
     done(actor);
@@ -27,12 +27,12 @@ void offer_tokens(struct actor *actor, unsigned line, uint32_t offered) {
 void shout(struct actor *actor) {
     now_does(actor, NOTIFYING, SHOUTS);
     int64_t heard = vigil_notify(&arena->lines[SHOUTS].word, VIGIL_ALL);
-    DEMAND(heard >= 0, "notify answered %" PRId64, heard);
+    DEMAND(heard >= 0, "notify returned %" PRId64, heard);
     count(actor, SHOUTED, (uint64_t)heard);
     done(actor);
 }
 
-/* Names: whose page it is, in which life of the member. Never zero. */
+/* Names: the actor's page, and the life of the member. Never zero. */
 
 static uint64_t name_of(const struct actor *actor) {
     uint64_t index = (uint64_t)((const char *)actor - (const char *)ledger->members) / sizeof(struct member);
@@ -47,16 +47,16 @@ static bool has_been_killed(uint64_t name) {
 
 static void judge_ok(const struct guarded *guarded, unsigned mutex, uint64_t found) {
     DEMAND(found == 0, "mutex %u: granted although %" PRIx64 " is inside%s", mutex, found,
-           has_been_killed(found) ? ", who has been killed: nobody was told" : "");
+           has_been_killed(found) ? ", which has been killed, and this was not reported" : "");
     DEMAND(guarded->first == guarded->second, "mutex %u: granted with %" PRIu64 " and %" PRIu64, mutex, guarded->first,
            guarded->second);
     DEMAND(!guarded->broken, "mutex %u: the one before had not said that it is consistent", mutex);
 }
 
 /*
- * Whether the queue is full is what counts. A producer stores the item's number, `full` and `last_put`, in this order;
- * a consumer `full` and `last_got`. The producer or consumer was killed before it stored `full`, and then nothing has
- * happened, or after that, and then the rest is done here in its place.
+ * Only `full` decides whether the queue is full. A producer stores the item's number, `full` and `last_put`, in this
+ * order; a consumer `full` and `last_got`. If the producer or consumer was killed before it stored `full`, nothing has
+ * happened; if after that, the rest is done here in its place.
  */
 static void repair_queue(void) {
     if (arena->queue.full) {
@@ -67,9 +67,12 @@ static void repair_queue(void) {
     }
 }
 
-/* Makes good what the dead one has left behind, and says so; or leaves it to the next, but not in the queue's storm. */
+/*
+ * Repairs what the dead owner has left behind, and marks the mutex consistent; or, except in the queue's storm,
+ * sometimes leaves that to the next holder.
+ */
 static void repair(struct actor *actor, struct guarded *guarded, unsigned mutex, uint64_t found, uint64_t *seed) {
-    DEMAND(found == 0 || has_been_killed(found), "mutex %u: taken from %" PRIx64 ", who lives", mutex, found);
+    DEMAND(found == 0 || has_been_killed(found), "mutex %u: taken from %" PRIx64 ", which is alive", mutex, found);
     count(actor, DIED_GRANTS, 1);
     if (!found) count(actor, NOBODY_INSIDE, 1);
     if (!guarded->broken) PUT(actor->fresh_deaths[mutex], actor->fresh_deaths[mutex] + 1);
@@ -81,7 +84,7 @@ static void repair(struct actor *actor, struct guarded *guarded, unsigned mutex,
         return;
     }
     int status = vigil_mutex_consistent(&arena->locks[mutex].mutex);
-    DEMAND(status == VIGIL_OK, "mutex %u: consistent answered %s", mutex, vigil_status_name(status));
+    DEMAND(status == VIGIL_OK, "mutex %u: consistent returned %s", mutex, vigil_status_name(status));
 }
 
 void dawdle(uint64_t *seed) {
@@ -90,7 +93,7 @@ void dawdle(uint64_t *seed) {
     for (volatile uint64_t spins = random_below(seed, 500); spins; spins--) continue;
 }
 
-/* With the mutex held: enters the actor's name, judges what is there, and does some work. */
+/* With the mutex held: enters the actor's name, checks what is there, and does some work. */
 void go_inside(struct actor *actor, unsigned mutex, int status, uint64_t *seed) {
     struct guarded *guarded = &ledger->guarded[mutex];
     uint64_t found = 0;
@@ -105,7 +108,7 @@ void go_inside(struct actor *actor, unsigned mutex, int status, uint64_t *seed) 
         judge_ok(guarded, mutex, found);
         if (one_in(seed, 50)) {
             status = vigil_mutex_consistent(&arena->locks[mutex].mutex);
-            DEMAND(status == VIGIL_EINVAL, "nobody has died: consistent answered %s", vigil_status_name(status));
+            DEMAND(status == VIGIL_EINVAL, "no owner has died: consistent returned %s", vigil_status_name(status));
         }
     }
     PUT(guarded->first, guarded->first + 1);
@@ -115,7 +118,7 @@ void go_inside(struct actor *actor, unsigned mutex, int status, uint64_t *seed) 
     count(actor, GRANTS, 1);
 }
 
-/* Crosses the name out. The mutex is still held: what comes next is to release it. */
+/* Removes the name. The mutex is still held, and is released next. */
 void go_outside(struct actor *actor, unsigned mutex) {
     struct guarded *guarded = &ledger->guarded[mutex];
     DEMAND(guarded->inside == name_of(actor), "mutex %u: %" PRIx64 " came inside as well", mutex, guarded->inside);
@@ -130,7 +133,10 @@ void release(struct actor *actor, unsigned mutex) {
     done(actor);
 }
 
-/* With that mutex held, or with NO_MUTEX. How many waits it ended: a signal one at most, a broadcast any number. */
+/*
+ * With that mutex held, or with NO_MUTEX. Returns how many waits it ended: at most one for a signal, any number for a
+ * broadcast.
+ */
 
 int64_t give_signal(struct actor *actor, unsigned mutex, unsigned cond) {
     now_does(actor, SIGNALLING, at(mutex, cond));

@@ -23,8 +23,8 @@ uint64_t seed_for(unsigned actor) {
 }
 
 /*
- * Whether there is something to dispatch, at most a millisecond later; a loop that is not rung does not look, so that a
- * missing ring is noticed. Now and then the loop is busy with something else, while it is told one thing and another.
+ * Whether there is something to dispatch, within a millisecond. A loop that is not rung does not look, so that a
+ * missing ring is noticed. Sometimes the loop is busy with something else, while several things are sent to it.
  */
 bool readable(vigil_agent *agent, uint64_t *seed) {
     if (one_in(seed, 4)) usleep((useconds_t)random_below(seed, 5000));

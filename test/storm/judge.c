@@ -34,7 +34,7 @@ static int segment_fd, ledger_fd;
 static vigil_buffer *buffer;
 static int64_t begin_ns;
 
-/* Saying what is the matter. */
+/* Reporting a failure. */
 
 static const char *const activity_names[] = {
 #define ACTIVITY_TEXT(name, text) text,
@@ -61,7 +61,7 @@ static void tell_member(unsigned number) {
 }
 
 static void tell_state(void) {
-    fprintf(stderr, "moment %u; who was doing what:\n", ledger->moment);
+    fprintf(stderr, "moment %u; what each actor was doing:\n", ledger->moment);
     for (unsigned i = 0; i < members; i++) tell_member(i);
     for (unsigned i = 0; i < MUTEXES; i++) {
         const struct guarded *guarded = &ledger->guarded[i];
@@ -87,7 +87,7 @@ static void tell_waiter(const vigil_look *look, const vigil_seen_waiter *waiter)
             waiter->called ? ", called" : "");
 }
 
-/* All lines of the segment, from outside: no lock of it is taken. */
+/* All lines of the segment, seen from outside: none of its locks is taken. */
 static void tell_lines(void) {
     vigil_observer *observer = NULL;
     vigil_look look;
@@ -108,10 +108,10 @@ static void kill_all(void) {
     }
 }
 
-/* The judge itself is stuck: in the library, then. */
+/* The judge itself is stuck, which means in the library. */
 static void on_stuck(int signal_number) {
     (void)signal_number;
-    fprintf(stderr, "\nthe judge itself does not get on\n");
+    fprintf(stderr, "\nthe judge itself is stuck\n");
     tell_state();
     kill_all();
     _exit(1);
@@ -158,7 +158,7 @@ void member_start(unsigned number) {
     }
 }
 
-/* Its page is closed: it writes there no more. */
+/* Its page is closed: the actor writes there no more. */
 static void take_over_page(struct actor *actor) {
     for (unsigned i = 0; i < TALLY_COUNT; i++) books.tallies[i] += actor->tallies[i];
     for (unsigned i = 0; i < MUTEXES; i++) {
@@ -169,7 +169,7 @@ static void take_over_page(struct actor *actor) {
     memset(actor, 0, sizeof *actor);
 }
 
-/* And says what it was doing at the very moment. */
+/* Also records what the actor was doing at that moment. */
 static void take_over_killed(struct actor *actor) {
     enum activity activity = activity_of(actor->activity);
     unsigned place = activity == RESTING ? 0 : (actor->activity >> 8) % PLACES_AT;
@@ -184,9 +184,9 @@ void member_left(unsigned number) {
 }
 
 /*
- * If nobody comes inside a mutex between two kills, the second of the killed may have taken it from the first. Not if
- * it is free and does not say that its owner died: it was not held then, or somebody has been inside since. (The word
- * is read first.)
+ * If no actor comes inside a mutex between two kills, the second killed process may have taken it from the first. Not
+ * if the mutex is free and does not say that its owner died: then it was not held, or an actor has been inside since.
+ * (The word is read first.)
  */
 static void note_chain(void) {
     static uint64_t inside_before;
@@ -214,7 +214,7 @@ void signal_member(unsigned number, int signal_number) {
     kill(processes[number].pid, signal_number);
 }
 
-/* Waits until it is, so that nobody can say later that it had ended before. */
+/* Waits until it has stopped, so that it cannot turn out later to have ended before. */
 void member_stop(unsigned number) {
     int status = 0;
     signal_member(number, SIGSTOP);
@@ -243,7 +243,7 @@ static bool has_begun(const struct actor *actor) {
     return NOW(actor->progress) || activity_of(NOW(actor->activity)) == IN_COND;
 }
 
-/* Mostly nobody is struck before all are at work; now and then somebody is who is still joining. */
+/* Usually no member is struck before all are at work; sometimes one is that is still joining. */
 void let_them_begin(void) {
     int64_t until_ns = vigil_now_ns() + PATIENCE_NS;
     for (unsigned i = 0; i < members && !one_in(&judge_seed, 20); i++) {
@@ -258,7 +258,7 @@ void let_them_begin(void) {
     nap_ns((int64_t)random_below(&judge_seed, 3000) * MICROSECOND);
 }
 
-/* Takes part where that is needed, until all have left. */
+/* Takes part where needed, until all members have left. */
 void all_leave(void) {
     int64_t until_ns = vigil_now_ns() + PATIENCE_NS;
     PUT(ledger->moment, ledger->moment / 4 * 4 + END);
@@ -281,7 +281,7 @@ void receive(void) {
     DEMAND(served >= 0, "dispatch returned %s", vigil_status_name((int)served));
 }
 
-/* The books, when everybody rests. */
+/* The books, when all actors rest. */
 
 uint64_t killed_while(enum activity activity) {
     uint64_t sum = 0;
@@ -324,7 +324,7 @@ static uint64_t killed_holding(unsigned mutex) {
     return books.killed[HOLDING][at(mutex, 0)];
 }
 
-/* The judge takes each mutex himself, and looks what has been going on inside. */
+/* The judge takes each mutex itself, and checks what has happened inside. */
 void judge_grants(void) {
     struct actor *me = &judges->actors[0];
     for (unsigned i = 0; i < MUTEXES; i++) {
@@ -352,11 +352,11 @@ void judge_grants(void) {
     }
 }
 
-/* No wait for a condition has ended that no signal ended. */
+/* No wait for a condition has ended without a signal. */
 void judge_signals(void) {
     for (unsigned cond = 0; cond < CONDS; cond++) {
         uint64_t woken = tally_now((enum tally)(WOKEN + cond)), signals = tally_now((enum tally)(SIGNALLED + cond));
-        uint64_t unknown = 0; /* given by the killed, who did not live to enter them */
+        uint64_t unknown = 0; /* given by the killed before they could enter them */
         for (unsigned mutex = 0; mutex <= NO_MUTEX; mutex++) {
             unknown += books.killed[SIGNALLING][at(mutex, cond)];
             unknown += books.killed[BROADCASTING][at(mutex, cond)] * LINE_MOST;
@@ -367,7 +367,7 @@ void judge_signals(void) {
     }
 }
 
-/* The dead disappear from a line as soon as somebody finds out. */
+/* The dead disappear from a line as soon as a process notices their death. */
 void judge_line(const volatile void *place, int64_t expected, const char *what) {
     int64_t until_ns = vigil_now_ns() + PATIENCE_NS / 3, waiters;
     while ((waiters = vigil_waiters(place)) != expected && vigil_now_ns() < until_ns) {
@@ -382,7 +382,7 @@ static void on_place(vigil_op *op, int status) {
     DEMAND(false, "a place ended with %s", vigil_status_name(status));
 }
 
-/* The dead ones' places come back as soon as somebody finds out. */
+/* The places of the dead come back as soon as a process notices their death. */
 void judge_places(void) {
     static vigil_op ops[PLACES];
     for (unsigned i = 0; i < LINES; i++) judge_line(&arena->lines[i].word, 0, "word");
@@ -421,7 +421,7 @@ static const struct {
 #undef TALLY_TEXT
 };
 
-/* What never happened is left out. */
+/* Zeros are left out. */
 static void report_line(uint64_t number, const char *text) {
     if (number) printf("%12" PRIu64 "  %s\n", number, text);
 }
@@ -433,7 +433,7 @@ static void report(double seconds) {
            books.leaves, books.rests, options.seed);
     printf("What the threads and operations of the killed were doing:\n");
     for (unsigned i = 0; i < ACTIVITY_COUNT; i++) report_line(killed_while((enum activity)i), activity_names[i]);
-    printf("What has come of it all:\n");
+    printf("Results:\n");
     for (unsigned i = 0; i < TALLY_COUNT; i++) report_line(tally_now((enum tally)i), tally_names[i].text);
     if (ledger->is_queue) report_queue(NULL);
     else report_tokens(NULL);

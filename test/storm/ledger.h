@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ledger.h - the books of both storms: shared memory that Vigil knows nothing of, and that outlives the killed.
+ * ledger.h - the books of both storms: shared memory that Vigil does not know of, and that outlives the killed.
  *
- * Everybody who does something is an actor: each thread of a member, its event loop, and each asynchronous operation of
- * that. An actor's page has one writer, the actor (its loop, for an operation), so whatever is killed at whatever moment,
- * its page says what it was about to do, was doing, or had done:
+ * An actor is a thread of a member, its event loop, or an asynchronous operation of that loop. An actor's page has one
+ * writer, the actor (its loop, for an operation). So whenever an actor is killed, its page says what it was about to
+ * do, was doing, or had done:
  *
  *     activity    stored before each call of the library, and again after it
  *     hand        how many tokens it has
- *     grants ...  what has come of its calls
+ *     grants ...  the results of its calls
  *
- * TOKENS. Each notification hands over a token. Who is notified has one more; who has some offers them by
- * vigil_notify, and those that were taken, by its answer, are his no more. So tokens are neither made nor lost while
- * nobody is killed. Of the killed the page tells how many tokens died with them, and how many they were just
- * offering, of which nobody knows whether they were taken. That a token was on its way to somebody who was killed is no
- * excuse: the library passes it on to the next in line, and there always is one, for the judge waits there too.
+ * TOKENS. Each notification hands over a token. A notified actor has one more; an actor with tokens offers them by
+ * vigil_notify, and gives up as many as were taken, according to the result. So tokens are neither made nor lost while
+ * no member is killed. The page of a killed actor tells how many tokens died with it, and how many it was just
+ * offering; of the latter it is not known whether they were taken. A token on its way to an actor that was killed is no
+ * excuse: the library passes it on to the next in line, and there always is one, because the judge waits there too.
  *
- * SHOUTS. In one line there are no tokens, and everybody in it is notified at once. Then there may be no next one: what
- * is missing there is at most one for each who was killed waiting.
+ * SHOUTS. One line has no tokens, and all its waiters are notified at once. Then there may be no next one: at most one
+ * notification may be missing there for each actor that was killed waiting.
  *
- * GRANTS. Who is granted a mutex enters his name where it says who is inside, and crosses it out before he unlocks. What
- * the mutex guards is two numbers that are the same but for a moment. After VIGIL_OK there must be no name, and the
- * numbers must be the same. After VIGIL_OWNER_DIED a name must be that of somebody who has been killed.
+ * GRANTS. An actor that is granted a mutex enters its name as the one inside, and removes it before it unlocks. The
+ * mutex guards two numbers that are equal except for a moment. After VIGIL_OK there must be no name, and the numbers
+ * must be equal. After VIGIL_OWNER_DIED a name must be that of an actor that has been killed.
  *
  * SIGNALS. Each signal to a condition ends one wait. An actor enters a signal after the call has returned, and the end
  * of a wait after that has returned. So, for each condition, there are no more waits ended than signals, except for
@@ -63,7 +63,7 @@ struct arena {
     /* The queue (queue.c), guarded by the mutex WITH_COND. */
     struct {
         _Alignas(64) uint64_t item; /* the number of the item that is in it, if it is full */
-        uint64_t full;              /* 0 or 1: this is what counts, the following two are made from it by a repair */
+        uint64_t full;              /* 0 or 1: this decides, and a repair sets the following two according to it */
         uint64_t last_put, last_got;
     } queue;
 };
@@ -92,10 +92,10 @@ enum activity {
 };
 
 #define TALLIES(X)                                                                                                     \
-    X(NOTIFIED, "notified", "notified, as notify answered")                                                            \
-    X(ENDED_OK, "ended_ok", "waits that answered ok")                                                                  \
+    X(NOTIFIED, "notified", "notified, as notify returned")                                                            \
+    X(ENDED_OK, "ended_ok", "waits that returned ok")                                                                  \
     X(SHOUTED, "shouted", "notified in the line without tokens, likewise")                                             \
-    X(HEARD, "heard", "waits there that answered ok")                                                                  \
+    X(HEARD, "heard", "waits there that returned ok")                                                                  \
     X(TIMED_OUT, "timed_out", "waits and locks that timed out")                                                        \
     X(NOT_EQUAL, "not_equal", "waits that found another value")                                                        \
     X(CANCELS, "cancelled", "operations cancelled")                                                                    \
@@ -122,10 +122,10 @@ enum tally {
 };
 
 struct actor {
-    _Alignas(64) uint32_t activity; /* and, above its 8 bits, of which line, mutex or mutex with condition: at */
+    _Alignas(64) uint32_t activity; /* and, above its 8 bits, the line, mutex or mutex with condition: at */
     uint32_t progress;              /* calls that have ended */
-    uint64_t hand;                  /* tokens that it has * 2^32 + tokens that it is just offering */
-    uint64_t fresh_deaths[MUTEXES]; /* owner-died grants that do not merely repeat what the one before left behind */
+    uint64_t hand;                  /* tokens that it has * 2^32 + tokens that it is offering */
+    uint64_t fresh_deaths[MUTEXES]; /* owner-died grants that do not just repeat what the previous holder left */
     uint64_t grants[MUTEXES];
     uint64_t tallies[TALLY_COUNT];
 };
@@ -138,18 +138,18 @@ struct member {
 
 /* What a mutex guards. */
 struct guarded {
-    _Alignas(64) uint64_t inside; /* the name of who is */
-    uint64_t first, second;       /* the same, and how often somebody was inside */
-    uint32_t broken;              /* left behind so: the next one must be told of it */
+    _Alignas(64) uint64_t inside; /* the name of the actor inside */
+    uint64_t first, second;       /* equal: how often an actor was inside */
+    uint32_t broken;              /* left inconsistent: the next holder must be told */
     uint32_t items;               /* WITH_COND: what the condition is about */
 };
 
 enum phase { STORM, REST, END };
 
 struct ledger {
-    uint32_t moment; /* how often there has been rest * 4 + phase */
+    uint32_t moment; /* the number of rests so far * 4 + phase */
     uint32_t failures;
-    uint32_t is_queue; /* which storm it is */
+    uint32_t is_queue; /* which of the two storms */
     struct guarded guarded[MUTEXES];
     struct member members[MEMBERS_MOST + 1];
 };
@@ -185,7 +185,7 @@ static inline void now_does(struct actor *actor, enum activity activity, unsigne
     PUT(actor->activity, (uint32_t)activity | which << 8);
 }
 
-/* At rest since that moment: an actor that said so of an earlier one may have begun something since. */
+/* At rest since that moment: an actor that rested at an earlier moment may have begun something since. */
 static inline void now_rests(struct actor *actor, uint32_t moment) {
     now_does(actor, RESTING, moment & 0xffffff);
 }
@@ -221,7 +221,7 @@ static inline void set_hand(struct actor *actor, uint32_t tokens, uint32_t offer
     PUT(actor->hand, (uint64_t)tokens << 32 | offered);
 }
 
-/* What everybody does, the judge too: act.c. */
+/* What all actors do, the judge too: act.c. */
 void take_token(struct actor *actor);
 void offer_tokens(struct actor *actor, unsigned line, uint32_t tokens);
 void shout(struct actor *actor);

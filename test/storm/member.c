@@ -2,20 +2,20 @@
 /* member.c - a member of the storm of tokens: what its threads and its event loop do. */
 #include "ledger.h"
 
-/* What is to be done, by chance. */
+/* Random choices. */
 
 static int64_t some_time_ns(uint64_t *seed) {
     return (int64_t)random_below(seed, one_in(seed, 4) ? 2000 : 100) * MICROSECOND;
 }
 
-/* One thread of each member never sleeps: whoever is killed while he runs is mostly killed inside of the library. */
+/* One thread of each member never sleeps: if it is killed while it runs, it is usually inside the library. */
 static bool is_hasty(const struct actor *me) {
     return me == &self->actors[THREADS - 1];
 }
 
 static int64_t patience_ns(const struct actor *me, uint64_t *seed) {
     if (is_hasty(me)) return 1;
-    /* Who has tokens may be the only one: he does not go to sleep over them. */
+    /* An actor with tokens may be the only one: it does not sleep forever with them. */
     return tokens_of(me->hand) || !one_in(seed, 6) ? 1 + some_time_ns(seed) : VIGIL_FOREVER;
 }
 
@@ -37,7 +37,7 @@ static void wait_ended(struct actor *page, struct actor *taker, int status) {
     else if (status == VIGIL_OK) take_token(taker);
     else if (status == VIGIL_TIMED_OUT) count(taker, TIMED_OUT, 1);
     else if (status == VIGIL_NOT_EQUAL) count(taker, NOT_EQUAL, 1);
-    else DEMAND(status == VIGIL_CANCELLED && leaving(), "a wait answered %s", vigil_status_name(status));
+    else DEMAND(status == VIGIL_CANCELLED && leaving(), "a wait returned %s", vigil_status_name(status));
     done(page);
 }
 
@@ -53,14 +53,14 @@ static void wait_blocking(struct actor *me, uint64_t *seed) {
     wait_ended(me, me, status);
 }
 
-/* Whether it was granted: then the actor is inside. */
+/* Returns whether it was granted: then the actor is inside. */
 static bool granted(struct actor *me, unsigned mutex, int status, uint64_t *seed) {
     if (status == VIGIL_OK || status == VIGIL_OWNER_DIED) {
         go_inside(me, mutex, status, seed);
         return true;
     }
     if (status == VIGIL_TIMED_OUT) count(me, TIMED_OUT, 1);
-    else DEMAND(status == VIGIL_CANCELLED && leaving(), "a lock answered %s", vigil_status_name(status));
+    else DEMAND(status == VIGIL_CANCELLED && leaving(), "a lock returned %s", vigil_status_name(status));
     done(me);
     return false;
 }
@@ -84,19 +84,19 @@ static void produce(struct actor *me, uint64_t *seed) {
     if (!inside) give_signal(me, NO_MUTEX, 0);
 }
 
-/* All outcomes of a condition's wait come with the mutex held. */
+/* Every wait for a condition ends with the mutex held. */
 static int mutex_outcome(int status) {
     return status == VIGIL_TIMED_OUT ? VIGIL_OK : status;
 }
 
-/* Whether it was a signal that ended the wait is not known if the mutex's owner died and there was a deadline, too. */
+/* If the mutex's owner died and there was a deadline too, it is not known whether a signal ended the wait. */
 static void cond_wait_ended(struct actor *me, int status, int64_t timeout_ns) {
     bool woken = status == VIGIL_OK || (status == VIGIL_OWNER_DIED && timeout_ns == VIGIL_FOREVER);
     if (woken) count(me, WOKEN, 1);
     count(me, COND_WAITS, 1);
 }
 
-/* Who has waited in vain goes away: if all were to consume, somebody must produce. */
+/* A consumer that has waited in vain goes away: if all were consumers, none would produce. */
 static void consume(struct actor *me, uint64_t *seed) {
     struct guarded *guarded = &ledger->guarded[WITH_COND];
     bool in_vain = false;
@@ -188,20 +188,20 @@ static void start_wait(struct waiting_op *wait) {
     if (!wait->pending) wait_ended(wait->page, loop.me, status);
 }
 
-/* Whether it will not be called back. */
+/* Returns true if it will not be called back. */
 static bool cancelled(vigil_op *op, struct actor *page, bool pending) {
     now_does(loop.me, CANCELLING, 0);
     int status = vigil_cancel(op);
     if (status == VIGIL_OK) count(loop.me, CANCELS, 1);
     else if (status == VIGIL_ETOOLATE) count(loop.me, TOO_LATE, 1);
-    DEMAND(pending ? status == VIGIL_OK || status == VIGIL_ETOOLATE : status == VIGIL_EIDLE, "cancel answered %s",
+    DEMAND(pending ? status == VIGIL_OK || status == VIGIL_ETOOLATE : status == VIGIL_EIDLE, "cancel returned %s",
            vigil_status_name(status));
     if (status == VIGIL_OK) done(page);
     done(loop.me);
     return status == VIGIL_OK;
 }
 
-/* In the callback of a request that holds the mutex now. */
+/* In the callback of a request that now holds the mutex. */
 static void on_granted(vigil_op *op, int status) {
     struct asker *asker = (struct asker *)op;
     asker->pending = false;
@@ -239,7 +239,7 @@ static void start_cond(struct asker *asker) {
     int status =
         vigil_cond_wait_async(loop.agent, &asker->request, &arena->conds[0].cond, mutex, asker->timeout_ns, on_granted);
     asker->pending = true;
-    DEMAND(status == VIGIL_PENDING, "a condition answered %s", vigil_status_name(status));
+    DEMAND(status == VIGIL_PENDING, "a condition returned %s", vigil_status_name(status));
 }
 
 static void start_asker(struct asker *asker) {
@@ -321,13 +321,13 @@ static void *loop_main(void *argument) {
     }
     release_held();
     now_does(loop.me, LEAVING, 0);
-    int status = vigil_agent_destroy(loop.agent); /* with whatever is pending */
-    DEMAND(status == VIGIL_OK, "destroy answered %s", vigil_status_name(status));
+    int status = vigil_agent_destroy(loop.agent); /* with what is still pending */
+    DEMAND(status == VIGIL_OK, "destroy returned %s", vigil_status_name(status));
     release_held();
     return NULL;
 }
 
-/* Nobody sleeps in the condition when all are to rest: they are woken all at once, or one by one. */
+/* No actor may sleep in the condition when all must rest: they are woken all at once, or one by one. */
 static void end_cond_waits(struct actor *main_thread, uint64_t *seed) {
     if (raging()) return;
     if (one_in(seed, 2)) give_to_all(main_thread, NO_MUTEX, 0);

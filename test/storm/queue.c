@@ -8,17 +8,16 @@
  *     a producer    waits for NOT_FULL while the queue is full; puts an item in; signals NOT_EMPTY
  *     a consumer    waits for NOT_EMPTY while the queue is empty; takes the item out; signals NOT_FULL
  *
- * All of them wait without a deadline, nobody broadcasts, and a waiter looks at the queue only when it has been
- * signalled. So a signal that is lost may stop the queue for good, and the judge (queue_judge.c) sees that it does not
- * move.
+ * All of them wait without a deadline, none broadcasts, and a waiter looks at the queue only when it has been
+ * signalled. So a lost signal may stop the queue for good, and the judge (queue_judge.c) sees that it does not move.
  *
- * WHY ONE SIGNAL FOR EACH CHANGE IS ENOUGH. To be shown: whenever nobody holds the mutex and the queue is full, no
+ * WHY ONE SIGNAL FOR EACH CHANGE IS ENOUGH. To be shown: whenever the mutex is not held and the queue is full, no
  * consumer is in the line of NOT_EMPTY, or some consumer has been signalled, or is about to lock the mutex, and will
  * look. (The same goes for producers, an empty queue and NOT_FULL.) The queue becomes full by a producer that holds the
  * mutex and signals NOT_EMPTY before it unlocks: then a consumer is signalled, or none is in line. A consumer that
  * joins the line holds the mutex, and has seen that the queue is empty. A consumer that has been signalled and has got
- * the mutex finds an item and takes it, or finds that another consumer has, and then the queue is empty and nothing is
- * to be shown.
+ * the mutex finds an item and takes it, or finds that another consumer has, and then the queue is empty and nothing
+ * remains to be shown.
  *
  * WHEN PROCESSES ARE KILLED. Signals are given with the mutex held, so a process that has changed the queue and has not
  * signalled dies with the mutex. There are these cases of a kill:
@@ -29,16 +28,16 @@
  *     with the mutex, the queue changed         The signal for the change may or may not have been given.
  *     after the mutex was unlocked              All has been done.
  *
- * In both cases with the mutex the next one to get it is told VIGIL_OWNER_DIED. It repairs the queue (act.c), and
- * signals both conditions once on behalf of the dead process, for it cannot know what has not been done. If it is
- * killed meanwhile, it dies with the mutex as well, and the next one does it again. A signal too many does no harm: the
- * waiter that it wakes looks and waits again. If all the others wait for conditions there is no next one: then the
- * judge takes the mutex, as whatever supervises the processes of a robust program would.
+ * In both cases with the mutex the next holder is told VIGIL_OWNER_DIED. It repairs the queue (act.c), and signals both
+ * conditions once on behalf of the dead process, because it cannot know what has not been done. If it is killed
+ * meanwhile, it dies with the mutex as well, and the next holder does it again. A signal too many does no harm: the
+ * waiter that it wakes looks and waits again. If all others wait for conditions there is no next holder: then the judge
+ * takes the mutex, as the supervisor of a robust program's processes would.
  *
  * RESIDENTS wait in both lines all the time: a resident that has been signalled acts and waits again without unlocking
- * in between. With them there is a next in line mostly, and a signal that was to end the wait of a killed process ends
- * another. For the line of a condition to be empty all its waiters must have been signalled, and none of them have got
- * the mutex yet. Then the signal has no heir, and the library says so.
+ * in between. With them there usually is a next in line, and a signal that would have ended the wait of a killed
+ * process ends another. For the line of a condition to be empty all its waiters must have been signalled, and none of
+ * them have got the mutex yet. Then the signal has no heir, and the library reports it.
  */
 #include "queue.h"
 
@@ -50,7 +49,7 @@ static bool may_act(enum role role) {
     return arena->queue.full == (role == CONSUMER);
 }
 
-/* With the mutex held, from the moment it is: after VIGIL_OWNER_DIED the queue has been repaired. */
+/* With the mutex held, right after it is acquired. After VIGIL_OWNER_DIED the queue has been repaired. */
 static void enter(struct actor *me, int status, uint64_t *seed) {
     go_inside(me, WITH_COND, status, seed);
     DEMAND(arena->queue.last_put == arena->queue.last_got + arena->queue.full,
@@ -93,7 +92,9 @@ static void get_item(struct actor *me, uint64_t *seed) {
     count(me, CONSUMED, 1);
 }
 
-/* What is entered for a change is entered before the activity ends: one that is not was made by a killed actor. */
+/*
+ * A change is entered in the books before the activity ends: a change that is not entered was made by a killed actor.
+ */
 static void act(struct actor *me, enum role role, uint64_t *seed) {
     now_does(me, CHANGING, at(WITH_COND, role));
     if (role == PRODUCER) put_item(me, seed);
@@ -103,7 +104,7 @@ static void act(struct actor *me, enum role role, uint64_t *seed) {
     linger(seed);
 }
 
-/* Of each member's three threads, and of its three requests, one produces, one consumes, and one does this and that. */
+/* Of each member's three threads, and of its three requests, one produces, one consumes, and one does either. */
 static enum role role_of(unsigned number, uint64_t *seed) {
     return number == 0 ? PRODUCER : number == 1 ? CONSUMER : (enum role)random_below(seed, 2);
 }
@@ -158,7 +159,7 @@ static void wait_again(struct seeker *seeker) {
     DEMAND(seeker->pending, "a wait for a condition returned %s", vigil_status_name(status));
 }
 
-/* With the mutex held. A resident waits again even if it could act, while the others are to rest. */
+/* With the mutex held. While the others must rest, a resident waits again even if it could act. */
 static void seek(struct seeker *seeker, int status) {
     enter(seeker->page, status, seeker->seed);
     bool at_rest = phase_of(NOW(ledger->moment)) != STORM;
@@ -235,7 +236,7 @@ static void *loop_main(void *argument) {
     while (!leaving()) serve(me, agent, &seed);
     now_does(me, LEAVING, 0);
     for (unsigned i = 0; i < REQUESTS; i++) seekers[i].retires = true;
-    status = vigil_agent_destroy(agent); /* with whatever is pending */
+    status = vigil_agent_destroy(agent); /* with what is still pending */
     DEMAND(status == VIGIL_OK, "destroy returned %s", vigil_status_name(status));
     return NULL;
 }

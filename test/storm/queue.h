@@ -25,7 +25,7 @@ struct seeker {
 
 void seeker_begins(struct seeker *seeker);
 
-/* Takes the mutex, blocking, and makes good what a dead owner has left: whether there was one. */
+/* Takes the mutex, blocking, and repairs what a dead owner has left. Returns whether there was one. */
 bool visit(struct actor *me, uint64_t *seed);
 
 #endif

@@ -3,9 +3,9 @@
  * queue_judge.c - the judge of the queue's storm: see queue.c for what its members do.
  *
  * The judge kills members by SIGKILL: one, one that it has stopped before, two at once, two one after the other. Each
- * time items must go on passing through the queue: mostly among those that are left, before a new member is started,
- * which would look at the queue without having been signalled. Every now and then the judge calls for rest, when only
- * those go on that have been signalled, and looks at the books when nothing moves any more:
+ * time items must continue to pass through the queue: usually among the remaining members, before a new member is
+ * started, which would look at the queue without having been signalled. Now and then the judge calls for rest, when
+ * only signalled waiters continue, and checks the books when nothing moves any more:
  *
  *     items       The numbers of items are consecutive. As many have been put in, and taken out, as is entered, but for
  *                 one for each actor that was killed while it changed the queue.
@@ -14,12 +14,12 @@
  *                 since each of these may have given one signal that is not entered. There are, taken together,
  *                     signals - waits ended  <=  owners that died outside + chained kills + heirless signals
  *                 A signal is missing if a killed actor's wait ended without being entered. It held the mutex then, and
- *                 it had not entered its name: whoever took the mutex next was told that its owner died, found no name,
- *                 and entered that (owner_died_outside), unless it was killed as well before that, and before anybody
- *                 was inside since the other kill: a chained kill. And a signal whose receiver is killed while the line
- *                 is empty has no heir: mostly right after the start, when all members want the mutex at once. The
+ *                 had not entered its name: the next holder of the mutex was told that its owner died, found no name,
+ *                 and entered that (owner_died_outside), unless it was killed as well before that, and before any actor
+ *                 was inside since the other kill: a chained kill. And a signal has no heir if its receiver is killed
+ *                 while the line is empty: mostly right after the start, when all members want the mutex at once. The
  *                 library counts these, in the segment's header.
- *     lines       All that wait for a condition, and nobody else, are in its line; nobody is in the mutex's.
+ *     lines       All waiters for a condition, and no others, are in its line; the mutex's line is empty.
  */
 #include "judge.h"
 #include "queue.h"
@@ -27,7 +27,7 @@
 #include <poll.h>
 
 #define RESIDENTS      4 /* for each condition */
-#define ITEMS_TO_PASS  10 /* until the next kill */
+#define ITEMS_TO_PASS  10 /* before the next kill */
 #define STALL_NS       (20 * SECOND)
 #define ITEMS_IN_PEACE 1000
 #define TAKE_OVER_NS   (100 * MILLISECOND)
@@ -40,7 +40,7 @@ static uint64_t takeovers;
 
 /* Residents. */
 
-/* For some milliseconds at most. */
+/* For at most that many milliseconds. */
 static void attend_for(int timeout_ms) {
     struct pollfd seat = {.fd = vigil_agent_fd(agent), .events = POLLIN};
     if (poll(&seat, 1, timeout_ms) > 0) receive();
@@ -87,10 +87,10 @@ static uint64_t items_now(void) {
 }
 
 /*
- * If a process dies with the mutex while all others wait for conditions, no process is about to take the mutex and to
- * be told of it. Whatever supervises the processes has to: the judge. It does so as well if the mutex has been released
- * in the dead owner's place, and the waiter that was called has been killed too: then the word still says that the
- * owner died. If a waiter is in the mutex's line, that is the library's business.
+ * If a process dies with the mutex while all others wait for conditions, no process is about to take the mutex and be
+ * told of it. The supervisor of the processes has to take it: the judge. It does so as well if the mutex has been
+ * released in the dead owner's place, and the waiter that was called has been killed too: then the word still says
+ * that the owner died. If a waiter is in the mutex's line, the library must handle it.
  */
 static void take_over_mutex(void) {
     vigil_mutex *mutex = &arena->locks[WITH_COND].mutex;
@@ -137,8 +137,8 @@ static int64_t waiting_for(unsigned cond) {
 }
 
 /*
- * A waiter that has been signalled is not in line any more, and the dead are not there either. What was looked at one
- * after the other has been so at once if the mutex is free, and no actor has been inside meanwhile.
+ * A signalled waiter is not in line any more, and neither are the dead. What was examined one after the other was true
+ * at once if the mutex is free, and no actor has been inside meanwhile.
  */
 static bool all_at_rest(void) {
     uint64_t inside = NOW(ledger->guarded[WITH_COND].first);
@@ -168,7 +168,7 @@ static void call_for_rest(void) {
     books.rests++;
 }
 
-/* Whoever was signalled during the rest, a resident, has not acted: the judge signals in its place. */
+/* A resident that was signalled during the rest has not acted: the judge signals in its place. */
 static void call_for_storm(void) {
     PUT(ledger->moment, ledger->moment / 4 * 4 + STORM);
     for (unsigned cond = 0; cond < CONDS; cond++) give_signal(&judges->actors[0], NO_MUTEX, cond);
@@ -211,7 +211,7 @@ static void judge_items(void) {
 static void judge(void) {
     judge_missing();
     judge_signals();
-    judge_grants(); /* takes the mutex, and repairs the queue if need be */
+    judge_grants(); /* takes the mutex, and repairs the queue if necessary */
     judge_items();
     judge_line(&arena->locks[WITH_COND].mutex, 0, "mutex");
     for (unsigned cond = 0; cond < CONDS; cond++) judge_line(&arena->conds[cond].cond, waiting_for(cond), "condition");
@@ -220,7 +220,7 @@ static void judge(void) {
 
 /* The storm. */
 
-/* The first, perhaps stopped before, and perhaps a second one at once or later. Or the first is only stopped. */
+/* Kills the first, perhaps stopped before, and perhaps a second at once or later. Or only stops the first. */
 static void strike(unsigned first, unsigned second) {
     uint64_t dice = random_below(&judge_seed, 100);
     bool stopped = one_in(&judge_seed, 2);
@@ -260,7 +260,7 @@ static void rage(void) {
     }
 }
 
-/* Whoever waits is signalled, one after the other; for they all leave. */
+/* All waiters are signalled, one after the other, because they must leave. */
 static void end_waits(void) {
     for (unsigned cond = 0; cond < CONDS; cond++) {
         while (give_signal(&judges->actors[0], NO_MUTEX, cond)) continue;
@@ -277,7 +277,7 @@ static void end(void) {
     judge_failures();
 }
 
-/* In the end all leave, every place to wait is there again, and a single member finds everything in order. */
+/* At the end all leave, every place to wait is available again, and a single member finds everything in order. */
 void queue_storm(void) {
     take_part = attend;
     residents_join();

@@ -3,26 +3,27 @@
  * The storm of tokens - processes that lock, wait, notify and time out, and are killed meanwhile; every grant and every
  * notification is accounted for.
  *
- * The judge (judge.c), which is the process that was called, starts the members (member.c) and then kills one after the
- * other by SIGKILL, at random moments, with a new one in its place each time; some it only stops, some it stops and
- * then kills, some it asks to leave. Every now and then it calls for rest, nobody is killed, and it looks at the books
+ * The judge (judge.c), which is the process that was started first, starts the members (member.c) and then kills one
+ * after the other by SIGKILL, at random moments, with a new one in its place each time; some it only stops, some it
+ * stops and then kills, some it asks to leave. Now and then it calls for rest, kills no member, and checks the books
  * (ledger.h):
  *
- *     notifications   What is missing, of the tokens that have been given out, must be what the killed had in their hands,
- *                     or were offering. There is no more than there should be.
- *     grants          As many as somebody was inside, but for those killed right there; no more of them with
- *                     owner-died than somebody was killed at the lock. Everyone who was granted a mutex has looked as well.
+ *     notifications   What is missing, of the tokens that have been given out, must be what the killed had in their
+ *                     hands, or were offering. There are no more tokens than there should be.
+ *     grants          As many as times that an actor was inside, except for actors killed right there; no more of them
+ *                     with owner-died than actors were killed at the lock. Every actor that was granted a mutex has
+ *                     checked that as well.
  *     signals         No more waits for the condition have ended than there were signals.
- *     waiting         Nobody waits for ever; nobody is left in line.
+ *     waiting         No actor waits forever; no waiter is left in line.
  *
- * In the end all leave, every place to wait is there again, and a new member finds everything in order.
+ * At the end all leave, every place to wait is available again, and a new member finds everything in order.
  */
 #include "judge.h"
 
 #include <sys/wait.h>
 
-#define TOKENS    12 /* so many are on their way */
-#define RESIDENTS 16 /* of the judge's, in each line with tokens: more, so that there is always a next in line */
+#define TOKENS    12 /* in circulation */
+#define RESIDENTS 16 /* of the judge, in each line with tokens: more than those, so that a next in line always exists */
 
 /* Members. */
 
@@ -40,7 +41,7 @@ static bool may_take_its_time(uint32_t activity) {
     return (activity & 0xff) == BETWEEN || (activity & 0xff) == RESTING;
 }
 
-/* Everybody who is in a call must come out of it. */
+/* Every actor that is in a call must come out of it. */
 static void judge_progress(void) {
     int64_t now_ns = vigil_now_ns();
     for (unsigned i = 0; i < members; i++) {
@@ -50,7 +51,7 @@ static void judge_progress(void) {
                 processes[i].seen[j] = NOW(actor->progress);
                 processes[i].seen_ns[j] = now_ns;
             }
-            if (j > THE_LOOP && (actor->activity & 0xff) == STARTING) continue; /* its loop is what counts */
+            if (j > THE_LOOP && (actor->activity & 0xff) == STARTING) continue; /* the loop counts instead */
             DEMAND(now_ns - processes[i].seen_ns[j] < PATIENCE_NS, "member %u, actor %u: no progress for 30 s", i, j);
         }
     }
@@ -64,7 +65,7 @@ static void look_around(void) {
 
 /*
  * The judge takes part: its residents are in line for tokens that their owners did not live to use, and it gives them
- * back. But it does not touch the segment while somebody is stopped, who may be in the midst of something there.
+ * back. But it does not touch the segment while a member is stopped, possibly in the middle of something there.
  */
 
 static struct resident {
@@ -108,7 +109,7 @@ static int64_t residents_in(unsigned line) {
     return pending;
 }
 
-/* Those who were notified before they could be cancelled have a token more. */
+/* Residents that were notified before they could be cancelled have a token more. */
 static void residents_leave(void) {
     receiving = false;
     for (unsigned i = 0; i < SHOUTS * RESIDENTS; i++) {
@@ -126,7 +127,7 @@ static void receive_and_offer(void) {
     if (tokens_of(me->hand)) offer_tokens(me, (unsigned)random_below(&judge_seed, SHOUTS), tokens_of(me->hand));
 }
 
-/* It leaves as one should, while the others go on. */
+/* The member leaves properly, while the others continue. */
 static void member_leaves(unsigned number) {
     int status = 0;
     int64_t until_ns = vigil_now_ns() + PATIENCE_NS;
@@ -154,7 +155,7 @@ static bool all_at_rest(void) {
     return true;
 }
 
-/* Everybody who still waits gets a new token; one after the other, so that there are always residents in line. */
+/* Every actor that still waits gets a new token; one after the other, so that there are always residents in line. */
 static void end_waits(void) {
     receive();
     for (unsigned line = 0; line < SHOUTS; line++) {
@@ -175,13 +176,13 @@ static void call_for_rest(void) {
     while (!all_at_rest()) {
         end_waits();
         nap_ns(MILLISECOND / 5);
-        DEMAND(vigil_now_ns() < until_ns, "they do not come to rest");
+        DEMAND(vigil_now_ns() < until_ns, "the members do not come to rest");
         look_around();
     }
     books.rests++;
 }
 
-/* The books, when everybody rests. */
+/* The books, when all actors rest. */
 
 static uint64_t tokens_now(void) {
     uint64_t sum = 0;
@@ -191,16 +192,16 @@ static uint64_t tokens_now(void) {
     return sum;
 }
 
-/* Tokens that should be there and are not. */
+/* Tokens that should exist and do not. */
 static int64_t tokens_missing(void) {
     return (int64_t)(books.dealt - books.died_with - tally_now(BURNT) - tokens_now());
 }
 
 /*
- * Since the last time, `offered` tokens may be missing: those that the killed were offering, as nobody knows whether
- * they were taken. One may turn up after all: one that was thought to be missing then, for the same reason. Those that
- * were on their way to the killed are passed on, and must arrive; but for one who was killed on the few instructions
- * between the end of his wait and the note of it. That is as rare as the instructions are few.
+ * Since the last time, `offered` tokens may be missing: those that the killed were offering, because it is not known
+ * whether they were taken. One may turn up after all that was thought missing then, for the same reason. Tokens on
+ * their way to the killed are passed on, and must arrive; except if an actor was killed on the few instructions
+ * between the end of its wait and the record of it, which is as rare as these instructions are few.
  */
 static struct {
     int64_t missing, offered, excused; /* as of the last time; excused: since then, for being offered */
@@ -249,7 +250,7 @@ static void judge(void) {
     judge_failures();
 }
 
-/* There are as many tokens as in the beginning, and the storm goes on. Who rests does not look at his page. */
+/* There are as many tokens as in the beginning, and the storm continues. An actor at rest does not look at its page. */
 static void call_for_storm(void) {
     count(&judges->actors[0], BURNT, tokens_now());
     for (unsigned i = 0; i <= MEMBERS_MOST; i++) {
@@ -261,7 +262,7 @@ static void call_for_storm(void) {
 
 /* The storm. */
 
-/* Whoever comes in its place gets as many tokens as it had. */
+/* The replacement gets as many tokens as the member had. */
 static void replace(unsigned number, void (*goes)(unsigned number)) {
     uint64_t before = books.died_with;
     goes(number);
@@ -278,7 +279,7 @@ static void strike(void) {
     uint64_t dice = random_below(&judge_seed, 100);
     if (dice < 70) {
         kill_and_replace(number);
-    } else if (dice < 85) { /* notified while it is stopped, and killed before it knows */
+    } else if (dice < 85) { /* notified while it is stopped, and killed before it notices */
         some_stop(number);
         books.stopped_kills++;
         kill_and_replace(number);
@@ -310,7 +311,7 @@ static void rage(void) {
     judge();
 }
 
-/* As good as new. */
+/* A new member finds everything in order. */
 static void judge_newcomer(void) {
     int64_t until_ns = vigil_now_ns() + PATIENCE_NS;
     PUT(ledger->moment, ledger->moment / 4 * 4 + STORM);
@@ -327,7 +328,7 @@ static void judge_newcomer(void) {
     residents_leave();
 }
 
-/* In the end all leave, and everything is there again. */
+/* At the end all leave, and everything is available again. */
 void token_storm(void) {
     take_part = receive_and_offer;
     residents_join();

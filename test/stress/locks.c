@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * locks - threads and event loops want a handful of mutexes, time out, cancel and end as chance has it.
+ * locks - threads and event loops want a handful of mutexes, time out, cancel and end at random.
  *
  *     locks [--seconds N | --rounds N] [--seed S]
  *
- * What a mutex guards is plain memory: two who hold it at once are seen by their footprints, and by the thread
- * sanitizer. In the end every request is accounted for, as many have been inside as were granted a mutex, all of them
- * are free, and nobody is in line. A round that hangs is ended by an alarm, which names it.
+ * A mutex guards plain memory: two holders at once are detected by their traces there, and by the thread sanitizer. At
+ * the end every request is accounted for, as many actors have been inside as were granted a mutex, all mutexes are
+ * free, and their lines are empty. A round that hangs is ended by an alarm, which names it.
  */
 #include "stress.h"
 
@@ -15,14 +15,14 @@
 
 #include "vigil/mutex.h"
 
-/* What is fought over. */
+/* The guarded memory. */
 
 #define MUTEXES 4
 
 static struct guarded {
     vigil_mutex mutex;
-    uint32_t left_locked; /* whoever was granted it has gone: anybody may unlock it */
-    bool inside;          /* this and the next under the mutex */
+    uint32_t left_locked; /* its holder has gone: any thread may unlock it */
+    bool inside;          /* this and the next are protected by the mutex */
     uint64_t visits;
 } guarded[MUTEXES];
 
@@ -66,7 +66,7 @@ static void visit(struct guarded *which, uint64_t *seed) {
 
 static void unlock(struct guarded *which) {
     int status = vigil_mutex_unlock(&which->mutex);
-    FAIL_UNLESS(status == VIGIL_OK, "unlock answers %s", vigil_status_name(status));
+    FAIL_UNLESS(status == VIGIL_OK, "unlock returns %s", vigil_status_name(status));
 }
 
 static void leave_locked(struct guarded *which) {
@@ -123,7 +123,7 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-/* Event loops, one life after the other: each agent ends with what it has pending. */
+/* Event loops, one life after the other: each agent ends with what is still pending. */
 
 #define LOOPS    3
 #define REQUESTS 16 /* of each */
@@ -154,7 +154,7 @@ static void start_idle(struct loop *loop) {
 static void cancel_any(struct loop *loop) {
     struct request *victim = &loop->requests[random_below(&loop->seed, REQUESTS)];
     int status = vigil_cancel(&victim->request.op);
-    FAIL_UNLESS(status == (victim->pending ? VIGIL_OK : VIGIL_EIDLE), "cancel answers %s", vigil_status_name(status));
+    FAIL_UNLESS(status == (victim->pending ? VIGIL_OK : VIGIL_EIDLE), "cancel returns %s", vigil_status_name(status));
     loop->tally.withdrawn += victim->pending;
     victim->pending = false;
 }
@@ -168,7 +168,7 @@ static void ended(vigil_op *op, int status) {
     if (status == VIGIL_OK) visit(mine->which, &loop->seed);
 }
 
-/* Callbacks may do anything; but what this one holds, it is to give back. */
+/* Callbacks may do anything, but this one must unlock what it holds. */
 static void ended_executing(vigil_op *op, int status) {
     struct loop *loop = ((struct request *)op)->loop;
     ended(op, status);
@@ -181,7 +181,7 @@ static void ended_locking(vigil_op *op, int status) {
     struct request *mine = (struct request *)op;
     struct loop *loop = mine->loop;
     struct guarded *which = mine->which;
-    ended_executing(op, status); /* after which `mine` may be under way again */
+    ended_executing(op, status); /* after which `mine` may be pending again */
     if (status != VIGIL_OK) return;
     if (one_in(&loop->seed, 4)) leave_locked(which);
     else unlock(which);
@@ -220,7 +220,7 @@ static void serve_for_a_while(struct loop *loop, bool by_poll, int64_t until_ns)
         if (one_in(&loop->seed, 3)) cancel_any(loop);
         if (by_poll && poll(&seat, 1, 1) > 0) vigil_agent_dispatch(loop->agent);
         else if (!by_poll) vigil_agent_run_until(loop->agent, vigil_now_ns() + 100 * MICROSECOND);
-        /* Behind its own requests, perhaps. */
+        /* Perhaps behind its own requests. */
         if (one_in(&loop->seed, 4)) lock_once(&loop->seed, &loop->tally, MILLISECOND / 2);
     }
 }
@@ -243,7 +243,7 @@ static void *loop_main(void *argument) {
 
 /* Rounds. */
 
-/* Until everybody has left, what was left locked is unlocked here. */
+/* Until all loops and threads have left, mutexes that were left locked are unlocked here. */
 static void *unlock_to_the_end(void *all_left) {
     while (!load_flag(all_left)) {
         unlock_what_was_left_locked();
@@ -258,7 +258,7 @@ static void check(const struct tally *sum) {
     for (int i = 0; i < MUTEXES; i++) {
         visits += guarded[i].visits;
         FAIL_UNLESS(guarded[i].mutex.word % 4 == 0, "mutex %d is left as %#x", i, guarded[i].mutex.word);
-        FAIL_UNLESS(vigil_waiters(&guarded[i].mutex) == 0, "somebody is left in line %d", i);
+        FAIL_UNLESS(vigil_waiters(&guarded[i].mutex) == 0, "a waiter is left in line %d", i);
     }
     FAIL_UNLESS(visits == sum->granted, "%" PRIu64 " visits, %" PRIu64 " granted", visits, sum->granted);
     FAIL_UNLESS(sum->started == sum->granted + sum->timed_out + sum->cancelled + sum->withdrawn,
@@ -289,7 +289,7 @@ static void play_round(uint64_t seed) {
         loops[i].seed = random_next(&seed);
         loops[i].thread = start_thread(loop_main, &loops[i]);
     }
-    /* Mostly short: somebody who has been forgotten is found in the end, when nobody else is there to call him. */
+    /* Mostly short: a forgotten waiter is found at the end, when no other thread is there to wake it. */
     nanosleep(&(struct timespec){.tv_nsec = (long)random_below(&seed, one_in(&seed, 10) ? 200000000 : 5000000)}, NULL);
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
     for (int i = 0; i < THREADS; i++) {

@@ -5,14 +5,14 @@
  *
  *     signals [--seconds N | --rounds N] [--seed S] [--signals N]
  *
- * In some rounds the signals come after single instructions of the thread's, where the processor can do that: one, or
- * some in a row, somewhere in each call. (Not without an end: a thread never succeeds in changing a word that its
- * handler changes after each instruction.) In the others another thread sends them as fast as it can, of several kinds,
- * so that handlers interrupt each other. Threads and a loop wait for the permits, and others for the word that the
- * handlers change: in the end, and after each call that was stepped through, every permit has been taken, and each
- * waiter has seen the last value. One that was forgotten waits for ever, and an alarm says so.
+ * In some rounds the signals come after single instructions of the thread, where the processor supports that: one, or
+ * some in a row, somewhere in each call. (Not endlessly: a thread never succeeds in changing a word that its handler
+ * changes after each instruction.) In the others another thread sends them as fast as it can, of several kinds, so that
+ * handlers interrupt each other. Threads and a loop wait for the permits, and others for the word that the handlers
+ * change: at the end, and after each call that was stepped through, every permit has been taken, and each waiter has
+ * seen the last value. A forgotten waiter waits forever, and an alarm reports it.
  *
- * With --signals it goes on until there have been so many.
+ * With --signals it continues until there have been that many.
  */
 #include "stress.h"
 
@@ -27,7 +27,7 @@
 #include "vigil/segment.h"
 #include "vigil/sem.h"
 
-/* After each instruction: the processor's trap flag, and SIGTRAP. In the handler it is clear. */
+/* A signal after each instruction: the processor's trap flag, and SIGTRAP. In the handler the flag is clear. */
 #if defined(__x86_64__) && !UNDER_TSAN
 #define CAN_STEP  1
 #define TRAP_FLAG 0x100
@@ -56,12 +56,12 @@ static void stop_stepping(void *context) {
 }
 #endif
 
-/* What they wait for, in memory of the process alone or in a segment. */
+/* What the threads wait for, in private memory or in a segment. */
 
 static struct objects {
     vigil_sem sem;
     uint32_t word;   /* changed by handlers */
-    uint32_t beside; /* waited for by the interrupted thread alone */
+    uint32_t beside; /* waited on by the interrupted thread alone */
     vigil_mutex mutex;
     vigil_rwlock rwlock;
     vigil_cond cond;
@@ -86,11 +86,11 @@ static uint64_t now(const uint64_t *count) {
 #define NOTIFIES 2u
 #define WAKES    4u
 
-static unsigned acts; /* which of these */
+static unsigned acts; /* which of them happen */
 static vigil_agent *agent;
-static unsigned wrong; /* for people: a bit for each thing that went wrong */
+static unsigned wrong; /* for the report: a bit for each thing that went wrong */
 
-/* The interrupted thread's own: instructions before the first signal, and signals. */
+/* Of the interrupted thread: instructions before the first signal, and signals. */
 static unsigned steps_before, burst;
 
 static bool is_wanted(void *context) {
@@ -200,7 +200,7 @@ static void *locker(void *unused) {
     return NULL;
 }
 
-/* The one that is interrupted, and its calls. */
+/* The interrupted thread, and its calls. */
 
 static void told(vigil_op *op, int status) {
     (void)status;
@@ -304,7 +304,7 @@ static void *interrupted(void *argument) {
         else call(which);
     }
     raise_flag(&me->ended);
-    pthread_sigmask(SIG_BLOCK, &all, NULL); /* one may still be on its way */
+    pthread_sigmask(SIG_BLOCK, &all, NULL); /* one may still be under way */
     vigil_agent_destroy(agent);
     return NULL;
 }
@@ -319,7 +319,7 @@ static void storm(struct interrupted *target) {
 
 /* A round. */
 
-/* A permit for each that waits, and no more. */
+/* A permit for each waiter, and no more. */
 static void end_waiting(uint64_t helpers) {
     raise_flag(&over);
     for (uint64_t i = 0; i < helpers; i++) vigil_sem_release(&objects->sem, 1);
@@ -369,7 +369,7 @@ int main(int argc, char **argv) {
     uint64_t wanted = 0;
     if (argc > 2 && read_option(argv + argc - 2, "--signals", &wanted)) argc -= 2;
     if (!read_options(argc, argv, &run)) return 2;
-    /* Each kind interrupts the others, and not itself. */
+    /* Each kind interrupts the others, but not itself. */
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     for (unsigned i = 0; i < KINDS; i++) sigaction(kinds_of_signals[i], &action, NULL);
     sigaction(SIGTRAP, &action, NULL);

@@ -6,10 +6,10 @@
  *
  * Rounds of four kinds take turns, each with a seed of its own; the last line says how many rounds passed and failed.
  *
- *     storm    threads and agents wait, time out and cancel on a handful of words; others notify and forget. In the end
- *              the sum of what notify answered is the number of waits that answered ok, the sum of what forget answered
- *              is the number of those cancelled, and nobody is left.
- *     fall     the same without forget; in the end the agents are destroyed with their operations pending.
+ *     storm    threads and agents wait, time out and cancel on a handful of words; others notify and forget. At the end
+ *              the sum of the results of notify is the number of waits that returned ok, the sum of the results of
+ *              forget is the number of those cancelled, and no waiter is left.
+ *     fall     the same without forget; at the end the agents are destroyed with their operations pending.
  *     ring     a token goes round threads and agents by notification alone, carrying a plain payload.
  *     relay    the word is changed and notified once, as a lock or a channel would: a lost wake-up hangs.
  *
@@ -151,13 +151,13 @@ static void cancel_any(struct loop *loop) {
     struct loop_op *victim = &loop->ops[random_below(&loop->seed, OPS)];
     int status = vigil_cancel(&victim->op);
     if (!victim->pending) {
-        FAIL_UNLESS(status == VIGIL_EIDLE, "cancel answered %s", vigil_status_name(status));
+        FAIL_UNLESS(status == VIGIL_EIDLE, "cancel returned %s", vigil_status_name(status));
     } else if (status == VIGIL_OK) {
         victim->pending = false;
         loop->pending--;
         loop->tally.withdrawn++;
     } else {
-        FAIL_UNLESS(status == VIGIL_ETOOLATE, "cancel answered %s", vigil_status_name(status));
+        FAIL_UNLESS(status == VIGIL_ETOOLATE, "cancel returned %s", vigil_status_name(status));
         victim->too_late = true;
     }
 }
@@ -194,7 +194,7 @@ static void poll_until_left(struct loop *loop) {
     while (!loop->leaving) {
         poll(&seat, 1, -1);
         int64_t served = vigil_agent_dispatch(loop->agent);
-        FAIL_UNLESS(served >= 0, "dispatch answered %s", vigil_status_name((int)served));
+        FAIL_UNLESS(served >= 0, "dispatch returned %s", vigil_status_name((int)served));
         start_idle(loop);
     }
 }
@@ -202,7 +202,7 @@ static void poll_until_left(struct loop *loop) {
 static void run_until_left(struct loop *loop) {
     while (!loop->leaving) {
         int status = vigil_agent_run_until(loop->agent, vigil_now_ns() + MILLISECOND);
-        FAIL_UNLESS(status == VIGIL_OK || status == VIGIL_TIMED_OUT, "run answered %s", vigil_status_name(status));
+        FAIL_UNLESS(status == VIGIL_OK || status == VIGIL_TIMED_OUT, "run returned %s", vigil_status_name(status));
         start_idle(loop);
     }
 }
@@ -225,7 +225,7 @@ static void start_loop(struct loop *loop) {
     else if (vigil_worker_start(&loop->worker, begin_loop, loop) != VIGIL_OK) exit(2);
 }
 
-/* Runs on the worker right before it is stopped: its callbacks are the last ones'. */
+/* Runs on the worker right before it is stopped: its callbacks are the last ones. */
 static void worker_leaves(vigil_agent *agent, void *argument) {
     (void)agent;
     struct loop *loop = argument;
@@ -293,7 +293,7 @@ static void check_tally(const struct tally *sum, bool with_forget) {
                     sum->forgotten);
     }
     FAIL_UNLESS(sum->started > 0 && sum->ok > 0, "nothing happened");
-    FAIL_UNLESS(notify_all_words() == 0, "somebody is left");
+    FAIL_UNLESS(notify_all_words() == 0, "a waiter is left");
 }
 
 struct question {
@@ -316,7 +316,7 @@ static unsigned ask_pending(struct loop *loop) {
     return question.pending;
 }
 
-/* Until no loop has anything pending: nothing starts any more, so each notification of all brings it nearer. */
+/* Until no loop has anything pending: nothing new is started, so each notification of all brings it nearer. */
 static int64_t drain_loops(struct loop *loops) {
     int64_t notified = 0;
     for (int i = 0; i < LOOPS; i++) {
@@ -359,7 +359,7 @@ static void storm_or_fall(uint64_t seed, bool with_forget) {
     begin_storm(seed, sleepers, loops, notifiers);
     let_run(40 * MILLISECOND);
 
-    if (!with_forget) end_loops(loops); /* with all they have pending */
+    if (!with_forget) end_loops(loops); /* with what is still pending */
     raise_flag(&stopping);
     while (!all_sleepers_done(sleepers)) sum.notified += notify_all_words();
     if (with_forget) sum.notified += drain_loops(loops);
@@ -387,7 +387,7 @@ static void fall(uint64_t seed) {
     storm_or_fall(seed, false);
 }
 
-/* Ring and relay: members are threads that block and agents in a thread of their own, taking turns. */
+/* Ring and relay: members are threads that block and agents in a thread of their own, alternately. */
 
 #define MEMBERS 6
 #define LAPS 150
@@ -431,7 +431,7 @@ static void join_members(struct member *members) {
     for (int i = 0; i < MEMBERS; i++) pthread_join(members[i].thread, NULL);
 }
 
-/* Ring: no word ever changes, so what orders the accesses to the payload is the notification alone. */
+/* Ring: no word ever changes, so only the notification orders the accesses to the payload. */
 
 static void pass_token(struct member *to, uint64_t payload) {
     to->payload = payload;
@@ -474,11 +474,11 @@ static void ring(uint64_t seed) {
     join_members(members);
 }
 
-/* Relay: one word says whose turn it is; who had it adds one and notifies everybody, once. */
+/* Relay: one word tells which member has the turn; that member adds one and notifies all, once. */
 
 static uint32_t turn;
 
-/* Takes its turn while it has it: the value to wait on then, or false when all is over. */
+/* Takes turns while it has them. Stores the value to wait on then; returns false when all is over. */
 static bool take_turns(struct member *me, uint32_t *seen) {
     while ((*seen = __atomic_load_n(&turn, __ATOMIC_RELAXED)) < LAPS * MEMBERS) {
         if (*seen % MEMBERS != me->position) return true;

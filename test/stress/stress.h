@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stress.h - what the stress tests share: chance, failures, threads, and rounds that are played until the time is up. To
- * be included first.
+ * stress.h - what the stress tests share: random numbers, failures, threads, and rounds that are played until the time
+ * is up. Include first.
  *
  * Each round has a seed of its own, which decides what is played in it: `--rounds 1 --seed S` plays it again. A round
  * that hangs is ended by an alarm, which names it.
@@ -40,7 +40,7 @@ static inline bool one_in(uint64_t *state, uint64_t chances) {
     return random_below(state, chances) == 0;
 }
 
-/* Failures: the first few are told, all are counted. */
+/* Failures: the first few are printed, all are counted. */
 
 static unsigned failures;
 
@@ -78,7 +78,7 @@ struct kind {
 };
 
 struct run {
-    uint64_t seconds, rounds, seed; /* as the options say: rounds, unless there are none */
+    uint64_t seconds, rounds, seed; /* from the options; if `rounds` is not zero it counts */
     uint64_t passed, failed;
 };
 

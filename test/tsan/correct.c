@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that the thread sanitizer must have nothing to say about, with a library that it does not see into. Each
- * part passes plain memory from one thread to another by way of the library's slow path: somebody waits.
+ * A program that the thread sanitizer must not complain about, with a library that it does not see into. Each part
+ * passes plain memory from one thread to another through the library's slow path, in which a thread waits.
  */
 #include "program.h"
 
@@ -73,7 +73,7 @@ static void many_threads(void) {
     must(under_mutex == PARTIES * ROUNDS && under_fair == PARTIES * ROUNDS);
 }
 
-/* Words: what was written before a notification is seen by whoever it wakes. */
+/* Words: what was written before a notification is visible to the thread that it wakes. */
 
 static unsigned message, answer;
 

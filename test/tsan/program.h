@@ -17,12 +17,12 @@
         }                                                                                                              \
     } while (0)
 
-/* Passes the time; the sanitizer sees nothing in it that would order the threads. */
+/* Waits, without anything that the sanitizer could take for an order between the threads. */
 static inline void await_waiters(const void *address, int64_t count) {
     while (vigil_waiters(address) < count) sched_yield();
 }
 
-/* With the lock held: now and then wait until somebody else does, too, so that the release is a contended one. */
+/* With the lock held: now and then waits until another thread wants it, so that the release is contended. */
 static inline void let_others_come(const void *lock, int round) {
     for (int turns = 0; round % 10 == 0 && turns < 1000 && vigil_waiters(lock) < 1; turns++) sched_yield();
 }

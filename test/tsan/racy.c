@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program with a race that the thread sanitizer must report, although everything else in it is in order and both
+ * A program with a race that the thread sanitizer must report, although everything else in it is correct and both
  * threads use locks all the time: the counter is changed under two different ones.
  */
 #include "program.h"

@@ -45,7 +45,7 @@ unsigned prim_processors(void) {
     return 2;
 }
 
-/* The deadline comes, or a return for no reason. */
+/* The deadline comes, or a spurious return. */
 static void pass_time(uint64_t deadline_ns) {
     if (deadline_ns <= fuzz_now_ns) return;
     uint64_t left_ns = deadline_ns - fuzz_now_ns;
@@ -79,7 +79,7 @@ void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
 
 void prim_wake(uint32_t *word) {
     for (struct sleeper *sleeper = sleepers; sleeper; sleeper = sleeper->below) {
-        /* Woken before the word has changed, it would look and fall asleep again. */
+        /* Woken before the word has changed, it would only fall asleep again. */
         if (sleeper->word == word && *word != sleeper->expected) sleeper->woken = true;
     }
 }
@@ -229,7 +229,7 @@ void prim_once(void (*initialise)(void)) {
 
 bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet) {
     (void)main, (void)argument, (void)quiet;
-    return !handle; /* the keeper, which never gets to run: nobody waits behind a loop here */
+    return !handle; /* the keeper, which never runs: here no waiter is behind a loop */
 }
 
 void prim_thread_join(struct prim_handle *handle) {

@@ -19,16 +19,16 @@
 #define PRIM_CROWD UINT32_MAX
 #define PRIM_PASSES     2u
 
-/* So often a keeper looks although nobody of its process waits, before it stops that: see recovery/keeper.c. */
+/* How often a keeper scans although its process has no waiters, before it stops: see recovery/keeper.c. */
 #define PRIM_LINGER 2u
 
-/* So many calls to event loops are guarded one by one: see recovery/guard.h. */
+/* How many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 4u
 
-/* So many threads can be interrupted, less one: see lot/interrupt.h. */
+/* How many threads can be interrupted, plus one: see lot/interrupt.h. */
 #define PRIM_INTERRUPTIBLE 4u
 
-/* So much can signal handlers leave to be done, on all threads together: see lot/critical.h. */
+/* How much signal handlers can defer, on all threads together: see lot/critical.h. */
 #define PRIM_DEFERRALS 2u
 
 #define PRIM_EVENTS 4u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What another language sees of Vigil: no header, no inline function, a library to open and the names in it. A lock is
- * a 32-bit word, an answer an int. The library's path is the argument.
+ * a 32-bit word, a status is an int. The argument is the library's path.
  */
 #include <assert.h>
 #include <dlfcn.h>
@@ -36,7 +36,7 @@ static int (*atomics_store)(struct view, uint64_t, int64_t), (*atomics_load)(str
 static int (*atomics_add)(struct view, uint64_t, int64_t, int64_t *);
 static int64_t (*atomics_notify)(struct view, uint64_t, int64_t);
 
-/* Put the function of that name where `function` is. */
+/* Stores the function of that name into `*function`. */
 static void find(void *library, const char *name, void *function) {
     void *found = library ? dlsym(library, name) : NULL;
     if (!found) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stranger's program, both C11 and C++17: an event loop waits for a word that it then notifies itself. */
+/* A user's program, both C11 and C++17: an event loop waits for a word that it then notifies itself. */
 #include <stdio.h>
 #include <vigil/vigil.h>
 
