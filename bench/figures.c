@@ -90,8 +90,8 @@ bool figures_markdown(const char *path) {
     FILE *out = fopen(path, "w");
     if (out == NULL) return false;
     fprintf(out, "<!-- SPDX-License-Identifier: MIT -->\n# Figures\n\n"
-                 "Written by `make bench`: Vigil and its peers interleaved in one run, medians. Read them as ratios: the\n"
-                 "absolute times are those of one machine, on one day.\n\n");
+                 "Written by `make bench`: Vigil and its peers interleaved in one run, medians. Read them as\n"
+                 "ratios: the absolute times are those of one machine, on one day.\n\n");
     write_machine(out);
     for (enum part part = 0; part < PARTS; part++) write_part(out, part);
     write_targets(out);

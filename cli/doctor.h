@@ -38,7 +38,7 @@ struct patient {
 };
 
 /* A process, be it a member of one segment or of several. */
-struct person {
+struct signature {
     uint32_t pid;
     char program[20];
     char command[160];
@@ -63,7 +63,7 @@ struct ties {
 };
 
 struct people {
-    struct person *all;
+    struct signature *all;
     uint32_t count, room;
 };
 
@@ -96,6 +96,6 @@ void ties_free(struct ties *ties);
 void doctor_tell(const struct doctor *doctor);
 void doctor_tell_json(const struct doctor *doctor);
 /* Whom one might end: the process that has waited least. */
-const struct person *circle_youngest(const struct doctor *doctor, const struct circle *circle);
+const struct signature *circle_youngest(const struct doctor *doctor, const struct circle *circle);
 
 #endif

@@ -33,7 +33,7 @@ static const struct {
     "None of them can go on: it is a deadlock, unless another thread of one of them gives back what it holds, one "    \
     "has a time limit and gives up, or one does not wait for what it runs, but has left it in the background."
 
-const struct person *circle_youngest(const struct doctor *doctor, const struct circle *circle) {
+const struct signature *circle_youngest(const struct doctor *doctor, const struct circle *circle) {
     uint32_t youngest = circle->ties[0];
     for (uint32_t i = 1; i < circle->count; i++) {
         const struct reason *reason = &doctor->ties.reasons[circle->ties[i]];
@@ -93,9 +93,9 @@ static void print_patient(const struct patient *patient, const struct page *page
 }
 
 static void print_person(const struct doctor *doctor, uint32_t number) {
-    const struct person *person = &doctor->people.all[number];
+    const struct signature *signature = &doctor->people.all[number];
     char text[48];
-    printf("pid %u (%s)", person->pid, cli_visible(text, sizeof text, cli_without_folder(person->command)));
+    printf("pid %u (%s)", signature->pid, cli_visible(text, sizeof text, cli_without_folder(signature->command)));
 }
 
 static void print_circle(const struct doctor *doctor, const struct circle *circle, const struct page *page) {
@@ -110,7 +110,7 @@ static void print_circle(const struct doctor *doctor, const struct circle *circl
         else printf("%swaits for %s (for %s), held by ", which, reason->place, waited);
         print_person(doctor, doctor->ties.ties[circle->ties[i]].holder);
     }
-    const struct person *youngest = circle_youngest(doctor, circle);
+    const struct signature *youngest = circle_youngest(doctor, circle);
     printf(
         "\n      %s\n      This cannot be repaired from outside. Ending one of them lets the others go on; pid %u has "
         "waited least: kill %u\n",
@@ -157,7 +157,7 @@ static void put_patient(struct cli_json *json, const struct patient *patient) {
 static void put_tie(struct cli_json *json, const struct doctor *doctor, uint32_t number) {
     const struct tie *tie = &doctor->ties.ties[number];
     const struct reason *reason = &doctor->ties.reasons[number];
-    const struct person *waiter = &doctor->people.all[tie->waiter], *holder = &doctor->people.all[tie->holder];
+    const struct signature *waiter = &doctor->people.all[tie->waiter], *holder = &doctor->people.all[tie->holder];
     json_object(json, NULL);
     json_unsigned(json, "pid", waiter->pid);
     json_text(json, "command", waiter->command);

@@ -18,20 +18,20 @@
 #define ANCESTORS_MOST 64
 #define SAME_NS        INT64_C(3000000) /* since when somebody waits is known to a millisecond or so */
 
-static uint32_t person(struct people *people, const vigil_seen_member *member) {
+static uint32_t signature(struct people *people, const vigil_seen_member *member) {
     for (uint32_t i = 0; i < people->count; i++) {
-        const struct person *known = &people->all[i];
+        const struct signature *known = &people->all[i];
         if (known->pid == member->pid && strcmp(known->program, member->program) == 0) return i;
     }
     if (people->count == people->room) {
         uint32_t room = people->room ? 2 * people->room : 64;
-        struct person *moved = realloc(people->all, room * sizeof *moved);
+        struct signature *moved = realloc(people->all, room * sizeof *moved);
         if (!moved) return NOBODY;
         people->all = moved;
         people->room = room;
     }
-    struct person *made = &people->all[people->count];
-    *made = (struct person){.pid = member->pid};
+    struct signature *made = &people->all[people->count];
+    *made = (struct signature){.pid = member->pid};
     snprintf(made->program, sizeof made->program, "%s", member->program);
     cli_command_line(member, made->command, sizeof made->command);
     return people->count++;
@@ -40,7 +40,7 @@ static uint32_t person(struct people *people, const vigil_seen_member *member) {
 /* One who has died holds nothing that he could still give back, and waits no more. */
 static uint32_t living_person(struct people *people, const vigil_look *look, uint32_t number) {
     const vigil_seen_member *member = show_member(look, number);
-    return member && member->alive ? person(people, member) : NOBODY;
+    return member && member->alive ? signature(people, member) : NOBODY;
 }
 
 static void add(struct ties *ties, struct tie tie, const struct reason *reason) {

@@ -33,7 +33,7 @@ const vigil_seen_member *show_member(const vigil_look *look, uint32_t number) {
 }
 
 /* The command line, and whether it is one of somebody who has died. */
-static void person(const vigil_seen_member *member, char *text, size_t bytes) {
+static void signature(const vigil_seen_member *member, char *text, size_t bytes) {
     if (!member) snprintf(text, bytes, "(dead)");
     else if (member->alive) cli_command_line(member, text, bytes);
     else cli_visible(text + snprintf(text, bytes, "(dead) "), bytes - 7, member->program);
@@ -43,7 +43,7 @@ void show_task(const vigil_look *look, uint32_t number, char *text, size_t bytes
     static char task[COMMAND_MAX];
     const vigil_seen_member *member = show_member(look, number);
     if (member && member->alive) cli_task(member, task, sizeof task);
-    else person(member, task, sizeof task);
+    else signature(member, task, sizeof task);
     cli_visible(text, bytes, cli_without_folder(task));
 }
 
@@ -87,7 +87,7 @@ static void print_members(const struct page *page) {
     fprintf(page->out, "\n%s%8s  COMMAND%s\n", paint(page, FAINT), "PID", paint(page, PLAIN));
     for (uint32_t i = 0; i < page->look->member_count; i++) {
         const vigil_seen_member *member = &page->look->members[i];
-        person(member, text, room(page, 10));
+        signature(member, text, room(page, 10));
         fprintf(page->out, "%8u  %s%s%s\n", member->pid, paint(page, member->alive ? "" : RED), text,
                 paint(page, PLAIN));
     }

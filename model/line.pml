@@ -41,7 +41,7 @@ mtype state[WAITERS];
 bool parked[WAITERS];    /* in the kernel, prim_park */
 byte ended, ok, answers; /* what the callers see */
 
-inline bucket_lock() { /* word_lock; here a spin lock is enough */
+inline bucket_find_and_lock() { /* word_lock; here a spin lock is enough */
     atomic { !(bucket & LOCKED) -> bucket = bucket | LOCKED }
 }
 
@@ -70,9 +70,9 @@ inline lot_join(w) {
     made = true; /* W0 */
 #ifdef COMPARE_BEFORE_LOCK
     equal = (value == OLD);
-    bucket_lock();
+    bucket_find_and_lock();
 #else
-    bucket_lock();          /* W1 */
+    bucket_find_and_lock();          /* W1 */
     equal = (value == OLD); /* W2 */
 #endif
     if
@@ -89,7 +89,7 @@ inline lot_join(w) {
 }
 
 inline lot_leave(w) {
-    bucket_lock();
+    bucket_find_and_lock();
     left = in_line[w];
 #ifdef LEAVE_WITHOUT_LOOKING
     left = true;
@@ -217,7 +217,7 @@ proctype notifier(byte me; byte most) {
     fi;
 
     !buffered[me];
-    bucket_lock(); /* lot_take */
+    bucket_find_and_lock(); /* lot_take */
     do
     :: taken < most && length > 0 ->
         w = line[0];

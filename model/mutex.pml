@@ -289,7 +289,7 @@ inline decline() {
     fi
 }
 
-/* lock_look: without leaving the line. Meanwhile we may have been called. */
+/* lock_recheck: without leaving the line. Meanwhile we may have been called. */
 inline look() {
 #ifdef FAIR
     out_of_order = true;

@@ -48,7 +48,7 @@ static clockid_t clock_of(pthread_cond_t *cond) {
 static void lock_inner(struct condition *condition) {
     interrupt_hold_back();
     vigil_mutex_lock(&condition->inner);
-    interrupt_let();
+    interrupt_allow();
 }
 
 static int64_t signal_some(struct condition *condition, int64_t (*signal)(vigil_cond *)) {

@@ -61,7 +61,7 @@ int vigil_agent_create(vigil_agent **agent, unsigned flags) {
 /* Callbacks. Each may fork, and the child must not go on with the parent's mail: so check agent_forked after each. */
 
 static void agent_complete(vigil_agent *agent, vigil_op *op, int status) {
-    if (!(op->flags & OP_PLACE)) agent_end(agent, op);
+    if (!(op->flags & OP_ENDS_ITSELF)) agent_end(agent, op);
     if (status == VIGIL_OK) tsan_acquire((void *)(uintptr_t)op->address);
     op->callback(op, status);
 }
@@ -107,7 +107,7 @@ static int64_t agent_expire(vigil_agent *agent) {
     for (vigil_op *op;
          !agent_forked(agent) && (op = timers_due(&agent->timers, now_ns + (BUG(early_deadline) ? 1 : 0)));) {
         agent_prefetch_next(agent);
-        bool leaves = op->slot && !(op->flags & OP_PLACE);
+        bool leaves = op->slot && !(op->flags & OP_ENDS_ITSELF);
         if (leaves && !agent_leave(agent, op)) continue; /* notified: that is in the mail */
         agent_complete(agent, op, VIGIL_TIMED_OUT);
         expired++;

@@ -18,11 +18,11 @@
 #define OP_REFERENCED   2u  /* counted in the agent's pending_referenced */
 #define OP_REQUEST      4u  /* part of a vigil_request: its callback is the library's, and also gets OP_TAKEN_BACK */
 #define OP_UNREFERENCED 16u /* after it was pending: it was not OP_REFERENCED at its end */
-#define OP_PLACE        8u  /* its callback ends it and, at its deadline, takes it out of the line first. Also the
+#define OP_ENDS_ITSELF        8u  /* its callback ends it and, at its deadline, takes it out of the line first. Also the
                              * agent's place in a lock's line, which is not counted as pending */
 
-/* As a status for an OP_REQUEST: the caller has cancelled it, and must not be called back. If it is an OP_PLACE as
- * well, and the op's callback does not end it, the cancellation was too late. */
+/* As a status for an OP_REQUEST: the caller has cancelled it, and must not be called back. If it is an OP_ENDS_ITSELF
+ * as well, and the op's callback does not end it, the cancellation was too late. */
 #define OP_TAKEN_BACK 0x200
 
 /* Hash lists of the queues of requests for locks, by the lock's word: see sync/request.c. */
@@ -75,16 +75,16 @@ bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t slot, const struct wo
 
 /*
  * A slot of the agent's lot, to wait for the word at that address; zero: none is available. If the word is in a segment
- * a second slot comes with it, which will be in line there (lot/shared.h): agent_place returns the slot that is in
+ * a second slot comes with it, which will be in line there (lot/shared.h): agent_slot returns the slot that is in
  * line.
  */
 uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address);
 void agent_slot_release(vigil_agent *agent, uint32_t slot);
-struct agent_place {
+struct agent_slot {
     struct lot *lot;
     uint32_t slot;
 };
-struct agent_place agent_place(const vigil_agent *agent, uint32_t slot);
+struct agent_slot agent_slot(const vigil_agent *agent, uint32_t slot);
 
 /* As lot_leave. */
 bool agent_leave(vigil_agent *agent, const vigil_op *op);

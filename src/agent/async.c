@@ -50,26 +50,26 @@ uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address) {
     return 0;
 }
 
-struct agent_place agent_place(const vigil_agent *agent, uint32_t index) {
+struct agent_slot agent_slot(const vigil_agent *agent, uint32_t index) {
     const struct slot *slot = &agent->lot->slots[index];
-    if (slot->kind != SLOT_AWAY) return (struct agent_place){agent->lot, index};
-    return (struct agent_place){(struct lot *)(uintptr_t)slot->away_lot, (uint32_t)slot->away};
+    if (slot->kind != SLOT_AWAY) return (struct agent_slot){agent->lot, index};
+    return (struct agent_slot){(struct lot *)(uintptr_t)slot->away_lot, (uint32_t)slot->away};
 }
 
 void agent_slot_release(vigil_agent *agent, uint32_t index) {
-    struct agent_place place = agent_place(agent, index);
+    struct agent_slot place = agent_slot(agent, index);
     agent->lot->slots[index].kind = SLOT_PLAIN;
     if (place.lot != agent->lot) slot_release(place.lot, place.slot);
     slot_release(agent->lot, index);
 }
 
 bool agent_leave(vigil_agent *agent, const vigil_op *op) {
-    struct agent_place place = agent_place(agent, op->slot);
+    struct agent_slot place = agent_slot(agent, op->slot);
     return lot_leave(place.lot, place.slot, (const void *)(uintptr_t)op->address);
 }
 
 bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct word *word, enum slot_kind kind) {
-    struct agent_place place = agent_place(agent, index);
+    struct agent_slot place = agent_slot(agent, index);
     struct slot *slot = &place.lot->slots[place.slot], *own = &agent->lot->slots[index];
     own->op = (uint64_t)(uintptr_t)op;
     prim_store_relaxed(&own->seat, agent->seat.number);
@@ -141,7 +141,7 @@ int vigil_cancel(vigil_op *op) {
         if (!agent_leave(op->agent, op) && !BUG(cancel_loses)) return VIGIL_ETOOLATE;
     }
     bool request = op->flags & OP_REQUEST;
-    if (!(op->flags & OP_PLACE)) agent_end(op->agent, op);
+    if (!(op->flags & OP_ENDS_ITSELF)) agent_end(op->agent, op);
     if (request) op->callback(op, OP_TAKEN_BACK);
     return op->flags & OP_PENDING ? VIGIL_ETOOLATE : VIGIL_OK;
 }

@@ -40,7 +40,7 @@ static unsigned timers_level_of(const struct timers *timers, uint64_t deadline_n
 static void timers_deal(struct timers *timers, vigil_op *op) {
     assert(op->deadline_ns >= timers->last_ns);
     unsigned level = timers_level_of(timers, op->deadline_ns), at = timers_digit(op->deadline_ns, level);
-    struct timer_place *place = &timers->place[level][at];
+    struct timer_bin *place = &timers->place[level][at];
     if (!place->first || op->deadline_ns < place->least_ns) place->least_ns = op->deadline_ns;
     op->timer_next = place->first;
     op->timer_link = &place->first;
@@ -70,7 +70,7 @@ void timers_move(vigil_op *from, vigil_op *to) {
     from->timer_link = NULL;
 }
 
-static const struct timer_place *timers_first_place(const struct timers *timers) {
+static const struct timer_bin *timers_first_place(const struct timers *timers) {
     unsigned level = timers_lowest_bit(timers->levels);
     return &timers->place[level][timers_lowest_place(timers, level)];
 }

@@ -23,7 +23,7 @@
 #define TIMER_PLACES     (1u << TIMER_DIGIT_BITS)
 #define TIMER_LEVELS     7
 
-struct timer_place {
+struct timer_bin {
     vigil_op *first;
     uint64_t least_ns; /* no deadline here is earlier; exact unless the earliest was removed */
 };
@@ -35,7 +35,7 @@ struct timers {
         uint32_t words;                    /* bit n: word n of `place` is not zero */
         uint64_t place[TIMER_PLACES / 64]; /* bit n % 64 of word n / 64: place n is not empty */
     } taken[TIMER_LEVELS];
-    struct timer_place place[TIMER_LEVELS][TIMER_PLACES];
+    struct timer_bin place[TIMER_LEVELS][TIMER_PLACES];
 };
 
 /* Add an operation by its deadline_ns, which may have passed since timers_due was last called, but not before that. */

@@ -34,8 +34,8 @@ struct site {
     int line;
 };
 
-struct hold {
-    struct hold *next;
+struct check_hold {
+    struct check_hold *next;
     const void *lock;
     struct prim_thread *thread;
     uint32_t thread_id;
@@ -76,7 +76,7 @@ struct reported {
 
 static struct {
     uint32_t gate;
-    struct hold *holds;
+    struct check_hold *holds;
     struct node *nodes[HASHES];
     uint64_t searches;
     struct name *names;
@@ -102,7 +102,7 @@ __attribute__((format(printf, 2, 3))) static void check_say(struct report *repor
     if (length > 0) report->used += (size_t)length < room ? (size_t)length : room - 1;
 }
 
-static void check_tell(const struct report *report) {
+static void check_report(const struct report *report) {
     vigil_check_handler *to = prim_load_acquire(&handler);
     if (!report->problem) return;
     if (to) to(report->problem, report->text);
@@ -147,7 +147,7 @@ static bool check_first_report(enum vigil_check_problem problem, struct site one
 
 /* The gate. */
 
-static void check_report_ended(const struct hold *hold, struct report *report) {
+static void check_report_ended(const struct check_hold *hold, struct report *report) {
     if (hold->loose || robust_has(hold->thread, hold->lock) ||
         !check_first_report(VIGIL_CHECK_THREAD_ENDED, hold->site, hold->site))
         return;
@@ -163,8 +163,8 @@ static void check_on_thread_exit(struct prim_thread *thread) {
     struct report report = {.problem = 0};
     thread->on_exit = NULL;
     word_lock(&known.gate);
-    for (struct hold **link = &known.holds; *link;) {
-        struct hold *hold = *link;
+    for (struct check_hold **link = &known.holds; *link;) {
+        struct check_hold *hold = *link;
         if (hold->thread != thread) {
             link = &hold->next;
         } else {
@@ -174,7 +174,7 @@ static void check_on_thread_exit(struct prim_thread *thread) {
         }
     }
     word_unlock(&known.gate, false);
-    check_tell(&report);
+    check_report(&report);
 }
 
 /* Another thread may have held the gate at the fork: so forget everything, and leak the memory. */
@@ -194,26 +194,26 @@ static void check_enter(void) {
 
 static void check_leave(const struct report *report) {
     word_unlock(&known.gate, false);
-    if (report) check_tell(report);
+    if (report) check_report(report);
 }
 
 /* Holds. */
 
-static struct hold **check_link_of(const void *lock, const struct prim_thread *thread) {
-    struct hold **link = &known.holds;
+static struct check_hold **check_link_of(const void *lock, const struct prim_thread *thread) {
+    struct check_hold **link = &known.holds;
     while (*link && ((*link)->lock != lock || (*link)->thread != thread)) link = &(*link)->next;
     return link;
 }
 
-static void check_strike_off(struct hold **link) {
-    struct hold *hold = *link;
+static void check_strike_off(struct check_hold **link) {
+    struct check_hold *hold = *link;
     *link = hold->next;
     free(hold);
 }
 
 /* The lock has been taken: its earlier holds in the list are stale. */
 static void check_strike_off_stale(const void *lock, bool shared) {
-    for (struct hold **link = &known.holds; *link;) {
+    for (struct check_hold **link = &known.holds; *link;) {
         if ((*link)->lock == lock && !(shared && (*link)->shared)) check_strike_off(link);
         else link = &(*link)->next;
     }
@@ -222,15 +222,15 @@ static void check_strike_off_stale(const void *lock, bool shared) {
 static void check_note_hold(const void *lock, bool shared, bool loose, struct site site) {
     check_enter();
     check_strike_off_stale(lock, shared);
-    struct hold *hold = malloc(sizeof *hold);
+    struct check_hold *hold = malloc(sizeof *hold);
     if (hold) {
-        *hold = (struct hold){known.holds, lock, prim_self(), prim_thread_id(), shared, loose, site};
+        *hold = (struct check_hold){known.holds, lock, prim_self(), prim_thread_id(), shared, loose, site};
         known.holds = hold;
     }
     check_leave(NULL);
 }
 
-static void check_report_stranger(const struct hold *hold, struct site site, struct report *report) {
+static void check_report_stranger(const struct check_hold *hold, struct site site, struct report *report) {
     if (!check_first_report(VIGIL_CHECK_STRANGER, hold->site, site)) return;
     report->problem = VIGIL_CHECK_STRANGER;
     check_say(report, "vigil: unlock by a stranger: lock %p\n", hold->lock);
@@ -239,10 +239,10 @@ static void check_report_stranger(const struct hold *hold, struct site site, str
 }
 
 /* Before an unlock. True if this thread held the lock: then `was` is the hold. */
-static bool check_note_release(const void *lock, bool shared, struct site site, struct hold *was) {
+static bool check_note_release(const void *lock, bool shared, struct site site, struct check_hold *was) {
     struct report report = {.problem = 0};
     check_enter();
-    struct hold **link = check_link_of(lock, prim_self());
+    struct check_hold **link = check_link_of(lock, prim_self());
     bool ours = *link;
     if (!ours && !shared) { /* of several readers, it is not known which one this is */
         link = &known.holds;
@@ -262,8 +262,8 @@ static void check_read_again(const vigil_rwlock *lock, struct site site) {
     struct report report = {.problem = 0};
     if (prim_load_relaxed(&lock->word) & readers_pass.word) return;
     check_enter();
-    const struct hold *first = NULL;
-    for (const struct hold *hold = known.holds; hold; hold = hold->next) {
+    const struct check_hold *first = NULL;
+    for (const struct check_hold *hold = known.holds; hold; hold = hold->next) {
         if (hold->lock == lock && hold->thread == prim_self() && hold->shared) first = hold;
     }
     if (first && check_first_report(VIGIL_CHECK_READ_AGAIN, first->site, site)) {
@@ -280,7 +280,7 @@ static void check_read_again(const vigil_rwlock *lock, struct site site) {
 static bool check_waits_for_itself(const void *lock, struct site site) {
     struct report report = {.problem = 0};
     check_enter();
-    const struct hold *hold = *check_link_of(lock, prim_self());
+    const struct check_hold *hold = *check_link_of(lock, prim_self());
     bool itself = hold && !hold->loose;
     if (itself && check_first_report(VIGIL_CHECK_SELF_DEADLOCK, hold->site, site)) {
         report.problem = VIGIL_CHECK_SELF_DEADLOCK;
@@ -352,7 +352,8 @@ static void check_report_circle(const struct node *from, const struct edge *edge
         check_say_edge(report, node->lock, node->way);
 }
 
-static void check_note_edge(const struct hold *hold, const void *wanted, struct site site, struct report *report) {
+static void check_note_edge(const struct check_hold *hold, const void *wanted, struct site site,
+                            struct report *report) {
     struct node *from = check_node_of(hold->lock), *to = check_node_of(wanted);
     if (!from || !to || check_edge_between(from, to)) return;
     struct edge *edge = malloc(sizeof *edge);
@@ -366,7 +367,7 @@ static void check_note_edge(const struct hold *hold, const void *wanted, struct 
 static void check_note_order(const void *lock, struct site site) {
     struct report report = {.problem = 0};
     check_enter();
-    for (const struct hold *hold = known.holds; hold; hold = hold->next) {
+    for (const struct check_hold *hold = known.holds; hold; hold = hold->next) {
         if (hold->thread == prim_self() && hold->lock != lock) check_note_edge(hold, lock, site, &report);
     }
     check_leave(&report);
@@ -410,7 +411,7 @@ static void check_forget_nodes(const void *address, uint64_t length) {
 
 void vigil_check_forget(const void *address, uint64_t length) {
     check_enter();
-    for (struct hold **link = &known.holds; *link;) {
+    for (struct check_hold **link = &known.holds; *link;) {
         if (check_inside((*link)->lock, address, length)) check_strike_off(link);
         else link = &(*link)->next;
     }
@@ -444,7 +445,7 @@ int vigil_check_mutex_lock(vigil_mutex *mutex, int64_t timeout_ns, const char *f
 }
 
 int vigil_check_mutex_unlock(vigil_mutex *mutex, const char *file, int line) {
-    struct hold was;
+    struct check_hold was;
     check_note_release(mutex, false, (struct site){file, line}, &was);
     return vigil_mutex_unlock(mutex);
 }
@@ -460,7 +461,7 @@ static void check_call_back(vigil_request *request, int status, vigil_mutex *mut
     check_note_hold(mutex, false, loose, site);
     callback(&request->op, status); /* after which the request may be gone */
     check_enter();
-    struct hold **link = check_link_of(mutex, prim_self());
+    struct check_hold **link = check_link_of(mutex, prim_self());
     if (*link && (*link)->loose == loose) check_strike_off(link);
     check_leave(NULL);
 }
@@ -522,7 +523,7 @@ int vigil_check_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_
 
 int vigil_check_cond_wait(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line) {
     struct site site = {file, line};
-    struct hold was;
+    struct check_hold was;
     bool held = check_note_release(mutex, false, site, &was);
     check_note_order(mutex, site);
     int status = vigil_cond_wait_for(cond, mutex, timeout_ns);
@@ -533,7 +534,7 @@ int vigil_check_cond_wait(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_
 
 int vigil_check_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond *cond, vigil_mutex *mutex,
                                 int64_t timeout_ns, vigil_callback *callback, const char *file, int line) {
-    struct hold was;
+    struct check_hold was;
     bool held = check_note_release(mutex, false, (struct site){file, line}, &was);
     int status = vigil_cond_wait_async(agent, request, cond, mutex, timeout_ns, callback);
     if (held && status != VIGIL_PENDING) check_note_hold(mutex, false, was.loose, was.site);
@@ -555,7 +556,7 @@ int vigil_check_rwlock_read_lock(vigil_rwlock *lock, int64_t timeout_ns, const c
 }
 
 int vigil_check_rwlock_read_unlock(vigil_rwlock *lock, const char *file, int line) {
-    struct hold was;
+    struct check_hold was;
     check_note_release(lock, true, (struct site){file, line}, &was);
     return vigil_rwlock_read_unlock(lock);
 }
@@ -565,7 +566,7 @@ int vigil_check_rwlock_write_lock(vigil_rwlock *lock, int64_t timeout_ns, const 
 }
 
 int vigil_check_rwlock_write_unlock(vigil_rwlock *lock, const char *file, int line) {
-    struct hold was;
+    struct check_hold was;
     check_note_release(lock, false, (struct site){file, line}, &was);
     return vigil_rwlock_write_unlock(lock);
 }
@@ -573,7 +574,7 @@ int vigil_check_rwlock_write_unlock(vigil_rwlock *lock, const char *file, int li
 /* Noted before the downgrade: afterwards there may be other readers. */
 int vigil_check_rwlock_downgrade(vigil_rwlock *lock, const char *file, int line) {
     struct site site = {file, line};
-    struct hold was;
+    struct check_hold was;
     bool held = check_note_release(lock, false, site, &was);
     if (held) check_note_hold(lock, true, was.loose, was.site);
     int status = vigil_rwlock_downgrade(lock);

@@ -63,8 +63,8 @@ static void dump_print_totals(struct page *page, struct lot *lot) {
 static void dump_print_lines(struct page *page, struct lot *lot) {
     struct lot_line line;
     for (uint32_t bucket = 0; bucket < BUCKETS && !page->failed; bucket++) {
-        lot_look(lot, bucket, 0, &line);
-        for (; line.key; lot_look(lot, bucket, line.key, &line)) dump_print_line(page, &line);
+        lot_read_line(lot, bucket, 0, &line);
+        for (; line.key; lot_read_line(lot, bucket, line.key, &line)) dump_print_line(page, &line);
     }
 }
 

@@ -58,7 +58,7 @@
 #define GIFT_MOVES   (UINT64_C(1) << 62)
 #define GIFT_GIVEN   (UINT64_C(2) << 62)
 #define GIFT_PASSING (UINT64_C(3) << 62)
-#define GIFT_NOBODY  UINT64_MAX /* as a place: line C has no waiter */
+#define GIFT_NO_HEIR UINT64_MAX /* as a place: line C has no waiter */
 #define GIFT_KEYS    4u         /* keys are multiples of this */
 
 static inline uint64_t gift_of(uint64_t tag, uint64_t key) {

@@ -83,7 +83,7 @@ void interrupt_hold_back(void) {
     prim_self()->holds_interruptions++;
 }
 
-void interrupt_let(void) {
+void interrupt_allow(void) {
     prim_self()->holds_interruptions--;
 }
 

@@ -42,7 +42,7 @@ int interrupt_or_timeout(void);
 
 /* Between these two calls, which nest, the thread is not interrupted. */
 void interrupt_hold_back(void);
-void interrupt_let(void);
+void interrupt_allow(void);
 
 /* The thread ends. */
 void interrupt_thread_ends(struct prim_thread *self);

@@ -41,7 +41,7 @@ static inline struct bucket *bucket_of(const struct lot *lot, uint64_t key) {
     return &lot->buckets[bucket_number(lot, key)];
 }
 
-static inline void lock_bucket(struct lot *lot, struct bucket *bucket) {
+static inline void bucket_lock(struct lot *lot, struct bucket *bucket) {
     if (!BUG(critical_late)) critical_enter();
     if (!word_trylock(&bucket->word, lot->number)) {
         if (is_shared(lot)) shared_lock_until(lot, bucket, PRIM_NEVER);
@@ -50,9 +50,9 @@ static inline void lock_bucket(struct lot *lot, struct bucket *bucket) {
     if (BUG(critical_late)) critical_enter();
 }
 
-static inline struct bucket *bucket_lock(struct lot *lot, uint64_t key) {
+static inline struct bucket *bucket_find_and_lock(struct lot *lot, uint64_t key) {
     struct bucket *bucket = bucket_of(lot, key);
-    lock_bucket(lot, bucket);
+    bucket_lock(lot, bucket);
     return bucket;
 }
 
@@ -80,7 +80,7 @@ static inline uint32_t *line_of(struct lot *lot, struct bucket *bucket, uint64_t
 }
 
 /* The link to the line behind the key's. If the key's line has ended, the next line is in its place: `line` itself. */
-static inline uint32_t *line_behind(struct lot *lot, uint32_t *line, uint64_t key) {
+static inline uint32_t *line_after(struct lot *lot, uint32_t *line, uint64_t key) {
     return *line && lot->slots[*line].key == key ? &lot->slots[*line].next_line : line;
 }
 
@@ -232,9 +232,9 @@ static inline void add_word(struct wakes *wakes, uint32_t *word) {
 }
 
 /* Decide the outcome of a slot that has been unlinked. */
-static inline void tell(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
+static inline void slot_decide(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
     if (is_shared(lot)) {
-        shared_tell(lot, wakes, index, outcome);
+        shared_decide(lot, wakes, index, outcome);
         return;
     }
     struct slot *slot = &lot->slots[index];
@@ -299,7 +299,7 @@ static inline bool line_call(struct lot *lot, struct bucket *bucket, uint64_t ke
         if (outcome == LOT_SKIP) continue;
         if (next && is_call_to_loop(lot, index, outcome)) guard_note(lot, lot->slots[index].key);
         line_unlink(lot, line, index);
-        tell(lot, wakes, index, outcome);
+        slot_decide(lot, wakes, index, outcome);
     }
     if (release->end) release->end(context);
     return true;

@@ -12,7 +12,7 @@ bool lot_occupied(const struct lot *lot, const volatile void *address) {
 
 /* For people: the waiting thread, and since when it waits. */
 static void lot_sign(struct slot *slot, uint64_t since_ms) {
-    if (!slot->seat) slot->person = since_ms << 32 | prim_thread_id();
+    if (!slot->seat) slot->signature = since_ms << 32 | prim_thread_id();
 }
 
 /* A place at the end of the line. */
@@ -31,7 +31,7 @@ static void line_join(struct lot *lot, uint32_t *line, uint32_t index, uint64_t 
 bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
     uint64_t key = key_of(lot, word->address), now_ms = prim_now_coarse_ms();
     lot_sign(&lot->slots[index], now_ms);
-    struct bucket *bucket = bucket_lock(lot, key); /* W1 */
+    struct bucket *bucket = bucket_find_and_lock(lot, key); /* W1 */
     if (key % 64 == 0) { /* perhaps a sweep over an array of words: prefetch the next buckets meanwhile */
         const struct bucket *next = &lot->buckets[bucket_number(lot, key + 64) & ~15u];
         __builtin_prefetch(next, 1);
@@ -39,7 +39,7 @@ bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
     }
     bool equal = BUG(compare_before_lock) || !word_differs(word); /* W2 */
     if (equal) line_join(lot, line_of(lot, bucket, key), index, key, now_ms);
-    if (equal && is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, key, 0);
+    if (equal && is_recorded(lot)) lot_record_event(lot, VIGIL_EVENT_WAITS, index, key, 0);
     bucket_unlock(lot, bucket);
     return equal;
 }
@@ -47,10 +47,10 @@ bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
 bool lot_join_in_order(struct lot *lot, uint32_t index, const struct word *word, bool again) {
     uint64_t key = key_of(lot, word->address);
     if (!again) lot_sign(&lot->slots[index], lot->slots[index].began_ns / 1000000);
-    struct bucket *bucket = bucket_lock(lot, key);
+    struct bucket *bucket = bucket_find_and_lock(lot, key);
     bool equal = !word_differs(word);
     if (equal) line_insert(lot, line_of(lot, bucket, key), index, key, again);
-    if (equal && is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, key, 0);
+    if (equal && is_recorded(lot)) lot_record_event(lot, VIGIL_EVENT_WAITS, index, key, 0);
     bucket_unlock(lot, bucket);
     return equal;
 }
@@ -59,7 +59,7 @@ bool lot_change_place(struct lot *lot, uint32_t index, const volatile void *addr
                       uint64_t wants) {
     uint64_t key = key_of(lot, address);
     struct slot *slot = &lot->slots[index];
-    struct bucket *bucket = bucket_lock(lot, key);
+    struct bucket *bucket = bucket_find_and_lock(lot, key);
     bool still = in_line(slot, key);
     if (still) {
         line_remove(lot, line_of(lot, bucket, key), index);
@@ -86,11 +86,11 @@ static void lot_take_back(struct lot *lot, const struct slot *slot, uint32_t *wo
 
 bool lot_leave(struct lot *lot, uint32_t index, const volatile void *address) {
     uint64_t key = key_of(lot, address);
-    struct bucket *bucket = bucket_lock(lot, key);
+    struct bucket *bucket = bucket_find_and_lock(lot, key);
     bool still = in_line(&lot->slots[index], key); /* if not, it has been told, or moved to another line */
     if (still || BUG(taken_back_late)) lot_take_back(lot, &lot->slots[index], word_of(lot, key));
     if (still) line_remove(lot, line_of(lot, bucket, key), index);
-    if (still && is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_GAVE_UP, index, key, 0);
+    if (still && is_recorded(lot)) lot_record_event(lot, VIGIL_EVENT_GAVE_UP, index, key, 0);
     bucket_unlock(lot, bucket);
     return still;
 }
@@ -103,7 +103,7 @@ static int64_t line_take(struct lot *lot, uint32_t *line, int64_t most, uint32_t
     for (; taken < most && *line && lot->slots[*line].key == key; taken++) {
         uint32_t index = BUG(lifo) ? lot->slots[*line].tail : *line;
         line_unlink(lot, line, index);
-        tell(lot, wakes, index, outcome);
+        slot_decide(lot, wakes, index, outcome);
     }
     return taken;
 }
@@ -119,14 +119,14 @@ int64_t lot_take_locked(struct lot *lot, struct bucket *bucket, uint64_t key, in
 
 int64_t lot_take(struct lot *lot, const volatile void *address, int64_t most, uint32_t outcome) {
     uint64_t key = key_of(lot, address);
-    return lot_take_locked(lot, bucket_lock(lot, key), key, most, outcome);
+    return lot_take_locked(lot, bucket_find_and_lock(lot, key), key, most, outcome);
 }
 
 void lot_call(struct lot *lot, const volatile void *address, const struct lot_release *release, void *context) {
     uint64_t key = key_of(lot, address);
     struct wakes wakes;
     wakes_begin(&wakes);
-    struct bucket *bucket = bucket_lock(lot, key);
+    struct bucket *bucket = bucket_find_and_lock(lot, key);
     line_call(lot, bucket, key, release, context, &wakes);
     unlock_and_wake(lot, bucket, &wakes);
 }
@@ -137,18 +137,18 @@ bool lot_call_or_join(struct lot *lot, uint32_t index, const volatile void *addr
     struct wakes wakes;
     wakes_begin(&wakes);
     if (index) lot_sign(&lot->slots[index], now_ms);
-    struct bucket *bucket = bucket_lock(lot, key);
+    struct bucket *bucket = bucket_find_and_lock(lot, key);
     bool joins = !line_call(lot, bucket, key, release, context, &wakes) && index;
     if (joins) line_join(lot, line_of(lot, bucket, key), index, key, now_ms);
-    if (joins && is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, key, 0);
+    if (joins && is_recorded(lot)) lot_record_event(lot, VIGIL_EVENT_WAITS, index, key, 0);
     unlock_and_wake(lot, bucket, &wakes);
     return joins;
 }
 
 /* In the order of the buckets' addresses; they may be the same bucket. */
 static void lot_lock_two(struct lot *lot, struct bucket *a, struct bucket *b) {
-    lock_bucket(lot, a < b ? a : b);
-    if (a != b) lock_bucket(lot, a < b ? b : a);
+    bucket_lock(lot, a < b ? a : b);
+    if (a != b) bucket_lock(lot, a < b ? b : a);
 }
 
 /* Threads that wait at a condition are moved; agents, and waiters in a plain wait, are told. */
@@ -165,7 +165,7 @@ static void lot_move_slots(struct lot *lot, uint32_t index, uint64_t key, uint32
     slot->began_ns = lot_next_place(lot, *to, now_ns);
     line_append(lot, to, index, to_key); /* G2 */
     if (BUG(signal_noted_late)) gift_give(slot, key);
-    if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_WAITS, index, to_key, 0);
+    if (is_recorded(lot)) lot_record_event(lot, VIGIL_EVENT_WAITS, index, to_key, 0);
 }
 
 /* From the head on, move waiters to that line or tell them; stop at one that must be moved to another line. */
@@ -182,7 +182,7 @@ static void line_move(struct lot *lot, struct bucket *from, uint64_t key, struct
             lot_move_slots(lot, index, key, line_of(lot, to, to_key), to_key, now_ns);
             ++*moved;
         } else {
-            tell(lot, wakes, index, VIGIL_OK);
+            slot_decide(lot, wakes, index, VIGIL_OK);
             ++*told;
         }
     }
@@ -210,7 +210,7 @@ int64_t lot_move(struct lot *lot, const volatile void *address, int64_t most, co
     uint64_t key = key_of(lot, address);
     int64_t done = 0;
     while (done < most) {
-        struct bucket *bucket = bucket_lock(lot, key);
+        struct bucket *bucket = bucket_find_and_lock(lot, key);
         uint32_t head = *line_of(lot, bucket, key);
         uint64_t to_key = head ? lot_destination(&lot->slots[head]) : 0;
         bucket_unlock(lot, bucket);
@@ -225,7 +225,7 @@ static int64_t lot_bucket_take(struct lot *lot, struct bucket *bucket, uint64_t 
     struct wakes wakes;
     int64_t taken = 0;
     wakes_begin(&wakes);
-    lock_bucket(lot, bucket);
+    bucket_lock(lot, bucket);
     for (uint32_t *line = &bucket->line; *line;) {
         uint64_t key = lot->slots[*line].key;
         bool of_waiters = key % sizeof(uint32_t) == 0; /* if not, it is a line of holders: recovery/hold.h */
@@ -248,7 +248,7 @@ int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t 
 int64_t lot_count(struct lot *lot, const volatile void *address) {
     uint64_t key = key_of(lot, address);
     int64_t count = 0;
-    struct bucket *bucket = bucket_lock(lot, key);
+    struct bucket *bucket = bucket_find_and_lock(lot, key);
     for (uint32_t index = *line_of(lot, bucket, key); index; index = lot->slots[index].next) count++;
     bucket_unlock(lot, bucket);
     return count;
@@ -258,7 +258,8 @@ int64_t lot_count(struct lot *lot, const volatile void *address) {
 
 static struct lot_glance lot_glance_at(const struct lot *lot, const struct slot *slot) {
     if (!slot->seat) {
-        return (struct lot_glance){.thread_id = (uint32_t)slot->person, .since_ms = (uint32_t)(slot->person >> 32)};
+        return (struct lot_glance){.thread_id = (uint32_t)slot->signature,
+                                   .since_ms = (uint32_t)(slot->signature >> 32)};
     }
     /* The agent cannot end as long as one of its slots is in line. */
     const struct seat *seat = lot->seats[slot->seat];
@@ -274,11 +275,11 @@ static uint32_t lot_next_line_above(const struct lot *lot, const struct bucket *
     return found;
 }
 
-void lot_look(struct lot *lot, uint32_t number, uint64_t after, struct lot_line *line) {
+void lot_read_line(struct lot *lot, uint32_t number, uint64_t after, struct lot_line *line) {
     struct bucket *bucket = &lot->buckets[number];
     line->key = line->count = 0;
     if (!prim_load_relaxed(&bucket->word)) return;
-    lock_bucket(lot, bucket);
+    bucket_lock(lot, bucket);
     uint32_t head = lot_next_line_above(lot, bucket, after);
     if (head) {
         line->key = lot->slots[head].key;
@@ -293,7 +294,7 @@ void lot_look(struct lot *lot, uint32_t number, uint64_t after, struct lot_line 
 void lot_survey(struct lot *lot, uint32_t number, uint64_t *lines, uint64_t *waiters) {
     struct bucket *bucket = &lot->buckets[number];
     if (!prim_load_relaxed(&bucket->word)) return;
-    lock_bucket(lot, bucket);
+    bucket_lock(lot, bucket);
     for (uint32_t head = bucket->line; head; head = lot->slots[head].next_line) {
         ++*lines;
         for (uint32_t index = head; index; index = lot->slots[index].next) ++*waiters;

@@ -63,8 +63,9 @@ struct bucket {
 struct slot {
     uint64_t key; /* under the lock; zero: in no line. In a segment it stays until what it was told is used */
     union {
-        uint64_t person; /* for people: a thread's id and, in bits 32-63, since when it waits (ms); SLOT_HOLDS: no id */
-        uint64_t op;     /* an agent's slot in its own lot: the vigil_op, or SLOT_ORPHAN; sync/robust.h: the word */
+        uint64_t
+            signature; /* for people: a thread's id and, in bits 32-63, since when it waits (ms); SLOT_HOLDS: no id */
+        uint64_t op;   /* an agent's slot in its own lot: the vigil_op, or SLOT_ORPHAN; sync/robust.h: the word */
         uint64_t function; /* SLOT_POSTED: what to call */
         uint64_t record;   /* an agent's slot in a segment: the index of its member's record */
     };
@@ -174,11 +175,11 @@ extern void (*lot_in_child)(void);
 
 /*
  * Record an event (shm/events.h) of a waiter in a segment: it waits, has been called or has given up. `type` is a
- * vigil_event_type. lot_tell_of_lock: this process takes or releases a lock, `count` times.
+ * vigil_event_type. lot_record_lock_event: this process takes or releases a lock, `count` times.
  */
-void lot_tell(const struct lot *lot, int type, uint32_t slot, uint64_t key, uint32_t status);
-void lot_tell_of_lock(const struct lot *lot, int type, enum slot_kind kind, const uint32_t *word, uint32_t count,
-                      bool shared);
+void lot_record_event(const struct lot *lot, int type, uint32_t slot, uint64_t key, uint32_t status);
+void lot_record_lock_event(const struct lot *lot, int type, enum slot_kind kind, const uint32_t *word, uint32_t count,
+                           bool shared);
 
 /* The caller's word, and the value that it must have for the wait to begin. */
 struct word {
@@ -300,7 +301,7 @@ int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t 
 int64_t lot_count(struct lot *lot, const volatile void *address);
 
 /*
- * For debug/dump.c. A bucket's lines are read in the order of their keys: lot_look reads the first line with a key
+ * For debug/dump.c. A bucket's lines are read in the order of their keys: lot_read_line reads the first line with a key
  * above `after`. Under the lock it copies the first waiters and counts the others, up to a limit.
  */
 struct lot_glance {
@@ -316,12 +317,12 @@ struct lot_line {
     uint32_t count;
     struct lot_glance waiters[LOT_GLANCES];
 };
-void lot_look(struct lot *lot, uint32_t bucket, uint64_t after, struct lot_line *line);
+void lot_read_line(struct lot *lot, uint32_t bucket, uint64_t after, struct lot_line *line);
 /* Add how many lines a bucket has, and how many waiters are in them. */
 void lot_survey(struct lot *lot, uint32_t bucket, uint64_t *lines, uint64_t *waiters);
 
 /* A quick test for a process that has no segments open: true only if no waiter is in line. N3 above. */
-bool lot_nobody_waits(const volatile void *address);
+bool lot_surely_empty(const volatile void *address);
 
 /* Whether a waiter may be in line for the key: N3 above. */
 bool lot_occupied(const struct lot *lot, const volatile void *address);

@@ -103,7 +103,7 @@ struct lot *lot_private(void) {
     return lot_private_if_used();
 }
 
-bool lot_nobody_waits(const volatile void *address) {
+bool lot_surely_empty(const volatile void *address) {
     if (prim_load_acquire(&segments_now) & SEGMENTS_COUNT) return false;
     struct bucket *buckets = prim_load_acquire(&lot.buckets);
     uint64_t key = (uint64_t)(uintptr_t)address;

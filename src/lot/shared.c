@@ -30,7 +30,7 @@ static bool shared_holds_one_of_bucket(struct lot *lot, struct bucket *bucket) {
     bool holds = false;
     if (!prim_load_relaxed(&bucket->word)) return false;
     if (!shared_trylock(lot, bucket, prim_now_ns() + LEAVE_PATIENCE_NS)) return true; /* it may hold one */
-    for (uint32_t *line = &bucket->line; *line && !holds; line = line_behind(lot, line, lot->slots[*line].key)) {
+    for (uint32_t *line = &bucket->line; *line && !holds; line = line_after(lot, line, lot->slots[*line].key)) {
         holds = shared_holds_what_is_waited_for(lot, *line);
     }
     bucket_unlock(lot, bucket);
@@ -166,11 +166,11 @@ static void shared_push_to_member(struct lot *lot, struct wakes *wakes, uint32_t
     if (seen & SEGMENT_RESTING) add_word(wakes, (uint32_t *)(void *)&member->mail);
 }
 
-void shared_tell(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
+void shared_decide(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
     struct slot *slot = &lot->slots[index];
     uint32_t claim = prim_load_relaxed(&lot->share->claims[index]);
     bool gift = outcome == VIGIL_OK && (slot->kind == SLOT_PLAIN || slot->kind == SLOT_COND);
-    if (is_recorded(lot)) lot_tell(lot, VIGIL_EVENT_CALLED, index, prim_load_relaxed(&slot->key), outcome);
+    if (is_recorded(lot)) lot_record_event(lot, VIGIL_EVENT_CALLED, index, prim_load_relaxed(&slot->key), outcome);
     if (gift) gift_give(slot, prim_load_relaxed(&slot->key)); /* G1, and then G2 */
     if (!slot->seat) {
         if (prim_exchange_acq_rel(&slot->state, outcome) == SLOT_ASLEEP) add_word(wakes, &slot->state);
@@ -187,7 +187,7 @@ void shared_tell(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t 
 
 /* Events. */
 
-void lot_tell(const struct lot *lot, int type, uint32_t index, uint64_t key, uint32_t status) {
+void lot_record_event(const struct lot *lot, int type, uint32_t index, uint64_t key, uint32_t status) {
     const struct slot *slot = &lot->slots[index];
     event_write(lot->share->segment, (struct segment_event){
                                          .type = (uint16_t)type,
@@ -195,13 +195,13 @@ void lot_tell(const struct lot *lot, int type, uint32_t index, uint64_t key, uin
                                          .key = key,
                                          .number = claim_number(prim_load_relaxed(&lot->share->claims[index])),
                                          .by = type == VIGIL_EVENT_CALLED ? lot->number : 0,
-                                         .thread_id = slot->seat ? 0 : (uint32_t)slot->person,
+                                         .thread_id = slot->seat ? 0 : (uint32_t)slot->signature,
                                          .place = index,
                                          .status = status,
                                      });
 }
 
-void lot_tell_of_lock(const struct lot *lot, int type, enum slot_kind kind, const uint32_t *word, uint32_t count,
+void lot_record_lock_event(const struct lot *lot, int type, enum slot_kind kind, const uint32_t *word, uint32_t count,
                       bool shared) {
     event_write(lot->share->segment, (struct segment_event){
                                          .type = (uint16_t)type,
@@ -255,9 +255,9 @@ bool lot_deliver(struct lot *lot) {
 /* The lock of a bucket. */
 
 /* A dead process's pulse may beat for ever, if its word has been overwritten: so every now and then ask the kernel. */
-static void shared_look_for_holder(struct lot *lot, uint32_t number, unsigned looks) {
-    if (looks % SHARED_ASK_LOOKS) segment_lives(lot->share->segment, number);
-    else segment_ask_about(lot->share->segment, number);
+static void shared_check_holder(struct lot *lot, uint32_t number, unsigned looks) {
+    if (looks % SHARED_ASK_LOOKS) segment_member_lives(lot->share->segment, number);
+    else segment_ask_kernel_about(lot->share->segment, number);
 }
 
 bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
@@ -283,7 +283,7 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
             prim_park_shared(word, seen, look_ns < deadline_ns ? look_ns : deadline_ns);
             mine |= WORD_SLEEPERS; /* as in word_lock.c */
             if (!BUG(deferred_too_long)) critical_settle_meanwhile(); /* the holder's process may be stopped */
-            if (prim_load_relaxed(word) == seen) shared_look_for_holder(lot, seen / WORD_HOLDER, ++looks);
+            if (prim_load_relaxed(word) == seen) shared_check_holder(lot, seen / WORD_HOLDER, ++looks);
         }
     }
 }

@@ -75,7 +75,7 @@ struct lot_share {
     uint32_t hint;               /* atomic: a slot that may be free */
     uint32_t claimed;            /* atomic: how many we have by shared_acquire */
     struct segment_member *self; /* our record */
-    uint32_t deaths_seen;        /* atomic: how many deaths recovery_now has completely recovered from */
+    uint32_t deaths_recovered;   /* atomic: how many deaths recovery_now has completely recovered from */
     struct keeping keeping;      /* the keeper's */
 };
 
@@ -91,7 +91,7 @@ bool shared_trylock(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns
 
 /* As `tell` in line.h. */
 struct wakes;
-void shared_tell(struct lot *lot, struct wakes *wakes, uint32_t slot, uint32_t outcome);
+void shared_decide(struct lot *lot, struct wakes *wakes, uint32_t slot, uint32_t outcome);
 
 uint32_t shared_acquire(struct lot *lot);
 void shared_release(struct lot *lot, uint32_t slot);

@@ -148,7 +148,7 @@ int64_t vigil_notify(const volatile void *address, int64_t count) {
     if (count < 0) return VIGIL_ECOUNT;
     if (count == 0) return 0;
     if (!BUG(missing_fence)) prim_fence_seq_cst(); /* N2 */
-    if (lot_nobody_waits(address)) return 0;
+    if (lot_surely_empty(address)) return 0;
     struct lot *lot = lot_for_if_used(address);
     if (!lot || !lot_occupied(lot, address)) return 0; /* N3 */
     tsan_release(address);

@@ -54,7 +54,7 @@ int vigil_atomics_store(vigil_view view, uint64_t index, int64_t value) {
 #define READ_MODIFY_WRITE(operation, builtin)                                                                          \
     int vigil_atomics_##operation(vigil_view view, uint64_t index, int64_t operand, int64_t *old) {                    \
         void *address;                                                                                                 \
-        int status = atomics_find_element(view, index, &address);                                                              \
+        int status = atomics_find_element(view, index, &address);                                                      \
         if (status != VIGIL_OK) return status;                                                                         \
         int64_t found = 0;                                                                                             \
         FOR_ITS_TYPE(view, found = (int64_t)builtin((element *)address, (element)operand, __ATOMIC_SEQ_CST))           \

@@ -76,13 +76,13 @@ static int segment_trouble_with_name(void) {
 }
 
 /* EACCES on our own file means that its mode was changed: VIGIL_ESYSTEM, and errno tells. */
-static int segment_trouble_opening(const struct prim_file_look *file) {
+static int segment_trouble_opening(const struct prim_file_stat *file) {
     bool denied = errno == EACCES || errno == EPERM;
     return denied && !file->owned ? VIGIL_EOWNER : segment_trouble();
 }
 
 /* The segment keeps the descriptor, but segment_unmap() does not close it. */
-static int segment_map(struct segment **made, int fd, const struct prim_file_look *file,
+static int segment_map(struct segment **made, int fd, const struct prim_file_stat *file,
                        const struct segment_header *header) {
     uint32_t room = 64;
     while (room < 2 * header->members) room *= 2;
@@ -126,9 +126,9 @@ static int segment_make(struct segment **made, int fd, const vigil_segment_optio
     memset(&header, 0, sizeof header);
     format_fill_header(&header, options);
 
-    struct prim_file_look file;
+    struct prim_file_stat file;
     bool good = prim_file_permit(fd, options->mode) && prim_file_extend(fd, header.layout.user_at + options->length) &&
-                prim_file_look(fd, &file);
+                prim_file_stat(fd, &file);
     int status = good ? segment_map(made, fd, &file, &header) : segment_trouble();
     if (status != VIGIL_OK) return status;
     memcpy((*made)->base, &header, sizeof header);
@@ -144,13 +144,13 @@ static int segment_make(struct segment **made, int fd, const vigil_segment_optio
 static int segment_length_check(const struct segment *segment, uint64_t first_length) {
     uint64_t length = prim_load_seq_cst(segment->buffer.length);
     if (length < first_length || length > segment->buffer.max_length) return VIGIL_ECORRUPT;
-    struct prim_file_look file;
-    if (!prim_file_look(segment->fd, &file)) return segment_trouble();
+    struct prim_file_stat file;
+    if (!prim_file_stat(segment->fd, &file)) return segment_trouble();
     return file.bytes < segment->layout.user_at + length ? VIGIL_ETRUNCATED : VIGIL_OK;
 }
 
 /* Map a file that may contain anything, if it is a segment. */
-static int segment_adopt(struct segment **made, int fd, const struct prim_file_look *file) {
+static int segment_adopt(struct segment **made, int fd, const struct prim_file_stat *file) {
     struct segment_header header;
     memset(&header, 0, sizeof header);
     int64_t had = prim_file_read(fd, &header, sizeof header);
@@ -162,7 +162,7 @@ static int segment_adopt(struct segment **made, int fd, const struct prim_file_l
     return status;
 }
 
-static int segment_adopt_and_join(struct segment **made, int fd, const struct prim_file_look *file) {
+static int segment_adopt_and_join(struct segment **made, int fd, const struct prim_file_stat *file) {
     int status = segment_adopt(made, fd, file);
     if (status != VIGIL_OK) return status;
     status = member_join(*made, recovery_empty);
@@ -172,8 +172,8 @@ static int segment_adopt_and_join(struct segment **made, int fd, const struct pr
 
 /* A file found by name must be ours. A descriptor that we were given may be of another user's file, if its owner lets
  * others write. */
-static int segment_examine(int fd, bool by_name, struct prim_file_look *file) {
-    if (!prim_file_look(fd, file)) return segment_trouble();
+static int segment_examine(int fd, bool by_name, struct prim_file_stat *file) {
+    if (!prim_file_stat(fd, file)) return segment_trouble();
     if (!file->regular) return VIGIL_EFOREIGN;
     return file->owned || (!by_name && file->for_others) ? VIGIL_OK : VIGIL_EOWNER;
 }
@@ -183,7 +183,7 @@ static bool segment_table_full(void) {
 }
 
 static int segment_attach(struct segment **found, int fd, bool by_name) {
-    struct prim_file_look file;
+    struct prim_file_stat file;
     int status = segment_examine(fd, by_name, &file);
     if (status != VIGIL_OK) return status;
     *found = table_find_file(file.device, file.inode);
@@ -199,7 +199,7 @@ static int segment_attach(struct segment **found, int fd, bool by_name) {
 
 /* Examined twice: what is refused must not be opened at all, and another thread may have put another file there. */
 static int segment_open_behind(struct segment **found, int given, bool by_name) {
-    struct prim_file_look file;
+    struct prim_file_stat file;
     int status = segment_examine(given, by_name, &file);
     if (status != VIGIL_OK) return status;
     int fd = prim_file_reopen(given);
@@ -451,9 +451,10 @@ int64_t vigil_segment_list(vigil_named *named, void *data) {
 
 /* Observers. */
 
-/* As segment_open_behind, without becoming a member: so the gate is not needed, unless the caller then locks a byte there. */
+/* As segment_open_behind, without becoming a member: so the gate is not needed, unless the caller then locks a byte
+ * there. */
 int segment_glimpse_behind(struct segment **seen, int given, bool by_name) {
-    struct prim_file_look file;
+    struct prim_file_stat file;
     int status = segment_examine(given, by_name, &file);
     if (status != VIGIL_OK) return status;
     int fd = prim_file_reopen(given);
@@ -481,7 +482,7 @@ void segment_forget(struct segment *segment) {
     segment_unmap(segment);
 }
 
-bool segment_is_sound(const struct segment *segment) {
+bool segment_is_intact(const struct segment *segment) {
     struct segment_header header = *segment_header(segment);
     return format_check_header(&header, sizeof header) == VIGIL_OK &&
            segment_length_check(segment, header.first_length) == VIGIL_OK &&

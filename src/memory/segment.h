@@ -11,7 +11,7 @@ int segment_glimpse_behind(struct segment **segment, int fd, bool by_name);
 void segment_forget(struct segment *segment);
 
 /* Whether the header is still valid, with the layout that it had when the segment was opened. */
-bool segment_is_sound(const struct segment *segment);
+bool segment_is_intact(const struct segment *segment);
 
 /* For vigil_buffer_grow: G1 (shm/segment.h). For vigil_buffer_destroy: end one of the opens. */
 int segment_extend(struct segment *segment, uint64_t new_length);

@@ -67,7 +67,7 @@ int vigil_observer_close(vigil_observer *observer) {
 static struct slot observer_copy_of(struct slot *slot) {
     return (struct slot){
         .key = prim_load_acquire(&slot->key),
-        .person = prim_load_relaxed(&slot->person),
+        .signature = prim_load_relaxed(&slot->signature),
         .gift = prim_load_relaxed(&slot->gift),
         .began_ns = prim_load_relaxed(&slot->began_ns),
         .state = prim_load_relaxed(&slot->state),
@@ -174,13 +174,13 @@ static vigil_seen_waiter observer_waiter_of(const struct seen_slot *seen, uint64
     const struct slot *slot = &seen->slot;
     return (vigil_seen_waiter){
         .number = seen->number,
-        .thread_id = slot->seat ? 0 : (uint32_t)slot->person,
+        .thread_id = slot->seat ? 0 : (uint32_t)slot->signature,
         .kind = (vigil_seen_kind)slot->kind,
         .called = !undecided(slot->state),
         .shared = slot->kind == SLOT_RWLOCK && slot->wants == HOLD_READER,
         .permits = slot->kind == SLOT_SEM ? (uint32_t)slot->wants : 0,
-        .since_ns =
-            slot->seat ? observer_past(slot->began_ns, now_ns) : observer_since((uint32_t)(slot->person >> 32), now_ns),
+        .since_ns = slot->seat ? observer_past(slot->began_ns, now_ns)
+                               : observer_since((uint32_t)(slot->signature >> 32), now_ns),
     };
 }
 
@@ -193,7 +193,7 @@ static vigil_seen_holder observer_holder_of(const struct seen_slot *seen, uint64
         .number = seen->number,
         .shared = shared,
         .count = shared ? held / HOLD_READER : held,
-        .since_ns = observer_since((uint32_t)(seen->slot.person >> 32), now_ns),
+        .since_ns = observer_since((uint32_t)(seen->slot.signature >> 32), now_ns),
     };
 }
 

@@ -23,7 +23,7 @@ bool prim_file_list(void (*found)(const char *name, void *data), void *data);
 
 /* A descriptor to look at and to reopen. The file itself is not opened, and a symbolic link is not followed. */
 int prim_file_find(const char *path);
-/* Open to read and write. Only after prim_file_look has said that it is a regular file: opening others may have
+/* Open to read and write. Only after prim_file_stat has said that it is a regular file: opening others may have
  * effects. */
 int prim_file_reopen(int fd);
 void prim_file_close(int fd);
@@ -41,14 +41,14 @@ bool prim_draft_link(const struct prim_draft *draft, const char *path);
 void prim_draft_end(const struct prim_draft *draft);
 int prim_file_anonymous(void);
 
-struct prim_file_look {
+struct prim_file_stat {
     uint64_t device, inode;
     uint64_t bytes;
     bool regular;
     bool owned;      /* by this process's effective user */
     bool for_others; /* its owner lets others write */
 };
-bool prim_file_look(int fd, struct prim_file_look *look);
+bool prim_file_stat(int fd, struct prim_file_stat *look);
 bool prim_file_permit(int fd, unsigned mode);
 /* Returns how many bytes could be read; -1: see errno. */
 int64_t prim_file_read(int fd, void *copy, size_t bytes);

@@ -48,7 +48,7 @@ static uint32_t hold_new_record(struct lot *lot, uint32_t *line, uint64_t key, e
     struct slot *record = &lot->slots[index];
     slot_begin(record, SLOT_HOLDS);
     record->of = kind;
-    record->person = prim_now_coarse_ms() << 32; /* since when, for display */
+    record->signature = prim_now_coarse_ms() << 32; /* since when, for display */
     record->began_ns = 0;
     prim_store_relaxed(&record->held, 0);
     line_append(lot, line, index, key);
@@ -63,15 +63,16 @@ static void hold_end_record(struct lot *lot, uint32_t *line, uint32_t index) {
 }
 
 /* Write an event, for observers. */
-static void hold_tell_of(const struct lot *lot, int type, const uint32_t *word, enum slot_kind kind, uint32_t units) {
+static void hold_record_event(const struct lot *lot, int type, const uint32_t *word, enum slot_kind kind,
+                              uint32_t units) {
     bool shared = kind == SLOT_RWLOCK && units >= HOLD_READER;
-    if (units) lot_tell_of_lock(lot, type, kind, word, shared ? units / HOLD_READER : units, shared);
+    if (units) lot_record_lock_event(lot, type, kind, word, shared ? units / HOLD_READER : units, shared);
 }
 
-static void hold_tell_of_change(const struct lot *lot, const uint32_t *word, struct hold hold) {
+static void hold_record_events(const struct lot *lot, const uint32_t *word, struct hold hold) {
     if (hold.given == hold.taken) return; /* the process holds as much as before: only the word changes */
-    hold_tell_of(lot, VIGIL_EVENT_RELEASED, word, hold.kind, hold.given);
-    hold_tell_of(lot, VIGIL_EVENT_GRANTED, word, hold.kind, hold.taken);
+    hold_record_event(lot, VIGIL_EVENT_RELEASED, word, hold.kind, hold.given);
+    hold_record_event(lot, VIGIL_EVENT_GRANTED, word, hold.kind, hold.taken);
 }
 
 int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold hold) {
@@ -86,14 +87,14 @@ int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold
     if (!index) index = hold_new_record(lot, line, key, hold.kind);
     if (!index) return VIGIL_ELIMIT;
     held = held - hold.given + hold.taken;
-    if (is_recorded(lot)) hold_tell_of_change(lot, word, hold);
+    if (is_recorded(lot)) hold_record_events(lot, word, hold);
     hold_apply(word, &lot->slots[index], to, held);
     if (!held) hold_end_record(lot, line, index);
     return VIGIL_OK;
 }
 
 static int hold_try_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
-    struct bucket *bucket = bucket_lock(lot, key_of(lot, word));
+    struct bucket *bucket = bucket_find_and_lock(lot, key_of(lot, word));
     uint32_t now = prim_load_relaxed(word);
     int status = now == *seen ? hold_change_locked(lot, word, to, hold) : VIGIL_NOT_EQUAL;
     bucket_unlock(lot, bucket);
@@ -138,7 +139,7 @@ bool hold_recovered(const volatile void *word) {
     return lot && recovery_now(lot);
 }
 
-bool hold_forsaken(const volatile void *word) {
+bool hold_has_no_waiter(const volatile void *word) {
     struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
     for (uint32_t index = 1; lot && index < lot->share->slots; index++) {
         bool claimed = prim_load_relaxed(&lot->share->claims[index]);

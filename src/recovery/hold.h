@@ -69,7 +69,7 @@ bool hold_recovered(const volatile void *word);
 
 /* For a lock in a segment: true if no waiter is in line for it, or has been called and is on its way. What the lock
  * keeps reserved is then reserved for no waiter. False for a lock outside of segments. */
-bool hold_forsaken(const volatile void *word);
+bool hold_has_no_waiter(const volatile void *word);
 
 /* No process has the segment open, and its lot is about to be emptied: give back everything that is held. */
 void hold_settle(const struct segment *segment);

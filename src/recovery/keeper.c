@@ -169,8 +169,9 @@ static void keeper_watch(struct lot *lot, struct rest *rest) {
     bool silent = false, ended = false;
     for (struct segment_member *record; (record = keeper_ring_next(&ring));) {
         uint32_t pulse = segment_pulse(record);
-        if (segment_pulse_beats(pulse) && !BUG(pulse_not_watched)) keeper_rest_on_pulse(rest, &record->pulse.word, pulse);
-        silent |= !segment_pulse_beats(pulse);
+        bool beats = segment_pulse_beats(pulse);
+        if (beats && !BUG(pulse_not_watched)) keeper_rest_on_pulse(rest, &record->pulse.word, pulse);
+        silent |= !beats;
         ended |= (pulse & PRIM_PULSE_ENDED) != 0;
     }
     if (!silent) {
@@ -211,7 +212,7 @@ static void keeper_recover(struct lot *lot, struct rest *rest) {
 
 /* Whether a keeper looked at the whole segment within that period. (A time in the future is garbage, or comes from a
  * process that has a clock ahead of ours.) */
-static bool keeper_looked_within(const struct segment_header *header, uint64_t now_ns, uint64_t period_ns) {
+static bool keeper_inspected_within(const struct segment_header *header, uint64_t now_ns, uint64_t period_ns) {
     uint64_t last_ns = prim_load_relaxed(&header->looked_ns);
     return last_ns <= now_ns && now_ns - last_ns < period_ns;
 }
@@ -220,7 +221,7 @@ static bool keeper_looked_within(const struct segment_header *header, uint64_t n
  * a keeper has looked lately. */
 static uint64_t keeper_period_ns(const struct lot *lot, uint64_t now_ns, uint32_t looks) {
     const struct segment_header *header = segment_header(lot->share->segment);
-    bool known = keeper_looked_within(header, now_ns, 2 * KEEPER_LOOK_NS);
+    bool known = keeper_inspected_within(header, now_ns, 2 * KEEPER_LOOK_NS);
     uint64_t period_ns = known ? prim_load_relaxed(&header->waiting) * KEEPER_LOOK_EACH_NS : 0;
     if (period_ns < KEEPER_LOOK_NS) return KEEPER_LOOK_NS;
     if (period_ns > KEEPER_LOOK_MOST_NS) period_ns = KEEPER_LOOK_MOST_NS;
@@ -237,7 +238,7 @@ static void keeper_strike_off_ended(struct segment *segment) {
 static bool keeper_has_turn(struct segment_header *header, uint64_t now_ns) {
     uint64_t last_ns = prim_load_relaxed(&header->looked_ns);
     if (BUG(turn_kept) && last_ns) return false;
-    return !keeper_looked_within(header, now_ns, KEEPER_RECENT_NS) &&
+    return !keeper_inspected_within(header, now_ns, KEEPER_RECENT_NS) &&
            prim_cas_acq_rel(&header->looked_ns, &last_ns, now_ns);
 }
 
@@ -245,11 +246,11 @@ static bool keeper_has_turn(struct segment_header *header, uint64_t now_ns) {
  * in turn. Not about all: to check one lock the kernel goes through those of all members. */
 static void keeper_ask_some(struct segment *segment) {
     uint32_t *asked = &segment_header(segment)->asked, from = prim_load_relaxed(asked), used = segment_records(segment);
-    for (uint32_t i = 0; i < KEEPER_ASKS && i < used; i++) segment_ask(segment, (from + i) % used);
+    for (uint32_t i = 0; i < KEEPER_ASKS && i < used; i++) segment_ask_kernel(segment, (from + i) % used);
     prim_store_relaxed(asked, from + KEEPER_ASKS);
 }
 
-static void keeper_look(struct lot *lot) {
+static void keeper_inspect(struct lot *lot) {
     struct segment *segment = lot->share->segment;
     keeper_strike_off_ended(segment);
     keeper_ask_some(segment);
@@ -260,9 +261,9 @@ static void keeper_look(struct lot *lot) {
 }
 
 /* Returns when to look next. */
-static uint64_t keeper_look_or_not(struct lot *lot, uint64_t now_ns) {
+static uint64_t keeper_inspect_or_not(struct lot *lot, uint64_t now_ns) {
     if (keeper_has_turn(segment_header(lot->share->segment), now_ns)) {
-        keeper_look(lot);
+        keeper_inspect(lot);
         return now_ns + KEEPER_LOOK_NS;
     }
     return now_ns + keeper_period_ns(lot, now_ns, ++lot->share->keeping.looks);
@@ -270,13 +271,13 @@ static uint64_t keeper_look_or_not(struct lot *lot, uint64_t now_ns) {
 
 /* If the process has not waited for some looks, its keeper stops looking until the process waits again. R1 and R2
  * pair with keeper_attend, which loads `idle` after `claimed` has been counted up (seq_cst). */
-static void keeper_look_if_due(struct lot *lot, struct rest *rest) {
+static void keeper_inspect_if_due(struct lot *lot, struct rest *rest) {
     struct keeping *keeping = &lot->share->keeping;
     bool waits = prim_load_relaxed(&lot->share->claimed);
     if (!keeping->look_ns) keeping->look_ns = rest->now_ns + keeper_period_ns(lot, rest->now_ns, 0);
     if (rest->now_ns >= keeping->look_ns) {
         keeping->unneeded = waits ? 0 : keeping->unneeded + 1;
-        keeping->look_ns = waits ? keeper_look_or_not(lot, rest->now_ns) : rest->now_ns + KEEPER_LOOK_NS;
+        keeping->look_ns = waits ? keeper_inspect_or_not(lot, rest->now_ns) : rest->now_ns + KEEPER_LOOK_NS;
     }
     bool idle = keeping->unneeded >= PRIM_LINGER;
     prim_store_seq_cst(&keeping->idle, idle);              /* R1 */
@@ -308,7 +309,7 @@ static void keeper_serve(struct lot *lot, struct rest *rest) {
     rest->busy |= mail;
     keeper_watch(lot, rest);
     keeper_recover(lot, rest);
-    keeper_look_if_due(lot, rest);
+    keeper_inspect_if_due(lot, rest);
     keeper_rest_on(rest, (uint32_t *)(void *)&lot->share->self->mail, SEGMENT_RESTING);
 }
 

@@ -5,7 +5,7 @@
 #include "hold.h"
 #include "lot/line.h"
 #include "recovery.h"
-#include "sound.h"
+#include "consistency.h"
 
 /* Only the user's bytes are trusted, and records of holds as far as hold_settle can check them. */
 void recovery_empty(struct segment *segment) {
@@ -112,7 +112,7 @@ static void mend_members(struct mending *mending) {
     for (uint32_t i = 0; i < segment_records(segment); i++) {
         uint32_t number = prim_load_relaxed(&segment_member(segment, i)->number);
         bool member = segment_find_member(segment, number) == segment_member(segment, i);
-        if (member && i != segment_self(segment)) mending->mended += !segment_lives(segment, number);
+        if (member && i != segment_self(segment)) mending->mended += !segment_member_lives(segment, number);
     }
 }
 
@@ -133,7 +133,7 @@ static void mend_bucket(struct mending *mending, uint32_t number, uint32_t expec
         return;
     }
     bool damaged = bucket_fault(&mending->parts, number, &linked) ||
-                   (linked != expected && linked != bucket_census(&mending->parts, number));
+                   (linked != expected && linked != bucket_count_in_line(&mending->parts, number));
     struct wakes wakes;
     wakes_begin(&wakes);
     if (damaged) repair_rebuild(lot, bucket, &wakes);
@@ -144,7 +144,7 @@ static void mend_bucket(struct mending *mending, uint32_t number, uint32_t expec
 
 static bool mend_buckets(struct mending *mending) {
     struct lot *lot = mending->lot;
-    uint32_t *expected = bucket_censuses(&mending->parts);
+    uint32_t *expected = buckets_count_in_line(&mending->parts);
     if (!expected) return false;
     for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
         struct bucket *bucket = &lot->buckets[number];

@@ -88,7 +88,7 @@ void repair_give_to_heir(struct lot *lot, uint32_t *line, uint64_t place, struct
     uint32_t heir = repair_heir(lot, *line, place);
     if (!heir) return; /* P3 has been done, or there was no waiter */
     line_unlink(lot, line, heir);
-    tell(lot, wakes, heir, VIGIL_OK);
+    slot_decide(lot, wakes, heir, VIGIL_OK);
 }
 
 /* The notifier was killed between G1 and G2 (gift.h): the slot has been given the gift of the line that it is in. */
@@ -102,7 +102,7 @@ void repair_rebuild(struct lot *lot, struct bucket *bucket, struct wakes *wakes)
         struct slot *slot = &lot->slots[index];
         if (!prim_load_acquire(&lot->share->claims[index]) || !repair_belongs(lot, index, number)) continue;
         if (repair_half_told(slot)) {
-            shared_tell(lot, wakes, index, VIGIL_OK);
+            shared_decide(lot, wakes, index, VIGIL_OK);
             continue;
         }
         hold_redo(lot, slot);
@@ -136,7 +136,7 @@ void repair_call_lines(struct lot *lot, struct bucket *bucket, struct wakes *wak
     for (uint32_t *line = &bucket->line; *line;) {
         uint64_t key = lot->slots[*line].key;
         repair_call_line(lot, bucket, key, wakes);
-        line = line_behind(lot, line, key);
+        line = line_after(lot, line, key);
     }
 }
 

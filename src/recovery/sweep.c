@@ -14,10 +14,11 @@ static void sweep_gift_count_heirless(const struct lot *lot) {
 }
 
 /* P1 to P4. */
-static void sweep_gift_pass(struct lot *lot, struct slot *slot, uint64_t key, struct bucket *bucket, struct wakes *wakes) {
+static void sweep_gift_pass(struct lot *lot, struct slot *slot, uint64_t key, struct bucket *bucket,
+                            struct wakes *wakes) {
     uint32_t *line = line_of(lot, bucket, key);
     if (!*line && is_shared(lot)) sweep_gift_count_heirless(lot);
-    slot->began_ns = *line ? lot->slots[*line].began_ns : GIFT_NOBODY; /* P1 */
+    slot->began_ns = *line ? lot->slots[*line].began_ns : GIFT_NO_HEIR; /* P1 */
     prim_store_release(&slot->gift, gift_of(GIFT_PASSING, key));       /* P2 */
     repair_give_to_heir(lot, line, slot->began_ns, wakes);             /* P3 */
     prim_store_release(&slot->gift, UINT64_C(0));                      /* P4 */
@@ -30,7 +31,7 @@ static bool sweep_gift_pass_on_of(struct lot *lot, uint32_t index, uint32_t clai
     struct bucket *bucket = bucket_of(lot, key);
     struct wakes wakes;
     wakes_begin(&wakes);
-    if (!is_shared(lot)) lock_bucket(lot, bucket);
+    if (!is_shared(lot)) bucket_lock(lot, bucket);
     else if (!shared_trylock(lot, bucket, BUG(stopped_signal) ? PRIM_NEVER : deadline_ns)) return false;
     bool same = !claim || (prim_load_relaxed(&lot->share->claims[index]) == claim && is_claimant_gone(lot, claim));
     bool given = (gift_is_given(slot) && gift_line(slot) == key) || BUG(passed_on_unchecked);
@@ -176,9 +177,9 @@ bool recovery_check(struct lot *lot, uint64_t deadline_ns) {
 bool recovery_now(struct lot *lot) {
     segment_strike_off_all(lot->share->segment);
     uint32_t now = segment_deaths(lot->share->segment);
-    if (prim_load_acquire(&lot->share->deaths_seen) == now) return false;
+    if (prim_load_acquire(&lot->share->deaths_recovered) == now) return false;
     bool all = recovery_run(lot, prim_now_ns() + RECOVERY_TRY_NS);
-    if (all) prim_store_release(&lot->share->deaths_seen, now); /* only once it is done: other threads rely on it */
+    if (all) prim_store_release(&lot->share->deaths_recovered, now); /* once it is done: others rely on it */
     return true;
 }
 
@@ -189,7 +190,7 @@ bool recovery_now(struct lot *lot) {
 
 static bool sweep_lock(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
     if (is_shared(lot)) return shared_trylock(lot, bucket, deadline_ns);
-    lock_bucket(lot, bucket);
+    bucket_lock(lot, bucket);
     return true;
 }
 
@@ -212,7 +213,7 @@ void recovery_pass_all(struct lot *lot, uint64_t deadline_ns) {
         for (uint32_t *line = &bucket->line; *line;) {
             uint64_t key = lot->slots[*line].key;
             if (repair_pass_line(lot, bucket, key, &wakes)) guard_note(lot, key);
-            line = line_behind(lot, line, key);
+            line = line_after(lot, line, key);
         }
         unlock_and_wake(lot, bucket, &wakes);
     }
@@ -220,7 +221,8 @@ void recovery_pass_all(struct lot *lot, uint64_t deadline_ns) {
 
 uint32_t recovery_count(const struct lot *lot) {
     uint32_t count = 0;
-    for (uint32_t index = 1; index < lot->share->slots; index++) count += prim_load_relaxed(&lot->share->claims[index]) != 0;
+    const uint32_t *claims = lot->share->claims;
+    for (uint32_t index = 1; index < lot->share->slots; index++) count += prim_load_relaxed(&claims[index]) != 0;
     return count;
 }
 

@@ -78,13 +78,13 @@ int format_check_header(const struct segment_header *header, uint64_t had) {
 }
 
 bool segment_is_file(const struct segment *segment, int fd) {
-    struct prim_file_look file;
-    return prim_file_look(fd, &file) && file.device == segment->device && file.inode == segment->inode;
+    struct prim_file_stat file;
+    return prim_file_stat(fd, &file) && file.device == segment->device && file.inode == segment->inode;
 }
 
 uint64_t segment_usable(const struct segment *segment) {
-    struct prim_file_look file;
-    if (!prim_file_look(segment->fd, &file) || file.bytes < segment->layout.user_at) return 0;
+    struct prim_file_stat file;
+    if (!prim_file_stat(segment->fd, &file) || file.bytes < segment->layout.user_at) return 0;
     uint64_t bytes = file.bytes - segment->layout.user_at;
     return bytes < segment->buffer.max_length ? bytes : segment->buffer.max_length;
 }

@@ -90,7 +90,7 @@ bool segment_has_claimant(const struct segment *segment, uint32_t claim) {
     return record && claim_of(claim_number(claim), prim_load_relaxed(&record->incarnation)) == claim;
 }
 
-static void member_tell(const struct segment *segment, vigil_event_type type, uint32_t number) {
+static void member_record_event(const struct segment *segment, vigil_event_type type, uint32_t number) {
     uint32_t ours = prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER;
     if (events_wanted(segment)) {
         event_write(segment, (struct segment_event){
@@ -115,41 +115,41 @@ static void member_count_death(struct segment *segment, struct segment_member *r
 }
 
 /* D1 and D2, for a record that was JOINED in that life; its lock is free, or held by the caller (J1). */
-static void member_bury(struct segment *segment, struct segment_member *record, uint32_t life) {
+static void member_strike_off_dead(struct segment *segment, struct segment_member *record, uint32_t life) {
     uint32_t number = prim_load_relaxed(&record->number);
     member_count_death(segment, record); /* D1 */
     if (BUG(struck_off_anyway)) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
     else if (!prim_cas_seq_cst(&record->life, &life, life & ~SEGMENT_JOINED)) return; /* D2 */
     member_count_death(segment, record);
-    member_tell(segment, VIGIL_EVENT_DIED, number);
+    member_record_event(segment, VIGIL_EVENT_DIED, number);
 }
 
-bool segment_ask(struct segment *segment, uint32_t i) {
+bool segment_ask_kernel(struct segment *segment, uint32_t i) {
     struct segment_member *record = segment_member(segment, i);
     uint32_t life = prim_load_acquire(&record->life);
     if (BUG(stopped_is_dead) && i != segment->self) prim_store_seq_cst(&record->life, life & ~SEGMENT_JOINED);
     if (!(life & SEGMENT_JOINED)) return true;
     if (member_lock_is_held(segment, i)) return false;
     if (!segment_is_file(segment, segment->fd)) return false; /* the user closed the fd: we tested another file */
-    member_bury(segment, record, life);
+    member_strike_off_dead(segment, record, life);
     return true;
 }
 
 bool segment_strike_off(struct segment *segment, uint32_t i) {
     bool beats = segment_pulse_beats(segment_pulse(segment_member(segment, i)));
-    return beats && !BUG(stopped_is_dead) ? false : segment_ask(segment, i);
+    return beats && !BUG(stopped_is_dead) ? false : segment_ask_kernel(segment, i);
 }
 
-bool segment_lives(struct segment *segment, uint32_t number) {
+bool segment_member_lives(struct segment *segment, uint32_t number) {
     struct segment_member *record = segment_find_member(segment, number);
     if (!record) return false;
     segment_strike_off(segment, (uint32_t)(record - segment_member(segment, 0)));
     return segment_find_member(segment, number);
 }
 
-void segment_ask_about(struct segment *segment, uint32_t number) {
+void segment_ask_kernel_about(struct segment *segment, uint32_t number) {
     struct segment_member *record = segment_find_member(segment, number);
-    if (record) segment_ask(segment, (uint32_t)(record - segment_member(segment, 0)));
+    if (record) segment_ask_kernel(segment, (uint32_t)(record - segment_member(segment, 0)));
 }
 
 void segment_strike_off_all(struct segment *segment) {
@@ -231,7 +231,7 @@ static void member_sign_in(struct segment *segment) {
     if (!BUG(record_overlooked)) segment_use_record(segment, segment->self);
     uint32_t number = vigil_holder / SEGMENT_HOLDER;
     uint32_t life = prim_load_acquire(&record->life);
-    if (life & SEGMENT_JOINED) member_bury(segment, record, life); /* dead, since we have its lock */
+    if (life & SEGMENT_JOINED) member_strike_off_dead(segment, record, life); /* dead, since we have its lock */
     life = prim_load_relaxed(&record->life);
     record->pid = prim_process_id(); /* J2 */
     prim_store_relaxed(&record->incarnation, joins++ % 16);
@@ -242,7 +242,7 @@ static void member_sign_in(struct segment *segment) {
     prim_store_relaxed(&record->mail, (uint64_t)number << 32);
     prim_store_release(&record->life, (life | SEGMENT_JOINED) + 2); /* J3 */
     prim_fence_seq_cst(); /* a process that sees our number anywhere, and then looks, finds us a member */
-    member_tell(segment, VIGIL_EVENT_JOINED, number);
+    member_record_event(segment, VIGIL_EVENT_JOINED, number);
 }
 
 /* No other process has it open: nothing but the user's bytes is believed. */
@@ -291,7 +291,7 @@ int member_join(struct segment *segment, void (*empty)(struct segment *)) {
 
 void member_leave(struct segment *segment, bool leaves_something) {
     struct segment_member *record = segment_member(segment, segment->self);
-    member_tell(segment, VIGIL_EVENT_LEFT, prim_load_relaxed(&record->number));
+    member_record_event(segment, VIGIL_EVENT_LEFT, prim_load_relaxed(&record->number));
     if (leaves_something) member_count_death(segment, record);
     prim_store_seq_cst(&record->life, prim_load_relaxed(&record->life) & ~SEGMENT_JOINED); /* L1 */
     if (leaves_something) member_count_death(segment, record);                             /* as after D2 */

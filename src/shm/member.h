@@ -19,9 +19,9 @@ struct segment_member *segment_find_member(const struct segment *segment, uint32
 
 /* Whether the member with that number lives. If its pulse does not beat, asks the kernel, and strikes the member off
  * if it is dead. */
-bool segment_lives(struct segment *segment, uint32_t number);
+bool segment_member_lives(struct segment *segment, uint32_t number);
 /* Ask the kernel whatever the pulse says, and strike the member off if it is dead. */
-void segment_ask_about(struct segment *segment, uint32_t number);
+void segment_ask_kernel_about(struct segment *segment, uint32_t number);
 
 /* Whether the claim is that of a present member. Does not ask the kernel. */
 bool segment_has_claimant(const struct segment *segment, uint32_t claim);
@@ -31,7 +31,7 @@ bool segment_has_claimant(const struct segment *segment, uint32_t claim);
 bool segment_strike_off(struct segment *segment, uint32_t record);
 
 /* The same, but asks the kernel even if the pulse beats. */
-bool segment_ask(struct segment *segment, uint32_t record);
+bool segment_ask_kernel(struct segment *segment, uint32_t record);
 
 /* segment_strike_off for all records. */
 void segment_strike_off_all(struct segment *segment);

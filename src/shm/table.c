@@ -7,18 +7,18 @@
 uint64_t segments_now PRIM_PROCESS;
 uint32_t vigil_holder PRIM_PROCESS = 1; /* here, because a process has a number while its table is not empty */
 
-struct table_place {
+struct table_entry {
     uintptr_t start, end; /* of the mapping */
     struct segment *segment;
 };
-static struct table_place tables[2][SEGMENTS_MOST] PRIM_PROCESS; /* sorted by start */
+static struct table_entry tables[2][SEGMENTS_MOST] PRIM_PROCESS; /* sorted by start */
 
-static struct table_place *table_of(uint64_t now) {
+static struct table_entry *table_of(uint64_t now) {
     return tables[now / SEGMENTS_STEP % 2];
 }
 
 /* How many segments begin at or before the address. */
-static uint32_t table_count_up_to(struct table_place *table, uint32_t count, uintptr_t address) {
+static uint32_t table_count_up_to(struct table_entry *table, uint32_t count, uintptr_t address) {
     uint32_t low = 0;
     while (low < count) {
         uint32_t middle = low + (count - low) / 2;
@@ -37,7 +37,7 @@ struct segment *segment_find(uintptr_t address) {
     struct segment *found;
     do {
         before = now;
-        struct table_place *table = table_of(before);
+        struct table_entry *table = table_of(before);
         uint32_t below = table_count_up_to(table, before & SEGMENTS_COUNT, address);
         bool inside = below > 0 && address < prim_load_acquire(&table[below - 1].end);
         found = inside ? prim_load_acquire(&table[below - 1].segment) : NULL;
@@ -46,7 +46,7 @@ struct segment *segment_find(uintptr_t address) {
     return found;
 }
 
-static void table_put(struct table_place *place, struct table_place value) {
+static void table_put(struct table_entry *place, struct table_entry value) {
     prim_store_release(&place->start, value.start);
     prim_store_release(&place->end, value.end);
     prim_store_release(&place->segment, value.segment);
@@ -58,18 +58,18 @@ static void table_switch_to(uint32_t count) {
 }
 
 void table_add(struct segment *segment) {
-    struct table_place *from = table_of(segments_now), *to = table_of(segments_now + SEGMENTS_STEP);
+    struct table_entry *from = table_of(segments_now), *to = table_of(segments_now + SEGMENTS_STEP);
     uint32_t count = table_count();
     uintptr_t start = (uintptr_t)segment->base;
     uint32_t at = table_count_up_to(from, count, start);
     for (uint32_t i = 0; i < at; i++) table_put(&to[i], from[i]);
-    table_put(&to[at], (struct table_place){start, start + segment->layout.end, segment});
+    table_put(&to[at], (struct table_entry){start, start + segment->layout.end, segment});
     for (uint32_t i = at; i < count; i++) table_put(&to[i + 1], from[i]);
     table_switch_to(count + 1);
 }
 
 void table_remove(struct segment *segment) {
-    struct table_place *from = table_of(segments_now), *to = table_of(segments_now + SEGMENTS_STEP);
+    struct table_entry *from = table_of(segments_now), *to = table_of(segments_now + SEGMENTS_STEP);
     uint32_t left = 0;
     for (uint32_t i = 0; i < table_count(); i++) {
         if (from[i].segment != segment) table_put(&to[left++], from[i]);

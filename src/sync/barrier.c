@@ -67,7 +67,7 @@ static int barrier_check(const vigil_barrier *barrier) {
 static bool barrier_party_lives(const struct lot *lot, uint32_t index, uint32_t *known) {
     uint32_t number = claim_number(prim_load_relaxed(&lot->share->claims[index]));
     if (number != *known && number != lot->number) {
-        if (!segment_lives(lot->share->segment, number)) return false;
+        if (!segment_member_lives(lot->share->segment, number)) return false;
         *known = number;
     }
     return true;
@@ -112,12 +112,12 @@ static bool barrier_arrive_locked(uint32_t *word, const struct slot *head, void 
 }
 
 /* The round is over for all in line. */
-static uint32_t barrier_tell(const struct slot *slot, void *context) {
+static uint32_t barrier_outcome(const struct slot *slot, void *context) {
     (void)slot, (void)context;
     return VIGIL_OK;
 }
 
-static const struct lot_release barrier_arriving = {barrier_arrive_locked, barrier_tell, NULL};
+static const struct lot_release barrier_arriving = {barrier_arrive_locked, barrier_outcome, NULL};
 
 static bool barrier_join(struct arrival *arrival, uint32_t *word) {
     struct lot *lot = arrival->lot;
@@ -152,7 +152,7 @@ static bool barrier_is_over(uint32_t *word, const struct slot *head, void *conte
     return head && head->round != barrier_round(prim_load_relaxed(word)) && !BUG(barrier_half_told);
 }
 
-const struct lot_release barrier_recovery = {barrier_is_over, barrier_tell, NULL};
+const struct lot_release barrier_recovery = {barrier_is_over, barrier_outcome, NULL};
 
 /* Blocking. */
 
@@ -195,7 +195,7 @@ int vigil_barrier_wait(vigil_barrier *barrier) {
 
 static void barrier_fill_in(vigil_agent *agent, vigil_op *op, uint32_t index) {
     struct slot *own = &agent->lot->slots[index];
-    struct agent_place at = agent_place(agent, index);
+    struct agent_slot at = agent_slot(agent, index);
     struct slot *slot = &at.lot->slots[at.slot];
     own->op = (uint64_t)(uintptr_t)op;
     prim_store_relaxed(&own->seat, agent->seat.number);
@@ -226,7 +226,7 @@ int vigil_barrier_wait_async(vigil_agent *agent, vigil_request *request, vigil_b
     bool passed = deadline_ns == DEADLINE_PASSED;
     uint32_t index = passed ? 0 : agent_slot_acquire(agent, barrier);
     if (index) barrier_fill_in(agent, &request->op, index);
-    int status = barrier_arrive(lot, barrier, index ? agent_place(agent, index).slot : 0);
+    int status = barrier_arrive(lot, barrier, index ? agent_slot(agent, index).slot : 0);
     if (!index) return status == VIGIL_LAST ? status : passed ? VIGIL_TIMED_OUT : VIGIL_ELIMIT;
     if (status == VIGIL_LAST) {
         agent_slot_release(agent, index);

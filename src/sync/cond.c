@@ -62,22 +62,22 @@ static const struct lock_kind retaking = {MUTEX_KIND};
 static int cond_wait_after_signal(struct lot *lot, uint32_t index, vigil_mutex *mutex) {
     interrupt_hold_back();
     int status = lock_wait(&retaking, lot, index, &mutex->word, prim_load_relaxed(&mutex->word), PRIM_NEVER);
-    interrupt_let();
+    interrupt_allow();
     return status;
 }
 
 /*
- * In the condition's line: until signalled (VIGIL_OK), with the standing for the mutex that follows; or until the
+ * In the condition's line: until signalled (VIGIL_OK), with the privilege for the mutex that follows; or until the
  * deadline.
  */
 static int cond_wait_for_signal(struct lot *lot, uint32_t index, const vigil_cond *cond, vigil_mutex *mutex,
-                                uint64_t deadline_ns, enum standing *standing) {
+                                uint64_t deadline_ns, enum lock_privilege *privilege) {
     int status;
     if (lot_sleep(lot, index, deadline_ns)) status = (int)lot->slots[index].state;
     else if (lot_leave(lot, index, &cond->word)) return interrupt_or_timeout();
     else status = cond_wait_after_signal(lot, index, mutex);
     if (status == VIGIL_OK && lot->slots[index].kind == SLOT_COND) return VIGIL_OK; /* not moved to the mutex's line */
-    return standing_after(status, standing) ? VIGIL_OK : status;
+    return lock_privilege_after(status, privilege) ? VIGIL_OK : status;
 }
 
 static int cond_release_and_wait(struct lot *lot, uint32_t index, vigil_cond *cond, vigil_mutex *mutex,
@@ -89,14 +89,14 @@ static int cond_release_and_wait(struct lot *lot, uint32_t index, vigil_cond *co
     if (BUG(released_before_joining)) vigil_mutex_unlock(mutex);
     lot_join(lot, index, &word);
     if (!BUG(released_before_joining)) vigil_mutex_unlock(mutex);
-    enum standing standing = NEWCOMER;
-    int status = cond_wait_for_signal(lot, index, cond, mutex, deadline_ns, &standing);
+    enum lock_privilege privilege = NEWCOMER;
+    int status = cond_wait_for_signal(lot, index, cond, mutex, deadline_ns, &privilege);
     if (status == VIGIL_CANCELLED) return status;
-    if (standing == NEWCOMER) slot->began_ns = prim_now_ns(); /* its old place was in the condition's line */
+    if (privilege == NEWCOMER) slot->began_ns = prim_now_ns(); /* its old place was in the condition's line */
     if (BUG(heir_starts_anew)) prim_store_relaxed(&slot->gift, 0);
     interrupt_hold_back();
-    int taken = lock_block_in(&retaking, &mutex->word, 0, PRIM_NEVER, lot, index, standing);
-    interrupt_let();
+    int taken = lock_block_in(&retaking, &mutex->word, 0, PRIM_NEVER, lot, index, privilege);
+    interrupt_allow();
     return taken ? taken : status;
 }
 
@@ -120,13 +120,13 @@ static int cond_wait_late(struct lot *lot, uint32_t index, vigil_mutex *mutex) {
     prim_store_relaxed(&slot->gift, 0);
     int status = cond_join_mutex(lot, index, word, &seen);
     if (status == VIGIL_PENDING) {
-        enum standing standing = NEWCOMER;
+        enum lock_privilege privilege = NEWCOMER;
         vigil_mutex_unlock(mutex);
         if (!BUG(late_waiter_interrupted)) interrupt_hold_back();
         status = lock_wait(&retaking, lot, index, word, seen, PRIM_NEVER);
-        if (standing_after(status, &standing))
-            status = lock_block_in(&retaking, word, 0, PRIM_NEVER, lot, index, standing);
-        if (!BUG(late_waiter_interrupted)) interrupt_let();
+        if (lock_privilege_after(status, &privilege))
+            status = lock_block_in(&retaking, word, 0, PRIM_NEVER, lot, index, privilege);
+        if (!BUG(late_waiter_interrupted)) interrupt_allow();
     }
     return status ? status : VIGIL_TIMED_OUT;
 }
@@ -175,7 +175,7 @@ static void cond_granted(vigil_request *request, int taken) {
 /* The request has been signalled and no longer wants the signal: pass it to the next in line, in one step. */
 static void cond_pass_signal_on(vigil_request *request) {
     if (!request->carrier) return;
-    struct agent_place at = agent_place(request->op.agent, request->carrier);
+    struct agent_slot at = agent_slot(request->op.agent, request->carrier);
     if (!BUG(signal_dropped)) gift_pass_on(at.lot, at.slot, PRIM_NEVER);
     cond_release_carrier(request);
 }
@@ -239,7 +239,7 @@ int vigil_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond
     if (deadline_ns == DEADLINE_PASSED) return cond_wait_late_async(agent, request, mutex, callback);
     int status = request_wait(agent, request, &word, deadline_ns, cond_on_signal, SLOT_COND);
     if (status != VIGIL_PENDING) return status;
-    request->op.flags |= OP_PLACE;
+    request->op.flags |= OP_ENDS_ITSELF;
     request->callback = callback;
     request->object = mutex;
     request->carrier = 0;

@@ -9,12 +9,12 @@ static uint64_t lock_earlier(uint64_t a_ns, uint64_t b_ns) {
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
-bool standing_after(int status, enum standing *standing) {
+bool lock_privilege_after(int status, enum lock_privilege *privilege) {
     switch (status) {
     case VIGIL_NOT_EQUAL: return true;
     case VIGIL_OK: /* by vigil_notify: a caller uses the three-state protocol on the word */
-    case SLOT_CALLED: *standing = CALLED; return true;
-    case SLOT_BESIDE: *standing = BESIDE; return true;
+    case SLOT_CALLED: *privilege = CALLED; return true;
+    case SLOT_BESIDE: *privilege = BESIDE; return true;
     default: return false;
     }
 }
@@ -35,7 +35,7 @@ uint64_t lock_patience_ns(const struct lock_kind *kind, uint32_t seen) {
     return kind->reserved(seen) ? PATIENCE_NS : PRIM_NEVER;
 }
 
-uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen) {
+uint32_t lock_recheck(const struct lock_kind *kind, uint32_t *word, uint32_t seen) {
     bool nobody_comes = kind->reserved(seen) && prim_load_relaxed(word) == seen;
     if (nobody_comes && !BUG(nobody_looks)) kind->decline(word);
     else if (kind->waited) kind->waited(word, seen);
@@ -44,7 +44,7 @@ uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen) 
 
 int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t index, uint32_t *word, uint32_t seen,
               uint64_t deadline_ns) {
-    for (;; seen = lock_look(kind, word, seen)) {
+    for (;; seen = lock_recheck(kind, word, seen)) {
         uint64_t patience_ns = lock_patience_ns(kind, seen);
         uint64_t until_ns =
             patience_ns == PRIM_NEVER ? deadline_ns : lock_earlier(deadline_ns, prim_now_ns() + patience_ns);
@@ -65,16 +65,16 @@ static int lock_wait_in_line(const struct lock_kind *kind, struct lot *lot, uint
 }
 
 int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns,
-                  struct lot *lot, uint32_t index, enum standing standing) {
-    for (bool again = standing != NEWCOMER;;) {
+                  struct lot *lot, uint32_t index, enum lock_privilege privilege) {
+    for (bool again = privilege != NEWCOMER;;) {
         uint32_t seen;
-        int status = lock_take(kind, word, argument, standing, &seen);
+        int status = lock_take(kind, word, argument, privilege, &seen);
         if (status != VIGIL_PENDING) {
             if (again && lock_is_ours(status)) PROBE(lock_granted, word);
             return status;
         }
         status = lock_wait_in_line(kind, lot, index, word, seen, deadline_ns, again);
-        if (!standing_after(status, &standing)) return status;
+        if (!lock_privilege_after(status, &privilege)) return status;
         if (status != VIGIL_NOT_EQUAL) again = true;
     }
 }
@@ -92,7 +92,7 @@ bool lock_outlived_fork(const struct lock_kind *kind, uint32_t *word, bool kept)
 bool lock_recovered(const struct lock_kind *kind, uint32_t *word, uint32_t kept) {
     if (!segment_of(word)) return lock_outlived_fork(kind, word, prim_load_relaxed(word) & kept);
     bool somebody_died = hold_recovered(word);
-    if (!(prim_load_relaxed(word) & kept) || !hold_forsaken(word)) return somebody_died;
+    if (!(prim_load_relaxed(word) & kept) || !hold_has_no_waiter(word)) return somebody_died;
     kind->decline(word);
     return true;
 }

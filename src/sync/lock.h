@@ -58,7 +58,7 @@
 #include "vigil/request.h"
 
 /* Privilege of the caller, in increasing order. */
-enum standing {
+enum lock_privilege {
     NEWCOMER,
     BESIDE, /* called along with a waiter before it */
     CALLED, /* may take what is reserved */
@@ -70,11 +70,11 @@ enum standing {
 struct lock_kind {
     enum slot_kind slot; /* kind of the slots in its line */
     /*
-     * Take the lock, if that standing permits it: VIGIL_OK, or VIGIL_OWNER_DIED. If not: VIGIL_PENDING, and `seen` is
+     * Take the lock, if that privilege permits it: VIGIL_OK, or VIGIL_OWNER_DIED. If not: VIGIL_PENDING, and `seen` is
      * the word. While the word is `seen` it is right to wait, and the thread that changes it will call waiters in line.
      * Or an error.
      */
-    int (*take)(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
+    int (*take)(uint32_t *word, uint32_t argument, enum lock_privilege privilege, uint32_t *seen);
     /* Whether it is reserved: a waiter that has seen that looks again after a while. If the word is still the same, the
      * waiter must decline in place of the waiter that was called. */
     bool (*reserved)(uint32_t seen);
@@ -106,9 +106,9 @@ static inline bool lock_is_ours(int status) {
     return status == VIGIL_OK || status == VIGIL_OWNER_DIED;
 }
 
-static inline int lock_take(const struct lock_kind *kind, uint32_t *word, uint32_t argument, enum standing standing,
-                            uint32_t *seen) {
-    int status = kind->take(word, argument, standing, seen);
+static inline int lock_take(const struct lock_kind *kind, uint32_t *word, uint32_t argument,
+                            enum lock_privilege privilege, uint32_t *seen) {
+    int status = kind->take(word, argument, privilege, seen);
     if (lock_is_ours(status)) lock_taken(word);
     return status;
 }
@@ -128,9 +128,9 @@ static inline bool lock_gave_up(int status) {
  * VIGIL_ENOMEM, VIGIL_ELIMIT. */
 int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns);
 
-/* The same for a caller that has a slot, not in line, and a standing. Does not release the slot. */
+/* The same for a caller that has a slot, not in line, and a privilege. Does not release the slot. */
 int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns,
-                  struct lot *lot, uint32_t slot, enum standing standing);
+                  struct lot *lot, uint32_t slot, enum lock_privilege privilege);
 
 /* As kind->granted: only call the callback. */
 void lock_granted(vigil_request *request, int status);
@@ -139,14 +139,14 @@ void lock_granted(vigil_request *request, int status);
 int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t slot, uint32_t *word, uint32_t seen,
               uint64_t deadline_ns);
 
-/* The standing that follows from how a wait in line has ended. False: the wait is over, with that status. */
-bool standing_after(int status, enum standing *standing);
+/* The privilege that follows from how a wait in line has ended. False: the wait is over, with that status. */
+bool lock_privilege_after(int status, enum lock_privilege *privilege);
 
 /* How long a waiter in line that has seen that waits before it looks again; PRIM_NEVER: it need not. */
 uint64_t lock_patience_ns(const struct lock_kind *kind, uint32_t seen);
 
 /* A waiter in line that has seen that has waited so long: look at the word. Returns what it is now. */
-uint32_t lock_look(const struct lock_kind *kind, uint32_t *word, uint32_t seen);
+uint32_t lock_recheck(const struct lock_kind *kind, uint32_t *word, uint32_t seen);
 
 /*
  * Before a caller is refused: true if the lock may be available after all, because its holder has died. `kept`: the

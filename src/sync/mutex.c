@@ -5,7 +5,7 @@
  * CHANGES OF THE WORD
  *
  *     a newcomer        0 -> 1         takes it
- *                       0 -> 3         reserves it, and waits: the called thread has been passed by often (mutex_coming())
+ *                       0 -> 3         reserves it, and waits: the called thread has been passed often (mutex_coming)
  *     a called waiter   0 -> 2         takes it. There may be others behind it, which no other thread would call
  *                       3 -> 2         the same; only if it is SLOT_CALLED
  *     a waiter          1 -> 2         so that the release will be noticed. Joins the line only while it is 2 or 3
@@ -13,8 +13,8 @@
  *     the holder        1 -> 0         releases it; there are no waiters
  *                       2 -> 0, 3      releases it, under the lock of its bucket, and calls waiters in line
  *                       2 -> 0         without that lock, calling no waiter, while a thread that was called is coming
- *     any process       under the lock of its bucket, for the waiters in line (mutex_must_call): recovery, the keeper, a
- *                       signaller (cond.c) and, in a segment, a decliner or a waiter that has just joined
+ *     any process       under the lock of its bucket, for the waiters in line (mutex_must_call): recovery, the keeper,
+ *                       a signaller (cond.c) and, in a segment, a decliner or a waiter that has just joined
  *                       1, 2 -> 0, 3   in a segment, in place of a dead holder; sets DIED
  *                       3 -> 0, 3      the reservation is for a dead process, or has expired
  *                       0 -> 3         it is fair and has not been reserved
@@ -136,13 +136,13 @@ static uint32_t mutex_barged(uint32_t seen, bool shared) {
 }
 
 /* An event for observers of a segment: shm/events.h. */
-static void mutex_tell(const uint32_t *word, int type) {
+static void mutex_record_event(const uint32_t *word, int type) {
     struct segment *segment = segment_of(word);
-    if (segment && events_wanted(segment)) lot_tell_of_lock(lot_in(segment), type, SLOT_MUTEX, word, 1, false);
+    if (segment && events_wanted(segment)) lot_record_lock_event(lot_in(segment), type, SLOT_MUTEX, word, 1, false);
 }
 
 static int mutex_taken(const uint32_t *word, uint32_t seen, bool shared) {
-    if (shared) mutex_tell(word, VIGIL_EVENT_GRANTED);
+    if (shared) mutex_record_event(word, VIGIL_EVENT_GRANTED);
     return mutex_notes_death(seen, shared) && (seen & DIED) ? VIGIL_OWNER_DIED : VIGIL_OK;
 }
 
@@ -156,9 +156,9 @@ static uint32_t mutex_wait_for_a_chance(uint32_t *word) {
     return seen;
 }
 
-int mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *result) {
+int mutex_take(uint32_t *word, uint32_t argument, enum lock_privilege privilege, uint32_t *result) {
     (void)argument;
-    bool shared = segment_of(word), may_barge = standing == NEWCOMER, may_take_reserved = standing == CALLED;
+    bool shared = segment_of(word), may_barge = privilege == NEWCOMER, may_take_reserved = privilege == CALLED;
     uint32_t seen = may_barge ? prim_load_relaxed(word) : mutex_wait_for_a_chance(word);
     for (;;) {
         uint32_t state = seen & STATE, contended = (seen & ~STATE) | CONTENDED;
@@ -177,7 +177,7 @@ int mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32
                 return VIGIL_OK;
             }
             if (prim_cas_acquire(word, &seen, ours)) return mutex_taken(word, seen, shared);
-        } else if (state != RESERVED && seen != contended && !(BUG(not_contended) && standing == CALLED)) {
+        } else if (state != RESERVED && seen != contended && !(BUG(not_contended) && privilege == CALLED)) {
             *result = contended;
             if (prim_cas_acquire(word, &seen, contended)) return VIGIL_PENDING;
         } else {
@@ -199,14 +199,14 @@ uint64_t mutex_patience_ns(uint32_t seen) {
 /* Releasing. */
 
 /* Distinguishes a reservation from the next: the time, and the low bits of the number of the process it is for. */
-#define FOR_WHOM    0x3fffu
-#define FOR_WHOM_AT 4
-#define RESERVED_AT 18
-#define RESERVED_MS (NUMBER >> RESERVED_AT)
+#define RESERVED_FOR    0x3fffu
+#define RESERVED_FOR_AT 4
+#define RESERVED_AT     18
+#define RESERVED_MS     (NUMBER >> RESERVED_AT)
 
 static uint32_t mutex_reservation(const struct mutex_release *release) {
     uint32_t now = (uint32_t)prim_now_coarse_ms();
-    return RESERVED | (now & RESERVED_MS) << RESERVED_AT | (release->for_whom & FOR_WHOM) << FOR_WHOM_AT;
+    return RESERVED | (now & RESERVED_MS) << RESERVED_AT | (release->reserved_for & RESERVED_FOR) << RESERVED_FOR_AT;
 }
 
 static uint32_t mutex_owner_of(const struct lot *lot, const struct slot *slot) {
@@ -239,13 +239,13 @@ static void mutex_set_free(void *context) {
 static bool mutex_must_call(uint32_t *word, struct mutex_release *release);
 
 /*
- * For mutex_must_call, which found it not held: reserve it for the head of the line, or set it free if the line is empty.
- * False: it is held now, and the word says that others wait.
+ * For mutex_must_call, which found it not held: reserve it for the head of the line, or set it free if the line is
+ * empty. False: it is held now, and the word says that others wait.
  */
 static bool mutex_settle(struct mutex_release *release, const struct slot *head) {
-    uint32_t for_whom = head ? mutex_owner_of(release->lot, head) : 0, seen = release->seen;
+    uint32_t reserved_for = head ? mutex_owner_of(release->lot, head) : 0, seen = release->seen;
     for (;;) {
-        release->for_whom = for_whom;
+        release->reserved_for = reserved_for;
         uint32_t settled = release->flags | (head ? mutex_reservation(release) : UNLOCKED);
         if (prim_cas_acq_rel(release->word, &seen, settled)) break;
         if (!mutex_must_call(release->word, release)) return false;
@@ -256,7 +256,7 @@ static bool mutex_settle(struct mutex_release *release, const struct slot *head)
     return true;
 }
 
-static uint32_t mutex_told(const struct slot *slot, struct mutex_release *release) {
+static uint32_t mutex_outcome(const struct slot *slot, struct mutex_release *release) {
     bool beside = release->called++ || (release->free_already && !release->reserve);
     uint32_t call = beside ? SLOT_BESIDE : SLOT_CALLED;
     if (slot->kind != SLOT_PLAIN) return call;
@@ -275,7 +275,7 @@ static uint32_t mutex_call(const struct slot *slot, void *context) {
     if (release->enough_called) return release->loop_called && slot->kind == SLOT_PLAIN ? VIGIL_OK : LOT_STAY;
     if (!release->called) {
         release->loop_first = slot->seat || slot->kind == SLOT_PLAIN;
-        release->for_whom = mutex_owner_of(release->lot, slot);
+        release->reserved_for = mutex_owner_of(release->lot, slot);
     }
     bool knows_rules = slot->kind != SLOT_PLAIN, thread = knows_rules && !slot->seat;
     bool one_of_many = thread && gift_is_given(slot) && !release->reserve;
@@ -283,20 +283,20 @@ static uint32_t mutex_call(const struct slot *slot, void *context) {
     release->loop_called |= knows_rules && !thread;
     release->enough_called = knows_rules && (!one_of_many || release->threads == BROADCAST_AT_ONCE);
     if (mutex_is_fair(release->flags)) release->enough_called = true;
-    return mutex_told(slot, release);
+    return mutex_outcome(slot, release);
 }
 
 static const struct lot_release releasing = {mutex_begin_release, mutex_call, mutex_set_free};
 
 /* Whether it is reserved for a process that is dead. */
-static bool mutex_is_for_nobody(const struct lot *lot, uint32_t seen) {
+static bool mutex_is_for_the_dead(const struct lot *lot, uint32_t seen) {
     const struct segment *segment = is_shared(lot) ? lot->share->segment : NULL;
     if (!segment || !mutex_reserved(seen)) return false;
     prim_fence_seq_cst(); /* as in segment_find_member */
     for (uint32_t i = 0; i < segment_records(segment); i++) {
         const struct segment_member *member = segment_member(segment, i);
         if (!(prim_load_acquire(&member->life) & SEGMENT_JOINED)) continue;
-        if (((prim_load_acquire(&member->number) ^ seen >> FOR_WHOM_AT) & FOR_WHOM) == 0) return false;
+        if (((prim_load_acquire(&member->number) ^ seen >> RESERVED_FOR_AT) & RESERVED_FOR) == 0) return false;
     }
     return true;
 }
@@ -316,7 +316,7 @@ static bool mutex_must_call(uint32_t *word, struct mutex_release *release) {
     uint32_t seen = prim_load_relaxed(word), expired = release->expired;
     for (;;) {
         bool died = mutex_holder_is_gone(lot, seen), for_nobody = mutex_reserved(seen) && seen == expired;
-        bool free = died || (seen & STATE) == UNLOCKED || for_nobody || mutex_is_for_nobody(lot, seen);
+        bool free = died || (seen & STATE) == UNLOCKED || for_nobody || mutex_is_for_the_dead(lot, seen);
         *release =
             (struct mutex_release){.word = word, .lot = lot, .expired = expired, .held = true, .free_already = true};
         release->flags = mutex_kept(seen, is_shared(lot)) | (died ? DIED : 0);
@@ -361,7 +361,7 @@ enum recovery_pass mutex_may_pass(uint32_t *word, void *release) {
 }
 
 /* As recovery does for the waiters in line. */
-static void mutex_revive(struct lot *lot, uint32_t *word, uint32_t expired) {
+static void mutex_call_line(struct lot *lot, uint32_t *word, uint32_t expired) {
     struct mutex_release release = {.expired = expired};
     lot_call(lot, word, &mutex_recovery, &release);
 }
@@ -370,7 +370,7 @@ static void mutex_revive(struct lot *lot, uint32_t *word, uint32_t expired) {
 void mutex_decline(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
     if (!mutex_reserved(seen)) return;
-    if (segment_of(word)) mutex_revive(lot_for(word), word, seen);
+    if (segment_of(word)) mutex_call_line(lot_for(word), word, seen);
     else if (prim_cas_acquire(word, &seen, mutex_kept(seen, false) | CONTENDED | mutex_mine()))
         vigil_mutex_unlock_slowly((vigil_mutex *)(void *)word);
 }
@@ -381,7 +381,7 @@ void mutex_joined(uint32_t *word, uint32_t seen) {
     struct lot *lot = lot_for(word);
     prim_fence_seq_cst(); /* M2 */
     uint32_t now = prim_load_relaxed(word);
-    if (mutex_holder_is_gone(lot, now) || mutex_is_for_nobody(lot, now)) mutex_revive(lot, word, 0); /* M3 */
+    if (mutex_holder_is_gone(lot, now) || mutex_is_for_the_dead(lot, now)) mutex_call_line(lot, word, 0); /* M3 */
 }
 
 /* The kinds. */
@@ -400,10 +400,10 @@ static bool mutex_recovered(uint32_t *word) {
     struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
     uint32_t seen = prim_load_relaxed(word), number = segment_holder_number(seen);
     if (!lot) return lock_outlived_fork(&locking, word, mutex_reserved(seen));
-    bool died = mutex_is_held(seen) && number && !segment_lives(lot->share->segment, number);
+    bool died = mutex_is_held(seen) && number && !segment_member_lives(lot->share->segment, number);
     if (mutex_reserved(seen)) hold_recovered(word);
-    bool forsaken = mutex_reserved(seen) && hold_forsaken(word);
-    if (died || forsaken) mutex_revive(lot, word, forsaken ? seen : 0);
+    bool forsaken = mutex_reserved(seen) && hold_has_no_waiter(word);
+    if (died || forsaken) mutex_call_line(lot, word, forsaken ? seen : 0);
     return died || forsaken;
 }
 
@@ -438,7 +438,7 @@ static int mutex_lock_word(uint32_t *word, int64_t timeout_ns) {
     if (deadline_ns == DEADLINE_PASSED) return mutex_recovered(word) ? mutex_try_once(word) : VIGIL_TIMED_OUT;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     if (mutex_spin_to_take(word)) {
-        mutex_tell(word, VIGIL_EVENT_GRANTED);
+        mutex_record_event(word, VIGIL_EVENT_GRANTED);
         return lock_taken(word);
     }
     return lock_block(&locking, word, 0, deadline_ns);
@@ -507,7 +507,7 @@ int vigil_mutex_unlock_slowly(vigil_mutex *mutex) {
         robust_end(record);
     }
     bool shared = segment_of(word);
-    if (shared && mutex_is_held(seen)) mutex_tell(word, VIGIL_EVENT_RELEASED);
+    if (shared && mutex_is_held(seen)) mutex_record_event(word, VIGIL_EVENT_RELEASED);
     tsan_release(word);
     while ((seen & STATE) == LOCKED || ((seen & STATE) == CONTENDED && mutex_is_coming(seen, shared))) {
         uint32_t unlocked = mutex_may_come(seen, shared) ? seen & ~STATE : mutex_kept(seen, shared);

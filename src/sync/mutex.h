@@ -7,7 +7,7 @@
 #include "recovery/recovery.h"
 
 /* The parts of a lock_kind for a mutex: see mutex.c. `granted` is up to its user. */
-int mutex_take(uint32_t *word, uint32_t argument, enum standing standing, uint32_t *seen);
+int mutex_take(uint32_t *word, uint32_t argument, enum lock_privilege privilege, uint32_t *seen);
 uint64_t mutex_patience_ns(uint32_t seen);
 bool mutex_reserved(uint32_t seen);
 bool mutex_is_fair(uint32_t seen);
@@ -34,9 +34,9 @@ struct mutex_release {
     uint32_t *word;
     struct lot *lot;
     uint32_t flags;
-    uint32_t for_whom; /* in a segment: number of the process of the first waiter that is called */
-    uint32_t seen;     /* the word, while to_be_settled */
-    uint32_t expired;  /* a reservation that must not be waited for any longer; zero: none */
+    uint32_t reserved_for; /* in a segment: number of the process of the first waiter that is called */
+    uint32_t seen;         /* the word, while to_be_settled */
+    uint32_t expired;      /* a reservation that must not be waited for any longer; zero: none */
     unsigned called, threads;
     bool held, reserve, to_be_settled, loop_first, loop_called, enough_called;
     bool free_already; /* or reserved: no waiter is SLOT_CALLED unless it was reserved just now */

@@ -75,7 +75,7 @@ static bool once_runner_is_gone(const uint32_t *word, uint32_t seen) {
     return number && !segment_find_member(segment, number) && !BUG(once_runner_kept);
 }
 
-static enum turn once_look(uint32_t *word, uint32_t *result) {
+static enum turn once_try(uint32_t *word, uint32_t *result) {
     for (;;) {
         uint32_t seen = prim_load_acquire(word), state = seen & STATE;
         tsan_acquire(word);
@@ -125,12 +125,12 @@ static bool once_must_call(uint32_t *word, const struct slot *head, void *contex
     return (seen & STATE) != AWAITED || once_runner_is_gone(word, seen);
 }
 
-static uint32_t once_tell_all(const struct slot *slot, void *context) {
+static uint32_t once_outcome(const struct slot *slot, void *context) {
     (void)slot, (void)context;
     return VIGIL_OK;
 }
 
-const struct lot_release once_recovery = {once_must_call, once_tell_all, NULL};
+const struct lot_release once_recovery = {once_must_call, once_outcome, NULL};
 
 static void once_joined(const struct word *word) { /* M1 */
     uint32_t *once = (uint32_t *)(uintptr_t)word->address;
@@ -143,11 +143,11 @@ static void once_joined(const struct word *word) { /* M1 */
 static bool once_recovered(const uint32_t *word) {
     struct segment *segment = segment_of(word);
     uint32_t seen = prim_load_relaxed(word), number = seen / SEGMENT_HOLDER;
-    return segment && number && !segment_lives(segment, number);
+    return segment && number && !segment_member_lives(segment, number);
 }
 
 /* Whether to look again after a wait has ended so. (After VIGIL_CANCELLED the memory must not be touched.) */
-static bool once_is_to_look(const uint32_t *word, int status) {
+static bool once_should_retry(const uint32_t *word, int status) {
     if (status == VIGIL_OK || status == VIGIL_NOT_EQUAL) return true;
     return status != VIGIL_CANCELLED && status != VIGIL_INTERRUPTED && once_recovered(word);
 }
@@ -162,13 +162,13 @@ int vigil_once_call_slowly(vigil_once *once, vigil_once_function *function, void
     uint64_t deadline_ns = deadline_of(timeout_ns);
     for (;;) {
         uint32_t seen;
-        switch (once_look(word, &seen)) {
+        switch (once_try(word, &seen)) {
         case IT_IS_DONE: return VIGIL_OK;
         case IT_IS_OURS: return once_call(word, function, argument);
         case WE_WAIT: break;
         }
         int status = lot_wait(&(struct word){word, seen, false}, deadline_ns, SLOT_ONCE, once_joined);
-        if (!once_is_to_look(word, status)) return status;
+        if (!once_should_retry(word, status)) return status;
     }
 }
 
@@ -212,12 +212,12 @@ static bool once_passed(uint64_t deadline_ns) {
 }
 
 /* The request has left the line: call the function, end or wait again. */
-static void once_look_again(vigil_request *request) {
+static void once_retry(vigil_request *request) {
     vigil_op *op = &request->op;
     struct word word = {request->object, 0, false};
     do {
         uint32_t seen;
-        switch (once_look(request->object, &seen)) {
+        switch (once_try(request->object, &seen)) {
         case IT_IS_DONE: once_end(op, VIGIL_OK); return;
         case IT_IS_OURS: once_call_and_end(request); return;
         case WE_WAIT: word.expected = seen; break;
@@ -241,13 +241,13 @@ static void once_on_told(vigil_op *op, int status) {
     if (status == VIGIL_TIMED_OUT && !agent_leave(op->agent, op)) return; /* told: that is in the mail */
     if (status != VIGIL_OK || BUG(failure_taken_as_done)) once_end(op, status);
     else if (op->agent->closing) once_on_told_last(request_of_op(op));
-    else once_look_again(request_of_op(op));
+    else once_retry(request_of_op(op));
 }
 
 static int once_wait_async(vigil_agent *agent, vigil_request *request, const struct word *word, uint64_t deadline_ns) {
     int status = request_wait(agent, request, word, deadline_ns, once_on_told, SLOT_ONCE);
     if (status != VIGIL_PENDING) return status;
-    request->op.flags |= OP_PLACE;
+    request->op.flags |= OP_ENDS_ITSELF;
     once_joined(word);
     return VIGIL_PENDING;
 }
@@ -265,12 +265,12 @@ int vigil_once_call_async(vigil_agent *agent, vigil_request *request, vigil_once
     uint64_t deadline_ns = deadline_of(timeout_ns);
     for (;;) {
         uint32_t seen;
-        switch (once_look(word, &seen)) {
+        switch (once_try(word, &seen)) {
         case IT_IS_DONE: return VIGIL_OK;
         case IT_IS_OURS: return once_call(word, function, argument);
         case WE_WAIT: break;
         }
         int status = once_wait_async(agent, request, &(struct word){word, seen, false}, deadline_ns);
-        if (status == VIGIL_PENDING || !once_is_to_look(word, status)) return status;
+        if (status == VIGIL_PENDING || !once_should_retry(word, status)) return status;
     }
 }

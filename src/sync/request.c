@@ -7,7 +7,7 @@
  * when it leaves, leaves the place to the next request. The place is
  *
  *     pending    in line, or taken out of it and in the agent's mail: request_on_call will run
- *     at rest    request_on_call is working on the queue, and sees to it that the place is pending again or the queue is empty
+ *     at rest    request_on_call works on the queue, until the place is pending again or the queue is empty
  *
  * A queue that becomes empty gives up its place. If the place is in the mail already, the queue declines at once, for
  * the lock may have been reserved for it; what is in the mail is then an orphan, and is dropped.
@@ -72,7 +72,7 @@ static void request_inherit_place(vigil_agent *agent, vigil_request *from, vigil
     if (place->timer_link) timers_move(&from->place, place);
     if (place->slot) agent->lot->slots[place->slot].op = (uint64_t)(uintptr_t)place;
     if (!(place->flags & OP_PENDING)) return;
-    struct agent_place at = agent_place(agent, place->slot);
+    struct agent_slot at = agent_slot(agent, place->slot);
     if (lot_change_place(at.lot, at.slot, to->object, to->began_ns, to->argument)) request_left_line(to);
 }
 
@@ -81,7 +81,7 @@ static void request_give_up_place(vigil_agent *agent, vigil_request *first) {
     if (place->timer_link) timers_remove(&agent->timers, place);
     bool pending = place->flags & OP_PENDING, in_line = pending && agent_leave(agent, place);
     if (pending && !in_line) {
-        struct agent_place at = agent_place(agent, place->slot); /* told: in the mail, or soon will be */
+        struct agent_slot at = agent_slot(agent, place->slot); /* told: in the mail, or soon will be */
         bool called = prim_load_relaxed(&at.lot->slots[at.slot].state) != VIGIL_CANCELLED; /* if not: vigil_forget */
         agent->lot->slots[place->slot].op = SLOT_ORPHAN;
         agent->pending++;
@@ -131,7 +131,7 @@ static void request_be_patient(vigil_agent *agent, vigil_request *first, uint32_
 /* Join the line if the word is as we saw it: false if it is not. */
 static bool request_stand_in_line(vigil_agent *agent, vigil_request *first, uint32_t seen, bool again) {
     vigil_op *place = &first->place;
-    struct agent_place at = agent_place(agent, place->slot);
+    struct agent_slot at = agent_slot(agent, place->slot);
     struct slot *slot = &at.lot->slots[at.slot], *own = &agent->lot->slots[place->slot];
     own->op = (uint64_t)(uintptr_t)place;
     prim_store_relaxed(&own->seat, agent->seat.number);
@@ -146,7 +146,7 @@ static bool request_stand_in_line(vigil_agent *agent, vigil_request *first, uint
     place->callback = request_on_call;
     place->agent = agent;
     place->address = (uint64_t)(uintptr_t)first->object;
-    place->flags = OP_PENDING | OP_PLACE;
+    place->flags = OP_PENDING | OP_ENDS_ITSELF;
     request_be_patient(agent, first, seen);
     if (request_kind_of(first)->joined) request_kind_of(first)->joined(first->object, seen);
     return true;
@@ -158,7 +158,7 @@ static void request_call_again(vigil_agent *agent, vigil_request *first) {
     struct slot *slot = &agent->lot->slots[place->slot];
     assert(place->slot);
     slot->state = SLOT_BESIDE;
-    place->flags = OP_PENDING | OP_PLACE;
+    place->flags = OP_PENDING | OP_ENDS_ITSELF;
     if (seat_push(agent->lot, &agent->seat, place->slot, place->slot)) prim_bell_ring(&agent->seat.bell);
 }
 
@@ -204,15 +204,15 @@ static void request_refuse(vigil_agent *agent, vigil_request *first, int status)
 }
 
 /* With the place at rest: grant as many requests as possible, then make the place pending again. */
-static void request_serve(vigil_agent *agent, vigil_request *first, enum standing standing) {
+static void request_serve(vigil_agent *agent, vigil_request *first, enum lock_privilege privilege) {
     uint32_t *word = first->object, seen;
     for (int granted = 0; first && granted < GRANTS_IN_A_ROW;) {
-        int status = lock_take(request_kind_of(first), word, first->argument, standing, &seen);
+        int status = lock_take(request_kind_of(first), word, first->argument, privilege, &seen);
         if (status != VIGIL_PENDING) {
             if (lock_is_ours(status)) request_grant(agent, first, status);
             else request_refuse(agent, first, status);
             granted++;
-            standing = NEWCOMER;
+            privilege = NEWCOMER;
             first = request_at_rest(agent, word);
         } else if (request_stand_in_line(agent, first, seen, !granted)) {
             return;
@@ -236,15 +236,15 @@ static void request_on_call(vigil_op *place, int status) {
     vigil_request *first = request_of_place(place);
     vigil_agent *agent = place->agent;
     if (status == VIGIL_TIMED_OUT) { /* of the place: look at the word, without leaving the line */
-        request_be_patient(agent, first, lock_look(request_kind_of(first), first->object, first->seen));
+        request_be_patient(agent, first, lock_recheck(request_kind_of(first), first->object, first->seen));
         return;
     }
     if (place->timer_link) timers_remove(&agent->timers, place);
     place->flags = 0;
-    enum standing standing = NEWCOMER;
-    bool called = standing_after(status, &standing);
+    enum lock_privilege privilege = NEWCOMER;
+    bool called = lock_privilege_after(status, &privilege);
     if (called && !agent->closing) {
-        request_serve(agent, first, standing);
+        request_serve(agent, first, privilege);
     } else {
         bool forgotten = !called && agent->lot->slots[place->slot].state == VIGIL_CANCELLED;
         if (called) request_kind_of(first)->decline(first->object);

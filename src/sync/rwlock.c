@@ -10,13 +10,13 @@
  *                         and a thread that sees that it is not can rely on a reader that will yet make it less
  *     a writer            sets WRITER when there is neither that nor a reader
  *     a waiter            sets WAITERS. Joins the line only while the word still is what it saw. If readers hold the
- *                         lock, it looks at the line after PATIENCE_NS
- *     a look at the line  with readers inside and a writer at the head of the line: sets SAVED, which keeps new readers
+ *                         lock, it updates the line after PATIENCE_NS
+ *     a line update       with readers inside and a writer at the head of the line: sets SAVED, which keeps new readers
  *                         out
  *     the last to leave   without WAITERS: removes itself. With it, under the lock of the bucket: removes itself, says
  *                         what is RESERVED or SAVED, and calls the waiters in line that can have the lock now. Clears
  *                         WAITERS if the line is empty, or if its head is called and is a thread, which sets it again.
- *                         A reader that is not the last does not look at the line
+ *                         A reader that is not the last does not update the line
  *     a called waiter     takes the lock, or not, and sets WAITERS in the same step
  *     a waiter that       does what the last to leave does, without removing itself: others may have waited only for
  *     gives up            it, see below
@@ -32,16 +32,16 @@
  * While waiters are in line WAITERS is set, or a thread that has been called has not come yet. (In a segment, where
  * that thread may be killed: WAITERS is set.) It is cleared under the lock of the bucket, and only if the line is empty
  * or such a thread has just been called; and the thread sets it, whether it can take the lock or not. So the writer, or
- * the last of the readers, looks at the line when it leaves, unless that is left to the thread that comes: holders that
- * take and leave the lock meanwhile need not call all others, one after the other, only to see them come too late. The
- * look calls the head; if that is a reader, then also the readers directly behind it. Each of the other waiters waits
+ * the last of the readers, updates the line when it leaves, unless that is left to the thread that comes: holders that
+ * take and leave the lock meanwhile need not call all others, one after the other, only to see them come too late. That
+ * calls the head; if that is a reader, then also the readers directly behind it. Each of the other waiters waits
  * for a holder, or for a waiter that has been called and will hold the lock (lock.h), with these exceptions:
  *
  *     RESERVED    is no reason to wait for long: a waiter that joins the line meanwhile is a guard (lock.h).
- *     called      a reader that has been called and has taken the lock looks at the line: readers may have come back to
+ *     called      a reader that has been called and has taken the lock updates the line: readers may have come back to
  *                 it because of the reservation that this reader has ended; and if a writer is its head now, SAVED is
  *                 due.
- *     leaving     a writer leaves the line, and readers have waited behind it while others read: it looks at the line.
+ *     leaving     a writer leaves the line, and readers have waited behind it while others read: it updates the line.
  *                 That is a thread that has timed out or been interrupted, or an event loop that has given its
  *                 request up, whether that is in line or called (decline).
  *
@@ -53,24 +53,24 @@
  *
  * A writer that finds readers inside does not set SAVED at once, since a lock that changes hands for each writer makes
  * all threads sleep in turn. So new readers may pass the writer, but not for ever. If they leave no gap for PATIENCE_NS
- * the writer looks, and sets SAVED; if they leave one, the last of them calls the writer, and reserves the lock for it
- * when it has waited so long. Readers can also come in before a writer that joined the line while another one was
- * writing: by being called, and then they look; or by a downgrade, which looks.
+ * the writer updates the line, and sets SAVED; if they leave one, the last of them calls the writer, and reserves the
+ * lock for it when it has waited so long. Readers can also come in before a writer that joined the line while another
+ * one was writing: by being called, and then they update the line; or by a downgrade, which updates the line.
  *
  * WHERE READERS PASS (the word says PASS)
  *
  * SAVED is never set, and a reader takes the lock whenever it is read, whatever else the word says. The number of
  * readers that it sees may be in error: then the reader passes a reservation. It never reads beside a writer, which
  * takes the lock only when the number is zero. A writer that finds readers sets WAITERS and joins; only the last reader
- * can make the number zero, and that one looks at the line because of WAITERS. So a writer waits for readers that hold
+ * can make the number zero, and that one updates the line because of WAITERS. So a writer waits for readers that hold
  * the lock, perhaps for ever, but is called in the end if there are no new ones. A reader is in line because a writer
  * had the lock, or because it was RESERVED and not read. When it becomes read, all the readers in line must get it,
  * also those behind a writer (LOT_SKIP):
  *
  *     unlocking   a writer that unlocks, or downgrades, calls them together with the head of the line;
- *     called      a reader that has been called, and takes the lock, looks at the line as above;
- *     FASTER      a new reader takes the lock before a writer that has been called: the new reader does not look at the
- *                 line, but the writer goes back there, having seen readers, and looks when it has joined.
+ *     called      a reader that has been called, and takes the lock, updates the line as above;
+ *     FASTER      a new reader takes the lock before a writer that has been called: the new reader does not update the
+ *                 line, but the writer goes back there, having seen readers, and updates it when it has joined.
  *
  * THE NUMBER OF READERS
  *
@@ -119,18 +119,18 @@ static int rwlock_change_when_locked(struct lot *lot, uint32_t *word, uint32_t *
 
 /* Looking at the line, under the lock of its bucket. */
 
-struct look {
+struct rwlock_update {
     struct lot *lot;
     uint32_t *word;
-    uint32_t held, kept; /* by us until now, and from now on */
-    bool afresh;         /* drop the reservation */
-    bool only_saved;     /* if it is not SAVED any more, another thread has looked */
+    uint32_t held, kept;   /* by us until now, and from now on */
+    bool drop_reservation; /* drop the reservation */
+    bool if_still_saved;   /* if it is not SAVED any more, another thread has updated the line */
     bool over;
     uint32_t now;           /* the word without flags, after this change */
     bool pass;              /* readers may have it although a writer is before them in line */
     bool any, writer, loop; /* have been called */
 };
-_Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
+_Static_assert(sizeof(struct rwlock_update) <= RECOVERY_CALL_BYTES, "it must fit");
 
 static bool rwlock_holds(uint32_t seen, uint32_t share) {
     return share == TO_READ ? seen & READERS : (seen & share) == share;
@@ -145,78 +145,81 @@ static bool rwlock_lets_readers_pass(uint32_t seen) {
 }
 
 /* A waiter that, when called, comes and sets WAITERS. */
-static bool rwlock_is_thread_here(const struct look *look, const struct slot *slot) {
-    return !is_shared(look->lot) && slot->kind != SLOT_PLAIN && !slot->seat;
+static bool rwlock_is_thread_here(const struct rwlock_update *update, const struct slot *slot) {
+    return !is_shared(update->lot) && slot->kind != SLOT_PLAIN && !slot->seat;
 }
 
-static uint32_t rwlock_flags_for(const struct look *look, uint32_t seen, const struct slot *head, bool entitled) {
-    uint32_t reserved = look->afresh ? 0 : seen & RESERVED;
+static uint32_t rwlock_flags_for(const struct rwlock_update *update, uint32_t seen, const struct slot *head,
+                                 bool entitled) {
+    uint32_t reserved = update->drop_reservation ? 0 : seen & RESERVED;
     if (!head) return reserved;
-    if (look->now & WRITER) return WAITERS;
-    if (look->now && rwlock_writes(head)) return WAITERS | (look->pass ? 0 : SAVED);
-    return (rwlock_is_thread_here(look, head) ? 0 : WAITERS) | (reserved || entitled ? RESERVED : 0);
+    if (update->now & WRITER) return WAITERS;
+    if (update->now && rwlock_writes(head)) return WAITERS | (update->pass ? 0 : SAVED);
+    return (rwlock_is_thread_here(update, head) ? 0 : WAITERS) | (reserved || entitled ? RESERVED : 0);
 }
 
-static bool rwlock_is_entitled(const struct look *look, const struct slot *head) {
+static bool rwlock_is_entitled(const struct rwlock_update *update, const struct slot *head) {
     if (!head || head->kind == SLOT_PLAIN) return false;
-    bool is_awake = rwlock_is_thread_here(look, head) && prim_load_relaxed(&head->state) == SLOT_WAITING;
+    bool is_awake = rwlock_is_thread_here(update, head) && prim_load_relaxed(&head->state) == SLOT_WAITING;
     return is_awake || prim_now_ns() >= head->began_ns + PATIENCE_NS;
 }
 
 static bool rwlock_begin(uint32_t *word, const struct slot *head, void *context) {
-    struct look *look = context;
+    struct rwlock_update *update = context;
     (void)word;
-    bool entitled = rwlock_is_entitled(look, head);
-    uint32_t seen = prim_load_relaxed(look->word), flags;
+    bool entitled = rwlock_is_entitled(update, head);
+    uint32_t seen = prim_load_relaxed(update->word), flags;
     int status;
     do {
-        look->over = !rwlock_holds(seen, look->held) || (look->only_saved && !(seen & SAVED));
-        if (look->over) return false;
-        look->now = (seen & (WRITER | READERS)) - look->held + look->kept;
-        look->pass = rwlock_lets_readers_pass(seen);
-        flags = rwlock_flags_for(look, seen, head, entitled);
-        uint32_t to = look->now | flags | (seen & (PASS | DIED));
-        status = rwlock_change_when_locked(look->lot, look->word, &seen, to, rwlock_change_of(look->held, look->kept));
+        update->over = !rwlock_holds(seen, update->held) || (update->if_still_saved && !(seen & SAVED));
+        if (update->over) return false;
+        update->now = (seen & (WRITER | READERS)) - update->held + update->kept;
+        update->pass = rwlock_lets_readers_pass(seen);
+        flags = rwlock_flags_for(update, seen, head, entitled);
+        uint32_t to = update->now | flags | (seen & (PASS | DIED));
+        status = rwlock_change_when_locked(update->lot, update->word, &seen, to,
+                                           rwlock_change_of(update->held, update->kept));
     } while (status == VIGIL_NOT_EQUAL);
-    look->over = status != VIGIL_OK;
-    if (look->over) return false;
-    if (look->held) PROBE(lock_released, look->word);
-    if (look->held && (flags & RESERVED)) PROBE(lock_reserved, look->word);
+    update->over = status != VIGIL_OK;
+    if (update->over) return false;
+    if (update->held) PROBE(lock_released, update->word);
+    if (update->held && (flags & RESERVED)) PROBE(lock_reserved, update->word);
     return true;
 }
 
 /* Together with the holders and the waiters that have been called. */
-static bool rwlock_can_have(const struct look *look, const struct slot *slot) {
-    if (look->now & WRITER) return false;
-    return rwlock_writes(slot) ? !look->now && !look->any : !look->writer;
+static bool rwlock_can_have(const struct rwlock_update *update, const struct slot *slot) {
+    if (update->now & WRITER) return false;
+    return rwlock_writes(slot) ? !update->now && !update->any : !update->writer;
 }
 
 static uint32_t rwlock_call(const struct slot *slot, void *context) {
-    struct look *look = context;
+    struct rwlock_update *update = context;
     bool plain = slot->kind == SLOT_PLAIN; /* waits in its own way: no keeper guards a called loop for it */
-    if (!rwlock_can_have(look, slot)) {
-        if (plain && look->loop) return VIGIL_OK;
-        return look->pass && !look->writer && !(look->now & WRITER) ? LOT_SKIP : LOT_STAY;
+    if (!rwlock_can_have(update, slot)) {
+        if (plain && update->loop) return VIGIL_OK;
+        return update->pass && !update->writer && !(update->now & WRITER) ? LOT_SKIP : LOT_STAY;
     }
     if (plain) return VIGIL_OK;
-    look->any = true;
-    look->writer |= rwlock_writes(slot);
-    look->loop |= slot->seat != 0;
+    update->any = true;
+    update->writer |= rwlock_writes(slot);
+    update->loop |= slot->seat != 0;
     return SLOT_CALLED;
 }
 
 static const struct lot_release release = {rwlock_begin, rwlock_call, NULL};
 
-static void rwlock_look_at_line(struct look look) {
-    if (!(prim_load_relaxed(look.word) & (WAITERS | RESERVED))) return;
-    look.lot = lot_for(look.word);
-    lot_call(look.lot, look.word, &release, &look);
+static void rwlock_update_line(struct rwlock_update update) {
+    if (!(prim_load_relaxed(update.word) & (WAITERS | RESERVED))) return;
+    update.lot = lot_for(update.word);
+    lot_call(update.lot, update.word, &release, &update);
 }
 
 /* A process has died. */
 
 static bool rwlock_begin_afresh(uint32_t *word, const struct slot *head, void *context) {
-    *(struct look *)context = (struct look){.lot = lot_for(word), .word = word, .afresh = true};
+    *(struct rwlock_update *)context =
+        (struct rwlock_update){.lot = lot_for(word), .word = word, .drop_reservation = true};
     return rwlock_begin(word, head, context);
 }
 
@@ -228,11 +231,11 @@ uint32_t rwlock_give_back(uint32_t seen, uint32_t held) {
 
 /* The kind. */
 
-static bool rwlock_may_take(uint32_t seen, uint32_t share, enum standing standing) {
+static bool rwlock_may_take(uint32_t seen, uint32_t share, enum lock_privilege privilege) {
     if ((seen & WRITER) || (share == TO_WRITE && (seen & READERS))) return false;
     if (share == TO_READ && (seen & READERS) && rwlock_lets_readers_pass(seen)) return true;
-    if (seen & SAVED) return standing == CALLED || standing == BESIDE || BUG(rwlock_readers_pass);
-    return !(seen & RESERVED) || standing == CALLED;
+    if (seen & SAVED) return privilege == CALLED || privilege == BESIDE || BUG(rwlock_readers_pass);
+    return !(seen & RESERVED) || privilege == CALLED;
 }
 
 static int rwlock_taken(uint32_t seen) {
@@ -240,26 +243,26 @@ static int rwlock_taken(uint32_t seen) {
 }
 
 static void rwlock_decline(uint32_t *word) {
-    rwlock_look_at_line((struct look){.word = word, .afresh = true});
+    rwlock_update_line((struct rwlock_update){.word = word, .drop_reservation = true});
 }
 
-static int rwlock_take(uint32_t *word, uint32_t share, enum standing standing, uint32_t *result) {
-    bool came = standing != NEWCOMER && !segment_of(word) && !BUG(rwlock_comes_silently);
+static int rwlock_take(uint32_t *word, uint32_t share, enum lock_privilege privilege, uint32_t *result) {
+    bool came = privilege != NEWCOMER && !segment_of(word) && !BUG(rwlock_comes_silently);
     uint32_t seen = prim_load_relaxed(word), others = came ? WAITERS : 0;
     int status = VIGIL_NOT_EQUAL;
     while (status == VIGIL_NOT_EQUAL) {
-        if (rwlock_may_take(seen, share, standing)) {
+        if (rwlock_may_take(seen, share, privilege)) {
             status = rwlock_change(word, &seen, ((seen & ~RESERVED) + share) | others, rwlock_change_of(0, share));
             if (status != VIGIL_OK) continue;
-            bool further = share == TO_READ && standing != NEWCOMER && !BUG(rwlock_not_further);
-            if (further) rwlock_look_at_line((struct look){.word = word});
+            bool further = share == TO_READ && privilege != NEWCOMER && !BUG(rwlock_not_further);
+            if (further) rwlock_update_line((struct rwlock_update){.word = word});
             return rwlock_taken(seen);
         }
         *result = seen | WAITERS;
         status = *result == seen ? VIGIL_OK : rwlock_change(word, &seen, *result, rwlock_change_of(0, 0));
         if (status == VIGIL_OK) return VIGIL_PENDING;
     }
-    if (standing != NEWCOMER) rwlock_decline(word); /* we were called, and cannot have the lock */
+    if (privilege != NEWCOMER) rwlock_decline(word); /* we were called, and cannot have the lock */
     return status;
 }
 
@@ -277,20 +280,21 @@ static uint64_t rwlock_patience_ns(uint32_t seen) {
 }
 
 static void rwlock_waited(uint32_t *word, uint32_t seen) {
-    if (rwlock_readers_may_pass(seen) && !BUG(rwlock_never_saved)) rwlock_look_at_line((struct look){.word = word});
+    if (rwlock_readers_may_pass(seen) && !BUG(rwlock_never_saved))
+        rwlock_update_line((struct rwlock_update){.word = word});
 }
 
 /* SAVED was set for the writer that was the head of the line: another waiter may be before it now. Where readers pass:
  * see FASTER above. */
 static void rwlock_joined(uint32_t *word, uint32_t seen) {
     if ((seen & SAVED) && !BUG(rwlock_saved_for_another))
-        rwlock_look_at_line((struct look){.word = word, .only_saved = true});
+        rwlock_update_line((struct rwlock_update){.word = word, .if_still_saved = true});
     if ((seen & READERS) && rwlock_lets_readers_pass(seen) && !BUG(rwlock_readers_left))
-        rwlock_look_at_line((struct look){.word = word});
+        rwlock_update_line((struct rwlock_update){.word = word});
 }
 
 static void rwlock_left(uint32_t *word) {
-    if (!BUG(rwlock_left_silently)) rwlock_look_at_line((struct look){.word = word});
+    if (!BUG(rwlock_left_silently)) rwlock_update_line((struct rwlock_update){.word = word});
 }
 
 static const struct lock_kind locking = {.slot = SLOT_RWLOCK,
@@ -310,23 +314,23 @@ static bool rwlock_recovered(uint32_t *word) {
 /* Unlocking. */
 
 /* There may be waiters, and we are the last holder that they wait for. */
-static bool rwlock_must_look(uint32_t seen, uint32_t held) {
+static bool rwlock_must_update(uint32_t seen, uint32_t held) {
     if ((seen & PASS) && BUG(rwlock_writer_forgotten)) return false;
     return (seen & WAITERS) && !(held == TO_READ && (seen & READERS) >= 2 * READER);
 }
 
 static int rwlock_unlock(uint32_t *word, uint32_t held, uint32_t kept) {
     uint32_t seen = prim_load_relaxed(word);
-    while (!rwlock_must_look(seen, held)) {
+    while (!rwlock_must_update(seen, held)) {
         if (!rwlock_holds(seen, held)) return VIGIL_ENOTHELD;
         int status = rwlock_change(word, &seen, seen - held + kept, rwlock_change_of(held, kept));
         if (status != VIGIL_NOT_EQUAL) return status;
     }
     struct lot *lot = lot_for(word);
     if (!lot) return VIGIL_ENOMEM;
-    struct look look = {.lot = lot, .word = word, .held = held, .kept = kept};
-    lot_call(lot, word, &release, &look);
-    return look.over ? VIGIL_ENOTHELD : VIGIL_OK;
+    struct rwlock_update update = {.lot = lot, .word = word, .held = held, .kept = kept};
+    lot_call(lot, word, &release, &update);
+    return update.over ? VIGIL_ENOTHELD : VIGIL_OK;
 }
 
 static int rwlock_check_and_unlock(vigil_rwlock *lock, uint32_t held, uint32_t kept) {
@@ -407,7 +411,7 @@ static int rwlock_lock_slowly(vigil_rwlock *lock, enum share share, int64_t time
     status = rwlock_spin_to_take(word, share);
     if (status != VIGIL_TIMED_OUT) return status;
     status = lock_block(&locking, word, share, deadline_ns);
-    if (lock_gave_up(status) && !BUG(rwlock_left_silently)) rwlock_look_at_line((struct look){.word = word});
+    if (lock_gave_up(status) && !BUG(rwlock_left_silently)) rwlock_update_line((struct rwlock_update){.word = word});
     return status;
 }
 
@@ -489,7 +493,7 @@ static int rwlock_start(vigil_agent *agent, vigil_request *request, vigil_rwlock
         status = request_start(agent, request, &locking, word, share, timeout_ns, callback);
         refused = status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT;
     }
-    if (refused) rwlock_look_at_line((struct look){.word = word});
+    if (refused) rwlock_update_line((struct rwlock_update){.word = word});
     return status;
 }
 

@@ -20,15 +20,15 @@
  * NO WAITER IS FORGOTTEN
  *
  * A waiter is in line only while WAITERS is set: it is cleared under the lock of the bucket, and only if the line is
- * empty. So every release from then on looks at the line. It calls all waiters for which there are enough permits, in
+ * empty. So every release from then on updates the line. It calls all waiters for which there are enough permits, in
  * order, and stops at the first for which there are not; if they are RESERVED it stops after the first, so that no
  * other can be faster. When the called waiters have come, then there are too few permits for the head of the line, or
  * the head has gone back there because it saw too few; with these exceptions:
  *
  *     RESERVED    is no reason to wait for long: a waiter that joins the line meanwhile is a guard (lock.h). An
- *                 acquirer that ends the reservation by taking permits looks at the line: for the waiters that have
+ *                 acquirer that ends the reservation by taking permits updates the line: for the waiters that have
  *                 waited because of it, and for those that have not been called because of it.
- *     leaving     a waiter that was the head of the line, and wanted many, leaves it: so it looks at the line. That is
+ *     leaving     a waiter that was the head of the line, and wanted many, leaves it: so it updates the line. That is
  *                 a thread that has timed out or been interrupted, or an event loop that has given its request up,
  *                 whether that is in line or called (decline).
  *
@@ -70,69 +70,69 @@ static int sem_change_when_locked(struct lot *lot, uint32_t *word, uint32_t *see
 
 /* Looking at the line, under the lock of its bucket. */
 
-struct look {
+struct sem_update {
     struct lot *lot;
     uint32_t *word;
-    uint32_t released; /* permits to be added */
-    bool afresh;       /* drop the reservation */
-    bool only_saved;   /* if it is not SAVED any more, another thread has looked */
+    uint32_t released;     /* permits to be added */
+    bool drop_reservation; /* drop the reservation */
+    bool if_still_saved;   /* if it is not SAVED any more, another thread has updated the line */
     bool reserves;
     int over;         /* VIGIL_OK: go on; else the status to stop with */
     uint32_t permits; /* in the word, after this change */
     uint32_t called;  /* permits that the called waiters want */
     bool loop;        /* a loop has been called */
 };
-_Static_assert(sizeof(struct look) <= RECOVERY_CALL_BYTES, "it must fit");
+_Static_assert(sizeof(struct sem_update) <= RECOVERY_CALL_BYTES, "it must fit");
 
 static uint32_t sem_wanted(const struct slot *slot) {
     return (uint32_t)slot->wants;
 }
 
-static uint32_t sem_flags_for(const struct look *look, uint32_t seen, const struct slot *head, bool entitled) {
-    uint32_t reserved = look->afresh ? 0 : seen & RESERVED;
+static uint32_t sem_flags_for(const struct sem_update *update, uint32_t seen, const struct slot *head, bool entitled) {
+    uint32_t reserved = update->drop_reservation ? 0 : seen & RESERVED;
     if (!head) return reserved;
     if (!reserved && !entitled) return WAITERS;
-    return WAITERS | (sem_wanted(head) <= look->permits ? RESERVED : SAVED);
+    return WAITERS | (sem_wanted(head) <= update->permits ? RESERVED : SAVED);
 }
 
 static bool sem_begin(uint32_t *word, const struct slot *head, void *context) {
-    struct look *look = context;
+    struct sem_update *update = context;
     (void)word;
     bool entitled = head && head->kind != SLOT_PLAIN && prim_now_ns() >= head->began_ns + PATIENCE_NS;
-    uint32_t seen = prim_load_relaxed(look->word), flags;
+    uint32_t seen = prim_load_relaxed(update->word), flags;
     do {
-        bool too_many = look->released > VIGIL_SEM_MAX - seen / PERMIT;
-        look->over = too_many ? VIGIL_ERANGE : look->only_saved && !(seen & SAVED) ? VIGIL_CANCELLED : VIGIL_OK;
-        if (look->over) return false;
-        look->permits = seen / PERMIT + look->released;
-        flags = sem_flags_for(look, seen, head, entitled);
-        uint32_t to = look->permits * PERMIT | flags | (seen & LEASED);
-        look->over = sem_change_when_locked(look->lot, look->word, &seen, to, sem_change_of(look->released, 0));
-    } while (look->over == VIGIL_NOT_EQUAL);
-    if (look->over) return false;
-    look->reserves = flags & RESERVED;
-    if (look->released) PROBE(lock_released, look->word);
-    if (look->released && (flags & RESERVED)) PROBE(lock_reserved, look->word);
+        bool too_many = update->released > VIGIL_SEM_MAX - seen / PERMIT;
+        update->over = too_many ? VIGIL_ERANGE : update->if_still_saved && !(seen & SAVED) ? VIGIL_CANCELLED : VIGIL_OK;
+        if (update->over) return false;
+        update->permits = seen / PERMIT + update->released;
+        flags = sem_flags_for(update, seen, head, entitled);
+        uint32_t to = update->permits * PERMIT | flags | (seen & LEASED);
+        update->over = sem_change_when_locked(update->lot, update->word, &seen, to, sem_change_of(update->released, 0));
+    } while (update->over == VIGIL_NOT_EQUAL);
+    if (update->over) return false;
+    update->reserves = flags & RESERVED;
+    if (update->released) PROBE(lock_released, update->word);
+    if (update->released && (flags & RESERVED)) PROBE(lock_reserved, update->word);
     return true;
 }
 
 static uint32_t sem_call(const struct slot *slot, void *context) {
-    struct look *look = context;
+    struct sem_update *update = context;
     bool plain = slot->kind == SLOT_PLAIN; /* waits in its own way */
-    bool enough = sem_wanted(slot) <= look->permits - look->called && !(look->reserves && look->called);
-    if (!enough) return plain && look->loop ? VIGIL_OK : LOT_STAY;
+    bool enough = sem_wanted(slot) <= update->permits - update->called && !(update->reserves && update->called);
+    if (!enough) return plain && update->loop ? VIGIL_OK : LOT_STAY;
     if (plain) return VIGIL_OK;
-    look->called += sem_wanted(slot);
-    look->loop |= slot->seat != 0;
+    update->called += sem_wanted(slot);
+    update->loop |= slot->seat != 0;
     return SLOT_CALLED;
 }
 
 static const struct lot_release release = {sem_begin, sem_call, NULL};
 
-static void sem_look_at_line(struct look look) {
-    if (!(prim_load_relaxed(look.word) & (WAITERS | RESERVED))) return;
-    look.lot = lot_for(look.word);
-    lot_call(look.lot, look.word, &release, &look);
+static void sem_update_line(struct sem_update update) {
+    if (!(prim_load_relaxed(update.word) & (WAITERS | RESERVED))) return;
+    update.lot = lot_for(update.word);
+    lot_call(update.lot, update.word, &release, &update);
 }
 
 /* The same after permits have been released without the lock. Other threads may have taken them and freed the memory
@@ -141,18 +141,18 @@ static bool sem_begin_if_any(uint32_t *word, const struct slot *head, void *cont
     return head && sem_begin(word, head, context);
 }
 
-static void sem_look_at_line_if_any(uint32_t *word) {
+static void sem_update_line_if_any(uint32_t *word) {
     static const struct lot_release release_if_any = {sem_begin_if_any, sem_call, NULL};
-    struct look look = {.word = word};
+    struct sem_update update = {.word = word};
     prim_fence_seq_cst(); /* as N2: a waiter that is not in line yet sees the permits */
-    look.lot = lot_for_if_used(word);
-    if (look.lot && lot_occupied(look.lot, word)) lot_call(look.lot, word, &release_if_any, &look);
+    update.lot = lot_for_if_used(word);
+    if (update.lot && lot_occupied(update.lot, word)) lot_call(update.lot, word, &release_if_any, &update);
 }
 
 /* A process has died. */
 
 static bool sem_begin_afresh(uint32_t *word, const struct slot *head, void *context) {
-    *(struct look *)context = (struct look){.lot = lot_for(word), .word = word, .afresh = true};
+    *(struct sem_update *)context = (struct sem_update){.lot = lot_for(word), .word = word, .drop_reservation = true};
     return sem_begin(word, head, context);
 }
 
@@ -164,31 +164,31 @@ uint32_t sem_give_back(uint32_t seen, uint32_t held) {
 
 /* The kind. */
 
-static bool sem_may_take(uint32_t seen, uint32_t permits, enum standing standing) {
+static bool sem_may_take(uint32_t seen, uint32_t permits, enum lock_privilege privilege) {
     if (permits > seen / PERMIT) return false;
-    if (seen & SAVED) return standing == CALLED || BUG(sem_saved_in_vain);
-    return !(seen & RESERVED) || standing == CALLED;
+    if (seen & SAVED) return privilege == CALLED || BUG(sem_saved_in_vain);
+    return !(seen & RESERVED) || privilege == CALLED;
 }
 
 static void sem_decline(uint32_t *word) {
-    sem_look_at_line((struct look){.word = word, .afresh = true});
+    sem_update_line((struct sem_update){.word = word, .drop_reservation = true});
 }
 
-static int sem_take(uint32_t *word, uint32_t permits, enum standing standing, uint32_t *result) {
+static int sem_take(uint32_t *word, uint32_t permits, enum lock_privilege privilege, uint32_t *result) {
     uint32_t seen = prim_load_relaxed(word);
     int status = VIGIL_NOT_EQUAL;
     while (status == VIGIL_NOT_EQUAL) {
-        if (sem_may_take(seen, permits, standing)) {
+        if (sem_may_take(seen, permits, privilege)) {
             status = sem_change(word, &seen, (seen & ~RESERVED) - permits * PERMIT, sem_change_of(0, permits));
             if (status != VIGIL_OK) continue;
-            if ((seen & RESERVED) && !BUG(sem_not_further)) sem_look_at_line((struct look){.word = word});
+            if ((seen & RESERVED) && !BUG(sem_not_further)) sem_update_line((struct sem_update){.word = word});
             return VIGIL_OK;
         }
         *result = seen | WAITERS;
         status = *result == seen ? VIGIL_OK : sem_change(word, &seen, *result, sem_change_of(0, 0));
         if (status == VIGIL_OK) return VIGIL_PENDING;
     }
-    if (standing != NEWCOMER) sem_decline(word); /* we were called, and cannot have the permits */
+    if (privilege != NEWCOMER) sem_decline(word); /* we were called, and cannot have the permits */
     return status;
 }
 
@@ -199,11 +199,11 @@ static bool sem_reserved(uint32_t seen) {
 /* SAVED was set for the waiter that was the head of the line: another may be before it now. */
 static void sem_joined(uint32_t *word, uint32_t seen) {
     if ((seen & SAVED) && !BUG(sem_saved_for_another))
-        sem_look_at_line((struct look){.word = word, .only_saved = true});
+        sem_update_line((struct sem_update){.word = word, .if_still_saved = true});
 }
 
 static void sem_left(uint32_t *word) {
-    if (!BUG(sem_left_silently)) sem_look_at_line((struct look){.word = word});
+    if (!BUG(sem_left_silently)) sem_update_line((struct sem_update){.word = word});
 }
 
 static const struct lock_kind acquiring = {.slot = SLOT_SEM,
@@ -262,7 +262,7 @@ int vigil_sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_n
     status = sem_spin_to_take(word, permits);
     if (status != VIGIL_TIMED_OUT) return status;
     status = lock_block(&acquiring, word, permits, deadline_ns);
-    if (lock_gave_up(status) && !BUG(sem_left_silently)) sem_look_at_line((struct look){.word = word});
+    if (lock_gave_up(status) && !BUG(sem_left_silently)) sem_update_line((struct sem_update){.word = word});
     return status;
 }
 
@@ -275,12 +275,12 @@ static int sem_release_now(uint32_t *word, uint32_t permits) {
         if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
         bool no_lot = seen & WAITERS; /* the word was initialized so, say; a waiter may be making the lot now */
         int status = sem_change(word, &seen, seen + permits * PERMIT, sem_change_of(permits, 0));
-        if (status == VIGIL_OK && no_lot && !BUG(sem_released_outside)) sem_look_at_line_if_any(word);
+        if (status == VIGIL_OK && no_lot && !BUG(sem_released_outside)) sem_update_line_if_any(word);
         if (status != VIGIL_NOT_EQUAL) return status;
     }
-    struct look look = {.lot = lot, .word = word, .released = permits};
-    lot_call(lot, word, &release, &look);
-    return look.over;
+    struct sem_update update = {.lot = lot, .word = word, .released = permits};
+    lot_call(lot, word, &release, &update);
+    return update.over;
 }
 
 static void sem_release_later(const volatile void *address, int64_t permits) {
@@ -288,12 +288,12 @@ static void sem_release_later(const volatile void *address, int64_t permits) {
         sem_release_now((uint32_t *)(uintptr_t)address, (uint32_t)permits);
 }
 
-static void sem_look_later(const volatile void *address, int64_t unused) {
+static void sem_update_later(const volatile void *address, int64_t unused) {
     (void)unused;
-    sem_look_at_line_if_any((uint32_t *)(uintptr_t)address);
+    sem_update_line_if_any((uint32_t *)(uintptr_t)address);
 }
 
-/* In a signal handler that must not take locks (lot/critical.h): change the word now, and look at the line later. */
+/* In a signal handler that must not take locks (lot/critical.h): change the word now, and update the line later. */
 static int sem_release_in_handler(uint32_t *word, uint32_t permits) {
     uint32_t seen = prim_load_relaxed(word);
     bool noted = false;
@@ -301,7 +301,7 @@ static int sem_release_in_handler(uint32_t *word, uint32_t permits) {
     do {
         if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
         if ((seen & WAITERS) && !noted) {
-            int error = critical_defer(sem_look_later, word, 0);
+            int error = critical_defer(sem_update_later, word, 0);
             if (error) return error;
             noted = true;
         }

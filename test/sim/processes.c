@@ -272,7 +272,7 @@ static uint32_t victims_number;
 
 FIBER(striker) {
     (void)argument;
-    segment_lives(observed->segment, victims_number);
+    segment_member_lives(observed->segment, victims_number);
 }
 
 FIBER(takes_the_record) {

@@ -652,7 +652,7 @@ static void damaged_times(void **state) {
         assert_in_the_past(line_at(WORD)->waiters[0].since_ns);
     }
     for (uint64_t ms = 0; ms < UINT32_MAX; ms += UINT32_MAX / 100) { /* the clock has run for less than most of these */
-        waiter->person = holder->person = ms << 32 | 1;
+        waiter->signature = holder->signature = ms << 32 | 1;
         waiter->seat = 0; /* a thread's */
         assert_in_the_past(line_at(WORD)->waiters[0].since_ns);
         assert_in_the_past(line_at(RWLOCK)->holders[0].since_ns);

@@ -623,7 +623,7 @@ static int64_t die_in_a_bucket(const struct order *order) {
     struct lot *lot = lot_for(at(order->where));
     AWAIT(prim_load_relaxed(&lot->share->self->pulse.word)); /* its keeper has begun */
     prim_store_relaxed(&lot->share->self->pulse.word, 0x80000001u);
-    bucket_lock(lot, key_of(lot, at(order->where)));
+    bucket_find_and_lock(lot, key_of(lot, at(order->where)));
     raise(SIGKILL);
     return VIGIL_OK;
 }

@@ -117,10 +117,10 @@ int prim_file_anonymous(void) {
 /* Content. */
 
 /* On 64-bit systems, the C library's struct is the kernel's. */
-bool prim_file_look(int fd, struct prim_file_look *look) {
+bool prim_file_stat(int fd, struct prim_file_stat *look) {
     struct stat found;
     if (syscall(SYS_fstat, fd, &found) != 0) return false;
-    *look = (struct prim_file_look){
+    *look = (struct prim_file_stat){
         .device = found.st_dev,
         .inode = found.st_ino,
         .bytes = (uint64_t)found.st_size,
@@ -166,9 +166,9 @@ static bool file_allocate(int fd, uint64_t from, uint64_t to) {
  * there only the last byte is allocated.
  */
 bool prim_file_extend(int fd, uint64_t bytes) {
-    struct prim_file_look file;
+    struct prim_file_stat file;
     struct statfs system;
-    if (!prim_file_look(fd, &file) || syscall(SYS_fstatfs, fd, &system) != 0) return false;
+    if (!prim_file_stat(fd, &file) || syscall(SYS_fstatfs, fd, &system) != 0) return false;
     if (file.bytes >= bytes) return true;
     if (system.f_blocks == 0) return file_allocate(fd, bytes - 1, bytes);
     if ((bytes - file.bytes) / (uint64_t)system.f_bsize > system.f_bavail) { /* don't fill it up just to find out */

@@ -202,13 +202,13 @@ void prim_draft_end(const struct prim_draft *draft) {
 
 /* ---- Content ---- */
 
-bool prim_file_look(int fd, struct prim_file_look *look) {
+bool prim_file_stat(int fd, struct prim_file_stat *look) {
     const struct description *self = file_description_of(fd);
     if (!self) {
         return false;
     }
     file_point("look at a file", self->file, false);
-    *look = (struct prim_file_look){
+    *look = (struct prim_file_stat){
         .device = 1,
         .inode = (uint64_t)(self->file - files) + 1,
         .bytes = self->file->bytes,

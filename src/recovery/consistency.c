@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See sound.h. */
-#include "sound.h"
+/* See consistency.h. */
+#include "consistency.h"
 
 #include <stdlib.h>
 
@@ -15,13 +15,13 @@ bool slot_is_in(const struct lot_parts *parts, uint32_t index, uint32_t bucket) 
     return waits && prim_load_relaxed(&slot->key) == key; /* it has not just begun to wait for something else */
 }
 
-uint32_t bucket_census(const struct lot_parts *parts, uint32_t bucket) {
+uint32_t bucket_count_in_line(const struct lot_parts *parts, uint32_t bucket) {
     uint32_t count = 0;
     for (uint32_t index = 1; index < parts->slot_count; index++) count += slot_is_in(parts, index, bucket);
     return count;
 }
 
-uint32_t *bucket_censuses(const struct lot_parts *parts) {
+uint32_t *buckets_count_in_line(const struct lot_parts *parts) {
     uint32_t *counts = calloc((size_t)1 << parts->bucket_bits, sizeof *counts);
     for (uint32_t index = 1; counts && index < parts->slot_count; index++) {
         if (!prim_load_relaxed(&parts->claims[index])) continue; /* reading an unused slot would allocate its page */

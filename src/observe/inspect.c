@@ -16,7 +16,7 @@
 
 #include "base/word_lock.h"
 #include "recovery/hold.h"
-#include "recovery/sound.h"
+#include "recovery/consistency.h"
 #include "observer.h"
 
 #define LOOKS         6
@@ -78,7 +78,7 @@ static void observer_copy_name(char to[sizeof((struct segment_member *)0)->name 
 static void observer_check_members(const vigil_observer *observer, struct findings *findings) {
     struct segment *segment = observer->segment;
     char name[sizeof((struct segment_member *)0)->name + 1];
-    if (!segment_is_sound(segment)) {
+    if (!segment_is_intact(segment)) {
         observer_find(findings, VIGIL_FINDING_BROKEN,
                       "the header has been written over: nobody can open the segment any more");
     }
@@ -178,7 +178,7 @@ struct doubts {
 
 static uint32_t *observer_count_waiters(vigil_observer *observer, const struct lot_parts *parts) {
     observer->passes++;
-    return bucket_censuses(parts);
+    return buckets_count_in_line(parts);
 }
 
 static bool observer_check_all_links(vigil_observer *observer, const struct lot_parts *parts, struct findings *findings,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* sound.h - whether the derived data of a bucket in a segment (shared.h) is consistent with the slots. */
-#ifndef VIGIL_SOUND_H
-#define VIGIL_SOUND_H
+/* consistency.h - whether the derived data of a bucket in a segment (shared.h) is consistent with the slots. */
+#ifndef VIGIL_CONSISTENCY_H
+#define VIGIL_CONSISTENCY_H
 
 #include "lot/lot.h"
 
@@ -23,9 +23,9 @@ bool slot_is_in(const struct lot_parts *parts, uint32_t slot, uint32_t bucket);
 const char *bucket_fault(const struct lot_parts *parts, uint32_t bucket, uint32_t *linked);
 
 /* How many slots are in line in that bucket, according to the slots themselves: looks at all slots. */
-uint32_t bucket_census(const struct lot_parts *parts, uint32_t bucket);
+uint32_t bucket_count_in_line(const struct lot_parts *parts, uint32_t bucket);
 
 /* The same for all buckets in one pass. The caller frees the result. Null: out of memory. */
-uint32_t *bucket_censuses(const struct lot_parts *parts);
+uint32_t *buckets_count_in_line(const struct lot_parts *parts);
 
 #endif
