@@ -8,9 +8,16 @@
  *     T2  pthread_testcancel                       C2  look for waits of the thread at a condition or semaphore
  *     T3  wait                                     C3  interrupt it
  *
- * T1, and the fence of C2, are seq_cst: if C2 does not find the wait then T2 comes after C1. An interruption that comes
- * too late for the wait ends another one of the thread's, or is ignored: a condition may return for no reason, and all
- * others wait again.
+ * There is a seq_cst fence at the end of T1 (T2 reads with no order at all), and one at the beginning of C2: if C2 does
+ * not find the wait then T2 comes after C1. An interruption that comes too late for the wait ends another one of the
+ * thread's, or is ignored: a condition may return for no reason, and all others wait again.
+ *
+ * A thread that finds no room in the table, or has no name to be interrupted by, cannot be found: it waits in slices
+ * (wait_slice), and tests between them. At a condition, where a signal may come between two slices, the end of a slice
+ * is a return for no reason.
+ *
+ * A thread of type PTHREAD_CANCEL_ASYNCHRONOUS is of the other type during these waits: glibc would end it by a signal,
+ * and it would stay in line.
  */
 #include "preload.h"
 
@@ -22,6 +29,16 @@ static void interrupt_waits(pthread_t thread) {
         if (!wait_copy(index, &wait, &more) || wait.handle != (uintptr_t)thread) continue;
         if (wait.name) vigil_interrupt(wait.name);
     }
+}
+
+int cancel_defer(void) {
+    int type = PTHREAD_CANCEL_DEFERRED;
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+    return type;
+}
+
+void cancel_as_before(int type) {
+    if (type != PTHREAD_CANCEL_DEFERRED) pthread_setcanceltype(type, NULL); /* and be cancelled, perhaps */
 }
 
 PRELOAD_API int pthread_cancel(pthread_t thread) {

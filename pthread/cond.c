@@ -5,7 +5,7 @@
  * A mutex that stays glibc's may be used with a condition of ours. Vigil cannot release it in one step with joining the
  * line, so the condition has a mutex of its own for that, `inner`: a waiter takes it before it releases glibc's, and
  * gives it back by joining the line. From then on a thread that signals takes it, too, and so finds that waiter in
- * line.
+ * line. For a condition that stays glibc's with a mutex of ours there is bridge.c.
  */
 #include "preload.h"
 
@@ -44,10 +44,17 @@ static clockid_t clock_of(pthread_cond_t *cond) {
 
 /* Signals. */
 
+/* There was no memory for a waiter, and nothing has changed: true, after a while, for the caller to try again. */
+static bool must_repeat(int status) {
+    return (status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause();
+}
+
 /* An interruption by pthread_cancel is for the wait that follows. */
 static void lock_inner(struct condition *condition) {
+    int status;
     interrupt_hold_back();
-    vigil_mutex_lock(&condition->inner);
+    do status = vigil_mutex_lock(&condition->inner);
+    while (must_repeat(status));
     interrupt_allow();
 }
 
@@ -67,13 +74,13 @@ static void call_some(struct condition *condition, int64_t (*signal)(vigil_cond 
 }
 
 PRELOAD_API int pthread_cond_signal(pthread_cond_t *cond) {
-    if (is_foreign(cond)) return REAL(pthread_cond_signal)(cond);
+    if (is_foreign(cond)) return bridge_signal(cond, REAL(pthread_cond_signal));
     call_some(condition_of(cond), vigil_cond_signal);
     return 0;
 }
 
 PRELOAD_API int pthread_cond_broadcast(pthread_cond_t *cond) {
-    if (is_foreign(cond)) return REAL(pthread_cond_broadcast)(cond);
+    if (is_foreign(cond)) return bridge_signal(cond, REAL(pthread_cond_broadcast));
     call_some(condition_of(cond), vigil_cond_broadcast);
     return 0;
 }
@@ -90,13 +97,20 @@ static int result_of(int status) {
     }
 }
 
+static int wait_inside(struct condition *condition, int64_t deadline_ns) {
+    int status;
+    do status = vigil_cond_wait_for(&condition->word, &condition->inner, deadline_timeout_ns(deadline_ns));
+    while (must_repeat(status)); /* with `inner` still held */
+    return status;
+}
+
 /* With glibc's mutex. */
 static int wait_foreign(struct condition *condition, pthread_mutex_t *mutex, int64_t deadline_ns) {
     __atomic_fetch_or(&condition->flags, HAS_INNER, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&condition->inside, 1, __ATOMIC_RELAXED);
     lock_inner(condition);
     int result = REAL(pthread_mutex_unlock)(mutex), status = VIGIL_OK;
-    if (!result) status = vigil_cond_wait_for(&condition->word, &condition->inner, deadline_timeout_ns(deadline_ns));
+    if (!result) status = wait_inside(condition, deadline_ns);
     vigil_mutex_unlock(&condition->inner);
     if (__atomic_sub_fetch(&condition->inside, 1, __ATOMIC_RELEASE) == 0) vigil_notify(&condition->inside, VIGIL_ALL);
     if (result) return result;
@@ -115,46 +129,48 @@ static int wait_in_line(struct condition *condition, pthread_mutex_t *mutex, int
 
 static int wait_ours(struct condition *condition, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
     struct mutex_state state;
-    if (!vigil_mutex_is_locked(mutex_word(mutex))) return EPERM;
     int result = mutex_release_state(mutex, &state), status;
     if (result) return result;
     do status = wait_in_line(condition, mutex, deadline_ns, site);
-    while ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause()); /* it is still held */
+    while (must_repeat(status)); /* with the mutex still held */
     mutex_restore_state(mutex, &state);
     return result_of(status);
 }
 
-/* The thread is cancelled, and has consumed a signal, perhaps: there may be another thread for it. */
-struct given {
-    struct condition *condition;
-    bool signalled;
-};
-static void pass_on(const struct given *given) {
-    if (given->signalled) signal_some(given->condition, vigil_cond_signal);
-}
-
-/* A cancellation point, with the mutex held. */
-static int wait_for(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
+/*
+ * A cancellation point, with the mutex held. A waiter that has been signalled does not act on a cancellation here: the
+ * signal would be lost, and the condition may be gone by now, so it cannot be passed on. The request stays pending.
+ */
+static int wait_deferred(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
     struct condition *condition = condition_of(cond);
     __attribute__((cleanup(wait_end))) struct wait_place place; /* also when the thread is cancelled */
     wait_begin(&place, WAIT_COND, condition, site);
     pthread_testcancel();
-    int result = mutex_is_foreign(mutex) ? wait_foreign(condition, mutex, deadline_ns)
-                                         : wait_ours(condition, mutex, deadline_ns, site);
+    int64_t end_ns = wait_slice(&place, deadline_ns);
+    int result =
+        mutex_is_foreign(mutex) ? wait_foreign(condition, mutex, end_ns) : wait_ours(condition, mutex, end_ns, site);
     place.got = result == 0;
     place.retaken = mutex_is_foreign(mutex) ? NULL : mutex;
-    __attribute__((cleanup(pass_on))) struct given given = {condition, result == 0};
-    pthread_testcancel();
-    given.signalled = false;
+    if (result == ETIMEDOUT && end_ns < deadline_ns) result = EINTR; /* a slice only: see cancel.c */
+    if (result == EINTR || result == ETIMEDOUT) pthread_testcancel();
     return result == EINTR ? 0 : result;
 }
 
+static int wait_for(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
+    int type = cancel_defer();
+    int result = wait_deferred(cond, mutex, deadline_ns, site);
+    cancel_as_before(type);
+    return result;
+}
+
 PRELOAD_API int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex) {
+    if (is_foreign(cond) && !mutex_is_foreign(mutex)) return bridge_wait(cond, mutex, NULL, NULL, CALLER);
     if (is_foreign(cond)) return REAL(pthread_cond_wait)(cond, mutex);
     return wait_for(cond, mutex, DEADLINE_NEVER, CALLER);
 }
 
 PRELOAD_API int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *at) {
+    if (is_foreign(cond) && !mutex_is_foreign(mutex)) return bridge_wait(cond, mutex, NULL, at, CALLER);
     if (is_foreign(cond)) return REAL(pthread_cond_timedwait)(cond, mutex, at);
     clockid_t clock = clock_of(cond);
     if (!deadline_is_valid(clock, at)) return EINVAL;
@@ -163,6 +179,7 @@ PRELOAD_API int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mu
 
 PRELOAD_API int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
                                        const struct timespec *at) {
+    if (is_foreign(cond) && !mutex_is_foreign(mutex)) return bridge_wait(cond, mutex, &clock, at, CALLER);
     if (is_foreign(cond)) return REAL(pthread_cond_clockwait)(cond, mutex, clock, at);
     if (!deadline_is_valid(clock, at)) return EINVAL;
     return wait_for(cond, mutex, deadline_of(clock, at), CALLER);

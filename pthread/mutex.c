@@ -176,6 +176,7 @@ PRELOAD_API int pthread_mutex_unlock(pthread_mutex_t *mutex) {
 /* For conditions. */
 
 int mutex_release_state(pthread_mutex_t *mutex, struct mutex_state *state) {
+    if (!vigil_mutex_is_locked(mutex_word(mutex))) return EPERM;
     if ((mutex->__data.__kind & TYPE) == PTHREAD_MUTEX_ERRORCHECK_NP && !is_ours(mutex)) return EPERM;
     if ((mutex->__data.__kind & TYPE) == PTHREAD_MUTEX_RECURSIVE_NP && !is_ours(mutex)) return EPERM;
     *state = (struct mutex_state){mutex->__data.__count, mutex->__data.__list.__prev};
@@ -188,6 +189,14 @@ int mutex_release_state(pthread_mutex_t *mutex, struct mutex_state *state) {
 void mutex_restore_state(pthread_mutex_t *mutex, const struct mutex_state *state) {
     set_holder(mutex, preload_self(), state->site);
     mutex->__data.__count = state->count;
+}
+
+void mutex_leave(pthread_mutex_t *mutex, const void *site) {
+    unlock_word(mutex, site);
+}
+
+void mutex_retake(pthread_mutex_t *mutex, const void *site) {
+    take(mutex, DEADLINE_NEVER, site);
 }
 
 /* Making and ending. */

@@ -89,9 +89,16 @@ struct wait_place {    /* of one wait, on its thread's stack */
 };
 void wait_begin(struct wait_place *place, enum wait_kind kind, const void *lock, const void *site);
 void wait_end(const struct wait_place *place);
+/* Of a wait at a condition or semaphore: when to look whether the thread is cancelled. That is at the deadline, unless
+ * pthread_cancel cannot end the wait. */
+int64_t wait_slice(const struct wait_place *place, int64_t deadline_ns);
 /* Copies entry number `index` if it is in use. False: it is not. `*more`: there may be others behind it. */
 bool wait_copy(uint32_t index, struct wait *copy, bool *more);
 const char *wait_kind_name(uint32_t kind);
+
+/* cancel.c: a thread that may be cancelled at any moment may not be while it is in our lines. `type` is as before. */
+int cancel_defer(void);
+void cancel_as_before(int type);
 
 /* real.c: glibc's own functions, for objects that stay glibc's. */
 #define REAL_FUNCTIONS(X)                                                                                              \
@@ -158,9 +165,19 @@ static inline bool mutex_is_foreign(const pthread_mutex_t *mutex) {
 static inline vigil_mutex *mutex_word(pthread_mutex_t *mutex) {
     return (vigil_mutex *)(void *)&mutex->__data.__lock;
 }
-/* Zero, or EPERM: the caller does not hold it, and the mutex is of a kind that knows. */
+/* Zero, or EPERM: no thread holds it, or the mutex is of a kind that knows that the caller does not. */
 int mutex_release_state(pthread_mutex_t *mutex, struct mutex_state *state);
 void mutex_restore_state(pthread_mutex_t *mutex, const struct mutex_state *state);
+/* Between those two: release it, and take it again. */
+void mutex_leave(pthread_mutex_t *mutex, const void *site);
+void mutex_retake(pthread_mutex_t *mutex, const void *site);
+
+/* bridge.c: conditions that stay glibc's, with mutexes of ours. */
+int bridge_signal(pthread_cond_t *cond, int (*signal)(pthread_cond_t *));
+/* As pthread_cond_wait if `at` is null; else as _timedwait if `clock` is null, or as _clockwait. */
+int bridge_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, const clockid_t *clock, const struct timespec *at,
+                const void *site);
+void bridge_in_child(void);
 
 /* sem.c, for reports. */
 struct semaphore {

@@ -51,7 +51,7 @@ static void find_holder(struct seen *of) {
                copy_lock(of->wait.lock, &lock, sizeof lock)) {
         of->holder = (uint32_t)lock.__data.__cur_writer;
         of->holder_site = (const void *)(uintptr_t)lock.__data.__pad2;
-        of->readers = of->holder ? 0 : (lock.__data.__readers & 0x7fffffff) / 16;
+        of->readers = of->holder ? 0 : (lock.__data.__readers & 0x3fffffff) / 16;
     } else if (of->wait.kind == WAIT_SEM && copy_lock(of->wait.lock, &sem, sizeof sem)) {
         of->holder = sem.taker;
         of->holder_site = sem.site;

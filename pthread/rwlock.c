@@ -4,9 +4,10 @@
  * and __pad2 the address that called to write. __shared and __flags mean what they mean to glibc. __writers is the thread
  * that has unlocked it last, while that is recorded.
  *
- * glibc prefers readers unless the lock's kind is PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP: a reader that comes
- * while other threads read does not wait, even if a writer does. Programs rely on that when a thread reads that is
- * reading already. So such a reader counts itself here, where Vigil would let it wait behind the writer.
+ * glibc prefers readers unless the lock's kind is PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP: a reader does not wait
+ * while other threads read, even if a writer does. Programs rely on that when a thread reads that is reading already.
+ * So the word of such a lock says PASS. Init makes it so; in a lock that a static initialiser has made, a thread that
+ * wants the lock sets it first, or when it takes the lock. No thread holds the lock, or waits for it, without that bit.
  */
 #include "preload.h"
 
@@ -24,6 +25,7 @@ _Static_assert(offsetof(pthread_rwlock_t, __data.__readers) == 0, "the word come
 #define READER   16u
 #define READERS  0x3ffffff0u
 #define TOO_MANY (1u << 29)
+#define PASS     (1u << 30)
 
 static vigil_rwlock *word_of(pthread_rwlock_t *lock) {
     return (vigil_rwlock *)(void *)&lock->__data.__readers;
@@ -31,6 +33,18 @@ static vigil_rwlock *word_of(pthread_rwlock_t *lock) {
 
 static bool is_foreign(const pthread_rwlock_t *lock) {
     return lock->__data.__shared;
+}
+
+/* The word while no thread has the lock, nor waits for it. */
+static uint32_t idle_word(const pthread_rwlock_t *lock) {
+    return lock->__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP ? 0 : PASS;
+}
+
+/* See above. True if this call has done it. */
+static bool begin_to_pass(pthread_rwlock_t *lock) {
+    uint32_t *word = &word_of(lock)->word, pass = idle_word(lock);
+    if ((__atomic_load_n(word, __ATOMIC_RELAXED) & PASS) == pass) return false;
+    return !(__atomic_fetch_or(word, pass, __ATOMIC_RELAXED) & PASS);
 }
 
 static bool writes_here(const pthread_rwlock_t *lock) {
@@ -55,15 +69,20 @@ static int result_of(int status, int64_t deadline_ns) {
 
 /* Reading. */
 
-/* If it need not wait. It passes by a waiting writer: the word's rules allow that to a reader that has been called. */
-static bool read_at_once(vigil_rwlock *word, bool in_order) {
-    uint32_t seen = __atomic_load_n(&word->word, __ATOMIC_RELAXED);
-    for (;;) {
-        bool passes = (seen & READERS) && !in_order;
-        if (seen & (WRITER | TOO_MANY | (passes ? 0 : RESERVED | SAVED))) return false;
-        if (__atomic_compare_exchange_n(&word->word, &seen, seen + READER, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            return true;
+/* If it need not wait. The few that could pass what is reserved find that out in take_to_read. */
+static bool read_at_once(pthread_rwlock_t *lock) {
+    uint32_t *word = &word_of(lock)->word, idle = idle_word(lock), seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (!(seen & (WRITER | RESERVED | SAVED | TOO_MANY))) {
+        uint32_t to = (seen | idle) + READER;
+        if (__atomic_compare_exchange_n(word, &seen, to, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return true;
     }
+    return false;
+}
+
+/* No memory for a waiter, that is, and not too many readers. */
+static bool needs_memory(const vigil_rwlock *word, int status) {
+    bool limit = status == VIGIL_ELIMIT && !(__atomic_load_n(&word->word, __ATOMIC_RELAXED) & TOO_MANY);
+    return limit || status == VIGIL_ENOMEM;
 }
 
 static int take_to_read(vigil_rwlock *word, int64_t deadline_ns, const void *site) {
@@ -75,17 +94,20 @@ static int take_to_read(vigil_rwlock *word, int64_t deadline_ns, const void *sit
         } else {
             status = vigil_rwlock_read_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
-    } while (status == VIGIL_INTERRUPTED || (status == VIGIL_ENOMEM && deadline_pause()));
+    } while (status == VIGIL_INTERRUPTED || (needs_memory(word, status) && deadline_pause()));
     return status;
+}
+
+/* A lock that is read again, while another is held, is not out of order: the check is not told of it. */
+static bool passes(pthread_rwlock_t *lock) {
+    return idle_word(lock) && (__atomic_load_n(&word_of(lock)->word, __ATOMIC_RELAXED) & READERS);
 }
 
 static int read_lock(pthread_rwlock_t *lock, int64_t deadline_ns, const void *site) {
     vigil_rwlock *word = word_of(lock);
     if (writes_here(lock)) return deadline_ns == DEADLINE_TRY ? EBUSY : EDEADLK;
-    bool in_order = lock->__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
-    /* To read again is a mistake to the check, and none to glibc: so the check is not told of it. */
-    bool passes = !in_order && (__atomic_load_n(&word->word, __ATOMIC_RELAXED) & READERS);
-    if ((passes || !preload.check) && read_at_once(word, in_order)) return 0;
+    if ((!preload.check || passes(lock)) && read_at_once(lock)) return 0;
+    begin_to_pass(lock);
     if (deadline_ns == DEADLINE_TRY) return result_of(take_to_read(word, deadline_ns, site), deadline_ns);
     struct wait_place place;
     wait_begin(&place, WAIT_READ, word, site);
@@ -119,17 +141,23 @@ static int write_and_wait(pthread_rwlock_t *lock, int64_t deadline_ns, const voi
     struct wait_place place;
     wait_begin(&place, WAIT_WRITE, word, site);
     place.releaser = &lock->__data.__writers;
-    place.counts = !preload.check || __atomic_load_n(&word->word, __ATOMIC_RELAXED);
+    place.counts = !preload.check || (__atomic_load_n(&word->word, __ATOMIC_RELAXED) & ~PASS);
     int status = take_to_write(word, deadline_ns, site);
     place.got = status == VIGIL_OK;
     wait_end(&place);
     return status;
 }
 
+static bool write_at_once(pthread_rwlock_t *lock) {
+    uint32_t idle = idle_word(lock);
+    if (vigil_rwlock_change(word_of(lock), idle, idle | WRITER, __ATOMIC_ACQUIRE)) return true;
+    return begin_to_pass(lock) && vigil_rwlock_change(word_of(lock), idle, idle | WRITER, __ATOMIC_ACQUIRE);
+}
+
 static int write_lock(pthread_rwlock_t *lock, int64_t deadline_ns, const void *site) {
-    vigil_rwlock *word = word_of(lock);
     if (writes_here(lock)) return deadline_ns == DEADLINE_TRY ? EBUSY : EDEADLK;
-    bool taken = !preload.check && vigil_rwlock_change(word, 0, WRITER, __ATOMIC_ACQUIRE);
+    if (preload.check) begin_to_pass(lock);
+    bool taken = !preload.check && write_at_once(lock);
     int status = taken ? VIGIL_OK : write_and_wait(lock, deadline_ns, site);
     if (status == VIGIL_OK) set_writer(lock, preload_self(), site);
     return result_of(status, deadline_ns);
@@ -191,9 +219,11 @@ PRELOAD_API int pthread_rwlock_unlock(pthread_rwlock_t *lock) {
     if (is_foreign(lock)) return REAL(pthread_rwlock_unlock)(lock);
     vigil_rwlock *word = word_of(lock);
     bool writes = __atomic_load_n(&word->word, __ATOMIC_RELAXED) & WRITER;
+    uint32_t idle = idle_word(lock); /* before others can have the lock, and free it */
     if (is_recorded()) record_release(writes ? WAIT_WRITE : WAIT_READ, word, &lock->__data.__writers);
     if (writes) set_writer(lock, 0, NULL);
-    unlock(word, writes, CALLER);
+    bool done = writes && !preload.check && vigil_rwlock_change(word, idle | WRITER, idle, __ATOMIC_RELEASE);
+    if (!done) unlock(word, writes, CALLER);
     return 0;
 }
 
@@ -206,6 +236,7 @@ PRELOAD_API int pthread_rwlock_init(pthread_rwlock_t *lock, const pthread_rwlock
     if (shared != PTHREAD_PROCESS_PRIVATE) return REAL(pthread_rwlock_init)(lock, attributes);
     memset(lock, 0, sizeof *lock);
     lock->__data.__flags = (unsigned)kind;
+    word_of(lock)->word = idle_word(lock);
     if (preload.check) order_forget(lock, sizeof *lock);
     return 0;
 }

@@ -31,11 +31,8 @@ static int fail(int error) {
     return -1;
 }
 
-/*
- * A signal handler that has run meanwhile ends the wait, as it does in glibc: see lot/interrupt.h. (vigil_sem_acquire
- * itself goes on.) So does pthread_cancel.
- */
-static int acquire(vigil_sem *word, int64_t deadline_ns) {
+/* A signal handler that has run meanwhile, and pthread_cancel: VIGIL_INTERRUPTED. See lot/interrupt.h. */
+static int acquire_once(vigil_sem *word, int64_t deadline_ns) {
     struct prim_thread *self = prim_self();
     int status;
     self->signalled = false;
@@ -45,6 +42,21 @@ static int acquire(vigil_sem *word, int64_t deadline_ns) {
     while ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause());
     self->heeds_signals = false;
     if (status == VIGIL_INTERRUPTED) pthread_testcancel();
+    return status;
+}
+
+/*
+ * A signal handler ends the wait, as it does in glibc. (vigil_sem_acquire itself goes on.) So does pthread_cancel; but
+ * not while the thread does not allow it: then the wait goes on.
+ */
+static int acquire(vigil_sem *word, int64_t deadline_ns, const struct wait_place *place) {
+    int status;
+    int64_t end_ns;
+    do {
+        end_ns = wait_slice(place, deadline_ns);
+        status = acquire_once(word, end_ns);
+    } while ((status == VIGIL_INTERRUPTED && !prim_self()->signalled) ||
+             (status == VIGIL_TIMED_OUT && end_ns < deadline_ns));
     switch (status) {
     case VIGIL_OK: return 0;
     case VIGIL_TIMED_OUT: return ETIMEDOUT;
@@ -53,12 +65,20 @@ static int acquire(vigil_sem *word, int64_t deadline_ns) {
     }
 }
 
-static int wait_until(vigil_sem *word, int64_t deadline_ns, const void *site) {
+static int wait_deferred(vigil_sem *word, int64_t deadline_ns, const void *site) {
     __attribute__((cleanup(wait_end))) struct wait_place place; /* also when the thread is cancelled */
     wait_begin(&place, WAIT_SEM, word, site);
-    if (place.wait) place.wait->heeds_signals = deadline_ns != DEADLINE_NEVER; /* else the system goes on with it */
-    int error = acquire(word, deadline_ns);
+    int64_t end_ns = wait_slice(&place, deadline_ns);
+    if (place.wait) place.wait->heeds_signals = end_ns != DEADLINE_NEVER; /* else the system goes on with it */
+    int error = acquire(word, deadline_ns, &place);
     place.got = !error;
+    return error;
+}
+
+static int wait_until(vigil_sem *word, int64_t deadline_ns, const void *site) {
+    int type = cancel_defer();
+    int error = wait_deferred(word, deadline_ns, site);
+    cancel_as_before(type);
     return error;
 }
 

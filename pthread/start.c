@@ -45,6 +45,7 @@ uint32_t preload_generation(void) {
 static void in_child(void) {
     generation++;
     forked_as = preload_identity;
+    bridge_in_child();
     profile_in_child();
     serve_in_child();
 }

@@ -12,6 +12,8 @@
 
 #include "record.h"
 
+#define SLICE_NS INT64_C(50000000)
+
 static struct wait *claim(uint32_t thread) {
     uint32_t first = thread % 64;
     for (uint32_t i = 0; i < WAITS_MOST; i++) {
@@ -50,7 +52,14 @@ void wait_begin(struct wait_place *place, enum wait_kind kind, const void *lock,
     wait->since_ns = place->since_ns;
     wait->handle = (uintptr_t)pthread_self();
     wait->name = kind == WAIT_COND || kind == WAIT_SEM ? vigil_thread_self() : 0;
-    __atomic_store_n(&wait->turn, next_turn(), __ATOMIC_SEQ_CST); /* see cancel.c */
+    __atomic_store_n(&wait->turn, next_turn(), __ATOMIC_RELEASE);
+    if (wait->name) __atomic_thread_fence(__ATOMIC_SEQ_CST); /* see cancel.c */
+}
+
+int64_t wait_slice(const struct wait_place *place, int64_t deadline_ns) {
+    if (place->wait && place->wait->name) return deadline_ns;
+    int64_t end_ns = vigil_now_ns() + SLICE_NS;
+    return end_ns < deadline_ns ? end_ns : deadline_ns;
 }
 
 static void record_end(const struct wait_place *place) {

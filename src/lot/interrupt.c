@@ -69,9 +69,8 @@ bool interrupt_raised(void) {
 }
 
 int interrupt_or_timeout(void) {
-    struct prim_thread *self = prim_self();
+    const struct prim_thread *self = prim_self();
     if (!interrupt_raised()) return VIGIL_TIMED_OUT;
-    self->signalled = false;
     if (!self->interruptible) return VIGIL_INTERRUPTED;
     uint64_t *record = &interrupt_records[self->interruptible], seen = prim_load_relaxed(record);
     while (!BUG(interrupt_kept) && !prim_cas_acq_rel(record, &seen, seen & ~INTERRUPT_RAISED)) {

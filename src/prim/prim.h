@@ -151,7 +151,7 @@ struct prim_thread {
     /* sync/robust: to be called when the thread ends, and for the forking thread in a fork's child; null: nothing. */
     void (*robust_on_end)(struct prim_thread *, bool in_child);
     bool heeds_signals;     /* lot/interrupt: a signal handler that has run while it slept interrupts its wait */
-    bool signalled;         /* prim: such a handler has run */
+    bool signalled;         /* prim: such a handler has run, since the thread has cleared this */
     void (*on_exit)(struct prim_thread *); /* debug/check: to be called when the thread ends; null: nothing */
 };
 #define PRIM_MAY_NOT_BLOCK 0x10000u

@@ -2,6 +2,7 @@
 /* Two threads that each hold a mutex and wait for the other's, one that waits behind them, and one that waits for nothing. */
 #include <pthread.h>
 #include <stddef.h>
+#include <string.h>
 
 static pthread_mutex_t accounts = PTHREAD_MUTEX_INITIALIZER, ledger = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
@@ -28,7 +29,7 @@ static void *look(void *argument) {
     return argument;
 }
 
-/* With an argument: a thread that waits for a mutex of the one that waits for its end. */
+/* With "join": a thread that waits for a mutex of the one that waits for its end. */
 static void *wait_for_joiner(void *argument) {
     pthread_mutex_lock(&accounts);
     return argument;
@@ -41,10 +42,16 @@ static int join_in_vain(void) {
     return pthread_join(thread, NULL);
 }
 
+/* With "read": a writer that waits for two readers. */
+static int write_in_vain(void) {
+    static pthread_rwlock_t prices = PTHREAD_RWLOCK_INITIALIZER;
+    for (int i = 0; i < 2; i++) pthread_rwlock_rdlock(&prices);
+    return pthread_rwlock_wrlock(&prices);
+}
+
 int main(int argc, char **argv) {
-    (void)argv;
     pthread_t threads[3];
-    if (argc > 1) return join_in_vain();
+    if (argc > 1) return strcmp(argv[1], "read") == 0 ? write_in_vain() : join_in_vain();
     pthread_barrier_init(&both, NULL, 3);
     pthread_create(&threads[0], NULL, book, NULL);
     pthread_create(&threads[1], NULL, audit, NULL);

@@ -64,6 +64,13 @@ contains "$out" "waits for end of thread" "at wait_for_joiner+0x" "waits for mut
 expect 0 "$vigil" show $pid --json
 contains "$out" '"kind":"end of thread"' '"deadlocks":[{"certain":true'
 
+# One that waits for readers.
+dies_with_us "$vigil" run -- "$DEADLOCK" read &
+pid=$!
+until_true shows "1 thread in 1 line"
+expect 0 "$vigil" show $pid
+contains "$out" "rwlock 0x" "prices" ": held by 2 readers" "to write, at "
+
 # Another signal.
 dies_with_us "$vigil" run --signal USR1 -- "$DEADLOCK" 2>"$scratch/report" &
 pid=$!

@@ -358,7 +358,15 @@ static void *get(void *argument) {
     return NULL;
 }
 
-static void test_cond_queue(int protocol) {
+/* It stays glibc's. */
+static void make_shared_cond(pthread_cond_t *cond) {
+    pthread_condattr_t attributes;
+    EXPECT(0, pthread_condattr_init(&attributes));
+    EXPECT(0, pthread_condattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED));
+    EXPECT(0, pthread_cond_init(cond, &attributes));
+}
+
+static void test_cond_queue(int protocol, bool shared) {
     static struct queue queue;
     struct task tasks[4];
     pthread_mutexattr_t attributes;
@@ -366,6 +374,8 @@ static void test_cond_queue(int protocol) {
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_setprotocol(&attributes, protocol);
     pthread_mutex_init(&queue.mutex, &attributes);
+    if (shared) make_shared_cond(&queue.not_empty);
+    if (shared) make_shared_cond(&queue.not_full);
     for (int i = 0; i < 4; i++) start(&tasks[i], i % 2 ? put : get, &queue);
     for (int i = 0; i < 4; i++) finish(&tasks[i]);
     EXPECT(2 * ITEMS, queue.sum);
@@ -437,22 +447,54 @@ static void test_cond_clocks(void) {
     EXPECT(0, pthread_cond_init(&cond, &attributes));
     cond_times_out(&cond, CLOCK_MONOTONIC);
     EXPECT(0, pthread_cond_destroy(&cond));
+    make_shared_cond(&cond);
+    cond_times_out(&cond, CLOCK_REALTIME);
+    EXPECT(0, pthread_cond_destroy(&cond));
 }
 
-static void test_cond_kinds(void) {
+static void use_cond_with_kinds(pthread_cond_t *cond) {
     pthread_mutex_t errorcheck = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP,
                     recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-    pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-    EXPECT(EPERM, pthread_cond_wait(&cond, &errorcheck));
+    EXPECT(EPERM, pthread_cond_wait(cond, &errorcheck));
     EXPECT(0, pthread_mutex_lock(&errorcheck));
     struct timespec at = in_ms(CLOCK_REALTIME, 2);
-    EXPECT(ETIMEDOUT, pthread_cond_timedwait(&cond, &errorcheck, &at));
+    EXPECT(ETIMEDOUT, pthread_cond_timedwait(cond, &errorcheck, &at));
     EXPECT(0, pthread_mutex_unlock(&errorcheck));
     EXPECT(0, pthread_mutex_lock(&recursive));
     at = in_ms(CLOCK_REALTIME, 2);
-    EXPECT(ETIMEDOUT, pthread_cond_timedwait(&cond, &recursive, &at));
+    EXPECT(ETIMEDOUT, pthread_cond_timedwait(cond, &recursive, &at));
     EXPECT(0, pthread_mutex_unlock(&recursive));
     EXPECT(EPERM, pthread_mutex_unlock(&recursive));
+}
+
+/* In the child of a fork, whatever the other threads were doing. */
+static void test_cond_after_fork(void) {
+    static struct queue queue;
+    struct task tasks[2];
+    int status;
+    make_shared_cond(&queue.not_empty);
+    make_shared_cond(&queue.not_full);
+    for (int i = 0; i < 2; i++) start(&tasks[i], i % 2 ? put : get, &queue);
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            pthread_cond_t cond;
+            make_shared_cond(&cond);
+            cond_times_out(&cond, CLOCK_REALTIME);
+            _exit(failures != 0);
+        }
+        EXPECT(child, waitpid(child, &status, 0));
+        EXPECT(0, status);
+    }
+    for (int i = 0; i < 2; i++) finish(&tasks[i]);
+    EXPECT(ITEMS, queue.sum);
+}
+
+static void test_cond_kinds(void) {
+    pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+    use_cond_with_kinds(&cond);
+    make_shared_cond(&cond);
+    use_cond_with_kinds(&cond);
 }
 
 /* Read-write locks. */
@@ -521,6 +563,49 @@ static void test_reader_enters_again(void) {
     EXPECT(0, finish(&writer));
 }
 
+/* Readers in line are let in together, also from behind a writer: one that reads can wait for another to do so. */
+struct readers {
+    pthread_rwlock_t lock;
+    sem_t read;
+};
+static void *read_until_another_does(void *argument) {
+    struct readers *readers = argument;
+    EXPECT(0, pthread_rwlock_rdlock(&readers->lock));
+    EXPECT(0, sem_wait(&readers->read));
+    EXPECT(0, pthread_rwlock_unlock(&readers->lock));
+    return NULL;
+}
+static void *read_and_post(void *argument) {
+    struct readers *readers = argument;
+    EXPECT(0, pthread_rwlock_rdlock(&readers->lock));
+    EXPECT(0, sem_post(&readers->read));
+    EXPECT(0, pthread_rwlock_unlock(&readers->lock));
+    return NULL;
+}
+
+static void readers_pass(struct readers *readers) {
+    struct task first, writer, second;
+    EXPECT(0, sem_init(&readers->read, 0, 0));
+    EXPECT(0, pthread_rwlock_wrlock(&readers->lock));
+    start(&first, read_until_another_does, readers);
+    until_asleep(&first);
+    start(&writer, write_once, &readers->lock);
+    until_asleep(&writer);
+    start(&second, read_and_post, readers);
+    until_asleep(&second);
+    EXPECT(0, pthread_rwlock_unlock(&readers->lock));
+    EXPECT(0, finish(&first));
+    EXPECT(0, finish(&second));
+    EXPECT(0, finish(&writer));
+}
+
+static void test_readers_pass(void) {
+    static struct readers readers = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+    readers_pass(&readers);
+    EXPECT(0, pthread_rwlock_init(&readers.lock, NULL));
+    readers_pass(&readers);
+}
+
 static void test_rwlock(void) {
     static pthread_rwlock_t zero, writers = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
     pthread_rwlock_t made;
@@ -530,6 +615,7 @@ static void test_rwlock(void) {
     use_rwlock(&made);
     EXPECT(0, pthread_rwlock_destroy(&made));
     test_reader_enters_again();
+    test_readers_pass();
 }
 
 /* Semaphores. */
@@ -771,11 +857,120 @@ static void *wait_while_disabled(void *argument) {
     struct cancelled *cancelled = argument;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     sem_post(&cancelled->ready);
-    while (sem_wait(&cancelled->sem) != 0) continue;
+    EXPECT(0, sem_wait(&cancelled->sem));
     cancelled->cleaned++;
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     pthread_testcancel();
     return NULL;
+}
+
+/* A waiter that has been signalled is cancelled when the condition is gone: it comes back, and ends later. */
+struct signalled {
+    struct gate gate;
+    pthread_cond_t *cond; /* instead of the gate's */
+};
+static void *pass_and_be_cancelled(void *argument) {
+    struct signalled *signalled = argument;
+    struct gate *gate = &signalled->gate;
+    pthread_mutex_lock(&gate->mutex);
+    gate->waiting++;
+    while (!gate->open) pthread_cond_wait(signalled->cond, &gate->mutex);
+    gate->waiting--;
+    pthread_mutex_unlock(&gate->mutex);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void test_cancel_after_signal(void) {
+    static struct signalled signalled;
+    struct gate *gate = &signalled.gate;
+    struct task task;
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    signalled.cond = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(0, pthread_cond_init(signalled.cond, NULL));
+    start(&task, pass_and_be_cancelled, &signalled);
+    until_waiting(gate, 1);
+    pthread_mutex_lock(&gate->mutex);
+    gate->open = true;
+    EXPECT(0, pthread_cond_broadcast(signalled.cond));
+    EXPECT(0, pthread_cond_destroy(signalled.cond));
+    EXPECT(0, munmap(signalled.cond, size));
+    EXPECT(0, pthread_cancel(task.thread));
+    pthread_mutex_unlock(&gate->mutex);
+    EXPECT((long)(intptr_t)PTHREAD_CANCELED, finish(&task));
+    EXPECT(0, gate->waiting);
+}
+
+/* A cancellation that is not allowed does not end the wait either. */
+static void *time_out_while_disabled(void *argument) {
+    struct timespec at = in_ms(CLOCK_MONOTONIC, 50);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    EXPECT_ERRNO(ETIMEDOUT, sem_clockwait(argument, CLOCK_MONOTONIC, &at));
+    EXPECT(true, ns_since(CLOCK_MONOTONIC, at) >= 0);
+    return NULL;
+}
+
+static void test_cancel_disabled(void) {
+    static struct cancelled cancelled;
+    struct task task;
+    EXPECT(0, sem_init(&cancelled.sem, 0, 0));
+    EXPECT(0, sem_init(&cancelled.ready, 0, 0));
+    start(&task, wait_while_disabled, &cancelled);
+    while (sem_wait(&cancelled.ready) != 0) continue;
+    EXPECT(0, pthread_cancel(task.thread));
+    EXPECT(0, sem_post(&cancelled.sem));
+    EXPECT((long)(intptr_t)PTHREAD_CANCELED, finish(&task));
+    EXPECT(1, cancelled.cleaned);
+    start(&task, time_out_while_disabled, &cancelled.sem);
+    until_asleep(&task);
+    EXPECT(0, pthread_cancel(task.thread));
+    EXPECT(0, finish(&task));
+}
+
+/* Threads that may be cancelled at any moment: the line is in order afterwards. */
+static void unlock_gate(void *argument) {
+    struct gate *gate = argument;
+    pthread_mutex_unlock(&gate->mutex);
+}
+static void *wait_at_gate_asynchronously(void *argument) {
+    struct gate *gate = argument;
+    pthread_mutex_lock(&gate->mutex);
+    pthread_cleanup_push(unlock_gate, gate);
+    gate->waiting++;
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    for (;;) pthread_cond_wait(&gate->cond, &gate->mutex);
+    pthread_cleanup_pop(0);
+}
+static void *wait_for_sem_asynchronously(void *argument) {
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    while (sem_wait(argument) != 0) continue;
+    return NULL;
+}
+
+static void test_cancel_asynchronous(void) {
+    static struct gate gate;
+    struct task task, other;
+    sem_t sem;
+    start(&task, wait_at_gate_asynchronously, &gate);
+    until_waiting(&gate, 1);
+    start(&other, pass_gate, &gate);
+    until_waiting(&gate, 2);
+    EXPECT(0, pthread_cancel(task.thread));
+    EXPECT((long)(intptr_t)PTHREAD_CANCELED, finish(&task));
+    pthread_mutex_lock(&gate.mutex);
+    gate.open = true;
+    EXPECT(0, pthread_cond_signal(&gate.cond));
+    pthread_mutex_unlock(&gate.mutex);
+    EXPECT(0, finish(&other));
+    EXPECT(0, sem_init(&sem, 0, 0));
+    start(&task, wait_for_sem_asynchronously, &sem);
+    until_asleep(&task);
+    start(&other, wait_for_sem, &sem);
+    until_asleep(&other);
+    EXPECT(0, pthread_cancel(task.thread));
+    EXPECT((long)(intptr_t)PTHREAD_CANCELED, finish(&task));
+    EXPECT(0, sem_post(&sem));
+    EXPECT(0, finish(&other));
 }
 
 static void test_cancel(void) {
@@ -783,7 +978,8 @@ static void test_cancel(void) {
     struct task task, other;
     EXPECT(0, sem_init(&cancelled.sem, 0, 0));
     EXPECT(0, sem_init(&cancelled.ready, 0, 0));
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 40; i++) {
+        if (i == 20) make_shared_cond(&cancelled.cond);
         start(&task, wait_until_cancelled, &cancelled);
         while (sem_wait(&cancelled.ready) != 0) continue;
         if (i % 2) until_asleep(&task);
@@ -802,13 +998,6 @@ static void test_cancel(void) {
         EXPECT(0, sem_post(&cancelled.sem));
         EXPECT(0, finish(&other));
     }
-    cancelled.cleaned = 0;
-    start(&task, wait_while_disabled, &cancelled);
-    while (sem_wait(&cancelled.ready) != 0) continue;
-    EXPECT(0, pthread_cancel(task.thread));
-    EXPECT(0, sem_post(&cancelled.sem));
-    EXPECT((long)(intptr_t)PTHREAD_CANCELED, finish(&task));
-    EXPECT(1, cancelled.cleaned);
 }
 
 /* Fork, and the end of threads. */
@@ -905,20 +1094,28 @@ int main(void) {
     test_robust();
     test_inherit();
     test_process_shared();
-    test_cond_queue(PTHREAD_PRIO_NONE);
-    test_cond_queue(PTHREAD_PRIO_INHERIT);
+    for (int shared = 0; shared < 2; shared++) {
+        test_cond_queue(PTHREAD_PRIO_NONE, shared);
+        test_cond_queue(PTHREAD_PRIO_INHERIT, shared);
+    }
     test_broadcast();
     test_cond_clocks();
     test_cond_kinds();
+    test_cond_after_fork();
     test_rwlock();
     test_sem();
     test_named_sem();
     test_sem_interrupted();
     alarm(0);
     test_sem_in_handler();
+    handle(SIGALRM, SIG_DFL);
+    alarm(100);
     test_barrier();
     test_once();
     test_cancel();
+    test_cancel_asynchronous();
+    test_cancel_disabled();
+    test_cancel_after_signal();
     test_descriptors();
     test_fork();
     test_thread_exit();
