@@ -23,7 +23,7 @@ static const vigil_seen_member *member_of(const vigil_look *look, uint32_t numbe
 }
 
 static void count_waiters(struct standing *at, const vigil_seen_line *line) {
-    uint32_t ours = __atomic_load_n(&vigil_holder, __ATOMIC_RELAXED) / 16; /* see status.h */
+    uint32_t ours = __atomic_load_n(&vigil__holder, __ATOMIC_RELAXED) / 16; /* see status.h */
     for (uint32_t i = 0; i < line->waiter_count; i++)
         if (line->waiters[i].number == ours && !at->place) at->place = at->of + i + 1;
     at->of += line->waiter_count;

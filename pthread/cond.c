@@ -122,7 +122,7 @@ static int wait_in_line(struct condition *condition, pthread_mutex_t *mutex, int
     vigil_mutex *word = mutex_word(mutex);
     int64_t timeout_ns = deadline_timeout_ns(deadline_ns);
     if (!preload.check || !order_enter()) return vigil_cond_wait_for(&condition->word, word, timeout_ns);
-    int status = vigil_check_cond_wait(&condition->word, word, timeout_ns, ORDER_FILE, order_site(site));
+    int status = vigil__check_cond_wait(&condition->word, word, timeout_ns, ORDER_FILE, order_site(site));
     order_leave();
     return status;
 }

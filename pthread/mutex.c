@@ -43,10 +43,10 @@ static int take_slowly(vigil_mutex *word, int64_t deadline_ns, const void *site)
     int status;
     do {
         if (preload.check && order_enter()) {
-            status = vigil_check_mutex_lock(word, deadline_timeout_ns(deadline_ns), ORDER_FILE, order_site(site));
+            status = vigil__check_mutex_lock(word, deadline_timeout_ns(deadline_ns), ORDER_FILE, order_site(site));
             order_leave();
         } else {
-            status = vigil_mutex_lock_slowly(word, deadline_timeout_ns(deadline_ns));
+            status = vigil__mutex_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
     } while (status == VIGIL_INTERRUPTED || (needs_memory(status) && deadline_pause()));
     return status;
@@ -99,7 +99,7 @@ static bool is_simple(const pthread_mutex_t *mutex) {
 
 static bool lock_at_once(pthread_mutex_t *mutex, const void *site) {
     if (!is_simple(mutex)) return false;
-    if (!vigil_mutex_change(mutex_word(mutex), 0, vigil_mutex_ours(), __ATOMIC_ACQUIRE)) return false;
+    if (!vigil__mutex_change(mutex_word(mutex), 0, vigil__mutex_ours(), __ATOMIC_ACQUIRE)) return false;
     set_holder(mutex, preload_self(), site);
     return true;
 }
@@ -146,7 +146,7 @@ static void record_unlock(pthread_mutex_t *mutex) {
 static void unlock_word(pthread_mutex_t *mutex, const void *site) {
     vigil_mutex *word = mutex_word(mutex);
     if (preload.check && order_enter()) {
-        vigil_check_mutex_unlock(word, ORDER_FILE, order_site(site));
+        vigil__check_mutex_unlock(word, ORDER_FILE, order_site(site));
         order_leave();
     } else {
         vigil_mutex_unlock(word);

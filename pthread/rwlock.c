@@ -89,10 +89,11 @@ static int take_to_read(vigil_rwlock *word, int64_t deadline_ns, const void *sit
     int status;
     do {
         if (preload.check && order_enter()) {
-            status = vigil_check_rwlock_read_lock(word, deadline_timeout_ns(deadline_ns), ORDER_FILE, order_site(site));
+            status =
+                vigil__check_rwlock_read_lock(word, deadline_timeout_ns(deadline_ns), ORDER_FILE, order_site(site));
             order_leave();
         } else {
-            status = vigil_rwlock_read_lock_slowly(word, deadline_timeout_ns(deadline_ns));
+            status = vigil__rwlock_read_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
     } while (status == VIGIL_INTERRUPTED || (needs_memory(word, status) && deadline_pause()));
     return status;
@@ -126,10 +127,10 @@ static int take_to_write(vigil_rwlock *word, int64_t deadline_ns, const void *si
     do {
         if (preload.check && order_enter()) {
             status =
-                vigil_check_rwlock_write_lock(word, deadline_timeout_ns(deadline_ns), ORDER_FILE, order_site(site));
+                vigil__check_rwlock_write_lock(word, deadline_timeout_ns(deadline_ns), ORDER_FILE, order_site(site));
             order_leave();
         } else {
-            status = vigil_rwlock_write_lock_slowly(word, deadline_timeout_ns(deadline_ns));
+            status = vigil__rwlock_write_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
     } while (status == VIGIL_INTERRUPTED || ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause()));
     return status;
@@ -150,8 +151,8 @@ static int write_and_wait(pthread_rwlock_t *lock, int64_t deadline_ns, const voi
 
 static bool write_at_once(pthread_rwlock_t *lock) {
     uint32_t idle = idle_word(lock);
-    if (vigil_rwlock_change(word_of(lock), idle, idle | WRITER, __ATOMIC_ACQUIRE)) return true;
-    return begin_to_pass(lock) && vigil_rwlock_change(word_of(lock), idle, idle | WRITER, __ATOMIC_ACQUIRE);
+    if (vigil__rwlock_change(word_of(lock), idle, idle | WRITER, __ATOMIC_ACQUIRE)) return true;
+    return begin_to_pass(lock) && vigil__rwlock_change(word_of(lock), idle, idle | WRITER, __ATOMIC_ACQUIRE);
 }
 
 static int write_lock(pthread_rwlock_t *lock, int64_t deadline_ns, const void *site) {
@@ -207,8 +208,8 @@ PRELOAD_API int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clo
 
 static int unlock(vigil_rwlock *word, bool writes, const void *site) {
     if (preload.check && order_enter()) {
-        int status = (writes ? vigil_check_rwlock_write_unlock : vigil_check_rwlock_read_unlock)(word, ORDER_FILE,
-                                                                                                 order_site(site));
+        int status = (writes ? vigil__check_rwlock_write_unlock : vigil__check_rwlock_read_unlock)(word, ORDER_FILE,
+                                                                                                   order_site(site));
         order_leave();
         return status;
     }
@@ -222,7 +223,7 @@ PRELOAD_API int pthread_rwlock_unlock(pthread_rwlock_t *lock) {
     uint32_t idle = idle_word(lock); /* before others can have the lock, and free it */
     if (is_recorded()) record_release(writes ? WAIT_WRITE : WAIT_READ, word, &lock->__data.__writers);
     if (writes) set_writer(lock, 0, NULL);
-    bool done = writes && !preload.check && vigil_rwlock_change(word, idle | WRITER, idle, __ATOMIC_RELEASE);
+    bool done = writes && !preload.check && vigil__rwlock_change(word, idle | WRITER, idle, __ATOMIC_RELEASE);
     if (!done) unlock(word, writes, CALLER);
     return 0;
 }

@@ -38,7 +38,7 @@ static int acquire_once(vigil_sem *word, int64_t deadline_ns) {
     self->signalled = false;
     pthread_testcancel();
     self->heeds_signals = true;
-    do status = vigil_sem_acquire_slowly(word, 1, deadline_timeout_ns(deadline_ns));
+    do status = vigil__sem_acquire_slowly(word, 1, deadline_timeout_ns(deadline_ns));
     while ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause());
     self->heeds_signals = false;
     if (status == VIGIL_INTERRUPTED) pthread_testcancel();

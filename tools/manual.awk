@@ -340,10 +340,9 @@ function put_table(n,    i, body) {
 
 # ------------------------------------------------------------------------------------------------------- reading a file
 
-# No business of the reader's: what the inline functions and the macros of VIGIL_CHECK call.
+# Not for readers: what the inline functions and the macros of VIGIL_CHECK call.
 function hidden(symbol) {
-    return symbol ~ /(_slowly|_miscounted)$/ || symbol ~ /^vigil_check_(mutex|cond|rwlock)_/ ||
-        symbol ~ /^VIGIL_(API|HERE|STATUS_ENUMERATOR)$/ || symbol ~ /_H$/
+    return symbol ~ /^vigil__/ || symbol ~ /^VIGIL_(API|HERE|STATUS_ENUMERATOR)$/ || symbol ~ /_H$/
 }
 
 function new_group() {

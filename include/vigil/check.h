@@ -76,27 +76,27 @@ struct vigil_cond;
 struct vigil_mutex;
 struct vigil_request;
 struct vigil_rwlock;
-VIGIL_API int vigil_check_mutex_lock(struct vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line);
-VIGIL_API int vigil_check_mutex_unlock(struct vigil_mutex *mutex, const char *file, int line);
-VIGIL_API int vigil_check_mutex_lock_async(struct vigil_agent *agent, struct vigil_request *request,
-                                           struct vigil_mutex *mutex, int64_t timeout_ns, vigil_callback *callback,
-                                           const char *file, int line);
-VIGIL_API int vigil_check_mutex_execute(struct vigil_agent *agent, struct vigil_request *request,
-                                        struct vigil_mutex *mutex, int64_t timeout_ns, vigil_callback *callback,
-                                        const char *file, int line);
-VIGIL_API int vigil_check_mutex_execute_later(struct vigil_agent *agent, struct vigil_request *request,
-                                              struct vigil_mutex *mutex, int64_t timeout_ns, vigil_callback *callback,
-                                              const char *file, int line);
-VIGIL_API int vigil_check_cond_wait(struct vigil_cond *cond, struct vigil_mutex *mutex, int64_t timeout_ns,
-                                    const char *file, int line);
-VIGIL_API int vigil_check_cond_wait_async(struct vigil_agent *agent, struct vigil_request *request,
-                                          struct vigil_cond *cond, struct vigil_mutex *mutex, int64_t timeout_ns,
-                                          vigil_callback *callback, const char *file, int line);
-VIGIL_API int vigil_check_rwlock_read_lock(struct vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line);
-VIGIL_API int vigil_check_rwlock_read_unlock(struct vigil_rwlock *lock, const char *file, int line);
-VIGIL_API int vigil_check_rwlock_write_lock(struct vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line);
-VIGIL_API int vigil_check_rwlock_write_unlock(struct vigil_rwlock *lock, const char *file, int line);
-VIGIL_API int vigil_check_rwlock_downgrade(struct vigil_rwlock *lock, const char *file, int line);
+VIGIL_API int vigil__check_mutex_lock(struct vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line);
+VIGIL_API int vigil__check_mutex_unlock(struct vigil_mutex *mutex, const char *file, int line);
+VIGIL_API int vigil__check_mutex_lock_async(struct vigil_agent *agent, struct vigil_request *request,
+                                            struct vigil_mutex *mutex, int64_t timeout_ns, vigil_callback *callback,
+                                            const char *file, int line);
+VIGIL_API int vigil__check_mutex_execute(struct vigil_agent *agent, struct vigil_request *request,
+                                         struct vigil_mutex *mutex, int64_t timeout_ns, vigil_callback *callback,
+                                         const char *file, int line);
+VIGIL_API int vigil__check_mutex_execute_later(struct vigil_agent *agent, struct vigil_request *request,
+                                               struct vigil_mutex *mutex, int64_t timeout_ns, vigil_callback *callback,
+                                               const char *file, int line);
+VIGIL_API int vigil__check_cond_wait(struct vigil_cond *cond, struct vigil_mutex *mutex, int64_t timeout_ns,
+                                     const char *file, int line);
+VIGIL_API int vigil__check_cond_wait_async(struct vigil_agent *agent, struct vigil_request *request,
+                                           struct vigil_cond *cond, struct vigil_mutex *mutex, int64_t timeout_ns,
+                                           vigil_callback *callback, const char *file, int line);
+VIGIL_API int vigil__check_rwlock_read_lock(struct vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line);
+VIGIL_API int vigil__check_rwlock_read_unlock(struct vigil_rwlock *lock, const char *file, int line);
+VIGIL_API int vigil__check_rwlock_write_lock(struct vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line);
+VIGIL_API int vigil__check_rwlock_write_unlock(struct vigil_rwlock *lock, const char *file, int line);
+VIGIL_API int vigil__check_rwlock_downgrade(struct vigil_rwlock *lock, const char *file, int line);
 
 #ifdef __cplusplus
 }

@@ -132,10 +132,10 @@ typedef struct vigil_mutex {
  * If there are no waiters these functions are inline, and do not check that the address is aligned. The library
  * exports them as well, for other languages and for code that defines VIGIL_NO_INLINE.
  */
-VIGIL_API int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns);
-VIGIL_API int vigil_mutex_unlock_slowly(vigil_mutex *mutex);
+VIGIL_API int vigil__mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns);
+VIGIL_API int vigil__mutex_unlock_slowly(vigil_mutex *mutex);
 VIGIL_API int vigil_mutex_consistent(vigil_mutex *mutex);
-VIGIL_API int vigil_mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
+VIGIL_API int vigil__mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
                                          int64_t timeout_ns, vigil_callback *callback);
 
 /*
@@ -180,17 +180,17 @@ VIGIL_API int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vi
                                   vigil_callback *callback);
 #else
 
-static inline bool vigil_mutex_change(vigil_mutex *mutex, uint32_t from, uint32_t to, int order) {
+static inline bool vigil__mutex_change(vigil_mutex *mutex, uint32_t from, uint32_t to, int order) {
     return mutex && __atomic_compare_exchange_n(&mutex->word, &from, to, false, order, __ATOMIC_RELAXED);
 }
 
-static inline uint32_t vigil_mutex_ours(void) {
-    return __atomic_load_n(&vigil_holder, __ATOMIC_RELAXED);
+static inline uint32_t vigil__mutex_ours(void) {
+    return __atomic_load_n(&vigil__holder, __ATOMIC_RELAXED);
 }
 
 static inline int vigil_mutex_lock_for(vigil_mutex *mutex, int64_t timeout_ns) {
-    if (vigil_mutex_change(mutex, 0, vigil_mutex_ours(), __ATOMIC_ACQUIRE)) return VIGIL_OK;
-    return vigil_mutex_lock_slowly(mutex, timeout_ns);
+    if (vigil__mutex_change(mutex, 0, vigil__mutex_ours(), __ATOMIC_ACQUIRE)) return VIGIL_OK;
+    return vigil__mutex_lock_slowly(mutex, timeout_ns);
 }
 
 static inline int vigil_mutex_lock_until(vigil_mutex *mutex, int64_t deadline_ns) {
@@ -206,8 +206,8 @@ static inline int vigil_mutex_trylock(vigil_mutex *mutex) {
 }
 
 static inline int vigil_mutex_unlock(vigil_mutex *mutex) {
-    if (vigil_mutex_change(mutex, vigil_mutex_ours(), 0, __ATOMIC_RELEASE)) return VIGIL_OK;
-    return vigil_mutex_unlock_slowly(mutex);
+    if (vigil__mutex_change(mutex, vigil__mutex_ours(), 0, __ATOMIC_RELEASE)) return VIGIL_OK;
+    return vigil__mutex_unlock_slowly(mutex);
 }
 
 static inline bool vigil_mutex_is_locked(const vigil_mutex *mutex) {
@@ -218,8 +218,8 @@ static inline bool vigil_mutex_is_locked(const vigil_mutex *mutex) {
 static inline int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
                                       int64_t timeout_ns, vigil_callback *callback) {
     bool idle = request && callback && !(request->op.flags & 1u);
-    if (!idle || !vigil_mutex_change(mutex, 0, vigil_mutex_ours(), __ATOMIC_ACQUIRE))
-        return vigil_mutex_execute_slowly(agent, request, mutex, timeout_ns, callback);
+    if (!idle || !vigil__mutex_change(mutex, 0, vigil__mutex_ours(), __ATOMIC_ACQUIRE))
+        return vigil__mutex_execute_slowly(agent, request, mutex, timeout_ns, callback);
     callback(&request->op, VIGIL_OK);
     vigil_mutex_unlock(mutex);
     return VIGIL_OK;
@@ -232,17 +232,17 @@ static inline int vigil_mutex_execute(vigil_agent *agent, vigil_request *request
 
 #ifdef VIGIL_CHECK /* see check.h */
 #include "check.h"
-#define vigil_mutex_lock(mutex)                 vigil_check_mutex_lock((mutex), VIGIL_FOREVER, VIGIL_HERE)
-#define vigil_mutex_lock_for(mutex, timeout_ns) vigil_check_mutex_lock((mutex), (timeout_ns), VIGIL_HERE)
+#define vigil_mutex_lock(mutex)                 vigil__check_mutex_lock((mutex), VIGIL_FOREVER, VIGIL_HERE)
+#define vigil_mutex_lock_for(mutex, timeout_ns) vigil__check_mutex_lock((mutex), (timeout_ns), VIGIL_HERE)
 #define vigil_mutex_lock_until(mutex, deadline_ns)                                                                     \
-    vigil_check_mutex_lock((mutex), vigil_until(deadline_ns), VIGIL_HERE)
-#define vigil_mutex_trylock(mutex)              vigil_check_mutex_lock((mutex), 0, VIGIL_HERE)
-#define vigil_mutex_unlock(mutex)               vigil_check_mutex_unlock((mutex), VIGIL_HERE)
+    vigil__check_mutex_lock((mutex), vigil_until(deadline_ns), VIGIL_HERE)
+#define vigil_mutex_trylock(mutex)              vigil__check_mutex_lock((mutex), 0, VIGIL_HERE)
+#define vigil_mutex_unlock(mutex)               vigil__check_mutex_unlock((mutex), VIGIL_HERE)
 #define vigil_mutex_lock_async(agent, request, mutex, timeout_ns, callback)                                            \
-    vigil_check_mutex_lock_async((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
+    vigil__check_mutex_lock_async((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
 #define vigil_mutex_execute(agent, request, mutex, timeout_ns, callback)                                               \
-    vigil_check_mutex_execute((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
+    vigil__check_mutex_execute((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
 #define vigil_mutex_execute_later(agent, request, mutex, timeout_ns, callback)                                         \
-    vigil_check_mutex_execute_later((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
+    vigil__check_mutex_execute_later((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
 #endif
 #endif

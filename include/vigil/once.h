@@ -68,7 +68,7 @@ typedef int vigil_once_function(void *argument);
  * If it is done these functions are inline. The library exports them as well, for other languages and for code that
  * defines VIGIL_NO_INLINE.
  */
-VIGIL_API int vigil_once_call_slowly(vigil_once *once, vigil_once_function *function, void *argument,
+VIGIL_API int vigil__once_call_slowly(vigil_once *once, vigil_once_function *function, void *argument,
                                      int64_t timeout_ns);
 
 /*
@@ -100,7 +100,7 @@ static inline bool vigil_once_is_done(const vigil_once *once) {
 static inline int vigil_once_call_for(vigil_once *once, vigil_once_function *function, void *argument,
                                       int64_t timeout_ns) {
     if (vigil_once_is_done(once)) return VIGIL_OK;
-    return vigil_once_call_slowly(once, function, argument, timeout_ns);
+    return vigil__once_call_slowly(once, function, argument, timeout_ns);
 }
 
 static inline int vigil_once_call_until(vigil_once *once, vigil_once_function *function, void *argument,

@@ -104,12 +104,12 @@ typedef struct vigil_rwlock {
 VIGIL_API int vigil_rwlock_downgrade(vigil_rwlock *lock);
 VIGIL_API int vigil_rwlock_consistent(vigil_rwlock *lock);
 
-VIGIL_API int vigil_rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns);
+VIGIL_API int vigil__rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns);
 /* The same for a caller that has been counted as a reader, but may not read yet. */
-VIGIL_API int vigil_rwlock_read_lock_miscounted(vigil_rwlock *lock, int64_t timeout_ns);
-VIGIL_API int vigil_rwlock_read_unlock_slowly(vigil_rwlock *lock);
-VIGIL_API int vigil_rwlock_write_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns);
-VIGIL_API int vigil_rwlock_write_unlock_slowly(vigil_rwlock *lock);
+VIGIL_API int vigil__rwlock_read_lock_miscounted(vigil_rwlock *lock, int64_t timeout_ns);
+VIGIL_API int vigil__rwlock_read_unlock_slowly(vigil_rwlock *lock);
+VIGIL_API int vigil__rwlock_write_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns);
+VIGIL_API int vigil__rwlock_write_unlock_slowly(vigil_rwlock *lock);
 
 /*
  * vigil_rwlock_read_lock_async, vigil_rwlock_write_lock_async - the same without blocking. Call them on the thread of
@@ -140,12 +140,12 @@ VIGIL_API int vigil_rwlock_write_unlock(vigil_rwlock *lock);
 #else
 
 /* The lock may be in a segment, where the inline functions must not change it. */
-static inline bool vigil_rwlock_may_be_shared(void) {
-    return __atomic_load_n(&vigil_holder, __ATOMIC_RELAXED) != 1u;
+static inline bool vigil__rwlock_may_be_shared(void) {
+    return __atomic_load_n(&vigil__holder, __ATOMIC_RELAXED) != 1u;
 }
 
-static inline bool vigil_rwlock_change(vigil_rwlock *lock, uint32_t from, uint32_t to, int order) {
-    if (!lock || vigil_rwlock_may_be_shared()) return false;
+static inline bool vigil__rwlock_change(vigil_rwlock *lock, uint32_t from, uint32_t to, int order) {
+    if (!lock || vigil__rwlock_may_be_shared()) return false;
     return __atomic_compare_exchange_n(&lock->word, &from, to, false, order, __ATOMIC_RELAXED);
 }
 
@@ -156,9 +156,9 @@ static inline bool vigil_rwlock_change(vigil_rwlock *lock, uint32_t from, uint32
  */
 static inline int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
     const uint32_t not_now = 1u | 4u | 8u | 1u << 29;
-    if (vigil_rwlock_may_be_shared()) return vigil_rwlock_read_lock_slowly(lock, timeout_ns);
+    if (vigil__rwlock_may_be_shared()) return vigil__rwlock_read_lock_slowly(lock, timeout_ns);
     if (lock && !(__atomic_fetch_add(&lock->word, 16u, __ATOMIC_ACQUIRE) & not_now)) return VIGIL_OK;
-    return vigil_rwlock_read_lock_miscounted(lock, timeout_ns);
+    return vigil__rwlock_read_lock_miscounted(lock, timeout_ns);
 }
 
 static inline int vigil_rwlock_read_lock_until(vigil_rwlock *lock, int64_t deadline_ns) {
@@ -170,22 +170,22 @@ static inline int vigil_rwlock_read_lock(vigil_rwlock *lock) {
 }
 
 static inline int vigil_rwlock_read_trylock(vigil_rwlock *lock) {
-    return vigil_rwlock_read_lock_slowly(lock, 0);
+    return vigil__rwlock_read_lock_slowly(lock, 0);
 }
 
 static inline int vigil_rwlock_read_unlock(vigil_rwlock *lock) {
-    bool simple = lock && !vigil_rwlock_may_be_shared();
+    bool simple = lock && !vigil__rwlock_may_be_shared();
     uint32_t seen = simple ? __atomic_load_n(&lock->word, __ATOMIC_RELAXED) : 0;
     while ((seen & 0x3ffffff0u) && !(seen & 2u)) {
         if (__atomic_compare_exchange_n(&lock->word, &seen, seen - 16u, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
             return VIGIL_OK;
     }
-    return vigil_rwlock_read_unlock_slowly(lock);
+    return vigil__rwlock_read_unlock_slowly(lock);
 }
 
 static inline int vigil_rwlock_write_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
-    if (vigil_rwlock_change(lock, 0, 1u, __ATOMIC_ACQUIRE)) return VIGIL_OK;
-    return vigil_rwlock_write_lock_slowly(lock, timeout_ns);
+    if (vigil__rwlock_change(lock, 0, 1u, __ATOMIC_ACQUIRE)) return VIGIL_OK;
+    return vigil__rwlock_write_lock_slowly(lock, timeout_ns);
 }
 
 static inline int vigil_rwlock_write_lock_until(vigil_rwlock *lock, int64_t deadline_ns) {
@@ -201,8 +201,8 @@ static inline int vigil_rwlock_write_trylock(vigil_rwlock *lock) {
 }
 
 static inline int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
-    if (vigil_rwlock_change(lock, 1u, 0, __ATOMIC_RELEASE)) return VIGIL_OK;
-    return vigil_rwlock_write_unlock_slowly(lock);
+    if (vigil__rwlock_change(lock, 1u, 0, __ATOMIC_RELEASE)) return VIGIL_OK;
+    return vigil__rwlock_write_unlock_slowly(lock);
 }
 #endif
 
@@ -212,18 +212,18 @@ static inline int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
 
 #ifdef VIGIL_CHECK /* see check.h */
 #include "check.h"
-#define vigil_rwlock_read_lock(lock)                  vigil_check_rwlock_read_lock((lock), VIGIL_FOREVER, VIGIL_HERE)
-#define vigil_rwlock_read_lock_for(lock, timeout_ns)  vigil_check_rwlock_read_lock((lock), (timeout_ns), VIGIL_HERE)
+#define vigil_rwlock_read_lock(lock)                  vigil__check_rwlock_read_lock((lock), VIGIL_FOREVER, VIGIL_HERE)
+#define vigil_rwlock_read_lock_for(lock, timeout_ns)  vigil__check_rwlock_read_lock((lock), (timeout_ns), VIGIL_HERE)
 #define vigil_rwlock_read_lock_until(lock, deadline_ns)                                                                \
-    vigil_check_rwlock_read_lock((lock), vigil_until(deadline_ns), VIGIL_HERE)
-#define vigil_rwlock_read_trylock(lock)               vigil_check_rwlock_read_lock((lock), 0, VIGIL_HERE)
-#define vigil_rwlock_read_unlock(lock)                vigil_check_rwlock_read_unlock((lock), VIGIL_HERE)
-#define vigil_rwlock_write_lock(lock)                 vigil_check_rwlock_write_lock((lock), VIGIL_FOREVER, VIGIL_HERE)
-#define vigil_rwlock_write_lock_for(lock, timeout_ns) vigil_check_rwlock_write_lock((lock), (timeout_ns), VIGIL_HERE)
+    vigil__check_rwlock_read_lock((lock), vigil_until(deadline_ns), VIGIL_HERE)
+#define vigil_rwlock_read_trylock(lock)               vigil__check_rwlock_read_lock((lock), 0, VIGIL_HERE)
+#define vigil_rwlock_read_unlock(lock)                vigil__check_rwlock_read_unlock((lock), VIGIL_HERE)
+#define vigil_rwlock_write_lock(lock)                 vigil__check_rwlock_write_lock((lock), VIGIL_FOREVER, VIGIL_HERE)
+#define vigil_rwlock_write_lock_for(lock, timeout_ns) vigil__check_rwlock_write_lock((lock), (timeout_ns), VIGIL_HERE)
 #define vigil_rwlock_write_lock_until(lock, deadline_ns)                                                               \
-    vigil_check_rwlock_write_lock((lock), vigil_until(deadline_ns), VIGIL_HERE)
-#define vigil_rwlock_write_trylock(lock)              vigil_check_rwlock_write_lock((lock), 0, VIGIL_HERE)
-#define vigil_rwlock_write_unlock(lock)               vigil_check_rwlock_write_unlock((lock), VIGIL_HERE)
-#define vigil_rwlock_downgrade(lock)                  vigil_check_rwlock_downgrade((lock), VIGIL_HERE)
+    vigil__check_rwlock_write_lock((lock), vigil_until(deadline_ns), VIGIL_HERE)
+#define vigil_rwlock_write_trylock(lock)              vigil__check_rwlock_write_lock((lock), 0, VIGIL_HERE)
+#define vigil_rwlock_write_unlock(lock)               vigil__check_rwlock_write_unlock((lock), VIGIL_HERE)
+#define vigil_rwlock_downgrade(lock)                  vigil__check_rwlock_downgrade((lock), VIGIL_HERE)
 #endif
 #endif

@@ -91,8 +91,8 @@ typedef struct vigil_sem {
  * If there are no waiters these functions are inline, and do not check that the address is aligned. The library
  * exports them as well, for other languages and for code that defines VIGIL_NO_INLINE.
  */
-VIGIL_API int vigil_sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_ns);
-VIGIL_API int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits);
+VIGIL_API int vigil__sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_ns);
+VIGIL_API int vigil__sem_release_slowly(vigil_sem *sem, uint32_t permits);
 
 /*
  * vigil_sem_acquire_async - the same without blocking. Call it on the thread of the agent.
@@ -115,15 +115,15 @@ VIGIL_API int vigil_sem_release(vigil_sem *sem, uint32_t permits);
 VIGIL_API uint32_t vigil_sem_value(const vigil_sem *sem);
 #else
 
-static inline bool vigil_sem_change(vigil_sem *sem, uint32_t from, uint32_t to, int order) {
+static inline bool vigil__sem_change(vigil_sem *sem, uint32_t from, uint32_t to, int order) {
     return __atomic_compare_exchange_n(&sem->word, &from, to, false, order, __ATOMIC_RELAXED);
 }
 
 static inline int vigil_sem_acquire_for(vigil_sem *sem, uint32_t permits, int64_t timeout_ns) {
     uint32_t seen = sem ? __atomic_load_n(&sem->word, __ATOMIC_RELAXED) : 0;
     bool enough = permits && permits <= seen >> 4 && !(seen & 14u);
-    if (enough && vigil_sem_change(sem, seen, seen - (permits << 4), __ATOMIC_ACQUIRE)) return VIGIL_OK;
-    return vigil_sem_acquire_slowly(sem, permits, timeout_ns);
+    if (enough && vigil__sem_change(sem, seen, seen - (permits << 4), __ATOMIC_ACQUIRE)) return VIGIL_OK;
+    return vigil__sem_acquire_slowly(sem, permits, timeout_ns);
 }
 
 static inline int vigil_sem_acquire_until(vigil_sem *sem, uint32_t permits, int64_t deadline_ns) {
@@ -141,8 +141,8 @@ static inline int vigil_sem_tryacquire(vigil_sem *sem, uint32_t permits) {
 static inline int vigil_sem_release(vigil_sem *sem, uint32_t permits) {
     uint32_t seen = sem ? __atomic_load_n(&sem->word, __ATOMIC_RELAXED) : 1u;
     bool simple = permits && permits <= VIGIL_SEM_MAX - (seen >> 4) && !(seen & 9u);
-    if (simple && vigil_sem_change(sem, seen, seen + (permits << 4), __ATOMIC_RELEASE)) return VIGIL_OK;
-    return vigil_sem_release_slowly(sem, permits);
+    if (simple && vigil__sem_change(sem, seen, seen + (permits << 4), __ATOMIC_RELEASE)) return VIGIL_OK;
+    return vigil__sem_release_slowly(sem, permits);
 }
 
 static inline uint32_t vigil_sem_value(const vigil_sem *sem) {

@@ -83,7 +83,7 @@ enum vigil_status {
  * For the inline functions: the word of a mutex that this process holds and no waiter waits for. That is 1 and, once
  * the process has opened a segment, 16 times its number plus 1.
  */
-VIGIL_API extern uint32_t vigil_holder;
+VIGIL_API extern uint32_t vigil__holder;
 
 /* The short name of a status, such as "timed-out"; "unknown" for a number that is not a status. */
 VIGIL_API const char *vigil_status_name(int status);

@@ -440,11 +440,11 @@ static int check_take_mutex(void *lock, int64_t timeout_ns) {
     return vigil_mutex_lock_for(lock, timeout_ns);
 }
 
-int vigil_check_mutex_lock(vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line) {
+int vigil__check_mutex_lock(vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line) {
     return check_acquire(mutex, false, timeout_ns, (struct site){file, line}, check_take_mutex);
 }
 
-int vigil_check_mutex_unlock(vigil_mutex *mutex, const char *file, int line) {
+int vigil__check_mutex_unlock(vigil_mutex *mutex, const char *file, int line) {
     struct check_hold was;
     check_note_release(mutex, false, (struct site){file, line}, &was);
     return vigil_mutex_unlock(mutex);
@@ -487,8 +487,8 @@ static int check_start(vigil_agent *agent, vigil_request *request, vigil_mutex *
     return status;
 }
 
-int vigil_check_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
-                                 vigil_callback *callback, const char *file, int line) {
+int vigil__check_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                                  vigil_callback *callback, const char *file, int line) {
     int status = check_start(agent, request, mutex, timeout_ns, callback, &locking, (struct site){file, line});
     if (lock_is_ours(status)) {
         check_enter();
@@ -498,16 +498,16 @@ int vigil_check_mutex_lock_async(vigil_agent *agent, vigil_request *request, vig
     return status;
 }
 
-int vigil_check_mutex_execute_later(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
-                                    vigil_callback *callback, const char *file, int line) {
+int vigil__check_mutex_execute_later(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                                     vigil_callback *callback, const char *file, int line) {
     struct site site = {file, line};
     int status = check_start(agent, request, mutex, timeout_ns, callback, &locking, site);
     if (lock_is_ours(status)) check_call_back(request, status, mutex, callback, true, site);
     return status;
 }
 
-int vigil_check_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
-                              vigil_callback *callback, const char *file, int line) {
+int vigil__check_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                               vigil_callback *callback, const char *file, int line) {
     struct site site = {file, line};
     bool idle = request && callback && !(request->op.flags & OP_PENDING);
     int status = idle ? vigil_mutex_trylock(mutex) : VIGIL_TIMED_OUT;
@@ -521,7 +521,7 @@ int vigil_check_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_
 
 /* Conditions: they release the mutex, and take it again. */
 
-int vigil_check_cond_wait(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line) {
+int vigil__check_cond_wait(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line) {
     struct site site = {file, line};
     struct check_hold was;
     bool held = check_note_release(mutex, false, site, &was);
@@ -532,8 +532,8 @@ int vigil_check_cond_wait(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_
     return status;
 }
 
-int vigil_check_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond *cond, vigil_mutex *mutex,
-                                int64_t timeout_ns, vigil_callback *callback, const char *file, int line) {
+int vigil__check_cond_wait_async(vigil_agent *agent, vigil_request *request, vigil_cond *cond, vigil_mutex *mutex,
+                                 int64_t timeout_ns, vigil_callback *callback, const char *file, int line) {
     struct check_hold was;
     bool held = check_note_release(mutex, false, (struct site){file, line}, &was);
     int status = vigil_cond_wait_async(agent, request, cond, mutex, timeout_ns, callback);
@@ -551,28 +551,28 @@ static int check_take_to_write(void *lock, int64_t timeout_ns) {
     return vigil_rwlock_write_lock_for(lock, timeout_ns);
 }
 
-int vigil_check_rwlock_read_lock(vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line) {
+int vigil__check_rwlock_read_lock(vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line) {
     return check_acquire(lock, true, timeout_ns, (struct site){file, line}, check_take_to_read);
 }
 
-int vigil_check_rwlock_read_unlock(vigil_rwlock *lock, const char *file, int line) {
+int vigil__check_rwlock_read_unlock(vigil_rwlock *lock, const char *file, int line) {
     struct check_hold was;
     check_note_release(lock, true, (struct site){file, line}, &was);
     return vigil_rwlock_read_unlock(lock);
 }
 
-int vigil_check_rwlock_write_lock(vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line) {
+int vigil__check_rwlock_write_lock(vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line) {
     return check_acquire(lock, false, timeout_ns, (struct site){file, line}, check_take_to_write);
 }
 
-int vigil_check_rwlock_write_unlock(vigil_rwlock *lock, const char *file, int line) {
+int vigil__check_rwlock_write_unlock(vigil_rwlock *lock, const char *file, int line) {
     struct check_hold was;
     check_note_release(lock, false, (struct site){file, line}, &was);
     return vigil_rwlock_write_unlock(lock);
 }
 
 /* Noted before the downgrade: afterwards there may be other readers. */
-int vigil_check_rwlock_downgrade(vigil_rwlock *lock, const char *file, int line) {
+int vigil__check_rwlock_downgrade(vigil_rwlock *lock, const char *file, int line) {
     struct site site = {file, line};
     struct check_hold was;
     bool held = check_note_release(lock, false, site, &was);

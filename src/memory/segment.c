@@ -45,7 +45,7 @@ static void segment_in_child(void) {
         segment->buffer.length = &segment->buffer.own_length; /* zero */
     }
     table_clear();
-    vigil_holder = 1;
+    vigil__holder = 1;
     word_unlock(&gate, false);
 }
 
@@ -215,7 +215,7 @@ static void segment_close_last(struct segment *segment, bool leaves_something) {
         table_remove(segment);
         member_leave(segment, leaves_something);
         bool member_elsewhere = table_count();
-        if (!member_elsewhere) prim_store_relaxed(&vigil_holder, 1);
+        if (!member_elsewhere) prim_store_relaxed(&vigil__holder, 1);
     }
     segment_unmap(segment);
     if (fd >= 0) prim_file_close(fd);

@@ -84,7 +84,7 @@ static inline uint32_t claim_of(uint32_t number, uint32_t incarnation) {
 static inline uint32_t claim_number(uint32_t claim) {
     return claim & ((1u << SEGMENT_NUMBER_BITS) - 1);
 }
-#define SEGMENT_HOLDER 16u /* a process's number times this is in the words of its locks: see vigil_holder */
+#define SEGMENT_HOLDER 16u /* a process's number times this is in the words of its locks: see vigil__holder */
 
 /* The number in such a word. The two bits above it are flags. */
 static inline uint32_t segment_holder_number(uint32_t word) {

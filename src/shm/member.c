@@ -91,7 +91,7 @@ bool segment_has_claimant(const struct segment *segment, uint32_t claim) {
 }
 
 static void member_record_event(const struct segment *segment, vigil_event_type type, uint32_t number) {
-    uint32_t ours = prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER;
+    uint32_t ours = prim_load_relaxed(&vigil__holder) / SEGMENT_HOLDER;
     if (events_wanted(segment)) {
         event_write(segment, (struct segment_event){
                                  .type = (uint16_t)type,
@@ -192,11 +192,11 @@ static bool member_alone(const struct segment *segment) {
 
 /* Our number, or, if we are a member of no segment, a new one. False: another member has our number. */
 static bool member_choose_number(struct segment *segment) {
-    uint32_t mine = prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER;
+    uint32_t mine = prim_load_relaxed(&vigil__holder) / SEGMENT_HOLDER;
     if (table_count()) return !segment_find_member(segment, mine);
     do mine = prim_random() >> (32 - SEGMENT_NUMBER_BITS);
     while (!mine || segment_find_member(segment, mine));
-    prim_store_relaxed(&vigil_holder, mine * SEGMENT_HOLDER + 1);
+    prim_store_relaxed(&vigil__holder, mine * SEGMENT_HOLDER + 1);
     return true;
 }
 
@@ -229,7 +229,7 @@ static void member_sign_in(struct segment *segment) {
     struct segment_member *record = segment_member(segment, segment->self);
     /* Before J3: a process that has seen our number, and searches for us, looks at our record too. */
     if (!BUG(record_overlooked)) segment_use_record(segment, segment->self);
-    uint32_t number = vigil_holder / SEGMENT_HOLDER;
+    uint32_t number = vigil__holder / SEGMENT_HOLDER;
     uint32_t life = prim_load_acquire(&record->life);
     if (life & SEGMENT_JOINED) member_strike_off_dead(segment, record, life); /* dead, since we have its lock */
     life = prim_load_relaxed(&record->life);

@@ -5,7 +5,7 @@
 #include "vigil/status.h"
 
 uint64_t segments_now PRIM_PROCESS;
-uint32_t vigil_holder PRIM_PROCESS = 1; /* here, because a process has a number while its table is not empty */
+uint32_t vigil__holder PRIM_PROCESS = 1; /* here, because a process has a number while its table is not empty */
 
 struct table_entry {
     uintptr_t start, end; /* of the mapping */

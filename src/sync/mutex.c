@@ -95,7 +95,7 @@ static uint32_t mutex_kept(uint32_t seen, bool shared) {
 }
 
 static uint32_t mutex_mine(void) {
-    return prim_load_relaxed(&vigil_holder) & NUMBER;
+    return prim_load_relaxed(&vigil__holder) & NUMBER;
 }
 
 /*
@@ -372,7 +372,7 @@ void mutex_decline(uint32_t *word) {
     if (!mutex_reserved(seen)) return;
     if (segment_of(word)) mutex_call_line(lot_for(word), word, seen);
     else if (prim_cas_acquire(word, &seen, mutex_kept(seen, false) | CONTENDED | mutex_mine()))
-        vigil_mutex_unlock_slowly((vigil_mutex *)(void *)word);
+        vigil__mutex_unlock_slowly((vigil_mutex *)(void *)word);
 }
 
 void mutex_joined(uint32_t *word, uint32_t seen) {
@@ -454,7 +454,7 @@ static int mutex_lock_robust(uint32_t *word, int64_t timeout_ns) {
     return status;
 }
 
-int vigil_mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
+int vigil__mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
     int error = check_address(mutex, sizeof mutex->word);
     if (error) return error;
     uint32_t *word = &mutex->word;
@@ -494,10 +494,10 @@ void mutex_abandon(uint32_t *word) {
     if (!mutex_is_by_thread(seen) || anothers) return; /* the word has been overwritten, or we had left the segment */
     mutex_change_flags(word, BY_THREAD, BUG(robust_not_told) ? 0 : DIED);
     if (BUG(robust_left_silently)) prim_store_release(word, mutex_kept(prim_load_relaxed(word), segment_of(word)));
-    else vigil_mutex_unlock_slowly((vigil_mutex *)(void *)word);
+    else vigil__mutex_unlock_slowly((vigil_mutex *)(void *)word);
 }
 
-int vigil_mutex_unlock_slowly(vigil_mutex *mutex) {
+int vigil__mutex_unlock_slowly(vigil_mutex *mutex) {
     int error = check_address(mutex, sizeof mutex->word);
     if (error) return error;
     uint32_t *word = &mutex->word, seen = prim_load_relaxed(word);
@@ -539,23 +539,23 @@ int vigil_mutex_consistent(vigil_mutex *mutex) {
 /* The inline functions, for callers that cannot inline them. */
 
 int vigil_mutex_lock(vigil_mutex *mutex) {
-    return vigil_mutex_lock_slowly(mutex, VIGIL_FOREVER);
+    return vigil__mutex_lock_slowly(mutex, VIGIL_FOREVER);
 }
 
 int vigil_mutex_lock_for(vigil_mutex *mutex, int64_t timeout_ns) {
-    return vigil_mutex_lock_slowly(mutex, timeout_ns);
+    return vigil__mutex_lock_slowly(mutex, timeout_ns);
 }
 
 int vigil_mutex_lock_until(vigil_mutex *mutex, int64_t deadline_ns) {
-    return vigil_mutex_lock_slowly(mutex, vigil_until(deadline_ns));
+    return vigil__mutex_lock_slowly(mutex, vigil_until(deadline_ns));
 }
 
 int vigil_mutex_trylock(vigil_mutex *mutex) {
-    return vigil_mutex_lock_slowly(mutex, 0);
+    return vigil__mutex_lock_slowly(mutex, 0);
 }
 
 int vigil_mutex_unlock(vigil_mutex *mutex) {
-    return vigil_mutex_unlock_slowly(mutex);
+    return vigil__mutex_unlock_slowly(mutex);
 }
 
 bool vigil_mutex_is_locked(const vigil_mutex *mutex) {
@@ -565,7 +565,7 @@ bool vigil_mutex_is_locked(const vigil_mutex *mutex) {
 
 int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                         vigil_callback *callback) {
-    return vigil_mutex_execute_slowly(agent, request, mutex, timeout_ns, callback);
+    return vigil__mutex_execute_slowly(agent, request, mutex, timeout_ns, callback);
 }
 
 /* Asynchronous. */
@@ -583,8 +583,8 @@ int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mut
     return mutex_start(agent, request, mutex, timeout_ns, callback, &locking);
 }
 
-int vigil_mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
-                               vigil_callback *callback) {
+int vigil__mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
+                                vigil_callback *callback) {
     bool idle = request && callback && !(request->op.flags & OP_PENDING);
     int status = idle && !check_address(mutex, sizeof mutex->word) ? mutex_try_once(&mutex->word) : VIGIL_TIMED_OUT;
     if (status == VIGIL_TIMED_OUT) status = mutex_start(agent, request, mutex, timeout_ns, callback, &executing);

@@ -46,7 +46,7 @@
 #include "check.h"
 #include "lock.h"
 #include "calls.h"
-#include "vigil/mutex.h" /* vigil_holder */
+#include "vigil/mutex.h" /* vigil__holder */
 
 #define NEW     0u
 #define RUNNING 1u
@@ -63,7 +63,7 @@ enum turn {
 /* What the word has besides RUNNING or AWAITED while we are the runner. */
 static uint32_t once_mine(const uint32_t *word) {
     if (!segment_of(word)) return prim_generation * SEGMENT_HOLDER;
-    return prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER * SEGMENT_HOLDER;
+    return prim_load_relaxed(&vigil__holder) / SEGMENT_HOLDER * SEGMENT_HOLDER;
 }
 
 /* The runner does not exist any more: it died with its process, or is a thread of a fork's parent. */
@@ -154,7 +154,7 @@ static bool once_should_retry(const uint32_t *word, int status) {
 
 /* Blocking. */
 
-int vigil_once_call_slowly(vigil_once *once, vigil_once_function *function, void *argument, int64_t timeout_ns) {
+int vigil__once_call_slowly(vigil_once *once, vigil_once_function *function, void *argument, int64_t timeout_ns) {
     if (!function) return VIGIL_ENULL;
     int error = check_address(once, sizeof once->word);
     if (error) return error;
@@ -179,15 +179,15 @@ bool vigil_once_is_done(const vigil_once *once) {
 }
 
 int vigil_once_call_for(vigil_once *once, vigil_once_function *function, void *argument, int64_t timeout_ns) {
-    return vigil_once_call_slowly(once, function, argument, timeout_ns);
+    return vigil__once_call_slowly(once, function, argument, timeout_ns);
 }
 
 int vigil_once_call_until(vigil_once *once, vigil_once_function *function, void *argument, int64_t deadline_ns) {
-    return vigil_once_call_slowly(once, function, argument, vigil_until(deadline_ns));
+    return vigil__once_call_slowly(once, function, argument, vigil_until(deadline_ns));
 }
 
 int vigil_once_call(vigil_once *once, vigil_once_function *function, void *argument) {
-    return vigil_once_call_slowly(once, function, argument, VIGIL_FOREVER);
+    return vigil__once_call_slowly(once, function, argument, VIGIL_FOREVER);
 }
 
 /* Asynchronous. The request belongs to the library, and is pending, until it ends: also while its function runs. */

@@ -340,17 +340,17 @@ static int rwlock_check_and_unlock(vigil_rwlock *lock, uint32_t held, uint32_t k
     return rwlock_unlock(&lock->word, held, kept);
 }
 
-int vigil_rwlock_read_unlock_slowly(vigil_rwlock *lock) {
+int vigil__rwlock_read_unlock_slowly(vigil_rwlock *lock) {
     return rwlock_check_and_unlock(lock, TO_READ, 0);
 }
 
-int vigil_rwlock_write_unlock_slowly(vigil_rwlock *lock) {
+int vigil__rwlock_write_unlock_slowly(vigil_rwlock *lock) {
     return rwlock_check_and_unlock(lock, TO_WRITE, 0);
 }
 
 int vigil_rwlock_downgrade(vigil_rwlock *lock) {
     if (BUG(rwlock_downgrade_in_two)) {
-        vigil_rwlock_write_unlock_slowly(lock);
+        vigil__rwlock_write_unlock_slowly(lock);
         return vigil_rwlock_read_lock(lock);
     }
     return rwlock_check_and_unlock(lock, TO_WRITE, TO_READ);
@@ -415,16 +415,16 @@ static int rwlock_lock_slowly(vigil_rwlock *lock, enum share share, int64_t time
     return status;
 }
 
-int vigil_rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
+int vigil__rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
     return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
 }
 
-int vigil_rwlock_read_lock_miscounted(vigil_rwlock *lock, int64_t timeout_ns) {
+int vigil__rwlock_read_lock_miscounted(vigil_rwlock *lock, int64_t timeout_ns) {
     if (lock && !BUG(rwlock_counted_in_error)) rwlock_unlock(&lock->word, TO_READ, 0);
     return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
 }
 
-int vigil_rwlock_write_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
+int vigil__rwlock_write_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
     return rwlock_lock_slowly(lock, TO_WRITE, timeout_ns);
 }
 
@@ -441,9 +441,9 @@ static uint32_t rwlock_add_reader(uint32_t *word) {
 int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
-    if (prim_load_relaxed(&vigil_holder) / SEGMENT_HOLDER) return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
+    if (prim_load_relaxed(&vigil__holder) / SEGMENT_HOLDER) return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
     if (!(rwlock_add_reader(&lock->word) & (WRITER | RESERVED | SAVED | TOO_MANY))) return lock_taken(&lock->word);
-    return vigil_rwlock_read_lock_miscounted(lock, timeout_ns);
+    return vigil__rwlock_read_lock_miscounted(lock, timeout_ns);
 }
 
 int vigil_rwlock_read_lock(vigil_rwlock *lock) {
@@ -455,19 +455,19 @@ int vigil_rwlock_read_lock_until(vigil_rwlock *lock, int64_t deadline_ns) {
 }
 
 int vigil_rwlock_read_trylock(vigil_rwlock *lock) {
-    return vigil_rwlock_read_lock_slowly(lock, 0);
+    return vigil__rwlock_read_lock_slowly(lock, 0);
 }
 
 int vigil_rwlock_read_unlock(vigil_rwlock *lock) {
-    return vigil_rwlock_read_unlock_slowly(lock);
+    return vigil__rwlock_read_unlock_slowly(lock);
 }
 
 int vigil_rwlock_write_lock(vigil_rwlock *lock) {
-    return vigil_rwlock_write_lock_slowly(lock, VIGIL_FOREVER);
+    return vigil__rwlock_write_lock_slowly(lock, VIGIL_FOREVER);
 }
 
 int vigil_rwlock_write_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
-    return vigil_rwlock_write_lock_slowly(lock, timeout_ns);
+    return vigil__rwlock_write_lock_slowly(lock, timeout_ns);
 }
 
 int vigil_rwlock_write_lock_until(vigil_rwlock *lock, int64_t deadline_ns) {
@@ -475,11 +475,11 @@ int vigil_rwlock_write_lock_until(vigil_rwlock *lock, int64_t deadline_ns) {
 }
 
 int vigil_rwlock_write_trylock(vigil_rwlock *lock) {
-    return vigil_rwlock_write_lock_slowly(lock, 0);
+    return vigil__rwlock_write_lock_slowly(lock, 0);
 }
 
 int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
-    return vigil_rwlock_write_unlock_slowly(lock);
+    return vigil__rwlock_write_unlock_slowly(lock);
 }
 
 /* Asynchronous. */

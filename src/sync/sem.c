@@ -246,7 +246,7 @@ static int sem_check_permits(uint32_t permits) {
     return permits > VIGIL_SEM_MAX ? VIGIL_ERANGE : VIGIL_OK;
 }
 
-int vigil_sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_ns) {
+int vigil__sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_ns) {
     int error = check_address(sem, sizeof sem->word);
     if (!error) error = sem_check_permits(permits);
     if (error) return error;
@@ -309,7 +309,7 @@ static int sem_release_in_handler(uint32_t *word, uint32_t permits) {
     return VIGIL_OK;
 }
 
-int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits) {
+int vigil__sem_release_slowly(vigil_sem *sem, uint32_t permits) {
     int error = check_address(sem, sizeof sem->word);
     if (!error) error = sem_check_permits(permits);
     if (error) return error;
@@ -320,23 +320,23 @@ int vigil_sem_release_slowly(vigil_sem *sem, uint32_t permits) {
 /* The inline functions, for callers that cannot inline them. */
 
 int vigil_sem_acquire(vigil_sem *sem, uint32_t permits) {
-    return vigil_sem_acquire_slowly(sem, permits, VIGIL_FOREVER);
+    return vigil__sem_acquire_slowly(sem, permits, VIGIL_FOREVER);
 }
 
 int vigil_sem_acquire_for(vigil_sem *sem, uint32_t permits, int64_t timeout_ns) {
-    return vigil_sem_acquire_slowly(sem, permits, timeout_ns);
+    return vigil__sem_acquire_slowly(sem, permits, timeout_ns);
 }
 
 int vigil_sem_acquire_until(vigil_sem *sem, uint32_t permits, int64_t deadline_ns) {
-    return vigil_sem_acquire_slowly(sem, permits, vigil_until(deadline_ns));
+    return vigil__sem_acquire_slowly(sem, permits, vigil_until(deadline_ns));
 }
 
 int vigil_sem_tryacquire(vigil_sem *sem, uint32_t permits) {
-    return vigil_sem_acquire_slowly(sem, permits, 0);
+    return vigil__sem_acquire_slowly(sem, permits, 0);
 }
 
 int vigil_sem_release(vigil_sem *sem, uint32_t permits) {
-    return vigil_sem_release_slowly(sem, permits);
+    return vigil__sem_release_slowly(sem, permits);
 }
 
 uint32_t vigil_sem_value(const vigil_sem *sem) {

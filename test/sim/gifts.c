@@ -125,7 +125,7 @@ static const void *line(void) {
 /* ---- Waiters ---- */
 
 static void note_number(void) {
-    numbers[sim_process] = vigil_holder / SEGMENT_HOLDER;
+    numbers[sim_process] = vigil__holder / SEGMENT_HOLDER;
 }
 
 static void lock(void) {

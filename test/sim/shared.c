@@ -121,7 +121,7 @@ static bool used_by_victim(void) {
 }
 
 static void victim_joined(void) {
-    victims_number = vigil_holder / SEGMENT_HOLDER;
+    victims_number = vigil__holder / SEGMENT_HOLDER;
 }
 
 FIBER(victim_waiter) {

@@ -77,7 +77,7 @@ static void on_a_held_one_with_no_time(void **state) {
 typedef int starter(vigil_agent *, vigil_request *, vigil_mutex *, int64_t, vigil_callback *);
 
 static starter *const starters[] = {vigil_mutex_lock_async, vigil_mutex_execute, vigil_mutex_execute_later,
-                                    vigil_mutex_execute_slowly};
+                                    vigil__mutex_execute_slowly};
 
 static void *start_elsewhere(void *asker) {
     struct asker *me = asker;

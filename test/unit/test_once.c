@@ -102,7 +102,7 @@ static void null_and_misaligned_are_refused(void **state) {
     assert_int_equal(vigil_once_call(NULL, do_work, &asked), VIGIL_ENULL);
     assert_int_equal(vigil_once_call(&once, NULL, NULL), VIGIL_ENULL);
     assert_int_equal(vigil_once_call_for(NULL, do_work, &asked, 0), VIGIL_ENULL);
-    assert_int_equal(vigil_once_call_slowly(misaligned, do_work, &asked, 0), VIGIL_EMISALIGNED);
+    assert_int_equal(vigil__once_call_slowly(misaligned, do_work, &asked, 0), VIGIL_EMISALIGNED);
     assert_int_equal(vigil_once_call_async(NULL, request, &once, do_work, &asked, 1, answer), VIGIL_ENULL);
     assert_int_equal(vigil_once_call_async(agent, NULL, &once, do_work, &asked, 1, answer), VIGIL_ENULL);
     assert_int_equal(vigil_once_call_async(agent, request, NULL, do_work, &asked, 1, answer), VIGIL_ENULL);
@@ -159,7 +159,7 @@ static void it_is_called_once(void **state) {
         assert_int_equal(vigil_once_call(&once, do_work, &work), VIGIL_OK);
         assert_true(vigil_once_is_done(&once));
         assert_int_equal(vigil_once_call_for(&once, do_work, &work, 0), VIGIL_OK);
-        assert_int_equal(vigil_once_call_slowly(&once, do_work, &work, 0), VIGIL_OK);
+        assert_int_equal(vigil__once_call_slowly(&once, do_work, &work, 0), VIGIL_OK);
         assert_int_equal(ask(&asker, 0), VIGIL_OK);
     }
     assert_int_equal(work.calls, 1);

@@ -120,10 +120,10 @@ static void wrong_arguments(void **state) {
     vigil_rwlock two[2] = {{0}, {0}};
     for (int i = 1; i < 4; i++) {
         vigil_rwlock *askew = (vigil_rwlock *)(void *)((char *)two + i);
-        assert_int_equal(vigil_rwlock_read_lock_slowly(askew, 0), VIGIL_EMISALIGNED);
-        assert_int_equal(vigil_rwlock_read_unlock_slowly(askew), VIGIL_EMISALIGNED);
-        assert_int_equal(vigil_rwlock_write_lock_slowly(askew, 0), VIGIL_EMISALIGNED);
-        assert_int_equal(vigil_rwlock_write_unlock_slowly(askew), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil__rwlock_read_lock_slowly(askew, 0), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil__rwlock_read_unlock_slowly(askew), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil__rwlock_write_lock_slowly(askew, 0), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil__rwlock_write_unlock_slowly(askew), VIGIL_EMISALIGNED);
         assert_int_equal(vigil_rwlock_downgrade(askew), VIGIL_EMISALIGNED);
     }
     for (size_t i = 0; i < COUNT_OF(starters); i++) {

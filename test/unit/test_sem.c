@@ -106,8 +106,8 @@ static void wrong_arguments(void **state) {
     vigil_sem two[2] = {{0}, {0}};
     for (int i = 1; i < 4; i++) {
         vigil_sem *askew = (vigil_sem *)(void *)((char *)two + i);
-        assert_int_equal(vigil_sem_acquire_slowly(askew, 1, 0), VIGIL_EMISALIGNED);
-        assert_int_equal(vigil_sem_release_slowly(askew, 1), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil__sem_acquire_slowly(askew, 1, 0), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil__sem_release_slowly(askew, 1), VIGIL_EMISALIGNED);
         assert_int_equal(vigil_sem_acquire_async(agent, &asker.request, askew, 1, 1, answer), VIGIL_EMISALIGNED);
     }
     assert_int_equal(LOAD(sem.word), before);
