@@ -18,7 +18,7 @@
 #define ASIDE_NS    UINT64_C(20000)
 
 static bool spin_alone(void) {
-    static uint32_t processors; /* read once; threads that race store the same value */
+    static uint32_t processors PRIM_PROCESS; /* read once; threads that race store the same value */
     uint32_t known = prim_load_relaxed(&processors);
     if (!known) prim_store_relaxed(&processors, known = prim_processors());
     return known == 1;
