@@ -4,6 +4,7 @@
  *
  *     hold       a thread holds a mutex, another waits for it, and the first thread sleeps
  *     take       a thread waits for a semaphore, and the first thread sleeps
+ *     sleep      the only thread says that it is ready, and sleeps
  *     contend    threads wait for a line of input, and then for each other
  *
  * Of a sleep or wait that a signal has ended, it says so.
@@ -85,6 +86,10 @@ int main(int argc, char **argv) {
     sem_init(&go, 0, 0);
     sem_init(&held, 0, 0);
     if (strcmp(mode, "contend") == 0) return contend();
+    if (strcmp(mode, "sleep") == 0) {
+        printf("ready\n");
+        sleep_on();
+    }
     if (strcmp(mode, "take") == 0) {
         pthread_create(&thread, NULL, take, NULL);
         sleep_on();
