@@ -476,8 +476,8 @@ static void check_granted_to_execute(vigil_request *request, int status) {
     vigil_mutex_unlock(mutex);
 }
 
-static const struct lock_kind locking = {MUTEX_KIND, .granted = check_granted};
-static const struct lock_kind executing = {MUTEX_KIND, .granted = check_granted_to_execute};
+static const struct lock_kind check_locking = {MUTEX_KIND, .granted = check_granted};
+static const struct lock_kind check_executing = {MUTEX_KIND, .granted = check_granted_to_execute};
 
 static int check_start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                        vigil_callback *callback, const struct lock_kind *kind, struct site site) {
@@ -489,7 +489,7 @@ static int check_start(vigil_agent *agent, vigil_request *request, vigil_mutex *
 
 int vigil__check_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                                   vigil_callback *callback, const char *file, int line) {
-    int status = check_start(agent, request, mutex, timeout_ns, callback, &locking, (struct site){file, line});
+    int status = check_start(agent, request, mutex, timeout_ns, callback, &check_locking, (struct site){file, line});
     if (lock_is_ours(status)) {
         check_enter();
         check_strike_off_stale(mutex, false);
@@ -501,7 +501,7 @@ int vigil__check_mutex_lock_async(vigil_agent *agent, vigil_request *request, vi
 int vigil__check_mutex_execute_later(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                                      vigil_callback *callback, const char *file, int line) {
     struct site site = {file, line};
-    int status = check_start(agent, request, mutex, timeout_ns, callback, &locking, site);
+    int status = check_start(agent, request, mutex, timeout_ns, callback, &check_locking, site);
     if (lock_is_ours(status)) check_call_back(request, status, mutex, callback, true, site);
     return status;
 }
@@ -511,7 +511,8 @@ int vigil__check_mutex_execute(vigil_agent *agent, vigil_request *request, vigil
     struct site site = {file, line};
     bool idle = request && callback && !(request->op.flags & OP_PENDING);
     int status = idle ? vigil_mutex_trylock(mutex) : VIGIL_TIMED_OUT;
-    if (!lock_is_ours(status)) status = check_start(agent, request, mutex, timeout_ns, callback, &executing, site);
+    if (!lock_is_ours(status))
+        status = check_start(agent, request, mutex, timeout_ns, callback, &check_executing, site);
     if (lock_is_ours(status)) {
         check_call_back(request, status, mutex, callback, false, site);
         vigil_mutex_unlock(mutex);

@@ -354,7 +354,7 @@ void keeper_in_child(void);
 /* How long to spin before a sleep: as long as it has paid for this thread lately. */
 unsigned spin_budget(void);
 void spin_learn(bool paid);
-/* A lock was found taken: if too many threads take locks at once, pause; never beyond the deadline. */
-void spin_stand_aside(uint64_t deadline_ns);
+/* A lock was found taken. If too many threads contend for locks at once, sleep for some 20 us. */
+void spin_stand_aside(void);
 
 #endif

@@ -36,13 +36,13 @@ void spin_learn(bool paid) {
     else self->spin_caution += (RANGE - self->spin_caution + 7) / 8;
 }
 
-void spin_stand_aside(uint64_t deadline_ns) {
+void spin_stand_aside(void) {
     struct prim_thread *self = prim_self();
     if (++self->conflicts % PRIM_CROWD || spin_alone()) return;
     uint64_t now_ns = prim_now_ns();
     bool crowded = now_ns - self->conflicts_ns < PRIM_CROWD * CONFLICT_NS;
     self->conflicts_ns = now_ns;
-    if (!crowded || now_ns + ASIDE_NS > deadline_ns) return;
+    if (!crowded) return;
     uint32_t nothing = 0;
     prim_park(&nothing, 0, now_ns + ASIDE_NS);
     self->conflicts_ns = prim_now_ns();

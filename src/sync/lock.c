@@ -108,3 +108,31 @@ int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, 
     slot_release(lot, slot);
     return status;
 }
+
+static bool lock_is_refused(int status) {
+    return status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT;
+}
+
+int lock_slowly(const struct lock_kind *kind, uint32_t *word, uint32_t argument, int64_t timeout_ns) {
+    int status = kind->try_once(word, argument);
+    if (!lock_is_refused(status)) return status;
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    bool passed = deadline_ns == DEADLINE_PASSED;
+    if ((passed || status == VIGIL_ELIMIT) && kind->recovered(word)) status = kind->try_once(word, argument);
+    if (status != VIGIL_TIMED_OUT || passed) return status;
+    if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
+    status = kind->spin_to_take(word, argument);
+    if (status != VIGIL_TIMED_OUT) return status;
+    status = lock_block(kind, word, argument, deadline_ns);
+    if (lock_gave_up(status) && kind->left) kind->left(word);
+    return status;
+}
+
+int request_start_again(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
+                        uint32_t argument, int64_t timeout_ns, vigil_callback *callback) {
+    int status = request_start(agent, request, kind, word, argument, timeout_ns, callback);
+    if (lock_is_refused(status) && kind->recovered(word))
+        status = request_start(agent, request, kind, word, argument, timeout_ns, callback);
+    if (lock_is_refused(status) && kind->left) kind->left(word);
+    return status;
+}

@@ -93,7 +93,13 @@ struct lock_kind {
     void (*left)(uint32_t *word);
     /* Whether the word says that turns are strictly in order. */
     bool (*strict)(uint32_t seen);
-    /* (The last four, patience_ns and waited may be null; granted too, if no request uses this kind.) */
+    /* For lock_slowly and request_start_again. Take it at once, or after spinning for a moment: VIGIL_OK or
+     * VIGIL_OWNER_DIED; VIGIL_TIMED_OUT; or an error. */
+    int (*try_once)(uint32_t *word, uint32_t argument);
+    int (*spin_to_take)(uint32_t *word, uint32_t argument);
+    /* Before the caller is told that it cannot be had: true if it may, after all. */
+    bool (*recovered)(uint32_t *word);
+    /* (given_up, joined, left, strict, patience_ns and waited may be null; granted too, if no request uses this kind.) */
 };
 
 /* Called by a thread that takes a lock, or has just taken it. */
@@ -123,6 +129,12 @@ bool lock_may_reserve(const struct slot *head);
 static inline bool lock_gave_up(int status) {
     return status == VIGIL_TIMED_OUT || status == VIGIL_INTERRUPTED;
 }
+
+/*
+ * Take the lock, or wait for it: try once; again if a process has died; spin; block. VIGIL_EMAYNOTBLOCK, or what
+ * lock_block returns.
+ */
+int lock_slowly(const struct lock_kind *kind, uint32_t *word, uint32_t argument, int64_t timeout_ns);
 
 /* Block until it is ours: VIGIL_OK, VIGIL_OWNER_DIED, VIGIL_TIMED_OUT, VIGIL_INTERRUPTED, VIGIL_CANCELLED,
  * VIGIL_ENOMEM, VIGIL_ELIMIT. */
@@ -167,6 +179,10 @@ static inline vigil_request *request_of_op(vigil_op *op) {
  */
 int request_start(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
                   uint32_t argument, int64_t timeout_ns, vigil_callback *callback);
+
+/* The same, and once more if it was refused and a process has died. */
+int request_start_again(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
+                        uint32_t argument, int64_t timeout_ns, vigil_callback *callback);
 
 /* A plain wait by a request, as vigil_wait32_async, already checked. `told` is the op's own callback. */
 int request_wait(vigil_agent *agent, vigil_request *request, const struct word *word, uint64_t deadline_ns,

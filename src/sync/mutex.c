@@ -384,22 +384,13 @@ void mutex_joined(uint32_t *word, uint32_t seen) {
     if (mutex_holder_is_gone(lot, now) || mutex_is_for_the_dead(lot, now)) mutex_call_line(lot, word, 0); /* M3 */
 }
 
-/* The kinds. */
-
-static void mutex_granted_to_execute(vigil_request *request, int status) {
-    vigil_mutex *mutex = request->object;
-    request->callback(&request->op, status); /* after which the request may be gone */
-    vigil_mutex_unlock(mutex);
-}
-
-static const struct lock_kind locking = {MUTEX_KIND, .granted = lock_granted};
-static const struct lock_kind executing = {MUTEX_KIND, .granted = mutex_granted_to_execute};
+static const struct lock_kind mutex_locking;
 
 /* Before a caller is refused: true if the mutex may be available after all. */
 static bool mutex_recovered(uint32_t *word) {
     struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
     uint32_t seen = prim_load_relaxed(word), number = segment_holder_number(seen);
-    if (!lot) return lock_outlived_fork(&locking, word, mutex_reserved(seen));
+    if (!lot) return lock_outlived_fork(&mutex_locking, word, mutex_reserved(seen));
     bool died = mutex_is_held(seen) && number && !segment_member_lives(lot->share->segment, number);
     if (mutex_reserved(seen)) hold_recovered(word);
     bool forsaken = mutex_reserved(seen) && hold_has_no_waiter(word);
@@ -410,17 +401,22 @@ static bool mutex_recovered(uint32_t *word) {
 /* Blocking. */
 
 /* For as long as a short critical section takes, if there are no waiters. */
-static bool mutex_spin_to_take(uint32_t *word) {
+static int mutex_spin_to_take(uint32_t *word, uint32_t unused) {
+    (void)unused;
     for (unsigned turns = PRIM_SPIN_LOCK; turns; turns--) {
         uint32_t seen = prim_load_relaxed(word);
-        if (seen == UNLOCKED && prim_cas_acquire(word, &seen, LOCKED | mutex_mine())) return true;
-        if (seen != UNLOCKED && (seen & ~NUMBER) != LOCKED) return false; /* others wait, or it is fair: to the line */
+        if (seen == UNLOCKED && prim_cas_acquire(word, &seen, LOCKED | mutex_mine())) {
+            mutex_record_event(word, VIGIL_EVENT_GRANTED);
+            return lock_taken(word);
+        }
+        if (seen != UNLOCKED && (seen & ~NUMBER) != LOCKED) break; /* others wait, or it is fair: to the line */
         prim_pause();
     }
-    return false;
+    return VIGIL_TIMED_OUT;
 }
 
-static int mutex_try_once(uint32_t *word) {
+static int mutex_try_once(uint32_t *word, uint32_t unused) {
+    (void)unused;
     bool shared = segment_of(word);
     uint32_t seen = prim_load_relaxed(word);
     while ((seen & STATE) == UNLOCKED && !mutex_passed_often(seen, shared)) {
@@ -431,24 +427,25 @@ static int mutex_try_once(uint32_t *word) {
     return VIGIL_TIMED_OUT;
 }
 
-static int mutex_lock_word(uint32_t *word, int64_t timeout_ns) {
-    int status = mutex_try_once(word);
-    if (status != VIGIL_TIMED_OUT) return status;
-    uint64_t deadline_ns = deadline_of(timeout_ns);
-    if (deadline_ns == DEADLINE_PASSED) return mutex_recovered(word) ? mutex_try_once(word) : VIGIL_TIMED_OUT;
-    if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    if (mutex_spin_to_take(word)) {
-        mutex_record_event(word, VIGIL_EVENT_GRANTED);
-        return lock_taken(word);
-    }
-    return lock_block(&locking, word, 0, deadline_ns);
+/* The kinds. */
+
+#define MUTEX_CALLS .try_once = mutex_try_once, .spin_to_take = mutex_spin_to_take, .recovered = mutex_recovered
+
+static const struct lock_kind mutex_locking = {MUTEX_KIND, MUTEX_CALLS, .granted = lock_granted};
+
+static void mutex_granted_to_execute(vigil_request *request, int status) {
+    vigil_mutex *mutex = request->object;
+    request->callback(&request->op, status); /* after which the request may be gone */
+    vigil_mutex_unlock(mutex);
 }
+
+static const struct lock_kind mutex_executing = {MUTEX_KIND, MUTEX_CALLS, .granted = mutex_granted_to_execute};
 
 /* Get the record first: there must be one when the mutex is ours. */
 static int mutex_lock_robust(uint32_t *word, int64_t timeout_ns) {
     uint32_t record = robust_new();
     if (!record) return lot_private() ? VIGIL_ELIMIT : VIGIL_ENOMEM;
-    int status = mutex_lock_word(word, timeout_ns);
+    int status = lock_slowly(&mutex_locking, word, 0, timeout_ns);
     if (lock_is_ours(status)) mutex_held_by_thread(word, record);
     else robust_end(record);
     return status;
@@ -457,8 +454,9 @@ static int mutex_lock_robust(uint32_t *word, int64_t timeout_ns) {
 int vigil__mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns) {
     int error = check_address(mutex, sizeof mutex->word);
     if (error) return error;
-    uint32_t *word = &mutex->word;
-    return prim_load_relaxed(word) & ROBUST ? mutex_lock_robust(word, timeout_ns) : mutex_lock_word(word, timeout_ns);
+    bool robust = prim_load_relaxed(&mutex->word) & ROBUST;
+    return robust ? mutex_lock_robust(&mutex->word, timeout_ns)
+                  : lock_slowly(&mutex_locking, &mutex->word, 0, timeout_ns);
 }
 
 /* Robust mutexes. The holder changes these flags; waiters may set CONTENDED meanwhile. */
@@ -573,21 +571,19 @@ int vigil_mutex_execute(vigil_agent *agent, vigil_request *request, vigil_mutex 
 static int mutex_start(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                        vigil_callback *callback, const struct lock_kind *kind) {
     uint32_t *word = (uint32_t *)(void *)mutex; /* not checked yet */
-    int status = request_start(agent, request, kind, word, 0, timeout_ns, callback);
-    if (status != VIGIL_TIMED_OUT || !mutex_recovered(word)) return status;
-    return request_start(agent, request, kind, word, 0, timeout_ns, callback);
+    return request_start_again(agent, request, kind, word, 0, timeout_ns, callback);
 }
 
 int vigil_mutex_lock_async(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                            vigil_callback *callback) {
-    return mutex_start(agent, request, mutex, timeout_ns, callback, &locking);
+    return mutex_start(agent, request, mutex, timeout_ns, callback, &mutex_locking);
 }
 
 int vigil__mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                                 vigil_callback *callback) {
     bool idle = request && callback && !(request->op.flags & OP_PENDING);
-    int status = idle && !check_address(mutex, sizeof mutex->word) ? mutex_try_once(&mutex->word) : VIGIL_TIMED_OUT;
-    if (status == VIGIL_TIMED_OUT) status = mutex_start(agent, request, mutex, timeout_ns, callback, &executing);
+    int status = idle && !check_address(mutex, sizeof mutex->word) ? mutex_try_once(&mutex->word, 0) : VIGIL_TIMED_OUT;
+    if (status == VIGIL_TIMED_OUT) status = mutex_start(agent, request, mutex, timeout_ns, callback, &mutex_executing);
     if (lock_is_ours(status)) {
         callback(&request->op, status);
         vigil_mutex_unlock(mutex);
@@ -597,7 +593,7 @@ int vigil__mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigi
 
 int vigil_mutex_execute_later(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex, int64_t timeout_ns,
                               vigil_callback *callback) {
-    int status = mutex_start(agent, request, mutex, timeout_ns, callback, &locking);
+    int status = mutex_start(agent, request, mutex, timeout_ns, callback, &mutex_locking);
     if (lock_is_ours(status)) callback(&request->op, status);
     return status;
 }

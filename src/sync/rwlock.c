@@ -207,12 +207,12 @@ static uint32_t rwlock_call(const struct slot *slot, void *context) {
     return SLOT_CALLED;
 }
 
-static const struct lot_release release = {rwlock_begin, rwlock_call, NULL};
+static const struct lot_release rwlock_releasing = {rwlock_begin, rwlock_call, NULL};
 
 static void rwlock_update_line(struct rwlock_update update) {
     if (!(prim_load_relaxed(update.word) & (WAITERS | RESERVED))) return;
     update.lot = lot_for(update.word);
-    lot_call(update.lot, update.word, &release, &update);
+    lot_call(update.lot, update.word, &rwlock_releasing, &update);
 }
 
 /* A process has died. */
@@ -297,18 +297,10 @@ static void rwlock_left(uint32_t *word) {
     if (!BUG(rwlock_left_silently)) rwlock_update_line((struct rwlock_update){.word = word});
 }
 
-static const struct lock_kind locking = {.slot = SLOT_RWLOCK,
-                                         .take = rwlock_take,
-                                         .reserved = rwlock_reserved,
-                                         .patience_ns = rwlock_patience_ns,
-                                         .waited = rwlock_waited,
-                                         .decline = rwlock_decline,
-                                         .granted = lock_granted,
-                                         .joined = rwlock_joined,
-                                         .left = rwlock_left};
+static const struct lock_kind rwlock_locking;
 
 static bool rwlock_recovered(uint32_t *word) {
-    return lock_recovered(&locking, word, RESERVED | SAVED);
+    return lock_recovered(&rwlock_locking, word, RESERVED | SAVED);
 }
 
 /* Unlocking. */
@@ -329,7 +321,7 @@ static int rwlock_unlock(uint32_t *word, uint32_t held, uint32_t kept) {
     struct lot *lot = lot_for(word);
     if (!lot) return VIGIL_ENOMEM;
     struct rwlock_update update = {.lot = lot, .word = word, .held = held, .kept = kept};
-    lot_call(lot, word, &release, &update);
+    lot_call(lot, word, &rwlock_releasing, &update);
     return update.over ? VIGIL_ENOTHELD : VIGIL_OK;
 }
 
@@ -386,6 +378,7 @@ static int rwlock_try_once(uint32_t *word, uint32_t share) {
 /* Not for long: in line, a waiter spins on a word of its own. */
 static int rwlock_spin_to_take(uint32_t *word, uint32_t share) {
     int status = VIGIL_TIMED_OUT;
+    if (!segment_of(word)) spin_stand_aside();
     for (unsigned turns = PRIM_SPIN_TO_JOIN; turns && !(prim_load_relaxed(word) & (RESERVED | SAVED)); turns--) {
         status = rwlock_try_once(word, share);
         if (status != VIGIL_TIMED_OUT) break;
@@ -394,25 +387,25 @@ static int rwlock_spin_to_take(uint32_t *word, uint32_t share) {
     return status;
 }
 
+static const struct lock_kind rwlock_locking = {.slot = SLOT_RWLOCK,
+                                                .take = rwlock_take,
+                                                .reserved = rwlock_reserved,
+                                                .patience_ns = rwlock_patience_ns,
+                                                .waited = rwlock_waited,
+                                                .decline = rwlock_decline,
+                                                .granted = lock_granted,
+                                                .joined = rwlock_joined,
+                                                .left = rwlock_left,
+                                                .try_once = rwlock_try_once,
+                                                .spin_to_take = rwlock_spin_to_take,
+                                                .recovered = rwlock_recovered};
+
 static int rwlock_lock_slowly(vigil_rwlock *lock, enum share share, int64_t timeout_ns) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
     uint32_t *word = &lock->word;
     if (share == TO_READ && (prim_load_relaxed(word) & TOO_MANY)) return VIGIL_ELIMIT;
-    int status = rwlock_try_once(word, share);
-    if (lock_is_ours(status)) return status;
-    uint64_t deadline_ns = deadline_of(timeout_ns);
-    bool passed = deadline_ns == DEADLINE_PASSED;
-    bool refused = status == VIGIL_ELIMIT || (status == VIGIL_TIMED_OUT && passed);
-    if (refused && rwlock_recovered(word)) status = rwlock_try_once(word, share);
-    if (status != VIGIL_TIMED_OUT || passed) return status;
-    if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    if (!segment_of(word)) spin_stand_aside(deadline_ns);
-    status = rwlock_spin_to_take(word, share);
-    if (status != VIGIL_TIMED_OUT) return status;
-    status = lock_block(&locking, word, share, deadline_ns);
-    if (lock_gave_up(status) && !BUG(rwlock_left_silently)) rwlock_update_line((struct rwlock_update){.word = word});
-    return status;
+    return lock_slowly(&rwlock_locking, word, share, timeout_ns);
 }
 
 int vigil__rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
@@ -487,14 +480,7 @@ int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
 static int rwlock_start(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock, enum share share,
                         int64_t timeout_ns, vigil_callback *callback) {
     uint32_t *word = (uint32_t *)(void *)lock; /* not checked yet */
-    int status = request_start(agent, request, &locking, word, share, timeout_ns, callback);
-    bool refused = status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT;
-    if (refused && rwlock_recovered(word)) {
-        status = request_start(agent, request, &locking, word, share, timeout_ns, callback);
-        refused = status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT;
-    }
-    if (refused) rwlock_update_line((struct rwlock_update){.word = word});
-    return status;
+    return request_start_again(agent, request, &rwlock_locking, word, share, timeout_ns, callback);
 }
 
 int vigil_rwlock_read_lock_async(vigil_agent *agent, vigil_request *request, vigil_rwlock *lock, int64_t timeout_ns,

@@ -127,12 +127,12 @@ static uint32_t sem_call(const struct slot *slot, void *context) {
     return SLOT_CALLED;
 }
 
-static const struct lot_release release = {sem_begin, sem_call, NULL};
+static const struct lot_release sem_releasing = {sem_begin, sem_call, NULL};
 
 static void sem_update_line(struct sem_update update) {
     if (!(prim_load_relaxed(update.word) & (WAITERS | RESERVED))) return;
     update.lot = lot_for(update.word);
-    lot_call(update.lot, update.word, &release, &update);
+    lot_call(update.lot, update.word, &sem_releasing, &update);
 }
 
 /* The same after permits have been released without the lock. Other threads may have taken them and freed the memory
@@ -206,16 +206,10 @@ static void sem_left(uint32_t *word) {
     if (!BUG(sem_left_silently)) sem_update_line((struct sem_update){.word = word});
 }
 
-static const struct lock_kind acquiring = {.slot = SLOT_SEM,
-                                           .take = sem_take,
-                                           .reserved = sem_reserved,
-                                           .decline = sem_decline,
-                                           .granted = lock_granted,
-                                           .joined = sem_joined,
-                                           .left = sem_left};
+static const struct lock_kind sem_acquiring;
 
 static bool sem_recovered(uint32_t *word) {
-    return lock_recovered(&acquiring, word, RESERVED | SAVED);
+    return lock_recovered(&sem_acquiring, word, RESERVED | SAVED);
 }
 
 /* Blocking. */
@@ -241,6 +235,17 @@ static int sem_spin_to_take(uint32_t *word, uint32_t permits) {
     return status;
 }
 
+static const struct lock_kind sem_acquiring = {.slot = SLOT_SEM,
+                                               .take = sem_take,
+                                               .reserved = sem_reserved,
+                                               .decline = sem_decline,
+                                               .granted = lock_granted,
+                                               .joined = sem_joined,
+                                               .left = sem_left,
+                                               .try_once = sem_try_once,
+                                               .spin_to_take = sem_spin_to_take,
+                                               .recovered = sem_recovered};
+
 static int sem_check_permits(uint32_t permits) {
     if (!permits) return VIGIL_EINVAL;
     return permits > VIGIL_SEM_MAX ? VIGIL_ERANGE : VIGIL_OK;
@@ -250,20 +255,7 @@ int vigil__sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_
     int error = check_address(sem, sizeof sem->word);
     if (!error) error = sem_check_permits(permits);
     if (error) return error;
-    uint32_t *word = &sem->word;
-    int status = sem_try_once(word, permits);
-    if (status == VIGIL_OK) return status;
-    uint64_t deadline_ns = deadline_of(timeout_ns);
-    bool passed = deadline_ns == DEADLINE_PASSED;
-    bool refused = status == VIGIL_ELIMIT || (status == VIGIL_TIMED_OUT && passed);
-    if (refused && sem_recovered(word)) status = sem_try_once(word, permits);
-    if (status != VIGIL_TIMED_OUT || passed) return status;
-    if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
-    status = sem_spin_to_take(word, permits);
-    if (status != VIGIL_TIMED_OUT) return status;
-    status = lock_block(&acquiring, word, permits, deadline_ns);
-    if (lock_gave_up(status) && !BUG(sem_left_silently)) sem_update_line((struct sem_update){.word = word});
-    return status;
+    return lock_slowly(&sem_acquiring, &sem->word, permits, timeout_ns);
 }
 
 /* Releasing. */
@@ -279,7 +271,7 @@ static int sem_release_now(uint32_t *word, uint32_t permits) {
         if (status != VIGIL_NOT_EQUAL) return status;
     }
     struct sem_update update = {.lot = lot, .word = word, .released = permits};
-    lot_call(lot, word, &release, &update);
+    lot_call(lot, word, &sem_releasing, &update);
     return update.over;
 }
 
@@ -350,7 +342,5 @@ int vigil_sem_acquire_async(vigil_agent *agent, vigil_request *request, vigil_se
     int error = sem_check_permits(permits);
     if (error) return error;
     uint32_t *word = (uint32_t *)(void *)sem; /* not checked yet */
-    int status = request_start(agent, request, &acquiring, word, permits, timeout_ns, callback);
-    if ((status != VIGIL_TIMED_OUT && status != VIGIL_ELIMIT) || !sem_recovered(word)) return status;
-    return request_start(agent, request, &acquiring, word, permits, timeout_ns, callback);
+    return request_start_again(agent, request, &sem_acquiring, word, permits, timeout_ns, callback);
 }

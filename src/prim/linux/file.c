@@ -247,21 +247,21 @@ bool prim_file_locked(int fd) {
 
 /* Processes. */
 
-static pthread_once_t loaded = PTHREAD_ONCE_INIT;
-static bool fork_handled;
+static pthread_once_t file_loaded = PTHREAD_ONCE_INIT;
+static bool file_fork_handled;
 
 static void file_load(void) {
-    fork_handled = pthread_atfork(segment_fork.before, segment_fork.in_parent, segment_fork.in_child) == 0;
+    file_fork_handled = pthread_atfork(segment_fork.before, segment_fork.in_parent, segment_fork.in_child) == 0;
 }
 
 /* As in prim.c. The order of the two makes no difference. */
 __attribute__((constructor(101))) static void file_load_first(void) {
-    pthread_once(&loaded, file_load);
+    pthread_once(&file_loaded, file_load);
 }
 
 bool prim_fork_handled(void) {
-    pthread_once(&loaded, file_load);
-    return fork_handled;
+    pthread_once(&file_loaded, file_load);
+    return file_fork_handled;
 }
 
 void prim_process_name(char *name, size_t bytes) {
