@@ -28,9 +28,6 @@ opening() {
     sed 's/^/ * /; s/ *$//' LICENSE
     echo " */"
 }
-# What a file calls something of its own and a header of the system has as well: the compiler tells when one is missing.
-system_names="signal"
-
 amalgamate() { LC_ALL=C awk -f tools/amalgamate.awk "$@"; }
 
 version=$(awk '$2 ~ /^VIGIL_VERSION_(MAJOR|MINOR|PATCH)$/ { printf dot $3; dot = "." }' include/vigil/version.h)
@@ -50,8 +47,7 @@ folders=$(cmake_list VIGIL_PRIVATE_INCLUDES | tr '\n' ' ')
 /*
  *     cc program.c vigil.c -pthread
  *
- * What is private is static here. What several files call by the same name has the name of its file before it: `take`
- * of sem.c is sem_c_take. Assertions are on unless NDEBUG is defined.
+ * What is private is static here. Assertions are on unless NDEBUG is defined.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -63,7 +59,7 @@ folders=$(cmake_list VIGIL_PRIVATE_INCLUDES | tr '\n' ' ')
 #include "vigil.h"
 END
     # shellcheck disable=SC2086
-    amalgamate -v folders="$folders" -v public=include/ -v system_names="$system_names" $sources
+    amalgamate -v folders="$folders" -v public=include/ $sources
 } >"$scratch/vigil.c"
 
 ${CC:-cc} -Wall -Wextra -Werror -c "$scratch/vigil.c" -o "$scratch/vigil.o"
