@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether what the contestants noted down is what the library promises. Nothing here depends on how fast it went. */
+/* Checks the contestants' records against the promises of the library. Nothing here depends on speed. */
 #include <stdlib.h>
 
 #include "demo.h"
 
-#define TURN_IS_LOST_NS SECOND /* a fair mutex waits so long for the one whose turn it is */
+#define TURN_IS_LOST_NS SECOND /* how long a fair mutex waits for the next waiter to take its turn */
 
 static void sum_up(struct act *act, struct record *record) {
     for (uint32_t i = 0; i < record->count; i++) {
@@ -30,7 +30,7 @@ static void sum_up_ticks(struct act *act) {
         act->ticking_waited_ns += record->visits[i].ended_ns - record->visits[i].called_ns;
 }
 
-/* In the order in which they had the lock. */
+/* Grants, in the order in which they happened. */
 
 struct grant {
     const struct visit *visit;
@@ -55,7 +55,7 @@ static struct grant *all_grants(const struct act *act) {
     return grants;
 }
 
-/* The last visit that began before that time: the only one that can have been under way then. */
+/* The last visit that began before that time: the only one that can have been in progress then. */
 static const struct visit *visit_before(const struct record *record, int64_t time_ns) {
     uint32_t low = 0, high = record->count;
     while (low < high) {
@@ -67,14 +67,14 @@ static const struct visit *visit_before(const struct record *record, int64_t tim
 }
 
 /*
- * The library takes its time of arrival somewhere between the call and the moment when the visit is in line. So this
- * one certainly was there first if somebody had seen it in line before the other even called.
+ * The library takes the time of arrival at some point between the call and the moment when the visit is in line. So
+ * one visit certainly came first if it had been seen in line before the other contestant called.
  */
 static bool was_there_first(const struct visit *one, const struct visit *other) {
     return one->in_line_ns && one->in_line_ns < other->called_ns && one->leaves_ns > other->called_ns;
 }
 
-/* Everybody else, one by one: was he there first, and does he still wait? */
+/* For each other contestant: did it come first, and does it still wait? */
 static void check_turn(struct act *act, const struct grant *grant, int64_t free_since_ns) {
     const struct visit *visit = grant->visit;
     bool others_were_first = false, overtook = false;
@@ -95,7 +95,7 @@ static bool died_with_it(const struct act *act, const struct grant *grant) {
     return is_in_second(act, grant->contestant) && grant->visit->released_ns == act->killed_ns;
 }
 
-/* Who comes after somebody who died with the lock is told so, and nobody else. */
+/* The next holder after one that died with the lock is told so, and no other holder. */
 static void check_succession(struct act *act, const struct grant *grant, const struct grant *before) {
     act->overlaps += before && grant->visit->ended_ns < before->visit->released_ns;
     act->misinformed += grant->visit->owner_died != (before && died_with_it(act, before));
@@ -111,13 +111,13 @@ static void check_grants(struct act *act) {
     free(grants);
 }
 
-/* It was killed with the lock held, and the others were granted it after that. */
+/* The second process was killed with the lock held, and the others were granted it after that. */
 static bool death_is_right(const struct act *act) {
     bool is_told = act->killed_ns && act->heir_ns > act->killed_ns && act->after_death && !act->lost;
     return !act->misinformed && is_told == act->two_processes;
 }
 
-/* A loop that blocked for the lock would not tick while it waits. So many ticks of waiting leave room for any noise. */
+/* A loop that blocked for the lock would not tick while it waits. Twenty ticks of waiting leave room for noise. */
 static bool ticked_while_waiting(const struct act *act) {
     return act->waiting_ticks > 0 || act->ticking_waited_ns < 20 * 10 * MILLISECOND;
 }

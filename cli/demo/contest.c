@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The contestants. Each comes to the lock again and again until the act is over, and writes each visit in its book. */
+/* The contestants. Each takes the lock again and again until the act is over, and records each visit in its book. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "demo.h"
 
 #define TICK_NS   (10 * MILLISECOND)
-#define BUSY_NS   (MILLISECOND) /* so long each tick keeps the loop from everything else */
-#define GO_HOME_S 30            /* so long after the end of an act nobody can still be waiting */
+#define BUSY_NS   (MILLISECOND) /* how long each tick keeps the loop busy */
+#define GO_HOME_S 30            /* this long after the end of an act, no contestant may still be waiting */
 
 const char *const contestant_names[CONTESTANTS] = {"thread A", "thread B", "thread C", "thread D", "loop 1", "loop 2"};
 
@@ -35,7 +35,7 @@ static struct act *act;
 static struct stage *stage;
 static struct contestant contestants[CONTESTANTS];
 static bool in_second; /* this is the second process */
-static uint32_t never; /* a word that nobody notifies: to wait for it is a timer */
+static uint32_t never; /* a word that is never notified: a wait for it is a timer */
 
 static void count(uint32_t *number) {
     __atomic_fetch_add(number, 1, __ATOMIC_RELAXED);
@@ -45,7 +45,8 @@ static void expect(bool right) {
     if (!right) count(&stage->failures);
 }
 
-/* Of a death somebody is still to be told. In the second process it never is: that goes on until it is killed. */
+/* Whether a contestant is still to be told of the death. In the second process this stays true: it runs until it is
+ * killed. */
 static bool news_to_come(void) {
     return act->two_processes && !__atomic_load_n(&act->heir_ns, __ATOMIC_ACQUIRE) &&
            !__atomic_load_n(&act->lost, __ATOMIC_ACQUIRE);
@@ -56,24 +57,25 @@ static bool over(const struct contestant *me) {
     return (late_ns >= 0 && !news_to_come()) || late_ns >= NO_NEWS_NS || me->record->count == me->record->capacity;
 }
 
-/* Chance. */
+/* Random numbers. */
 
 static uint32_t chance(struct contestant *me, uint32_t below) {
     me->random = me->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)(me->random >> 33) % below;
 }
 
-/* About so long: from half to one and a half. */
+/* A random time from half to one and a half of the duration. */
 static int64_t about(struct contestant *me, int64_t duration_ns) {
     return duration_ns / 2 + (int64_t)chance(me, 1000) * duration_ns / 1000;
 }
 
-/* In slow motion before each visit. At full speed most come back at once, which is when it matters who is first. */
+/* In slow motion, a pause before each visit. At full speed most contestants come back at once: then the order
+ * matters. */
 static int64_t time_to_think(struct contestant *me) {
     return act->slow || chance(me, 4) == 0 ? about(me, act->think_ns) : 0;
 }
 
-/* One visit in six has a deadline; of a loop's others, one in six is cancelled. */
+/* One visit in six has a deadline; of a loop's other visits, one in six is cancelled. */
 static int64_t choose_deadline(struct contestant *me) {
     me->deadline_ns = chance(me, 6) == 0 ? about(me, act->deadline_ns) : VIGIL_FOREVER;
     return me->deadline_ns;
@@ -105,9 +107,9 @@ static void end_visit(struct contestant *me, enum ending ending) {
 }
 
 /*
- * Who can say when a thread that sleeps has come to stand in line? If those who are asking are the same before and
- * after a look at the line, and just as many stand in it, then it is all of them. Places of the dead would be counted
- * with them, and who knows when the last of those is gone? When nobody at all is in line. Only the holder looks.
+ * A sleeping thread cannot say when it joined the line. But if the same contestants are asking before and after a
+ * look at the line, and just as many waiters are in it, then all of them are in line. Places of the killed process
+ * would be counted as well, until the line has been seen empty once. Only the holder looks.
  */
 static void look_at_the_line(void) {
     uint32_t before[CONTESTANTS];
@@ -129,7 +131,7 @@ static void look_at_the_line(void) {
     }
 }
 
-/* The second process was killed with the lock held. What is left of it is put in order, for all. */
+/* The second process was killed with the lock held. Its heir repairs the stage and makes the mutex consistent. */
 static void take_over(struct contestant *me) {
     expect(stage->owner && is_in_second(act, (int)stage->owner - 1) && !in_second);
     stage->owner = 0;
@@ -139,7 +141,7 @@ static void take_over(struct contestant *me) {
     __atomic_store_n(&act->heir_ns, visit_of(me)->ended_ns, __ATOMIC_RELEASE);
 }
 
-/* `status` is the answer that granted it the lock. */
+/* `status`: that with which the lock was granted. */
 static void enter(struct contestant *me, int status) {
     end_visit(me, GRANTED);
     if (status == VIGIL_OWNER_DIED) take_over(me);
@@ -160,7 +162,8 @@ static void leave(struct contestant *me) {
     expect(vigil_mutex_unlock(&stage->mutex) == VIGIL_OK);
 }
 
-/* Whoever of the second process has the lock in the second half keeps it: second.c waits for that. */
+/* The first contestant of the second process that has the lock in the second half of the act keeps it: second.c waits
+ * for that. */
 static bool keeps_it(struct contestant *me) {
     if (!in_second || vigil_now_ns() < act->began_ns + act->duration_ns / 2) return false;
     stage->dead_in_line = true;
@@ -206,7 +209,7 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-/* Loops: the same, without ever waiting in one place. */
+/* Loops: the same, without blocking. */
 
 static void ask(vigil_agent *agent, void *argument);
 
@@ -237,7 +240,7 @@ static void on_answer(vigil_op *op, int status) {
     if (is_grant(status)) {
         enter(me, status);
         if (keeps_it(me)) {
-            vigil_agent_ref(me->agent); /* the loop goes on, for as long as it may */
+            vigil_agent_ref(me->agent); /* the loop goes on until its process is killed */
         } else if (act->slow) {
             later(me, about(me, act->hold_ns), release);
         } else {
@@ -326,7 +329,7 @@ void start_thread(pthread_t *thread, void *(*main)(void *), void *argument) {
     must("cannot start a thread", errno ? VIGIL_ESYSTEM : VIGIL_OK);
 }
 
-/* Those of this process. */
+/* The contestants of this process. */
 static void start_contestants(void) {
     stage = act->stage;
     for (int i = 0; i < CONTESTANTS; i++) {
@@ -342,10 +345,10 @@ static void play_in_second(void) {
     for (;;) pause();
 }
 
-/* What cannot be had is missed before anything is shown. */
+/* A failure to start is reported before anything is shown. */
 static void wait_for_contestants(void) {
     while (__atomic_load_n(&stage->ready, __ATOMIC_RELAXED) < CONTESTANTS) {
-        if (act->two_processes && second_has_ended()) exit(CLI_CANNOT); /* and it has said why */
+        if (act->two_processes && second_has_ended()) exit(CLI_CANNOT); /* it has printed why */
         rest(MILLISECOND / 10);
     }
 }

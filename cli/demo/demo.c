@@ -36,7 +36,7 @@ static struct act acts[] = {
      .deadline_ns = 150 * MILLISECOND,
      .cancel_ns = 100 * MILLISECOND},
     {.title = "Full speed, default.",
-     .explanation = "Who runs takes it; who has waited for 0.5 ms is next.",
+     .explanation = "A running thread may take it first; after 0.5 ms a waiter is next.",
      .column = "fast, default",
      .mutex = VIGIL_MUTEX_INIT,
      .duration_ns = 2 * SECOND,
@@ -46,7 +46,7 @@ static struct act acts[] = {
      .deadline_ns = 300 * MICROSECOND,
      .cancel_ns = 200 * MICROSECOND},
     {.title = "Full speed, fair.",
-     .explanation = "First come, first served: each time another has to wake up.",
+     .explanation = "First come, first served: each time another waiter has to wake up.",
      .column = "fast, fair",
      .mutex = VIGIL_MUTEX_FAIR,
      .fair = true,
@@ -62,20 +62,20 @@ static struct act acts[] = {
 #define SOMETHING_WRONG 1 /* as an exit status */
 
 static const struct cli_command self = {
-    .name = "demo", .help = "usage: vigil demo [--quick] [--svg FILE] [--json]\n\nvigil demo --help tells more.\n"};
+    .name = "demo", .help = "usage: vigil demo [--quick] [--svg FILE] [--json]\n\nSee vigil demo --help.\n"};
 const struct cli_command *cli_now = &self;
 bool cli_wants_json;
 
 static bool quick;
 static const char *svg;
 
-/* Several threads may miss something at the same time: one of them says it, the others wait here for the end. */
+/* Several threads may fail at the same time: one of them prints it, the others wait here for the end. */
 void must(const char *what, int status) {
     static pthread_mutex_t last_word = PTHREAD_MUTEX_INITIALIZER;
     if (status >= 0) return;
     int error = errno;
     pthread_mutex_lock(&last_word);
-    fflush(stdout); /* what has been shown comes before */
+    fflush(stdout); /* before the message */
     errno = error;
     exit(cli_fail(status, "%s", what));
 }
@@ -96,7 +96,7 @@ static void end_act(struct act *act) {
     stage_free(act);
 }
 
-/* Known before the show, not after; and when it is interrupted there is no empty file. */
+/* Checked before the show, not after; if the show is interrupted, it leaves no empty file. */
 static bool can_write(const char *path) {
     bool was_there = access(path, F_OK) == 0;
     FILE *file = fopen(path, "a");
@@ -154,7 +154,7 @@ int main(int count, char **arguments) {
     struct cli_arguments parsed;
     fill_standard_descriptors();
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
-    if (parsed.operand_count) return cli_usage("%s is too much: it takes options only", parsed.operands[0]);
+    if (parsed.operand_count) return cli_usage("unexpected argument %s: it takes options only", parsed.operands[0]);
     for (int i = 0; quick && i < ACTS; i++) make_quick(&acts[i]);
     return show();
 }

@@ -48,7 +48,7 @@ static double x_of(const struct window *window, int64_t time_ns) {
            (double)LANE_WIDTH * (double)(time_ns - window->from_ns) / (double)(window->to_ns - window->from_ns);
 }
 
-/* A stretch of time as a piece of a path, so that a lane is a few paths and not a thousand rectangles. */
+/* Adds a stretch of time to a path, so that a lane is a few paths and not a thousand rectangles. */
 static void add_stretch(const struct window *window, int64_t from_ns, int64_t to_ns, double y) {
     if (to_ns <= window->from_ns || from_ns >= window->to_ns) return;
     double left = x_of(window, from_ns), width = x_of(window, to_ns) - left;
@@ -63,7 +63,7 @@ static void draw_stretches(const struct window *window, const struct record *rec
     }
 }
 
-/* Where it ended otherwise: a cross, a bigger one, or a ring. */
+/* A mark for a visit that was not granted: a cross, a bigger one, or a ring. */
 static void add_mark(FILE *out, enum ending ending, double x, double y) {
     if (ending == KILLED) fprintf(out, "M%.1f %.1fl12 12m0-12l-12 12", x - 6, y - 6);
     else if (ending == TIMED_OUT) fprintf(out, "M%.1f %.1fl7 7m0-7l-7 7", x - 3.5, y - 3.5);
@@ -120,7 +120,7 @@ static void draw_axis(const struct window *window, double top, double bottom) {
     }
 }
 
-/* Of all the parts of the act that could be shown, the one with most of those who had to wait and were granted it. */
+/* Of all parts of the act that could be shown, the one with most grants after a wait. */
 static int64_t liveliest_part(const struct act *act) {
     size_t count = (size_t)(act->duration_ns / act->shown_ns), liveliest = 0;
     uint32_t *waits = calloc(count, sizeof *waits);
@@ -141,7 +141,7 @@ static void draw_note(FILE *out, const char *class, double x, double y, const ch
     fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", class, x, y + 4.5, text);
 }
 
-/* The lanes of the second process are empty from there on: there is room to say what happened. */
+/* The lanes of the second process are empty from there on: there is room for text. */
 static void draw_death(const struct window *window, double top) {
     const struct act *act = window->act;
     double x = x_of(window, act->killed_ns), bottom = top + CONTESTANTS * LANE_HEIGHT;
@@ -161,7 +161,7 @@ static void draw_panel(FILE *out, const struct act *act, int number) {
     fprintf(
         out,
         "<text x=\"%d\" y=\"%.0f\"><tspan font-weight=\"600\">%s</tspan> <tspan class=\"faint\">%s%s</tspan></text>\n",
-        MARGIN, top + 16, act->title, act->explanation, act->slow ? "" : " The liveliest few milliseconds:");
+        MARGIN, top + 16, act->title, act->explanation, act->slow ? "" : " The busiest few milliseconds:");
     fprintf(out, "<text class=\"faint\" x=\"%d\" y=\"%.0f\" text-anchor=\"end\">served</text>\n", WIDTH - MARGIN,
             top + 16);
     draw_axis(&window, lanes - 4, lanes + CONTESTANTS * LANE_HEIGHT + 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contest on the terminal: a lane for each contestant, which fills from left to right as time goes by. Elsewhere
- * the lanes are printed once, when the act is over.
+ * The contest on the terminal: a lane for each contestant, which fills from left to right as time passes. If stdout
+ * is not a terminal, the lanes are printed once, when the act is over.
  */
 #include <langinfo.h>
 #include <locale.h>
@@ -20,7 +20,7 @@
 #define FRAME_NS (20 * MILLISECOND)
 #define LEVELS   8
 
-/* What happened in a stretch of time that one character of a lane stands for. */
+/* What happened in the time that one character of a lane stands for. */
 struct cell {
     bool waiting, holding, dead;
     uint32_t endings[ENDINGS];
@@ -28,7 +28,7 @@ struct cell {
 
 static struct cell lanes[CONTESTANTS][LANE_MAX];
 static struct glimpse now[CONTESTANTS];
-static int64_t looked_ns; /* when, from the beginning of the act */
+static int64_t looked_ns; /* time of the last look, from the beginning of the act */
 static int lane_width;
 static bool redraws, colours, utf8;
 
@@ -72,7 +72,7 @@ int in_lane(const struct act *act, int lane) {
     return act->two_processes ? by_process[lane] : lane;
 }
 
-/* A frame may have been half-way out. We die of the signal as if nothing had been done about it. */
+/* A frame may be half written: reset the colours. Then the signal ends the process as usual. */
 static void on_signal(int number) {
     static const char calm_down[] = "\033[0m\n";
     ssize_t written = redraws ? write(STDOUT_FILENO, calm_down, sizeof calm_down - 1) : 0;
@@ -104,7 +104,7 @@ void screen_open(void) {
 
     printf("%sVigil%s: one mutex, %sfour threads that block%s, %stwo event loops that must not%s.\n", paint(BOLD),
            paint(PLAIN), paint(YELLOW), paint(PLAIN), paint(CYAN), paint(PLAIN));
-    printf("They wait for it in one line. Some have a deadline, some change their mind.\n");
+    printf("They wait for it in one line. Some have a deadline, some cancel their request.\n");
     put("", "█", "#");
     printf(" holds it   ");
     put(FAINT, "─", "-");
@@ -119,7 +119,7 @@ void screen_open(void) {
 
 /* Lanes. */
 
-/* What has happened since the last look goes into the cell of that time. */
+/* Adds what has happened since the last look to the cell of that time. */
 static void look(const struct act *act) {
     int64_t place = looked_ns * lane_width / act->duration_ns;
     looked_ns = vigil_now_ns() - act->began_ns;
@@ -136,7 +136,7 @@ static void look(const struct act *act) {
     }
 }
 
-/* In slow motion: what it was doing. The rarer thing is shown. */
+/* In slow motion: the state of the contestant. Of several, the rarer one is shown. */
 static void put_state(int contestant, const struct cell *cell) {
     if (cell->dead) put(BOLD, "╳", "X");
     else if (cell->endings[TIMED_OUT]) put(RED, "×", "x");
@@ -146,7 +146,7 @@ static void put_state(int contestant, const struct cell *cell) {
     else put("", " ", " ");
 }
 
-/* At full speed: how often it was served, as a share of what anybody was. */
+/* At full speed: how often it was served, relative to the most that any contestant was. */
 static void put_level(int contestant, const struct cell *cell, uint32_t most) {
     static const char *const glyphs[LEVELS] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const digits[LEVELS] = {"1", "2", "3", "4", "5", "6", "7", "8"};
@@ -185,7 +185,7 @@ static void print_lane(const struct act *act, int contestant, uint32_t most, boo
     end_line();
 }
 
-/* Who waits, in the order in which they came. */
+/* The waiters, in the order in which they called. */
 static void print_line(void) {
     int order[CONTESTANTS], length = 0;
     for (int i = 0; i < CONTESTANTS; i++) {
@@ -211,7 +211,7 @@ static void print_sum(void) {
     printf("%s cancelled, %s ticks of loop 1", grouped(sums[CANCELLED]), grouped(contest_ticks()));
 }
 
-/* How far it has come with the second process. */
+/* The state of the second process. */
 static void print_news(const struct act *act) {
     int64_t killed_ns = __atomic_load_n(&act->killed_ns, __ATOMIC_ACQUIRE);
     int64_t heir_ns = __atomic_load_n(&act->heir_ns, __ATOMIC_ACQUIRE);
@@ -330,9 +330,9 @@ static void say(bool right) {
 static void print_death(const struct act *act) {
     if (!act->two_processes) return;
     if (act->lost) printf("the second process ended by itself, or never had the lock\n");
-    else if (!act->heir_ns) printf("killed with the lock held, and nobody was told\n");
+    else if (!act->heir_ns) printf("killed with the lock held, and no waiter was told\n");
     else
-        printf("killed with the lock held: the next had it in %s, was told; %s came after\n",
+        printf("killed with the lock held: the next had it in %s, was told; %s grants since\n",
                duration(act->heir_ns - act->killed_ns), grouped(act->after_death - 1));
 }
 
@@ -346,7 +346,7 @@ void screen_verdict(const struct act *acts, int count) {
     printf("fair is first come, first served: of %s turns %s were out of turn\n", grouped(all.turns),
            all.out_of_turn ? grouped(all.out_of_turn) : "none");
     if (all.turns_lost)
-        printf("  (%s did not come for their turn in a second, and lost it)\n", grouped(all.turns_lost));
+        printf("  (%s waiters did not take their turn within a second, and lost it)\n", grouped(all.turns_lost));
     say(!all.wrong_death);
     for (int i = 0; i < count; i++) print_death(&acts[i]);
     say(!all.no_tick);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The second process. It has contestants of its own in the same line. From the middle of the act on, whichever of them
- * is granted the lock first keeps it; then the process is killed, with the lock held and with places in the line.
+ * The second process. It has contestants of its own in the same line. From the middle of the act on, the first of
+ * them that is granted the lock keeps it; then the process is killed, with the lock held and with places in the line.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -15,23 +15,23 @@ static struct act *act;
 static pid_t second;
 static pthread_t killer;
 
-/* It must not outlive us, however we end. */
+/* The second process must not outlive its parent, however that ends. */
 static void die_with(pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(0);
-    for (int number = 1; number <= SIGTERM; number++) { /* the screen is not ours */
+    for (int number = 1; number <= SIGTERM; number++) { /* the parent's handlers are for the screen */
         if (signal(number, SIG_DFL) == SIG_IGN) signal(number, SIG_IGN);
     }
 }
 
-/* What the dead could not note down any more. */
+/* Completes the records of the killed process. */
 static void finish_book(int contestant) {
     struct showing *showing = &act->stage->showing[contestant];
     struct record *record = &act->records[contestant];
     uint32_t asking = __atomic_load_n(&showing->asking, __ATOMIC_SEQ_CST);
     record->count = asking / 2;
     struct visit *last = &record->visits[record->count];
-    if (last->called_ns) { /* begun, and not ended, or not quite */
+    if (last->called_ns) { /* begun, and not completely ended */
         last->ending = KILLED;
         last->endings = 1;
         last->ended_ns = act->killed_ns;
@@ -51,7 +51,7 @@ bool second_has_ended(void) {
     return ended.si_pid;
 }
 
-/* Until one of its contestants keeps the lock. False: it has ended by itself, or it never gets the lock. */
+/* Waits until one of its contestants keeps the lock. False: it has ended by itself, or it never gets the lock. */
 static bool wait_for_doom(void) {
     int64_t give_up_ns = act->began_ns + act->duration_ns + NO_NEWS_NS;
     while (vigil_wait32(&act->stage->doomed, 0, 100 * MILLISECOND) == VIGIL_TIMED_OUT) {
@@ -63,7 +63,7 @@ static bool wait_for_doom(void) {
 static void *kill_it(void *argument) {
     bool doomed = wait_for_doom();
     if (doomed) {
-        rest(2 * act->hold_ns); /* for the others to come and stand in line */
+        rest(2 * act->hold_ns); /* so that the others join the line */
         __atomic_store_n(&act->killed_ns, vigil_now_ns(), __ATOMIC_RELEASE);
     }
     kill(second, SIGKILL);
@@ -79,7 +79,7 @@ void second_begin(struct act *next, void (*play)(void)) {
     pid_t parent = getpid();
     int fd = stage_fd();
     act = next;
-    fflush(stdout); /* or it would be the child's as well */
+    fflush(stdout); /* otherwise the child would have a copy of the buffer */
     second = fork();
     if (second == 0) {
         die_with(parent);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the contest takes place: in memory of the process's own or, for two processes, in a segment. */
+/* The memory of the contest: the process's own or, for two processes, a segment. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ uint32_t book_capacity(const struct act *act) {
     return (uint32_t)(act->duration_ns / act->hold_ns) * 2 + 1000;
 }
 
-/* One more visit than there may be, which stays empty: so the last one can be looked beyond. */
+/* One visit more than the capacity: it stays empty, so that the code may read beyond the last one. */
 static size_t book_visits(const struct act *act) {
     return book_capacity(act) + 1;
 }
@@ -50,7 +50,7 @@ int stage_fd(void) {
     return fd;
 }
 
-/* After fork: what was inherited is of no use. */
+/* After a fork the inherited segment is unusable. */
 void stage_enter(struct act *act, int fd) {
     vigil_buffer_destroy(segment);
     must("cannot open the segment", vigil_segment_open_fd(&segment, fd));

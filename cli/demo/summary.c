@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What came of it, for programs. */
+/* The results as JSON. */
 #include <stdio.h>
 
 #include "../cli.h"
