@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows as text. */
+/* Formats rows as text. */
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -18,7 +18,7 @@ static const struct {
     [HELD_BY] = {"HELD BY", 14, false},
 };
 
-/* 80 columns are enough for all; what there is beyond that goes to those whose text is long. */
+/* All columns fit into 80; any further width goes to those with long texts. */
 void frame_layout(struct frame *frame, size_t columns_there) {
     size_t used = COLUMNS;
     for (int i = 0; i < COLUMNS; i++) used += columns[i].width;
@@ -33,7 +33,7 @@ void frame_layout(struct frame *frame, size_t columns_there) {
     }
 }
 
-/* As many columns as the terminal shows it in. What this locale cannot show becomes '?'. */
+/* How many columns the text takes on the terminal. Characters that this locale cannot show become '?'. */
 static size_t measure(char *text) {
     wchar_t wide[CELL_BYTES];
     size_t length = mbstowcs(wide, text, CELL_BYTES);
@@ -59,7 +59,7 @@ static void put_spaces(struct pen *pen, size_t until) {
     pen->text[pen->bytes] = 0;
 }
 
-/* As much of a text as that many columns are sure to have room for: no character is wider than it has bytes. */
+/* As much of a text as certainly fits into that many columns: no character takes more columns than it has bytes. */
 static void cut(char cell[CELL_BYTES], size_t width, const char *text) {
     size_t bytes = 0, next;
     while (text[bytes] && (next = cli_utf8(text + bytes)) > 0 && bytes + next <= width && bytes + next < CELL_BYTES)
@@ -72,7 +72,7 @@ static void cut(char cell[CELL_BYTES], size_t width, const char *text) {
     strcpy(cell + bytes - 1, "~");
 }
 
-/* From that column on. */
+/* Writes the text at that column. */
 static void put(struct pen *pen, size_t from, size_t width, bool right, const char *text) {
     char cell[CELL_BYTES];
     put_spaces(pen, from);
@@ -115,7 +115,7 @@ void frame_head(const struct frame *frame, const struct scene *scene, char text[
     put(&pen, 0, frame->columns, false, head);
 }
 
-/* The segment's name may be cut, but the place in it is what tells its lines apart. */
+/* The segment's name may be cut, but not the place in it, which tells its lines apart. */
 static void put_line(struct pen *pen, const struct row *row) {
     const char *place = row->place_name, *name = row->name;
     char text[SHOW_NAME_MAX + 64], at[32];
@@ -143,7 +143,7 @@ static void put_waiter(struct pen *pen, const struct row *row) {
 static void put_held(struct pen *pen, const struct row *row) {
     char held[64], duration[16];
     cli_print_duration(duration, row->wait_ns);
-    snprintf(held, sizeof held, row->wait_ns ? "nobody waits; held for %s" : "nobody waits", duration);
+    snprintf(held, sizeof held, row->wait_ns ? "no waiters; held for %s" : "no waiters", duration);
     put_cell(pen, WAIT, "-");
     put_line(pen, row);
     put(pen, pen->frame->from[PLACE], pen->frame->from[HELD_BY] - pen->frame->from[PLACE] - 1, false, held);

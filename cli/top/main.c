@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vigil-top: what `vigil top` runs. It is a program of its own because of ncurses, which vigil itself does not need. */
+/* vigil-top: the program that `vigil top` runs. It is separate because of ncurses, which vigil itself does not need. */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "../descriptors.h"
 #include "top.h"
 
-#define COLUMNS_ELSEWHERE 80 /* where there is no terminal that has a width */
+#define COLUMNS_ELSEWHERE 80 /* if the width of the terminal is not known */
 #define INTERVAL_LEAST_NS 10000000
 
 static const struct cli_command command = {.name = "top"};
@@ -80,7 +80,7 @@ static void is_named(const char *name, void *data) {
     if (*sought && strcmp(name, *sought) == 0) *sought = NULL;
 }
 
-/* A number is that of a process, unless a segment has it as its name. Zero, or it has been said what is wrong. */
+/* A number is a pid, unless a segment has that name. Zero; or the exit status, after a message was printed. */
 static int check_process(const char *pattern) {
     struct served served;
     const char *sought = pattern;
@@ -93,7 +93,7 @@ static int check_process(const char *pattern) {
 }
 
 static int print_once(struct scene *scene) {
-    if (!scene_look(scene)) return cli_fail(VIGIL_ENOMEM, "cannot look");
+    if (!scene_look(scene)) return cli_fail(VIGIL_ENOMEM, "cannot read the segments and processes");
     scene_arrange(scene, WAIT, false, "");
     if (cli_wants_json) print_json(scene);
     else print_text(scene);
@@ -112,7 +112,7 @@ int main(int count, char **arguments) {
     fill_standard_descriptors();
     setlocale(LC_ALL, "");
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
-    if (interval_ns < INTERVAL_LEAST_NS) return cli_usage("--interval is to be 10ms or more");
+    if (interval_ns < INTERVAL_LEAST_NS) return cli_usage("--interval must be at least 10ms");
 
     int status = CLI_OK;
     for (int i = 0; i < parsed.operand_count && status == CLI_OK; i++) status = check_process(parsed.operands[i]);
@@ -120,7 +120,7 @@ int main(int count, char **arguments) {
     struct scene scene = {.patterns = parsed.operands, .pattern_count = parsed.operand_count};
     if (once || cli_wants_json) status = print_once(&scene);
     else if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) status = screen_run(&scene, interval_ns);
-    else status = cli_fail(VIGIL_OK, "this is no terminal; try --once, which prints what there is and ends");
+    else status = cli_fail(VIGIL_OK, "standard input or output is not a terminal: use --once to print once");
     scene_end(&scene);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes under vigil run, and a row for each thread that waits in one. */
+/* The processes under vigil run, and a row for each of their waiting threads. */
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct found {
     bool no_memory;
 };
 
-/* By its number, or by the name of its program. */
+/* A pattern is for pids and for names of programs. */
 static bool is_asked_for(const struct scene *scene, const char *pid) {
     char program[SERVED_NAME];
     uint32_t number = (uint32_t)strtoul(pid, NULL, 10);
@@ -75,7 +75,7 @@ static const char *short_kind(enum wait_kind kind) {
     return names[kind];
 }
 
-/* There is little room: of an address, its end tells locks apart. */
+/* There is little room: the end of an address tells locks apart. */
 static void name_place(struct row *row, const struct thread_wait *wait) {
     char symbol[SYMBOL_BYTES];
     threads_symbol(row->process->look.pid, wait->lock, true, symbol);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All segments, and a row for each who waits in one. Those of processes are in processes.c.
+ * All segments, and a row for each waiter in one. The rows of processes are in processes.c.
  *
- * Every look opens all of them again: so it makes no difference which have gone, come or been made anew under the same
- * name since the last one. None stays open, for there may be more of them than a process can have files; what was seen is
- * kept until the next look, because rows and details refer to it.
+ * Every look opens all segments again: so it makes no difference which were removed or created since the last look,
+ * even under the same name. None stays open, since there may be more segments than a process can have descriptors.
+ * Each look is kept until the next one, because rows and details refer to it.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -14,7 +14,7 @@
 
 #include "top.h"
 
-/* What a look points to is the observer's: a copy outlives that. */
+/* A look points into the observer's memory: a copy is needed when that is closed. */
 
 static void *copy(const void *from, size_t bytes) {
     void *made = malloc(bytes + 1);
@@ -27,7 +27,7 @@ static bool keep_line(vigil_seen_line *line) {
     return line->waiters && line->holders;
 }
 
-/* False: there is no memory. To be forgotten in any case. */
+/* False: no memory. The caller must call forget_look in either case. */
 static bool keep(vigil_look *look) {
     vigil_seen_line *lines = copy(look->lines, look->line_count * sizeof *lines);
     look->label = copy(look->label, strlen(look->label) + 1);
@@ -121,7 +121,7 @@ static void name_holders(const vigil_look *look, const vigil_seen_line *line, ch
     snprintf(text, bytes, "%s%s%s%.100s", line->owner_died ? "owner died, " : "", more, pid, task);
 }
 
-/* Who holds it holds the lock as well, or waits for that. */
+/* The holder of a turnstile also holds the lock, or waits for it. */
 static bool is_turnstile(const vigil_look *look, const vigil_seen_line *line) {
     char place[32];
     show_place(look, line, place);
@@ -164,7 +164,7 @@ static void add_waiter(struct scene *scene, const struct row *line_row, const vi
     show_task(look, waiter->number, row->task, sizeof row->task);
 }
 
-/* Nobody waits at a lock whose line is at its turnstile: that has rows enough. */
+/* If all waiters of a lock are at its turnstile, the turnstile's rows are enough. */
 static bool is_held_for_a_line(const vigil_look *look, const vigil_seen_line *line) {
     if (line->waiter_count || line == look->lines) return false;
     return is_turnstile(look, line - 1) && line[-1].waiter_count;
@@ -192,7 +192,7 @@ static void add_rows(struct scene *scene, const struct segment *segment) {
     for (uint32_t i = 0; i < segment->look.line_count; i++) add_line(scene, segment, &segment->look.lines[i]);
 }
 
-/* How many there are of everything. Answers how many rows there are at most. */
+/* Counts members, holders and waiters. Returns the maximum number of rows. */
 static size_t count(struct scene *scene, const struct segment *segment) {
     const vigil_look *look = &segment->look;
     size_t rows = 1;
@@ -223,7 +223,7 @@ bool scene_look(struct scene *scene) {
     if (!scene->rows || !scene->shown) return false;
     for (size_t i = 0; i < scene->segment_count; i++) {
         if (scene->segments[i].status != VIGIL_ENOTFOUND)
-            add_rows(scene, &scene->segments[i]); /* else it has just gone */
+            add_rows(scene, &scene->segments[i]); /* else it has just been removed */
     }
     processes_rows(scene);
     return true;
@@ -242,7 +242,7 @@ static int compare(int64_t one, int64_t other) {
     return (one > other) - (one < other);
 }
 
-/* And in a line by place. */
+/* By line, and within a line by place. */
 static int by_line(const struct row *one, const struct row *other) {
     int order = strcmp(one->name, other->name);
     if (!order) order = compare((int64_t)one->offset, (int64_t)other->offset);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The terminal: rows, keys, and two pages of text, one with the details of a segment or process and one of
- * help. */
+/* The terminal: rows, keys, and two pages of text: details of a segment or process, and help. */
 #include <curses.h>
 #include <errno.h>
 #include <poll.h>
@@ -13,9 +12,9 @@
 
 #include "top.h"
 
-#define ROWS_FROM 3 /* below what is said about all of them, and the titles */
+#define ROWS_FROM 3 /* below the two lines about all rows, and the titles */
 #define ESCAPE    27
-#define ESCAPE_MS 50 /* as long an Esc may be the beginning of another key */
+#define ESCAPE_MS 50 /* how long an Esc may be the beginning of another key */
 
 enum { THREAD_PAIR = 1, LOOP_PAIR, DEAD_PAIR, CALLED_PAIR };
 
@@ -26,39 +25,39 @@ static struct {
     enum column order;
     bool reversed, frozen, types_filter, done;
     char filter[64];
-    size_t selected, first;   /* of the rows: the one with the cursor, and the uppermost on the screen */
-    char name[SHOW_NAME_MAX]; /* of the segment or process whose details are shown */
+    size_t selected, first;   /* the row with the cursor, and the uppermost row on the screen */
+    char name[SHOW_NAME_MAX]; /* of the segment or process on the page of details */
     bool of_process;
     size_t page_first; /* the uppermost line of the page of text */
     char interval[16]; /* between looks */
 } screen;
 
-static const char help[] = "Each row is somebody who waits: how long, for which place in which segment,\n"
-                           "where in its line, and who holds what it waits for. Below are the places that\n"
-                           "are held while nobody waits, and the segments that cannot be read. Of a process\n"
-                           "under vigil run, the rows are the threads that wait.\n"
+static const char help[] = "Each row is a waiter: how long it has waited, for which place in which segment,\n"
+                           "where in the line, and which process holds that place. Below are places that are\n"
+                           "held without waiters, and segments that cannot be read. For a process under\n"
+                           "vigil run, the rows are the threads that wait.\n"
                            "\n"
                            "  q          quit; from here, back\n"
-                           "  f, space   freeze, and go on\n"
+                           "  f, space   freeze, or go on\n"
                            "  s          sort by the next column: WAIT, LINE, PLACE, PID\n"
                            "  r          reverse the order\n"
-                           "  /          show only rows with some text in them; Enter keeps it, Esc clears\n"
+                           "  /          show only rows that contain a text; Enter keeps it, Esc clears\n"
                            "  arrows     another row; also PgUp, PgDn, Home, End\n"
                            "  Enter      everything about the segment or process of that row\n"
-                           "  h, ?       this\n"
+                           "  h, ?       this help\n"
                            "\n"
-                           "  WAIT       how long it has stood in line\n"
-                           "  LINE       the segment, and the place in it. Of vigil lock: lock, or fair, where\n"
-                           "             those with --fair queue for it. Of vigil sem: slots. Else the byte,\n"
-                           "             as in @1024. Of a process: its number, and the lock, by its symbol or\n"
-                           "             by the end of its address\n"
+                           "  WAIT       how long it has waited in line\n"
+                           "  LINE       the segment, and the place in it. For vigil lock: lock, or fair, where\n"
+                           "             --fair waiters queue for it. For vigil sem: slots. Otherwise the byte,\n"
+                           "             as in @1024. For a process: its pid, and the lock, by its symbol or by\n"
+                           "             the end of its address\n"
                            "  PLACE      3/5: third of five; called: it is its turn, but it has yet to run\n"
-                           "  PID        of a process under vigil run: the thread's id\n"
-                           "  AS         a thread, which is blocked, or an event loop, which is not; of a\n"
-                           "             process's thread: what sort of lock it waits for\n"
-                           "  HELD BY    +2: and by two more; owner died: the last one was killed with it, and\n"
-                           "             nobody has made good what that left; last: a semaphore has no holder,\n"
-                           "             but this thread has taken it last\n";
+                           "  PID        for a process under vigil run: the thread's id\n"
+                           "  AS         a thread, which is blocked, or an event loop, which is not; for a\n"
+                           "             process's thread: the kind of lock it waits for\n"
+                           "  HELD BY    +2: and by two more; owner died: the last holder was killed, and the\n"
+                           "             lock is not yet repaired; last: a semaphore has no holder, this is\n"
+                           "             the thread that took it last\n";
 
 static const char *const order_names[ORDERS][2] = {
     [WAIT] = {"longest wait first", "shortest wait first"},
@@ -67,7 +66,7 @@ static const char *const order_names[ORDERS][2] = {
     [PID] = {"lowest PID first", "highest PID first"},
 };
 
-/* Pictures. */
+/* Drawing. */
 
 static void colour_cell(int y, enum column column, attr_t attributes, short pair) {
     if (screen.frame.from[column] >= screen.frame.columns) return;
@@ -78,7 +77,7 @@ static size_t rows_there(void) {
     return LINES > ROWS_FROM + 1 ? (size_t)(LINES - ROWS_FROM - 1) : 1;
 }
 
-/* The cursor is on a row that is there, and that row on the screen. */
+/* Keeps the cursor on an existing row, and that row on the screen. */
 static void keep_in_sight(void) {
     size_t count = screen.scene->shown_count, room = rows_there();
     if (screen.selected >= count) screen.selected = count ? count - 1 : 0;
@@ -126,10 +125,10 @@ static void draw_table(void) {
         draw_row(ROWS_FROM + (int)(i - screen.first), scene->shown[i], i == screen.selected);
     if (scene->shown_count == 0)
         mvaddstr(ROWS_FROM + 1, 2,
-                 *screen.filter ? "No row has that text." : "Nobody waits, and nothing is seen held.");
+                 *screen.filter ? "No row contains that text." : "There are no waiters, and no holders are seen.");
 }
 
-/* Of the lines of a text, those that fit. */
+/* Draws those lines of a text that fit. */
 static void draw_page(const char *text) {
     size_t count = 0, room = LINES > 1 ? (size_t)LINES - 1 : 1;
     for (const char *c = text; *c; c++) count += *c == '\n';
@@ -138,7 +137,7 @@ static void draw_page(const char *text) {
         int length = (int)strcspn(text, "\n");
         if (i >= screen.page_first) {
             move((int)(i - screen.page_first), 0);
-            clrtoeol(); /* what did not fit into the line before */
+            clrtoeol(); /* the line above may have overflowed into this one */
             addnstr(text, length);
         }
         text += length + (text[length] == '\n');
@@ -173,7 +172,7 @@ static void draw_details(void) {
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return;
     if (screen.of_process) print_process(out);
-    else if (!segment) fprintf(out, "%s has gone.\n", screen.name);
+    else if (!segment) fprintf(out, "%s has been removed.\n", screen.name);
     else if (segment->status != VIGIL_OK)
         fprintf(out, "%s: %s\n", screen.name, cli_why(segment->status, segment->error));
     else show_text(out, screen.name, &segment->look, (size_t)COLS, false);
@@ -231,7 +230,7 @@ static void type_filter(int key) {
     }
 }
 
-/* Up to the first and down to the last; the drawing sees to it that there is one. */
+/* Moves *at, possibly beyond the last row: the drawing corrects that. */
 static bool scroll_key(int key, size_t *at, size_t page) {
     switch (key) {
     case KEY_UP: *at -= *at > 0; return true;
@@ -298,7 +297,7 @@ static void end(SCREEN *terminal) {
     delscreen(terminal);
 }
 
-/* False: of a terminal of this type nothing is known, or the cursor cannot be moved on it, as on a dumb one. */
+/* False: the type of the terminal is unknown, or its cursor cannot be moved, as on a dumb one. */
 static bool begin(SCREEN **terminal) {
     *terminal = newterm(NULL, stdout, stdin);
     if (!*terminal) return false;
@@ -322,8 +321,8 @@ static bool begin(SCREEN **terminal) {
     return true;
 }
 
-/* Signals come through a descriptor, so that none comes at a bad moment: Ctrl-C is how one leaves, too. Answers the one to
- * die of, once the terminal is as it was. */
+/* Signals come through a descriptor, so that none comes at a bad moment. Ctrl-C quits normally. Returns the signal by
+ * which to end once the terminal is restored, or 0. */
 static int take_signal(int signals_fd) {
     struct signalfd_siginfo information;
     struct winsize size;
@@ -351,7 +350,7 @@ static int wait_for_input(int signals_fd, int64_t next_look_ns) {
     return 0;
 }
 
-/* Answers the signal that ended it, or 0; -1: no memory. */
+/* Returns the signal that ended it, or 0; -1: no memory. */
 static int loop(int signals_fd, int64_t interval_ns) {
     int64_t next_look_ns = 0;
     int signal_number = 0;
@@ -380,14 +379,13 @@ int screen_run(struct scene *scene, int64_t interval_ns) {
     if (signals_fd < 0) return cli_fail(VIGIL_ESYSTEM, "cannot receive signals");
     if (!begin(&terminal)) {
         const char *type = getenv("TERM");
-        return cli_fail(VIGIL_OK, "there is no full screen on a terminal of the type '%s' (TERM); try --once",
-                        type ? type : "");
+        return cli_fail(VIGIL_OK, "cannot draw on a terminal of the type '%s' (TERM): use --once", type ? type : "");
     }
     int signal_number = loop(signals_fd, interval_ns);
     end(terminal);
     close(signals_fd);
-    if (signal_number < 0) return cli_fail(VIGIL_ENOMEM, "cannot go on");
+    if (signal_number < 0) return cli_fail(VIGIL_ENOMEM, "cannot continue");
     if (signal_number > 0) signal(signal_number, SIG_DFL), raise(signal_number);
-    sigprocmask(SIG_SETMASK, &before, NULL); /* and there it dies of it */
+    sigprocmask(SIG_SETMASK, &before, NULL); /* the signal ends the process here */
     return CLI_OK;
 }

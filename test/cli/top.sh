@@ -83,14 +83,14 @@ rm "/dev/shm/vigil-$(id -u)-$name-many-"*
 "$vigil" lock "$name-f" --fair sh -c "exec sleep 1000" -- decoy &
 until_true eval "'$vigil' show '$name-f' | grep -q holds"
 expect 0 "$vigil" top --once "$name*"
-contains "$out" "1 segment, 1 member, 1 holder, 0 waiters" "nobody waits; held for"
+contains "$out" "1 segment, 1 member, 1 holder, 0 waiters" "no waiters; held for"
 for count in 1 2; do
     "$vigil" lock "$name-f" --fair -- sleep 1000 &
     until_true stands_in_line async -f 0 $count
 done
 expect 0 "$vigil" top --once "$name*"
 contains "$out" "1 segment, 3 members, 1 holder, 2 waiters" "$name-f fair" "2/2" "sh -c"
-[[ $out != *"nobody waits"* ]] || fail "somebody waits: $out"
+[[ $out != *"no waiters"* ]] || fail "somebody waits: $out"
 [ "$(wc -L <<<"$out")" -le 80 ] || fail "wider than 80 columns: $out"
 
 # Its last holder was killed, and nobody has said that all is well again.
@@ -114,7 +114,7 @@ until_true eval "'$vigil' show ${name}a | grep holds"
 echo "This is no segment." >"/dev/shm/vigil-$(id -u)-${name}z"
 
 expect 0 "$vigil" top --once "$name*"
-contains "$out" "3 segments, 6 members, 2 holders, 4 waiters" "${name}a @512" "nobody waits; held for" "unreadable, foreign"
+contains "$out" "3 segments, 6 members, 2 holders, 4 waiters" "${name}a @512" "no waiters; held for" "unreadable, foreign"
 contains "$(grep " $second loop" <<<"$out")" "${name}b @64" "2/3" "cli_waiter" "$holder"
 [ "$(wc -L <<<"$out")" -le 80 ] || fail "wider than 80 columns: $out"
 [[ $out != *$'\033'* ]] || fail "colours, and no terminal"
@@ -126,7 +126,7 @@ contains "${out:0:60}" '{"status":"ok","segments":[{"status":"ok","name":'
 run "'$vigil' top --interval 50ms '$name*'"
 seen "4 waiters"
 in_order "$first" "$second" "$third" "$fourth"
-for text in "longest wait first" "${name}b @64" "nobody waits; held for" "unreadable" "q quit"; do seen "$text"; done
+for text in "longest wait first" "${name}b @64" "no waiters; held for" "unreadable" "q quit"; do seen "$text"; done
 hides BEFORE || fail "not full screen"
 within 80
 terminal capture-pane -p -e | grep -q $'\033\\[3[0-7]' || fail "no colours"
@@ -143,7 +143,7 @@ keys s && seen "longest wait first"
 keys / l o o p && seen "Rows with: loop" && seen "1 of 6 with: loop" && in_order "$second"
 keys Enter && seen "q quit" && in_order "$second"
 keys Escape && gone "with: loop" && in_order "$first" "$second" "$third" "$fourth"
-keys / Q U X && seen "No row has that text"
+keys / Q U X && seen "No row contains that text"
 keys BSpace BSpace BSpace && seen "Rows with: *$" && keys Escape && seen "q quit"
 
 # While it is frozen nothing changes on the screen; what did is there when it goes on.
