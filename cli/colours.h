@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* colours.h - what a terminal is sent for colours, where cli_colour allows it. */
+/* colours.h - escape sequences for colours, for use where cli_colour allows them. */
 #ifndef VIGIL_CLI_COLOURS_H
 #define VIGIL_CLI_COLOURS_H
 

@@ -10,15 +10,15 @@
 struct graph {
     const struct tie *ties;
     uint32_t tie_count, processes, waits;
-    bool *stuck;     /* process: it cannot go on, as far as we know */
-    bool *hopeless;  /* wait: all who could end it are stuck */
-    uint32_t *next;  /* process: a tie to one for whom it waits in vain */
-    uint32_t *walk;  /* process: the walk that came by here */
+    bool *stuck;     /* per process: it cannot go on, as far as is known */
+    bool *hopeless;  /* per wait: all processes that could end it are stuck */
+    uint32_t *next;  /* per process: a tie of one of its hopeless waits */
+    uint32_t *walk;  /* per process: the walk that visited it; 0: none */
     uint32_t *cycle; /* ties */
 };
 
-/* A wait is hopeless if all who could end it are stuck, and a process is stuck if one of its waits is. At first
- * everybody passes for stuck; whoever turns out not to be may set others free. */
+/* A wait is hopeless if all processes that could end it are stuck, and a process is stuck if one of its waits is
+ * hopeless. At first all processes count as stuck; each that turns out not to be may free others. */
 static bool free_some(struct graph *graph) {
     memset(graph->hopeless, true, graph->waits * sizeof *graph->hopeless);
     memset(graph->next, 0xff, graph->processes * sizeof *graph->next);
@@ -37,14 +37,14 @@ static bool free_some(struct graph *graph) {
     return freed;
 }
 
-/* From one who is stuck there is always a next, who is stuck too: sooner or later we are where we have been. */
+/* A stuck process always has a next, which is stuck too. So the walk comes back to a process that it has visited. */
 static bool walk(struct graph *graph, uint32_t from, uint32_t number, uint32_t *count) {
     uint32_t at = from;
     while (graph->walk[at] == 0) {
         graph->walk[at] = number;
         at = graph->ties[graph->next[at]].holder;
     }
-    if (graph->walk[at] != number) return false; /* the circle is one that is known */
+    if (graph->walk[at] != number) return false; /* an earlier walk has found this circle */
     uint32_t begin = at;
     *count = 0;
     do {

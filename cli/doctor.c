@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vigil doctor NAME...: what is wrong with segments, who has died, and who waits for each other in a circle. */
+/* vigil doctor NAME...: finds damage in segments, dead members, and processes that wait for each other in a circle. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "doctor.h"
 
-#define LOOKS    5 /* at a circle, before we believe it */
+#define LOOKS    5 /* at a circle, before it is reported */
 #define APART_NS INT64_C(40000000)
 
 /* Patients. */
@@ -31,7 +31,7 @@ static int by_name(const void *one, const void *other) {
     return strcmp(((const struct patient *)one)->name, ((const struct patient *)other)->name);
 }
 
-/* A circle may lead through segments that nobody has asked about. */
+/* A circle may lead through segments that the user did not name. */
 static void add_companion(const char *name, void *data) {
     struct doctor *doctor = data;
     for (uint32_t i = 0; i < doctor->patient_count; i++) {
@@ -42,7 +42,7 @@ static void add_companion(const char *name, void *data) {
     if (doctor->patient_count > before) doctor->patients[before].companion = true;
 }
 
-/* Those that are gone by now are nobody's concern; nor is what is wrong with companions. */
+/* With --all, drops segments that are gone by now; and companions that cannot be examined. */
 static void drop_missing(struct doctor *doctor, bool all) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < doctor->patient_count; i++) {
@@ -99,7 +99,7 @@ static int64_t observe(struct patient *patient, vigil_observer *observer) {
     return status;
 }
 
-/* It does not stay open: there may be more segments than a process can have files. */
+/* The segment does not stay open: there may be more segments than a process can have descriptors. */
 static void examine(struct patient *patient) {
     vigil_observer *observer;
     free(patient->findings);
@@ -167,7 +167,7 @@ static bool look_for_circles(struct doctor *doctor) {
     return count >= 0 && !doctor->no_memory;
 }
 
-/* One that was there only for a moment is not there at the next look. */
+/* A circle that existed only for a moment is gone at the next look. */
 static bool find_circles(struct doctor *doctor) {
     bool good =
         ties_look(&doctor->ties, &doctor->people, doctor->patients, doctor->patient_count) && look_for_circles(doctor);
@@ -181,7 +181,7 @@ static bool find_circles(struct doctor *doctor) {
     return good;
 }
 
-/* All of it. */
+/* The command. */
 
 int doctor_verdict(const struct doctor *doctor) {
     int status = doctor->circle_count ? CLI_NOT_EQUAL : CLI_OK;
@@ -217,14 +217,14 @@ int cli_doctor(int count, char **arguments) {
     const struct cli_option options[] = {{"all", 'a', CLI_FLAG, &all}, {"fix", 0, CLI_FLAG, &fix}, {0}};
     struct cli_arguments parsed;
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
-    if (parsed.operand_count == 0 && !all) return cli_usage("name the segments, or say --all");
-    if (parsed.operand_count && all) return cli_usage("either --all or names");
+    if (parsed.operand_count == 0 && !all) return cli_usage("a NAME is missing: name the segments, or use --all");
+    if (parsed.operand_count && all) return cli_usage("use either --all or names, not both");
     struct doctor doctor = {0};
     for (int i = 0; i < parsed.operand_count; i++) add_patient(parsed.operands[i], &doctor);
     int64_t status = vigil_segment_list(all ? add_patient : add_companion, &doctor);
     if (all && doctor.patient_count) qsort(doctor.patients, doctor.patient_count, sizeof *doctor.patients, by_name);
     int exit_status = all && status < 0  ? cli_fail((int)status, "cannot list the segments")
-                      : doctor.no_memory ? cli_fail(VIGIL_ENOMEM, "cannot remember so many segments")
+                      : doctor.no_memory ? cli_fail(VIGIL_ENOMEM, "too many segments")
                                          : treat(&doctor, all, fix);
     discharge(&doctor);
     return exit_status;

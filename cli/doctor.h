@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * doctor.h - what is wrong with segments, and between them.
+ * doctor.h - finds damage in segments, and deadlocks between processes.
  *
- * doctor.c         examines them, and repairs
- * doctor_ties.c    who waits for whom
- * cycles.c         ... in a circle
- * doctor_tell.c    says it, to people and programs
+ * doctor.c         examines and repairs segments
+ * doctor_ties.c    which process waits for which
+ * cycles.c         circles of such waits
+ * doctor_tell.c    prints the findings, as text and as JSON
  */
 #ifndef VIGIL_CLI_DOCTOR_H
 #define VIGIL_CLI_DOCTOR_H
@@ -25,28 +25,28 @@ struct finding {
 /* A segment that is examined. */
 struct patient {
     const char *name;
-    bool companion;    /* not asked about: only looked at for who waits for whom */
-    bool examined;     /* false: it cannot be */
-    int status, error; /* that is why, with errno; or why it could not be repaired */
+    bool companion;    /* the user did not name it: only its waits are looked at */
+    bool examined;     /* false: it cannot be examined */
+    int status, error; /* the reason, with errno; or why it could not be repaired */
     char label[32];
     uint32_t members, waiting;
     struct finding *findings;
     uint32_t finding_count;
-    bool repaired;        /* it was tried; the findings are those that are left */
-    uint32_t found_first; /* how many there were before */
+    bool repaired;        /* a repair was tried; the findings are those that are left */
+    uint32_t found_first; /* findings before the repair */
     int64_t put_right;
 };
 
-/* A process, be it a member of one segment or of several. */
+/* A process; it may be a member of several segments. */
 struct signature {
     uint32_t pid;
     char program[20];
     char command[160];
 };
 
-/* Why one waits for another. */
+/* Why one process waits for another. */
 struct reason {
-    bool runs;       /* the other is a command that it runs, or is run by that */
+    bool runs;       /* the other is its descendant: the command that it runs, or a process started by that */
     bool of_command; /* it waits in a segment of vigil lock or vigil sem */
     uint32_t patient, thread_id;
     uint64_t offset;
@@ -57,7 +57,7 @@ struct reason {
 
 struct ties {
     struct tie *ties;
-    struct reason *reasons; /* one for each */
+    struct reason *reasons; /* one for each tie */
     uint32_t count, room, waits;
     bool no_memory;
 };
@@ -68,7 +68,7 @@ struct people {
 };
 
 struct circle {
-    uint32_t *ties; /* places in doctor.ties */
+    uint32_t *ties; /* indices into doctor.ties */
     uint32_t count;
 };
 
@@ -82,20 +82,19 @@ struct doctor {
     bool no_memory;
 };
 
-/* The exit status: CLI_OK, CLI_NOT_EQUAL for what was found, CLI_CANNOT if one of them cannot be examined. */
+/* The exit status: CLI_OK, CLI_NOT_EQUAL if there are findings, CLI_CANNOT if a segment cannot be examined. */
 int doctor_verdict(const struct doctor *doctor);
 
-/* doctor_ties.c: adds to `ties` what a look at all patients shows. False: no memory. */
+/* doctor_ties.c: adds the ties that a look at all patients shows. False: no memory. */
 bool ties_look(struct ties *ties, struct people *people, const struct patient *patients, uint32_t patient_count);
-/* Leave only those that are in both, so that what was so for a moment only is not held against anybody.
- * False: no memory. */
+/* Keeps only the ties that are in both: drops waits that lasted only for a moment. False: no memory. */
 bool ties_keep_common(struct ties *ties, const struct ties *others);
 void ties_free(struct ties *ties);
 
 /* doctor_tell.c */
 void doctor_tell(const struct doctor *doctor);
 void doctor_tell_json(const struct doctor *doctor);
-/* Whom one might end: the process that has waited least. */
+/* The process to end, if any: the one that has waited least. */
 const struct signature *circle_youngest(const struct doctor *doctor, const struct circle *circle);
 
 #endif

@@ -1,37 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* What the doctor has found, what it means, and what to do about it. */
+/* Prints the findings: what was found, what it means, and what to do about it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "doctor.h"
 
-#define FINDINGS_SHOWN 10 /* of a kind; --json has all */
+#define FINDINGS_SHOWN 10 /* of each kind; --json has all */
 
 static const struct {
     const char *name, *meaning, *advice;
 } kinds[] = {
     [FINDING_DEAD] = {"dead",
-                      "It was killed, or ended without closing the segment. What it held or waited for is given to the "
-                      "next as soon as somebody waits here.",
-                      "Nothing needs to be done; --fix clears it away now."},
+                      "It was killed, or ended without closing the segment. What it held or waited for goes to the "
+                      "next in line as soon as another process waits here.",
+                      "Nothing needs to be done; --fix cleans it up now."},
     [FINDING_STUCK] = {"stuck",
-                       "It is alive, but has stopped in the middle of changing a line, as only a process does that was "
-                       "stopped by a signal or a debugger. Whoever needs that line waits for it.",
+                       "It is alive, but was stopped by a signal or a debugger while it was changing a line. Other "
+                       "processes that need that line wait for it.",
                        "Let it continue (kill -CONT PID), or end it (kill -KILL PID): the others go on without it."},
     [FINDING_BROKEN] = {"broken",
-                        "A rule of the library's own structures is broken: some program has written where it should "
-                        "not have.",
-                        "--fix builds the lines anew. If it comes back, look for the program that writes out of its "
+                        "The library's own structures are damaged: a program has written outside its own data.",
+                        "--fix rebuilds the lines. If the damage comes back, look for the program that writes out of "
                         "bounds; if it stays, end the members and remove the segment (vigil rm --force NAME)."},
-    [FINDING_FULL] = {"full", "Others who want to join or wait are refused until somebody leaves.",
-                      "End some of them (vigil show NAME lists them), or make the segment with room for more (vigil "
+    [FINDING_FULL] = {"full", "New members or waiters are refused until others leave.",
+                      "End some of them (vigil show NAME lists them), or create the segment with more room (vigil "
                       "create --members, --waiters)."},
 };
 
 #define DEADLOCK_MEANING                                                                                               \
-    "None of them can go on: it is a deadlock, unless another thread of one of them gives back what it holds, one "    \
-    "has a time limit and gives up, or one does not wait for what it runs, but has left it in the background."
+    "None of them can go on: this is a deadlock, unless another thread of one of them releases what it holds, one "    \
+    "has a time limit and gives up, or one has left what it runs in the background and does not wait for it."
 
 const struct signature *circle_youngest(const struct doctor *doctor, const struct circle *circle) {
     uint32_t youngest = circle->ties[0];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who waits for whom, as a look at each of the segments shows it. Processes are the same if they have the same pid and
- * the same program.
+ * Which process waits for which, as a look at each of the segments shows it. Members of different segments are the
+ * same process if they have the same pid and the same program.
  *
- * A process that waits for what it holds itself, with another of its threads as we must assume, waits for nobody else
- * and is left out.
+ * A process that waits for a lock that it holds itself (another of its threads must hold it) waits for no other
+ * process, and is left out.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 #define NOBODY         UINT32_MAX
 #define ANCESTORS_MOST 64
-#define SAME_NS        INT64_C(3000000) /* since when somebody waits is known to a millisecond or so */
+#define SAME_NS        INT64_C(3000000) /* the start of a wait is known to about a millisecond */
 
 static uint32_t signature(struct people *people, const vigil_seen_member *member) {
     for (uint32_t i = 0; i < people->count; i++) {
@@ -37,7 +37,7 @@ static uint32_t signature(struct people *people, const vigil_seen_member *member
     return people->count++;
 }
 
-/* One who has died holds nothing that he could still give back, and waits no more. */
+/* A dead process holds nothing that it could still release, and waits no more. */
 static uint32_t living_person(struct people *people, const vigil_look *look, uint32_t number) {
     const vigil_seen_member *member = show_member(look, number);
     return member && member->alive ? signature(people, member) : NOBODY;
@@ -71,7 +71,7 @@ static void name_place(char place[PLACE_MAX], const char *name, const vigil_look
     else snprintf(place, PLACE_MAX, "the %s %s%s", at, line->kind == VIGIL_SEEN_MUTEX ? "of " : "", name);
 }
 
-/* Of a semaphore: who waits for himself, or for one who has died, does not wait in vain. */
+/* A semaphore's permit can still come from a dead holder, or from the waiting process itself. */
 static bool has_hope(struct people *people, const vigil_look *look, const vigil_seen_line *line, uint32_t who) {
     for (uint32_t i = 0; i < line->holder_count; i++) {
         uint32_t holder = living_person(people, look, line->holders[i].number);
@@ -110,9 +110,10 @@ static void add_lines(struct ties *ties, struct people *people, const struct pat
 }
 
 /*
- * What vigil lock and vigil sem hold they hold until their command has ended; and whatever other processes hold, until a
- * vigil lock or vigil sem that they run has. It is no more than likely: what they run may be in the background. So it is
- * not said of the other processes that these run: to wait for a lock that its parent holds is what a worker does.
+ * vigil lock and vigil sem hold what they hold until their command has ended. Other processes are taken to hold
+ * theirs until a vigil lock or vigil sem that they run has ended. This is only likely: what they run may be in the
+ * background. So it is not assumed of other programs that they run: a worker may well wait for a lock that its parent
+ * holds.
  */
 
 static uint32_t parent_of(uint32_t pid) {
@@ -158,7 +159,7 @@ static void add_runners(struct ties *ties, struct people *people, const vigil_lo
     }
 }
 
-/* False: it cannot be looked at, or not any more. Else the observer is to be closed. */
+/* False: the segment cannot be looked at, or not any more. If true, the caller must close the observer. */
 static bool look_at(struct ties *ties, const struct patient *patient, vigil_observer **observer, vigil_look *look) {
     if (!patient->examined) return false;
     int status = vigil_observer_open(observer, patient->name);
@@ -185,7 +186,7 @@ bool ties_look(struct ties *ties, struct people *people, const struct patient *p
     return !ties->no_memory;
 }
 
-/* Of several looks. */
+/* Comparing looks. */
 
 static bool is_same(const struct ties *ties, uint32_t one, const struct ties *others, uint32_t other) {
     const struct tie *a = &ties->ties[one], *b = &others->ties[other];
@@ -203,7 +204,7 @@ static bool is_among(const struct ties *ties, uint32_t one, const struct ties *o
     return false;
 }
 
-/* A wait for any one of several has ended as soon as one of them is no longer as it was. */
+/* A wait for any one of several permits has ended as soon as one of its ties has changed. */
 bool ties_keep_common(struct ties *ties, const struct ties *others) {
     bool *ended = calloc(ties->waits + 1, sizeof *ended);
     if (!ended) return false;

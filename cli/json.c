@@ -18,7 +18,7 @@ static void put_text(FILE *out, const char *text) {
     putc('"', out);
 }
 
-/* What comes before every value. */
+/* A comma if one is due, and the key. */
 static void put_key(struct cli_json *json, const char *key) {
     if (json->more) putc(',', json->out);
     json->more = true;
@@ -34,7 +34,7 @@ static void open_bracket(struct cli_json *json, const char *key, char bracket) {
     json->more = false;
 }
 
-/* On stderr, where others write as well, each line is to be one write. */
+/* On stderr, where other processes write as well, each line must be one write. */
 void json_begin(struct cli_json *json, FILE *out) {
     static char line[BUFSIZ];
     if (out == stderr) setvbuf(stderr, line, _IOLBF, sizeof line);

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #define LEASH_AT       (INT64_C(3) << 60) /* in the file: behind the user's bytes, before the library's own locks */
-#define OUT_OF_THE_WAY 32 /* of the numbers that scripts use; from 64 on the kernel needs a larger table */
+#define OUT_OF_THE_WAY 32 /* above the numbers that scripts use; from 64 on the kernel needs a larger table */
 
 /*
- * If there is but one it is as flock(1) has it: the kernel keeps those locks apart from the others, of which the members
- * of the segment have one each. Of several, each is on a byte of its own.
+ * A single leash is a flock(2) lock: the kernel keeps these apart from the byte locks, of which each member of the
+ * segment has one. If there are several leashes, each is a lock on a byte of its own.
  */
 static bool set(const struct leash *leash, short type, uint64_t from, uint64_t count) {
     struct flock lock = {
@@ -28,7 +28,7 @@ int leash_open(struct leash *leash, vigil_buffer *buffer) {
     return leash->fd < 0 ? leash->fd : VIGIL_OK;
 }
 
-/* Not all begin with the same one: the first would always be taken. */
+/* Processes start at different leashes: the first would always be taken. */
 int leash_try(const struct leash *leash) {
     uint64_t first = (uint64_t)getpid();
     for (uint64_t i = 0; i < leash->count; i++) {
@@ -38,7 +38,7 @@ int leash_try(const struct leash *leash) {
     return VIGIL_TIMED_OUT;
 }
 
-/* Ours are closed by exec; so that one is not, as it has survived it. */
+/* Our own descriptors are closed by exec; an inherited leash is not, since it has survived one. */
 static bool survives_exec(int fd) {
     int flags = fcntl(fd, F_GETFD);
     return flags >= 0 && !(flags & FD_CLOEXEC);
@@ -58,7 +58,7 @@ bool leash_inherited(const struct leash *leash) {
 }
 
 void leash_hand_down(const struct leash *leash) {
-    if (fcntl(leash->fd, F_DUPFD, OUT_OF_THE_WAY) < 0) fcntl(leash->fd, F_SETFD, 0); /* so few are allowed here */
+    if (fcntl(leash->fd, F_DUPFD, OUT_OF_THE_WAY) < 0) fcntl(leash->fd, F_SETFD, 0); /* the limit is below 32 */
 }
 
 void leash_give_back(const struct leash *leash) {

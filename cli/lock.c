@@ -2,9 +2,9 @@
 /*
  * vigil lock: run a command while holding a lock.
  *
- * The lock is a read-write lock, which goes to whoever is there first. Those who want to be served in order meet at a
- * turnstile before it, a mutex that is first come, first served. One who shares the lock lets the next one pass as soon
- * as he has it; one who has it alone when he is done, so that the next one is woken only once.
+ * The lock is a read-write lock, which is not strictly fair. With --fair, a process first passes a turnstile: a mutex
+ * that is first come, first served. A process that shares the lock unlocks the turnstile as soon as it has the lock;
+ * a process that has the lock alone unlocks it when its command has ended, so that the next one is woken only once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 /* In the segment's bytes. */
 struct shell_lock {
-    vigil_mutex turnstile; /* fair, and thus never zero once somebody has opened it */
+    vigil_mutex turnstile; /* fair, and so never zero once a process has opened the segment */
     vigil_rwlock lock;
 };
 
@@ -28,7 +28,7 @@ struct options {
     const char *on_owner_died;
 };
 
-/* What can be waited for. */
+/* Objects to wait for. */
 
 static int turnstile_try(void *turnstile) {
     return vigil_mutex_trylock(turnstile);
@@ -85,20 +85,20 @@ static void release(struct shell_lock *lock, const struct options *options) {
 
 /* The death of the last holder. */
 
-/* Whether to go on all the same. */
+/* Whether to go on all the same. Prints the warning or the failure. */
 static bool accept_death(const struct options *options, const char *name) {
     if (strcmp(options->on_owner_died, "fail") == 0) {
         cli_fail(VIGIL_OK,
-                 "%s: its last holder was killed while it held it: make good what that has left half done, "
+                 "%s: its last holder was killed while holding it: repair what it left unfinished, "
                  "then use --on-owner-died continue",
                  name);
         return false;
     }
-    cli_warn("%s: its last holder was killed while it held it, and may have left something half done", name);
+    cli_warn("%s: its last holder was killed while holding it, and may have left something unfinished", name);
     return true;
 }
 
-/* Who holds what: "deploy:4711 backup:4712" are the names and the processes that hold them for their commands. */
+/* VIGIL_LOCKS_HELD: "deploy:4711 backup:4712" are names of locks, and the vigil processes that hold them. */
 
 static pid_t parent_of(pid_t pid) {
     char path[32], line[256];
@@ -110,7 +110,7 @@ static pid_t parent_of(pid_t pid) {
     return name_end ? (pid_t)strtol(name_end + 4, NULL, 10) : 0;
 }
 
-/* One that was left running by itself has the variable too, but nobody waits for it. */
+/* A command left in the background has the variable too, but no process waits for it. */
 static bool is_ancestor(pid_t pid) {
     pid_t at = getppid();
     while (at > 1 && at != pid) at = parent_of(at);
@@ -138,8 +138,8 @@ static bool set_environment(const char *name, bool owner_died) {
     return done && (owner_died ? setenv(OWNER_DIED, "1", 1) : unsetenv(OWNER_DIED)) == 0;
 }
 
-/* With the lock held, and its leash. A death is taken to be made good by a command that has begun: who does not get so
- * far lets the next one be told as well. */
+/* With the lock and its leash held. The lock is declared consistent once the command has started; if it does not get
+ * that far, the next holder is told of the death as well. */
 static int run(struct shell_lock *lock, const struct options *options, struct waiting *waiting, bool owner_died,
                struct command *command) {
     int status;
@@ -185,9 +185,8 @@ static int lock_and_run(vigil_buffer *buffer, const struct options *options, con
 static int open_and_run(const struct options *options, const char *name, char **words) {
     vigil_buffer *buffer;
     if (is_held_for_us(name))
-        return cli_fail(VIGIL_OK,
-                        "%s: a command that waits for this one runs under that lock already: neither would ever end",
-                        name);
+        return cli_fail(
+            VIGIL_OK, "%s: this already runs under that lock, and would wait for itself: use the lock only once", name);
     if (run_open(&buffer, name, LABEL) != VIGIL_OK) return CLI_RUN_CANNOT;
     const char *label = vigil_segment_label(buffer);
     int status =
@@ -211,7 +210,7 @@ int cli_lock(int count, char **arguments) {
     };
     if (!run_arguments(count, arguments, options, &name, &words)) return cli_usage_status();
     if (strcmp(given.on_owner_died, "continue") != 0 && strcmp(given.on_owner_died, "fail") != 0)
-        return cli_usage("--on-owner-died is fail or continue, not '%s'", given.on_owner_died);
+        return cli_usage("--on-owner-died must be continue or fail, not '%s'", given.on_owner_died);
     if (try) given.timeout_ns = 0;
     run_signals_begin();
     return run_end(open_and_run(&given, name, words));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vigil NAME: finds the subcommand, answers --help and --version, and sees to it that what was printed has arrived. */
+/* vigil SUBCOMMAND: finds the subcommand, handles --help and --version, and checks that all output was written. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -12,12 +12,12 @@ const struct cli_command *cli_now;
 bool cli_wants_json;
 
 static void print_overview(FILE *out) {
-    fputs("vigil - locks and lines of waiters for the shell, and a window into them\n\n"
+    fputs("vigil - locks and lines of waiters for the shell, and tools to inspect them\n\n"
           "usage: vigil SUBCOMMAND [OPTION...] [ARGUMENT...]\n\n",
           out);
     for (const struct cli_command *command = cli_commands; command->name; command++)
         fprintf(out, "  %-8s %s\n", command->name, command->summary);
-    fputs("\nvigil SUBCOMMAND --help tells more, with examples. To begin, in two terminals:\n"
+    fputs("\nvigil SUBCOMMAND --help has details and examples. To begin, in two terminals:\n"
           "    vigil lock deploy -- sleep 10\n",
           out);
 }
@@ -35,25 +35,25 @@ static int unknown(const char *name) {
         unsigned here = cli_distance(name, command->name);
         if (here < distance) distance = here, nearest = command;
     }
-    if (nearest) return cli_usage("there is no subcommand %s (did you mean %s?)", name, nearest->name);
-    return cli_usage("there is no subcommand %s", name);
+    if (nearest) return cli_usage("unknown subcommand %s (did you mean %s?)", name, nearest->name);
+    return cli_usage("unknown subcommand %s", name);
 }
 
 static int help(int count, char **names) {
     const struct cli_command *command = count ? find(names[0]) : NULL;
     if (count && !command) return unknown(names[0]);
-    if (count > 1) return cli_usage("%s is too much: there is help for one SUBCOMMAND at a time", names[1]);
+    if (count > 1) return cli_usage("unexpected argument %s: give one SUBCOMMAND", names[1]);
     if (command) fputs(command->help, stdout);
     else print_overview(stdout);
     return CLI_OK;
 }
 
-/* In the folder of this program, as it is built, or where it is installed: only an error comes back. */
+/* The program is in the folder of this one, as built, or where it is installed. Returns only on an error. */
 static int run_program(const struct cli_command *command, char **arguments) {
     static const char *const folders[] = {".", VIGIL_LIBEXEC_FROM_BIN};
     char self[PATH_MAX], path[PATH_MAX + 64];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length < 0) return cli_fail(VIGIL_ESYSTEM, "cannot find out where vigil is");
+    if (length < 0) return cli_fail(VIGIL_ESYSTEM, "cannot find the folder of vigil");
     self[length] = 0;
     *strrchr(self, '/') = 0;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
@@ -61,11 +61,11 @@ static int run_program(const struct cli_command *command, char **arguments) {
         execv(path, arguments);
         if (errno != ENOENT) return cli_fail(VIGIL_ESYSTEM, "cannot run %s", path);
     }
-    return cli_fail(VIGIL_OK, "the program vigil-%s is not there: %s", command->name, command->missing);
+    return cli_fail(VIGIL_OK, "the program vigil-%s is not installed: %s", command->name, command->missing);
 }
 
 static int version(int count, char **more) {
-    if (count) return cli_usage("%s is too much: --version stands alone", more[0]);
+    if (count) return cli_usage("unexpected argument %s: --version takes none", more[0]);
     printf("vigil %d.%d.%d\n", VIGIL_VERSION_MAJOR, VIGIL_VERSION_MINOR, VIGIL_VERSION_PATCH);
     return CLI_OK;
 }
@@ -102,6 +102,6 @@ int main(int count, char **arguments) {
     errno = 0;
     bool lost = ferror(stdout);
     if (fclose(stdout) == 0 && !lost) return status;
-    cli_wants_json = false; /* that is what cannot be written */
+    cli_wants_json = false; /* JSON goes to stdout, which cannot be written */
     return errno ? cli_fail(VIGIL_ESYSTEM, "cannot write the output") : cli_fail(VIGIL_OK, "cannot write the output");
 }

@@ -11,8 +11,8 @@
 
 #define MESSAGE_MAX 1024
 
-/* The lengths are those of RFC 3629: no overlong forms, no surrogates. Of the characters, none that move the cursor or
- * turn the text around. */
+/* UTF-8 as in RFC 3629: no overlong forms, no surrogates. Characters that move the cursor or reverse the direction of
+ * the text are rejected. */
 size_t cli_utf8(const char *text) {
     const unsigned char *byte = (const unsigned char *)text;
     if (byte[0] < 0x80) return byte[0] >= 0x20 && byte[0] != 0x7f;
@@ -40,7 +40,7 @@ char *cli_visible(char *copy, size_t bytes, const char *text) {
         text += length ? length : 1;
     }
     copy[used] = 0;
-    if (*text && used >= 3) { /* it has been cut */
+    if (*text && used >= 3) { /* cut */
         size_t end = used - 3;
         while (end && (copy[end] & 0xc0) == 0x80) end--; /* not in the middle of a character */
         strcpy(copy + end, "...");
@@ -48,14 +48,14 @@ char *cli_visible(char *copy, size_t bytes, const char *text) {
     return copy;
 }
 
-/* All of a line in one write: several processes may share the terminal. */
+/* One write per line: several processes may share the terminal. */
 static void write_line(const char *text) {
     char visible[MESSAGE_MAX], line[MESSAGE_MAX + 64];
     cli_visible(visible, sizeof visible, text);
     const char *name = cli_now ? cli_now->name : "";
     int length = snprintf(line, sizeof line, "vigil%s%s: %s\n", *name ? " " : "", name, visible);
     ssize_t written = write(STDERR_FILENO, line, (size_t)length);
-    (void)written; /* there is nobody else to tell */
+    (void)written; /* a failure cannot be reported */
 }
 
 static bool has_lines_of_json(void) {
@@ -115,7 +115,7 @@ int cli_fail(int status, const char *format, ...) {
     return say_cannot(status, text);
 }
 
-/* A name that is allowed and like the one that is not. */
+/* A valid name similar to the invalid one. */
 static const char *propose(const char *name, char proposal[201]) {
     size_t length = 0;
     for (; *name && length < 200; name++) {
@@ -137,27 +137,27 @@ int cli_fail_missing(const char *format, ...) {
     return say_cannot(VIGIL_ENOTFOUND, text);
 }
 
-/* What vigil rm refuses, it does not refuse by force; but what is another user's stays theirs. */
+/* vigil rm refuses unusable segments without --force. A segment of another user cannot be removed at all. */
 static void say_what_is_there(char text[MESSAGE_MAX], const char *name) {
     vigil_observer *observer;
     int status = vigil_observer_open(&observer, name);
     if (status == VIGIL_OK) {
         vigil_observer_close(observer);
-        snprintf(text, MESSAGE_MAX, "%s is there already: vigil rm %s removes it, unless it is in use", name, name);
+        snprintf(text, MESSAGE_MAX, "%s already exists: vigil rm %s removes it, unless it is in use", name, name);
     } else if (status == VIGIL_EOWNER) {
-        snprintf(text, MESSAGE_MAX, "%s is there already, and another user owns it: choose another name", name);
+        snprintf(text, MESSAGE_MAX, "%s already exists, and another user owns it: choose another name", name);
     } else {
-        snprintf(text, MESSAGE_MAX, "%s is there already, but unusable: vigil rm --force %s removes it", name, name);
+        snprintf(text, MESSAGE_MAX, "%s already exists, but is unusable: vigil rm --force %s removes it", name, name);
     }
 }
 
-/* What all segments need. Null: it is there. Otherwise errno says what is wrong with it. */
+/* A folder that segments need and that is missing or not accessible, with errno set; null: none. */
 static const char *unusable_folder(void) {
     if (faccessat(AT_FDCWD, "/dev/shm", W_OK | X_OK, AT_EACCESS) != 0) return "/dev/shm";
     return faccessat(AT_FDCWD, "/proc/self/fd", X_OK, AT_EACCESS) != 0 ? "/proc" : NULL;
 }
 
-/* Of a folder that is missing or closed, the library knows only what came of it. */
+/* If a folder is missing or not accessible, the library's error does not name it. */
 static void say_system_failure(char text[MESSAGE_MAX], int status, int error, const char *name) {
     const char *folder = unusable_folder();
     if (folder) snprintf(text, MESSAGE_MAX, "%s: segments need %s: %s", name, folder, strerror(errno));
@@ -169,11 +169,10 @@ int cli_fail_segment(int status, const char *name) {
     char text[MESSAGE_MAX], shown[64], proposal[201];
     switch (status) {
     case VIGIL_ENAME:
-        snprintf(text, sizeof text,
-                 "'%s' is no name for a segment: 1 to 200 of A-Z a-z 0-9 . _ - and no dot first; try %s",
+        snprintf(text, sizeof text, "invalid name '%s': use 1 to 200 of A-Z a-z 0-9 . _ - and no dot first; try %s",
                  cli_visible(shown, sizeof shown, name), propose(name, proposal));
         break;
-    case VIGIL_ENOTFOUND: return cli_fail_missing("there is no segment %s: vigil ls shows those there are", name);
+    case VIGIL_ENOTFOUND: return cli_fail_missing("there is no segment %s: vigil ls lists the segments", name);
     case VIGIL_EEXISTS: say_what_is_there(text, name); break;
     case VIGIL_ESYSTEM:
     case VIGIL_EOWNER: say_system_failure(text, status, error, name); break;

@@ -10,8 +10,8 @@ static unsigned least(unsigned a, unsigned b) {
     return a < b ? a : b;
 }
 
-/* Levenshtein's, where two letters that have changed places are one slip: from[i][j] is the distance between the first i
- * letters of what was typed and the first j of the name. */
+/* Levenshtein distance, where a swap of two neighbouring letters counts as one edit. from[i][j] is the distance
+ * between the first i letters of `typed` and the first j of `name`. */
 unsigned cli_distance(const char *typed, const char *name) {
     unsigned from[WORD_MAX + 1][WORD_MAX + 1], rows = (unsigned)strlen(typed), columns = (unsigned)strlen(name);
     if (rows > WORD_MAX || columns > WORD_MAX) return CLI_FAR;
@@ -25,15 +25,15 @@ unsigned cli_distance(const char *typed, const char *name) {
             if (swapped) from[i][j] = least(from[i][j], from[i - 2][j - 2] + 1);
         }
     }
-    unsigned slips = columns > 4 ? 2 : 1; /* two letters are half of a short name, and make any other of it */
+    unsigned slips = columns > 4 ? 2 : 1; /* two edits turn a short name into any other */
     return from[rows][columns] <= slips ? from[rows][columns] : CLI_FAR;
 }
 
 static bool helped, json;
-/* What every subcommand has. */
+/* The options that every subcommand has. */
 static const struct cli_option general[] = {{"json", 0, CLI_FLAG, &json}, {"help", 'h', CLI_FLAG, &helped}, {0}};
 
-/* Of the length given, as "--name=value" has only the first part for a name. */
+/* Finds an option by the first `length` bytes of `name`: in "--name=value" the name ends at "=". */
 static const struct cli_option *named(const struct cli_option *option, const char *name, size_t length) {
     for (; option->name; option++)
         if (strlen(option->name) == length && strncmp(option->name, name, length) == 0) return option;
@@ -55,13 +55,13 @@ static const char *nearest_to(const char *name, const struct cli_option *options
 }
 
 static bool unknown(const struct cli_option *options, const char *argument) {
-    char name[WORD_MAX + 2] = ""; /* one letter too long is too long */
+    char name[WORD_MAX + 2] = ""; /* room for one letter too many, so that cli_distance sees that it is too long */
     if (argument[1] == '-') snprintf(name, sizeof name, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
     unsigned distance = CLI_FAR;
     const char *own = nearest_to(name, options, &distance), *nearest = nearest_to(name, general, &distance);
     if (!nearest) nearest = own;
-    if (nearest) cli_usage("there is no option %s (did you mean --%s?)", argument, nearest);
-    else cli_usage("there is no option %s", argument);
+    if (nearest) cli_usage("unknown option %s (did you mean --%s?)", argument, nearest);
+    else cli_usage("unknown option %s", argument);
     return false;
 }
 
@@ -72,20 +72,20 @@ static bool set(const struct cli_option *option, const char *value) {
     case CLI_MAYBE: *(const char **)option->value = value ? value : ""; return true;
     case CLI_DURATION:
         if (!cli_parse_duration(value, option->value))
-            cli_usage("--%s '%s' is no duration, such as 250ms, 30s, 5m or 1.5h", option->name, value);
+            cli_usage("--%s: invalid duration '%s'; write 250ms, 30s, 5m or 1.5h", option->name, value);
         else if (*(int64_t *)option->value == VIGIL_FOREVER)
-            cli_usage("--%s %s is too long: the most is %dd", option->name, value, CLI_DURATION_DAYS);
+            cli_usage("--%s %s is too long: the maximum is %dd", option->name, value, CLI_DURATION_DAYS);
         else return true;
         return false;
     case CLI_COUNT:
         if (cli_parse_count(value, option->value)) return true;
-        cli_usage("--%s '%s' is no count, such as 12, 4k or 1M", option->name, value);
+        cli_usage("--%s: invalid number '%s'; write 12, 4k or 1M", option->name, value);
         return false;
     }
     return false;
 }
 
-/* With the value it needs: in the same argument, or the next, to which *at is moved. */
+/* Sets the option with its value: from the same argument, or from the next one, to which *at is moved. */
 static bool set_with(const struct cli_option *option, const char *value, int count, char **arguments, int *at) {
     if (option->type == CLI_FLAG) {
         if (!value) return set(option, NULL);
@@ -108,7 +108,7 @@ static bool read_long(const struct cli_option *options, int count, char **argume
     return set_with(option, name[length] ? name + length + 1 : NULL, count, arguments, at);
 }
 
-/* -o FILE and -oFILE; flags in a row. */
+/* -o FILE, -oFILE, and several flags in one argument. */
 static bool read_short(const struct cli_option *options, int count, char **arguments, int *at) {
     for (const char *argument = arguments[*at], *letter = argument + 1; *letter; letter++) {
         const struct cli_option *option = lettered(options, *letter);
@@ -137,12 +137,12 @@ void cli_look_for_json(int count, char **arguments) {
         if (strcmp(arguments[i], "--json") == 0) cli_wants_json = true;
 }
 
-/* Those who make what they name don't give it a name that they, and others, would take for an option. */
+/* Subcommands that create segments refuse a name that looks like an option. */
 static bool check_name(const struct cli_arguments *parsed) {
     bool makes_it = cli_now->runs_command || strcmp(cli_now->name, "create") == 0;
     const char *name = parsed->operand_count ? parsed->operands[0] : "";
     if (!makes_it || name[0] != '-') return true;
-    cli_usage("'%s' begins with a dash, as options do: choose another name", name);
+    cli_usage("the name '%s' begins with a dash, like an option: choose another name", name);
     return false;
 }
 
@@ -166,7 +166,7 @@ bool cli_options(int count, char **arguments, const struct cli_option *options, 
         parsed->command = arguments + i + ends_options;
         break;
     }
-    if (cli_now->runs_command) cli_wants_json = json; /* what was found may be its command's */
+    if (cli_now->runs_command) cli_wants_json = json; /* cli_look_for_json may have found the command's --json */
     return check_name(parsed);
 }
 

@@ -12,8 +12,8 @@
 struct standing {
     uint32_t place, of;
     uint32_t holders;
-    const vigil_seen_member *holder; /* the first of them; null: nobody, or he has died */
-    int64_t held_ns;                 /* 0: that is not known */
+    const vigil_seen_member *holder; /* the first holder; null: there is none, or it has died */
+    int64_t held_ns;                 /* 0: not known */
 };
 
 static const vigil_seen_member *member_of(const vigil_look *look, uint32_t number) {
@@ -36,8 +36,8 @@ static void find_holder(struct standing *at, const vigil_look *look, const vigil
     if (line->holders[0].since_ns) at->held_ns = look->at_ns - line->holders[0].since_ns;
 }
 
-/* A mutex is a turnstile: who waits there is behind those who have passed it, and who holds it is one of these, or
- * holds the lock. False: we are in no line right now. */
+/* A mutex is a turnstile: its waiters are behind the processes that have passed it, and its holder is one of these,
+ * or holds the lock. False: we are in no line right now. */
 static bool find(struct standing *at, const vigil_look *look) {
     *at = (struct standing){0};
     for (int turnstiles = 0; turnstiles <= 1; turnstiles++) {
@@ -57,7 +57,7 @@ static const char *ordinal_ending(uint32_t number) {
     return endings[teens || number % 10 > 3 ? 0 : number % 10];
 }
 
-/* The command comes last: it is what a narrow terminal cuts off. */
+/* The command comes last: a narrow terminal cuts it off. */
 static void say_holder(const struct standing *at, char *text, size_t bytes) {
     char command[64], held[16] = "";
     if (at->holders > 1) {
@@ -102,15 +102,15 @@ static void tell_json(const struct place *place, const struct standing *at, int6
 
 static void write_all(const char *text) {
     ssize_t written = write(STDERR_FILENO, text, strlen(text));
-    (void)written; /* there is nobody else to tell */
+    (void)written; /* a failure cannot be reported */
 }
 
-/* In the background we would draw over what somebody types. */
+/* In the background we would draw over what the user types. */
 static bool is_terminal_ours(void) {
     return tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
-/* One row of the terminal, whatever its width: what is wrapped could not be drawn over. */
+/* At most one row of the terminal: a wrapped line could not be drawn over. */
 static void redraw(struct place *place, const char *text) {
     struct winsize size;
     char line[TEXT_MAX + 32];
@@ -151,7 +151,7 @@ int place_show(struct place *place) {
     if (!place->observer) return -1;
     bool there = vigil_observer_look(place->observer, &look) == VIGIL_OK && find(&at, &look);
     int64_t waited_ns = vigil_now_ns() - place->since_ns;
-    bool only_just = place->redraws && waited_ns < LOOK_EVERY_MS * INT64_C(1000000); /* it would but flicker */
+    bool only_just = place->redraws && waited_ns < LOOK_EVERY_MS * INT64_C(1000000); /* it would only flicker */
     if (there && !only_just) show(place, &at, waited_ns);
     return LOOK_EVERY_MS;
 }
@@ -160,7 +160,7 @@ void place_show_orphans(struct place *place) {
     char text[TEXT_MAX], waited[16];
     if (!place->observer || cli_wants_json) return;
     cli_print_duration(waited, vigil_now_ns() - place->since_ns);
-    snprintf(text, sizeof text, "%s: what a killed holder has started still runs, %s", place->name, waited);
+    snprintf(text, sizeof text, "%s: processes that a killed holder started still run, %s", place->name, waited);
     if (place->redraws) redraw(place, text);
     else if (!place->orphans_told) cli_warn("%s", text);
     place->orphans_told = true;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* place.h - shows on stderr where in the line this process stands: redrawn on a terminal, else a line each time. */
+/* place.h - shows this process's place in the line on stderr: redrawn on a terminal, otherwise one line per change. */
 #ifndef VIGIL_CLI_PLACE_H
 #define VIGIL_CLI_PLACE_H
 
 #include "cli.h"
 
-/* Whether a line on stderr can be drawn over: it is a terminal that knows how. */
+/* Whether stderr is a terminal on which a line can be redrawn. */
 bool terminal_redraws(void);
 
 struct place {
@@ -14,14 +14,14 @@ struct place {
     int64_t since_ns;
     bool redraws, drawn;
     uint32_t place;    /* as last shown; 0: not yet */
-    bool orphans_told; /* where it is not redrawn */
+    bool orphans_told; /* if not redrawn: the message was printed */
 };
 
-/* `lines`: also where stderr is no terminal. What cannot be observed is not shown. */
+/* `lines`: also if stderr is not a terminal. If the segment cannot be observed, nothing is shown. */
 void place_begin(struct place *place, const char *name, int64_t since_ns, bool lines);
-/* Look again. How many milliseconds later it should be called next; -1: never. */
+/* Looks again. Returns after how many milliseconds to call it next; -1: never. */
 int place_show(struct place *place);
-/* Instead, if what a killed holder has started is all that is waited for. */
+/* Instead of place_show, while only processes that a killed holder started are waited for. */
 void place_show_orphans(struct place *place);
 void place_end(struct place *place);
 

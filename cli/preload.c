@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil run: a program with libvigil-pthread.so preloaded. It takes this process's place, so that signals, exit status
- * and process number are its own. The library's options are in the environment: see pthread/start.c.
+ * vigil run: executes a program with libvigil-pthread.so preloaded. The program replaces this process, so that
+ * signals, exit status and pid are its own. The library's options are in the environment: see pthread/start.c.
  */
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 
 #define LIBRARY "libvigil-pthread.so"
 
-/* In the folder of this program, as it is built, or where it is installed. */
+/* In the folder of this program, as built, or where it is installed. */
 static bool find_library(char path[PATH_MAX]) {
     static const char *const folders[] = {".", VIGIL_LIB_FROM_BIN};
     char self[PATH_MAX], candidate[2 * PATH_MAX];
@@ -29,16 +29,16 @@ static bool find_library(char path[PATH_MAX]) {
     return false;
 }
 
-/* Before others that are preloaded already. What separates them cannot be in a path. */
+/* Puts the library before others in LD_PRELOAD. Their separators, space and colon, cannot be part of a path. */
 static bool preload_library(void) {
     char path[PATH_MAX], all[4 * PATH_MAX];
     const char *others = getenv("LD_PRELOAD");
     if (!find_library(path)) {
-        cli_fail(VIGIL_OK, LIBRARY " is not there: it is built and installed with vigil, on systems with glibc");
+        cli_fail(VIGIL_OK, LIBRARY " is not installed: it is built with vigil, on systems with glibc");
         return false;
     }
     if (strpbrk(path, " :")) {
-        cli_fail(VIGIL_OK, "%s cannot be preloaded: there is a space or a colon in its path", path);
+        cli_fail(VIGIL_OK, "%s cannot be preloaded: its path contains a space or a colon", path);
         return false;
     }
     snprintf(all, sizeof all, "%s%s%s", path, others && *others ? ":" : "", others ? others : "");
@@ -46,15 +46,15 @@ static bool preload_library(void) {
     return true;
 }
 
-/* The profile is written by the program, which may have gone to another folder by then. */
+/* The program writes the profile, and may have changed its working directory by then: make the path absolute. */
 static bool set_profile(const char *file) {
     char path[PATH_MAX], folder[PATH_MAX];
     if (!*file) return setenv("VIGIL_RUN_PROFILE", "-", 1) == 0;
     bool absolute = file[0] == '/';
     if (!absolute && !getcwd(folder, sizeof folder)) return false;
     int length = snprintf(path, sizeof path, "%s%s%s", absolute ? "" : folder, absolute ? "" : "/", file);
-    if (length < 0 || length >= 1024) { /* what the library has room for */
-        cli_usage("the name of the file of --profile is too long");
+    if (length < 0 || length >= 1024) { /* the size of the library's buffer */
+        cli_usage("--profile: the path of the file is too long; the maximum is 1023 bytes");
         return false;
     }
     return setenv("VIGIL_RUN_PROFILE", path, 1) == 0;
@@ -75,9 +75,9 @@ int cli_run(int count, char **arguments) {
     struct cli_arguments parsed;
     char pid[16];
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
-    if (!parsed.command || !*parsed.command) return cli_usage("a PROGRAM is needed, behind --");
+    if (!parsed.command || !*parsed.command) return cli_usage("the program to run is missing: vigil run -- PROGRAM");
     if (report_signal && strcmp(report_signal, "none") != 0 && !signal_named(report_signal))
-        return cli_usage("--signal %s: there is no such signal", report_signal);
+        return cli_usage("--signal: unknown signal %s; write a name such as USR1, a number, or none", report_signal);
     unsetenv("VIGIL_RUN_PROFILE");
     if (profile && !set_profile(profile)) return CLI_RUN_CANNOT;
     set_flag("VIGIL_RUN_CHECK", check);

@@ -5,7 +5,7 @@
 
 #include "cli.h"
 
-/* What is in /proc/PID/FILE, ended by a null byte: how much there is, 0 if it cannot be read. */
+/* Reads /proc/PID/FILE, and ends it with a null byte. Returns its length; 0: it cannot be read. */
 static size_t read_proc(uint32_t pid, const char *file, char *content, size_t bytes) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%u/%s", pid, file);
@@ -18,14 +18,14 @@ static size_t read_proc(uint32_t pid, const char *file, char *content, size_t by
     return used;
 }
 
-/* The pid may be one of another namespace, or belong to somebody else by now: then the name is hardly the same. It is the
- * one that the program was started by; ps may have another, as threads can be renamed. */
+/* The pid may be from another namespace, or belong to another process by now: then the name is hardly the same. It is
+ * the name by which the program was started; ps may show another one, as threads can be renamed. */
 static bool is_it(const vigil_seen_member *member, const char *line) {
     const char *name = strrchr(line, '/');
     return member->alive && strncmp(name ? name + 1 : line, member->program, 15) == 0;
 }
 
-/* Words that end with a null byte each. Null: there is no next one. */
+/* The words end with a null byte each. Returns null after the last. */
 static char *next_word(char *word, const char *end) {
     word += strlen(word) + 1;
     return word < end ? word : NULL;
@@ -35,8 +35,8 @@ static bool needs_value(const char *option) {
     return strcmp(option, "--timeout") == 0 || strcmp(option, "--on-owner-died") == 0 || strcmp(option, "--slots") == 0;
 }
 
-/* Of `vigil lock` and `vigil sem`, where the command begins, as cli_options reads it: behind the "--" that ends the
- * options, or with the second operand. Of others, and if there is no command: the first word. */
+/* Where the command of `vigil lock` or `vigil sem` begins, as cli_options reads it: behind the "--" that ends the
+ * options, or with the second operand. For other processes, and if there is no command: the first word. */
 static char *first_of_command(char *words, const char *end) {
     char *word = next_word(words, end);
     if (!word || (strcmp(word, "lock") != 0 && strcmp(word, "sem") != 0)) return words;

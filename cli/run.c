@@ -27,30 +27,29 @@ bool run_arguments(int count, char **arguments, const struct cli_option *options
 int run_open(vigil_buffer **buffer, const char *name, const char *label) {
     vigil_segment_options options = {.length = 64, .members = 8192, .waiters = 8192, .label = label};
     int status = label ? vigil_segment_open_or_create(buffer, name, &options) : vigil_segment_open(buffer, name);
-    /* A lock is always made. */
-    if (status == VIGIL_ENOTFOUND) cli_fail_missing("there is no semaphore %s yet: say --slots N to make it", name);
+    /* Only a semaphore may be missing: a lock is always created. */
+    if (status == VIGIL_ENOTFOUND) cli_fail_missing("there is no semaphore %s: create it with --slots N", name);
     else if (status != VIGIL_OK) cli_fail_segment(status, name);
     return status;
 }
 
 int run_other_kind(const char *name, const char *label, const char *wanted) {
     char shown[64];
-    return cli_fail(VIGIL_OK,
-                    "%s is no %s of this command's but %s%s: choose another name, or, if nobody needs it, vigil rm %s",
-                    name, wanted, *label ? "a " : "a segment of words", cli_visible(shown, sizeof shown, label), name);
+    return cli_fail(VIGIL_OK, "%s is not a vigil %s but %s%s: choose another name, or remove it with vigil rm %s", name,
+                    wanted, *label ? "a " : "a segment of words", cli_visible(shown, sizeof shown, label), name);
 }
 
 /*
- * Signals. They are blocked from the start and taken when it suits us, so none comes at a bad moment. As long as there
- * is no command we die of them, once we are a member of the segment; then they are the command's. Those that whoever
- * started us ignores remain ignored.
+ * Signals. They are blocked from the start and taken when it suits us, so that none arrives at a bad moment. Until
+ * the command starts, a signal ends this process, after it has left the segment; later, signals are passed on to the
+ * command. Signals that were ignored when this process was started remain ignored.
  */
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGCONT};
 static struct {
-    sigset_t before; /* the mask with which we, and so the command, were started */
+    sigset_t before; /* the mask with which this process was started, which the command gets */
     sigset_t taken, deadly;
-    bool child_ignored; /* by whoever started us; then there would be no exit status */
-    int deadly_one;     /* that has come; 0: none */
+    bool child_ignored; /* SIGCHLD was ignored when we were started; then there would be no exit status */
+    int deadly_one;     /* the signal that has come and ends us; 0: none */
 } signals;
 
 static bool is_ignored(int number) {
@@ -71,8 +70,8 @@ void run_signals_begin(void) {
     signals.child_ignored = is_ignored(SIGCHLD);
     if (signals.child_ignored) signal(SIGCHLD, SIG_DFL);
     sigset_t blocked = signals.taken;
-    /* What we say may have no listeners any more, or a terminal that stops those in the background who write: no reason
-     * to die, or to be stopped, with the lock held. */
+    /* A message may go to a closed pipe, or to a terminal that stops background processes that write to it. That must
+     * not end or stop this process while it holds the lock. */
     sigaddset(&blocked, SIGPIPE);
     sigaddset(&blocked, SIGTTOU);
     sigprocmask(SIG_BLOCK, &blocked, &signals.before);
@@ -104,13 +103,13 @@ static int64_t left_ns(const struct waiting *waiting) {
     return left > 0 ? left : 0;
 }
 
-/* What one needs for waiting. */
+/* Creates what waiting needs. */
 static int begin(struct waiting *waiting) {
     if (waiting->agent) return VIGIL_OK;
     waiting->since_ns = vigil_now_ns();
     waiting->signals_fd = signalfd(-1, &signals.deadly, SFD_CLOEXEC | SFD_NONBLOCK);
     int status = waiting->signals_fd < 0 ? VIGIL_ESYSTEM : vigil_agent_create(&waiting->agent, 0);
-    if (status == VIGIL_OK && vigil_agent_fd(waiting->agent) < 0) status = VIGIL_ESYSTEM; /* nobody would tell us */
+    if (status == VIGIL_OK && vigil_agent_fd(waiting->agent) < 0) status = VIGIL_ESYSTEM; /* we could not be woken */
     if (status == VIGIL_OK)
         place_begin(&waiting->place, waiting->name, waiting->since_ns, waiting->wait_status || cli_wants_json);
     return status;
@@ -134,7 +133,8 @@ static int await(struct waiting *waiting) {
     return waiting->answer;
 }
 
-/* Who waits already need not try: to try in vain is to look first whether the holder has died, and takes longer. */
+/* A process that has waited already does not try first: a try that fails also checks whether the holder has died, and
+ * takes longer. */
 int waiting_for(struct waiting *waiting, const struct want *want) {
     int status = waiting->agent ? VIGIL_TIMED_OUT : want->try(want->object);
     if (status != VIGIL_TIMED_OUT || waiting->timeout_ns <= 0) return status;
@@ -148,8 +148,8 @@ int waiting_for(struct waiting *waiting, const struct want *want) {
     return status;
 }
 
-/* The kernel could tell us when it is free, but not of blocked signals at the same time. Mostly it is free before there
- * would be anything to show, as all that had it were killed just now. */
+/* Polls: the kernel could wake us when the leash is free, but not for blocked signals at the same time. Usually it is
+ * free before there is anything to show, because its holders have just been killed. */
 static int await_leash(const struct leash *leash, struct waiting *waiting) {
     struct pollfd from = {.fd = waiting->signals_fd, .events = POLLIN};
     int status = VIGIL_TIMED_OUT;
@@ -200,32 +200,33 @@ int waiting_failed(struct waiting *waiting, int status) {
     errno = error;
     if (signals.deadly_one) return CLI_RUN_SIGNAL + signals.deadly_one;
     if (waiting->is_orphan)
-        return cli_fail(VIGIL_OK, "%s: a killed holder of it has started this, which would now wait for itself",
+        return cli_fail(VIGIL_OK, "%s: a killed holder of the lock started this, which would now wait for itself",
                         waiting->name);
     if (status != VIGIL_TIMED_OUT) return cli_fail(status, "%s", waiting->name);
     cli_print_duration(waited, waiting->waited_ns);
-    const char *why = waiting->has_orphans ? ", and what a killed holder has started still runs" : "";
+    const char *why = waiting->has_orphans ? ", and processes that a killed holder started still run" : "";
     if (waiting->timeout_ns > 0) cli_fail(status, "waited %s for %s%s", waited, waiting->name, why);
     else if (cli_wants_json) cli_fail(status, "%s", waiting->name);
-    return CLI_RUN_TIMED_OUT; /* whoever only tries knows what it means */
+    return CLI_RUN_TIMED_OUT; /* with --try, the exit status is enough */
 }
 
 /* The command. */
 
 /*
- * In the child, which runs in our memory until it executes the command. That is not to outlive us, who hold the lock for
- * it: the system kills it when we are killed. For what it has started by then there is the leash.
+ * In the child, which runs in the parent's memory until it executes the command. The command must not outlive the
+ * parent, which holds the lock for it: the kernel kills it when the parent is killed. The leash covers processes that
+ * it has started by then.
  */
 static void prepare(const struct command *command, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(CLI_RUN_CANNOT); /* we were gone before that */
+    if (getppid() != parent) _exit(CLI_RUN_CANNOT); /* the parent had ended before */
     leash_hand_down(command->leash);
     if (signals.child_ignored) signal(SIGCHLD, SIG_IGN);
-    sigprocmask(SIG_SETMASK, &signals.before, NULL); /* it may die here, of what the terminal has sent */
+    sigprocmask(SIG_SETMASK, &signals.before, NULL); /* a pending signal may end the child here */
 }
 
-/* The exit status for how it has ended. A shell whose loop we are in goes on, unless it sees that somebody has been
- * interrupted: so we are, too. */
+/* The exit status of the command. A shell's loop goes on unless it sees that its child was ended by SIGINT: so if the
+ * command was, this process ends by SIGINT as well. */
 static int exit_status(int end) {
     if (WIFSIGNALED(end) && WTERMSIG(end) == SIGINT) signals.deadly_one = SIGINT;
     return WIFSIGNALED(end) ? CLI_RUN_SIGNAL + WTERMSIG(end) : WEXITSTATUS(end);
@@ -233,11 +234,11 @@ static int exit_status(int end) {
 
 static int not_run(const char *word, int error) {
     bool is_line = error == ENOENT && strchr(word, ' ');
-    cli_fail(VIGIL_OK, "%s: %s%s", word, strerror(error), is_line ? "; a line for a shell goes: -- sh -c '...'" : "");
+    cli_fail(VIGIL_OK, "%s: %s%s", word, strerror(error), is_line ? "; for a line of shell, use -- sh -c '...'" : "");
     return error == ENOENT ? CLI_RUN_NO_COMMAND : CLI_RUN_NOT_RUN;
 }
 
-/* It would be lost: what the terminal sends now reaches us, and not the command. */
+/* A signal that came before the command started would be lost: it reached this process, and not the command. */
 static bool came_before(int *status) {
     const struct timespec at_once = {0};
     int number = sigtimedwait(&signals.deadly, NULL, &at_once);
@@ -247,18 +248,18 @@ static bool came_before(int *status) {
     return true;
 }
 
-/* What has come while it was being started: if the terminal sent it, it may not have reached the command. Twice is better
- * than never. */
+/* Passes on signals that came while the command was being started: a signal from the terminal may not have reached
+ * the command. Twice is better than never. */
 static void pass_on_early(const struct command *command) {
     const struct timespec at_once = {0};
     for (int number; (number = sigtimedwait(&signals.deadly, NULL, &at_once)) > 0;) kill(command->pid, number);
 }
 
-enum { NOT_BEGUN = -1, BEGUN = 0 }; /* or errno, which says why it cannot be run */
+enum { NOT_BEGUN = -1, BEGUN = 0 }; /* or errno: why it cannot be run */
 
 static int not_begun(const struct command *command, int error) {
     int end;
-    if (command->pid < 0) return cli_fail(VIGIL_ESYSTEM, "no process to run it in");
+    if (command->pid < 0) return cli_fail(VIGIL_ESYSTEM, "cannot start a process");
     waitpid(command->pid, &end, 0);
     return error == NOT_BEGUN ? exit_status(end) : not_run(command->words[0], error);
 }
@@ -284,14 +285,14 @@ bool run_start(struct command *command, int *status) {
     return false;
 }
 
-/* What the terminal sends, it sends to all of our process group, and so to the command, unless that has left it. But that
- * it is gone only the leader of its session is told, by a SIGHUP and, for who is stopped, a SIGCONT. */
+/* The terminal sends its signals to all of our process group, and so to the command, unless that has left the group.
+ * But when the terminal is gone, the kernel sends SIGHUP and SIGCONT to the session leader only. */
 static bool command_has_had(const struct command *command, const siginfo_t *info) {
     if (info->si_code != SI_KERNEL || info->si_signo == SIGALRM || getpgid(command->pid) != getpgrp()) return false;
     return (info->si_signo != SIGHUP && info->si_signo != SIGCONT) || getsid(0) != getpid();
 }
 
-/* Until it has ended: its status as waitpid tells it. */
+/* Until the command has ended. Returns its status as of waitpid. */
 static int forward_signals(const struct command *command) {
     for (;;) {
         int status;

@@ -12,11 +12,11 @@ static bool read_mode(const char *text, unsigned *mode) {
     size_t digits = strspn(text, "01234567");
     *mode = (unsigned)strtoul(text, NULL, 8);
     if (*mode && digits <= 4 && !text[digits]) return true;
-    cli_usage("--mode '%s' is no mode, such as 0600 or 0660", text);
+    cli_usage("--mode: invalid mode '%s'; write an octal mode such as 0600 or 0660", text);
     return false;
 }
 
-/* What does not fit into the options' fields is more than is allowed in any case. */
+/* A number that does not fit into the options' fields is above the limits in any case. */
 static uint32_t clip(uint64_t count) {
     return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
@@ -30,9 +30,9 @@ int cli_create(int count, char **arguments) {
     struct cli_arguments parsed;
     unsigned mode;
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
-    if (parsed.operand_count != 1) return cli_usage("one NAME is needed, and no more");
+    if (parsed.operand_count != 1) return cli_usage("exactly one NAME is needed");
     if (!read_mode(mode_text, &mode)) return cli_usage_status();
-    if (!length || !waiters || !members) return cli_usage("--length, --waiters and --members are 1 at least");
+    if (!length || !waiters || !members) return cli_usage("--length, --waiters and --members must be at least 1");
     const char *name = parsed.operands[0];
     vigil_buffer *buffer;
     int status = vigil_segment_create(&buffer, name,
@@ -41,9 +41,9 @@ int cli_create(int count, char **arguments) {
                                                                .waiters = clip(waiters),
                                                                .members = clip(members),
                                                                .mode = mode});
-    if (status == VIGIL_EINVAL) return cli_usage("--mode %s is not 0600 and perhaps bits of 0066", mode_text);
+    if (status == VIGIL_EINVAL) return cli_usage("--mode: invalid mode %s; write 0600 plus bits of 0066", mode_text);
     if (status == VIGIL_ERANGE)
-        return cli_usage("the most are --waiters 1M, --members 4k, and a --max-length of at least the length");
+        return cli_usage("at most --waiters 1M and --members 64k; --max-length must not be below --length");
     if (status != VIGIL_OK) return cli_fail_segment(status, name);
     vigil_buffer_destroy(buffer);
     if (!cli_wants_json) return CLI_OK;
@@ -59,8 +59,8 @@ int cli_create(int count, char **arguments) {
 /* What can be seen of a segment. */
 struct seen {
     char *name;
-    int status; /* of looking at it */
-    int error;  /* errno, if that is VIGIL_ESYSTEM */
+    int status; /* of looking at it, or of removing it */
+    int error;  /* errno, if the status is VIGIL_ESYSTEM */
     char kind[32];
     uint64_t bytes;
     uint32_t living, waiting;
@@ -85,8 +85,8 @@ static void look_at(struct seen *seen) {
 static const char *what_is_wrong(const struct seen *seen) {
     switch (seen->status) {
     case VIGIL_EBUSY:
-        return "a living process has it open, as vigil show tells, or what a killed holder has started still runs; "
-               "--force ignores that";
+        return "a process has it open (see vigil show), or processes that a killed holder started still run; "
+               "--force removes it all the same";
     case VIGIL_ENOTFOUND: return "no segment has that name";
     default: return cli_why(seen->status, seen->error);
     }
@@ -98,7 +98,7 @@ static void put_name_and_status(struct cli_json *json, const struct seen *seen) 
     if (seen->status != VIGIL_OK) json_text(json, "error", what_is_wrong(seen));
 }
 
-/* Without force, what is damaged is refused as well: somebody may have it open, and want to know. */
+/* Without --force, a damaged segment is refused as well: a process may have it open. */
 static void remove_one(struct seen *seen, bool force) {
     seen->status = force ? vigil_segment_unlink(seen->name) : vigil_segment_unlink_unused(seen->name);
     seen->error = errno;
@@ -205,7 +205,7 @@ static void print_table(const struct list *list) {
     }
 }
 
-/* Those that were removed since they were listed are gone. */
+/* Drops segments that were removed since they were listed. */
 static void look_at_all(struct list *list) {
     size_t left = 0;
     for (size_t i = 0; i < list->count; i++) {
@@ -221,7 +221,7 @@ int cli_ls(int count, char **arguments) {
     const struct cli_option options[] = {{"names", 0, CLI_FLAG, &names}, {0}};
     struct cli_arguments parsed;
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
-    if (parsed.operand_count > 1) return cli_usage("one PATTERN is enough: quote it, for the shell not to expand it");
+    if (parsed.operand_count > 1) return cli_usage("give one PATTERN, in quotes, so that the shell does not expand it");
     struct list list = {.pattern = parsed.operand_count ? parsed.operands[0] : NULL};
     int64_t status = vigil_segment_list(add_to_list, &list);
     if (status < 0) return cli_fail((int)status, "cannot list the segments");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil sem: run a command while at most so many others do.
+ * vigil sem: run at most a given number of commands at once.
  *
- * How many there may be is said by the segment's label, "vigil sem 4", and is decided when it is made. The permits are
- * leased: those of a process that is killed come back.
+ * The number of slots is part of the segment's label, "vigil sem 4", and is fixed when the segment is created. The
+ * permits are leased: those of a process that is killed come back.
  */
 #include <string.h>
 
@@ -20,14 +20,14 @@ static int slot_ask(vigil_agent *agent, vigil_request *request, void *sem, int64
     return vigil_sem_acquire_async(agent, request, sem, 1, timeout_ns, callback);
 }
 
-/* With the slot, and its leash. */
+/* With the slot and its leash held. */
 static int run(struct waiting *waiting, struct command *command) {
     int status;
     waiting_granted(waiting, false);
     return run_start(command, &status) ? run_finish(command) : status;
 }
 
-/* With the slot. */
+/* With the slot held. */
 static int leash_and_run(struct waiting *waiting, struct command *command) {
     int status = waiting_for_leash(waiting, command->leash);
     status = status == VIGIL_OK ? run(waiting, command) : waiting_failed(waiting, status);
@@ -35,14 +35,14 @@ static int leash_and_run(struct waiting *waiting, struct command *command) {
     return status;
 }
 
-/* There is a leash for each slot, so that at most so many run, what killed ones have started among them. */
+/* There is a leash for each slot: so processes that killed holders started count as running, too. */
 static int acquire_and_run(vigil_buffer *buffer, uint64_t slots, struct waiting *waiting, char **words) {
     vigil_sem *sem = vigil_buffer_data(buffer);
     const vigil_sem all = VIGIL_SEM_LEASED(slots);
     const struct want slot = {slot_try, slot_ask, sem};
     struct leash leash = {.count = slots};
     struct command command = {.words = words, .leash = &leash};
-    uint32_t nothing = 0; /* a leased one never is again */
+    uint32_t nothing = 0; /* a new segment: the word of a leased semaphore is never zero again */
     __atomic_compare_exchange_n(&sem->word, &nothing, all.word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     int status = leash_open(&leash, buffer);
     if (status == VIGIL_OK) status = waiting_for(waiting, &slot);
@@ -57,7 +57,7 @@ static int acquire_and_run(vigil_buffer *buffer, uint64_t slots, struct waiting 
     return status;
 }
 
-/* How many it has: 0 if it is no semaphore. */
+/* The number of slots; 0: not a semaphore of vigil sem. */
 static uint64_t slots_of(const char *label) {
     uint64_t slots;
     size_t length = strlen(LABEL);
@@ -71,7 +71,7 @@ static int run_if_as_wanted(vigil_buffer *buffer, uint64_t wanted, struct waitin
     if (!slots) return run_other_kind(name, label, "semaphore");
     if (!wanted || wanted == slots) return acquire_and_run(buffer, slots, waiting, words);
     return cli_fail(VIGIL_OK,
-                    "%s has %llu slots, not %llu: leave out --slots, or, if nobody uses it, vigil rm %s first", name,
+                    "%s has %llu slots, not %llu: leave out --slots, or, if it is not in use, vigil rm %s first", name,
                     (unsigned long long)slots, (unsigned long long)wanted, name);
 }
 
@@ -100,7 +100,7 @@ int cli_sem(int count, char **arguments) {
     if (!run_arguments(count, arguments, options, &name, &words)) return cli_usage_status();
     bool given = slots != UINT64_MAX;
     if (given && (slots < 1 || slots > VIGIL_SEM_MAX))
-        return cli_usage("--slots is a number from 1 to %u", VIGIL_SEM_MAX);
+        return cli_usage("--slots must be a number from 1 to %u", VIGIL_SEM_MAX);
     if (try) waiting.timeout_ns = 0;
     waiting.name = name;
     run_signals_begin();

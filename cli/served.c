@@ -18,8 +18,8 @@
 
 #define FIRST_PAUSE_NS 20000
 #define PAUSE_NS       1000000
-#define RECORDED_NS    INT64_C(1500000000) /* how long one who says once that it records is believed */
-#define UNFINISHED_NS  INT64_C(100000000)  /* after that, an event will not be finished any more */
+#define RECORDED_NS    INT64_C(1500000000) /* events are recorded this long after the last request */
+#define UNFINISHED_NS  INT64_C(100000000)  /* an event unfinished for this long is skipped */
 
 /* Opening. */
 
@@ -39,7 +39,7 @@ static bool is_served(const char *path) {
     return strncmp(target, name, sizeof name - 1) == 0;
 }
 
-/* One of its descriptors is the file, perhaps; the number is not known. Zero, or an error number. */
+/* Searches the process's descriptors for the file: its number is not known. Zero, or an error number. */
 static int find_file(const char *pid, char path[64]) {
     char folder[64];
     bool found = false;
@@ -54,7 +54,7 @@ static int find_file(const char *pid, char path[64]) {
     return found ? 0 : ENOENT;
 }
 
-/* Its size cannot change any more. */
+/* Its size cannot shrink, so that the mapping stays valid. */
 static bool is_sealed(int fd) {
     struct stat status;
     int seals = fcntl(fd, F_GET_SEALS);
@@ -88,9 +88,9 @@ void served_close(struct served *served) {
 
 const char *served_why(enum served_status status) {
     switch (status) {
-    case SERVED_NOT: return "it does not run on Vigil's locks";
+    case SERVED_NOT: return "it does not use Vigil's locks";
     case SERVED_DENIED: return "permission denied";
-    case SERVED_OTHER: return "it runs on another version of Vigil's locks";
+    case SERVED_OTHER: return "it uses another version of Vigil's locks";
     default: return "";
     }
 }
@@ -100,8 +100,8 @@ int served_fail(enum served_status status, const char *pid) {
         errno = EACCES;
         return cli_fail(VIGIL_ESYSTEM, "cannot look at process %s", pid);
     }
-    if (status == SERVED_OTHER) return cli_fail(VIGIL_OK, "process %s runs on another version of Vigil's locks", pid);
-    return cli_fail(VIGIL_OK, "process %s does not run on Vigil's locks: start it with vigil run -- PROGRAM", pid);
+    if (status == SERVED_OTHER) return cli_fail(VIGIL_OK, "process %s uses another version of Vigil's locks", pid);
+    return cli_fail(VIGIL_OK, "process %s does not use Vigil's locks: start it with vigil run -- PROGRAM", pid);
 }
 
 bool served_is_there(const struct served *served) {
@@ -163,7 +163,7 @@ static bool would_handle(uint32_t pid, const char *thread, int number) {
     return runs && caught >> (number - 1) & 1 && !(blocked >> (number - 1) & 1);
 }
 
-/* One thread is enough. Where all of them block the signal, one may be waiting for it, as for a message. */
+/* One thread is enough. If all threads block the signal, one may wait for it with sigwait, as a message. */
 static bool any_would_handle(uint32_t pid, int number) {
     char folder[64];
     bool handles = false;
@@ -175,8 +175,8 @@ static bool any_would_handle(uint32_t pid, int number) {
     return handles;
 }
 
-/* Nothing of the program is interrupted if the thread sleeps in a wait of ours; and that is the likelier to be so when
- * the signal comes, the longer it has waited. */
+/* Semaphores last; then the longest wait first. No system call of the program is interrupted if the thread sleeps in
+ * a wait of ours; the longer it has waited, the more likely it still does when the signal comes. */
 static int best_first(const void *one, const void *other) {
     const struct wait *a = one, *b = other;
     int semaphores = (a->kind == WAIT_SEM) - (b->kind == WAIT_SEM);
@@ -184,7 +184,7 @@ static int best_first(const void *one, const void *other) {
     return (a->since_ns > b->since_ns) - (a->since_ns < b->since_ns);
 }
 
-/* Zero: there is none. */
+/* A waiting thread that can take the signal; zero: none. */
 static uint32_t choose_thread(const struct served *served, int number) {
     if (served->file->head.pid != served->pid) return 0; /* in another pid namespace its threads have other numbers */
     struct wait *waits = malloc(WAITS_MOST * sizeof *waits);
@@ -276,7 +276,7 @@ void served_record(struct served *served, uint64_t *lost) {
         __atomic_store_n(&head->record_until_ns, now_ns + RECORDED_NS, __ATOMIC_RELAXED);
 }
 
-/* What the ring does not have any more. Who writes the number of events could write anything. */
+/* Skips events that the ring has overwritten. `events` was read from the file, and may be anything. */
 static void skip_lost(struct served *served, uint64_t events, uint64_t *lost) {
     if (events < served->next) served->next = events;
     if (events - served->next <= EVENTS_KEPT) return;
@@ -284,7 +284,8 @@ static void skip_lost(struct served *served, uint64_t events, uint64_t *lost) {
     served->next = events - EVENTS_KEPT;
 }
 
-/* True: the event of that turn, or nothing if it makes no sense. False: it is still being written. */
+/* True: the entry is complete; `sound` says whether it is a valid event of that turn. False: it is still being
+ * written. */
 static bool read_event(const struct served *served, struct serve_event *event, bool *sound, int64_t now_ns) {
     const struct serve_event *entry = &served->file->ring[served->next % EVENTS_KEPT];
     uint64_t turn = __atomic_load_n(&entry->turn, __ATOMIC_ACQUIRE);
@@ -297,7 +298,7 @@ static bool read_event(const struct served *served, struct serve_event *event, b
     return whole || turn > served->next + 1;
 }
 
-/* A thread that was killed, or is stopped, does not finish its event: those behind it are not kept back for long. */
+/* A thread that was killed, or is stopped, does not finish its event: it must not delay later events for long. */
 static bool will_be_finished(struct served *served, int64_t now_ns) {
     if (!served->unfinished_ns) served->unfinished_ns = now_ns;
     return now_ns - served->unfinished_ns < UNFINISHED_NS;

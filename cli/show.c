@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vigil show NAME: who has the segment open, who holds what, who waits where. */
+/* vigil show NAME: a segment's members, holders and waiters. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,7 +10,7 @@
 #include "served.h"
 #include "show.h"
 
-#define COMMAND_MAX 4096 /* bytes of a command line, where there is no terminal to fit it in */
+#define COMMAND_MAX 4096 /* bytes of a command line, if no terminal limits it */
 
 void show_kind(const vigil_look *look, char kind[32]) {
     cli_visible(kind, 32, *look->label ? look->label : "words");
@@ -32,7 +32,7 @@ const vigil_seen_member *show_member(const vigil_look *look, uint32_t number) {
     return NULL;
 }
 
-/* The command line, and whether it is one of somebody who has died. */
+/* The command line; or "(dead)" and the program. */
 static void signature(const vigil_seen_member *member, char *text, size_t bytes) {
     if (!member) snprintf(text, bytes, "(dead)");
     else if (member->alive) cli_command_line(member, text, bytes);
@@ -91,16 +91,16 @@ static void print_members(const struct page *page) {
         fprintf(page->out, "%8u  %s%s%s\n", member->pid, paint(page, member->alive ? "" : RED), text,
                 paint(page, PLAIN));
     }
-    if (page->look->member_count == 0) fprintf(page->out, "%8s  nobody has it open\n", "");
+    if (page->look->member_count == 0) fprintf(page->out, "%8s  no process has it open\n", "");
 }
 
-/* How one has a read-write lock, or wants it. Who runs commands under it neither reads nor writes. */
+/* How a process holds a read-write lock, or wants it. A vigil lock neither reads nor writes. */
 static const char *share_name(const struct page *page, bool shared, bool has) {
     if (strcmp(page->look->label, "vigil lock") == 0) return shared ? "shared" : "alone";
     return shared ? has ? "reads" : "to read" : has ? "writes" : "to write";
 }
 
-/* One who holds or waits; `what` is to be had: "reads", "2 permits". */
+/* A holder or waiter; `what` it holds or wants: "reads", "2 permits". */
 static void print_row(const struct page *page, const char *place, int64_t since_ns, uint32_t number, const char *way,
                       const char *what, const char *colour) {
     static char task[COMMAND_MAX];
@@ -142,7 +142,7 @@ static void print_line(const struct page *page, const vigil_seen_line *line) {
     if (strncmp(place, "byte ", 5) != 0) snprintf(at, sizeof at, " at byte %llu", (unsigned long long)line->offset);
     fprintf(page->out, "\n%s%s%s: %s%s", paint(page, BOLD), place, paint(page, PLAIN), vigil_seen_kind_name(line->kind),
             at);
-    /* The word may have 64 bits: that is for those who wait for it to know. */
+    /* The word may have 64 bits; only its waiters know. */
     if (line->kind == VIGIL_SEEN_WORD) fprintf(page->out, ", as i32 %d", (int32_t)line->value);
     if (line->owner_died) fprintf(page->out, ", %sits owner died%s", paint(page, RED), paint(page, PLAIN));
     fprintf(page->out, "\n%s%8s %-6s %8s  %-14s %-9s %s%s\n", paint(page, FAINT), "PID", "PLACE", "FOR", "WAITS AS", "",
@@ -156,7 +156,7 @@ void show_text(FILE *out, const char *name, const vigil_look *look, size_t colum
     print_heading(&page, name);
     print_members(&page);
     for (uint32_t i = 0; i < look->line_count; i++) print_line(&page, &look->lines[i]);
-    if (look->line_count == 0) fprintf(out, "\nNobody waits in it, and nobody is seen to hold anything.\n");
+    if (look->line_count == 0) fprintf(out, "\nThere are no waiters, and no holders are seen.\n");
 }
 
 /* JSON. */

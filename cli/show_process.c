@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vigil show PID: asks a process that runs under vigil run for its report. See pthread/serve.h for how. */
+/* vigil show PID: asks a process under vigil run for its report. See pthread/serve.h for how. */
 #include <stdlib.h>
 
 #include "served.h"
@@ -8,7 +8,7 @@
 
 #define PATIENCE_NS INT64_C(5000000000)
 
-/* What the process would answer. */
+/* The report that the process would give. */
 static int print_none(const struct threads_look *look) {
     struct cli_json json;
     if (!cli_wants_json) {
@@ -40,16 +40,16 @@ static int ask(struct served *served, const char *pid) {
     switch (answer) {
     case SERVED_ANSWERED: return CLI_OK;
     case SERVED_NO_SIGNAL:
-        return cli_fail(VIGIL_OK, "process %s uses the signal itself: start it with vigil run --signal", pid);
+        return cli_fail(VIGIL_OK, "process %s uses the signal itself: use another one, by vigil run --signal", pid);
     case SERVED_REFUSED: return cli_fail(VIGIL_ESYSTEM, "cannot signal process %s", pid);
     case SERVED_SILENT: return cli_fail(VIGIL_OK, "process %s does not respond: is it stopped?", pid);
     default:
-        return cli_fail(VIGIL_OK, "process %s blocks signal %d: start it with another vigil run --signal", pid,
+        return cli_fail(VIGIL_OK, "process %s blocks signal %d: use another one, by vigil run --signal", pid,
                         (int)served->file->head.signal);
     }
 }
 
-/* Where no thread waits none is asked, and no system call of the program's interrupted. */
+/* If no thread waits, the process is not asked, and no system call of the program is interrupted. */
 static int show(struct served *served, const char *pid) {
     struct threads_look look;
     bool quiet = served->file->head.signal && !served->file->head.profiles && threads_look(&look, served, false);

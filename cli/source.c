@@ -2,12 +2,12 @@
 /*
  * See source.h.
  *
- * A process's events say who has released a lock that a thread got. Of a condition, a semaphore and a once it is the
- * thread that has called last since the wait began; of a barrier, the one that has come last. A semaphore has no holder;
- * a thread that has waited for it, and posts it, has held it meanwhile.
+ * A process's events say which thread released a lock that another thread got. For a condition, a semaphore and a
+ * once this is the last thread that called since the wait began; for a barrier, the last one to arrive. A semaphore
+ * has no holder; a thread that has waited for it and then posts it is taken to have held it in between.
  *
- * A thread that did not have to wait for a lock leaves no event when it releases it. If another thread gets the lock
- * from it, that has been until then.
+ * A thread that did not have to wait for a lock leaves no event when it releases it. If another thread then gets the
+ * lock, the hold is taken to end at that time.
  */
 #include "source.h"
 
@@ -17,10 +17,10 @@
 #include "served.h"
 #include "threads.h"
 
-#define REMEMBERED 4096u /* of each sort; what falls on the same place displaces the other */
+#define REMEMBERED 4096u /* entries of each hash table; a collision overwrites the older entry */
 #define RAW_BATCH  (SOURCE_BATCH / 3)
 
-/* What a thread has done to a lock. */
+/* The last release, wait or acquisition of a lock by a thread. */
 struct deed {
     uint64_t lock;
     uint32_t thread_id;
@@ -32,9 +32,9 @@ struct source {
     struct served served;
     bool asked;
     uint64_t lost;
-    struct deed releases[REMEMBERED]; /* by lock: the last */
-    struct deed waits[REMEMBERED];    /* by thread: that has not ended */
-    struct deed taken[REMEMBERED];    /* semaphores, by lock and thread */
+    struct deed releases[REMEMBERED]; /* by lock: the last release */
+    struct deed waits[REMEMBERED];    /* by thread: waits that have not ended */
+    struct deed taken[REMEMBERED];    /* of semaphores, by lock and thread */
 
     /* The last look. */
     vigil_seen_member *members;
@@ -160,7 +160,7 @@ static void remember(struct deed *deed, const struct serve_event *event) {
     *deed = (struct deed){event->lock, event->thread_id, event->at_ns};
 }
 
-/* Of that lock, since the thread began to wait for it: null if there is none. */
+/* The last release of the lock since the thread began to wait for it; null: none. */
 static const struct deed *last_release(struct source *source, const struct serve_event *event) {
     const struct deed *release = deed_at(source->releases, event->lock, 0);
     const struct deed *wait = deed_at(source->waits, 0, event->thread_id);
@@ -173,7 +173,7 @@ static bool is_lock(uint32_t kind) {
     return kind == WAIT_MUTEX || kind == WAIT_READ || kind == WAIT_WRITE;
 }
 
-/* At most three of one. */
+/* One raw event makes at most three events. */
 struct made {
     vigil_event *events;
     size_t count;
@@ -193,7 +193,7 @@ static void make(struct made *made, const struct serve_event *event, vigil_event
                                                 .shared = event->kind == WAIT_READ};
 }
 
-/* When it has released the lock that it does not hold any more: before it began to wait again, if it does. */
+/* When the thread released a lock that it does not hold any more: if it waits again, before that wait began. */
 static int64_t released_ns(struct source *source, uint32_t thread_id, int64_t at_ns) {
     const struct deed *wait = deed_at(source->waits, 0, thread_id);
     return wait->thread_id == thread_id && wait->at_ns < at_ns ? wait->at_ns : at_ns;

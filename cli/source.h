@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * source.h - what can be recorded: a segment, or a process under vigil run. Both yield looks and events of
- * vigil/observe.h. In those of a process, the members are its threads, by their thread ids; the offset of a word is the
- * address of a lock.
+ * source.h - a source of events to record: a segment, or a process under vigil run. Both yield looks and events of
+ * vigil/observe.h. In those of a process, the members are its threads, by their thread ids; the offset of a word is
+ * the address of a lock.
  */
 #ifndef VIGIL_CLI_SOURCE_H
 #define VIGIL_CLI_SOURCE_H
@@ -11,26 +11,27 @@
 
 struct source;
 
-/* Zero; or it has been said why not: the exit status. */
+/* Zero; or the exit status, after a message was printed. */
 int source_open(struct source **source, const char *name);
 void source_close(struct source *source);
 
-/* The number of the process; zero: it is a segment. */
+/* The pid of the process; zero: it is a segment. */
 uint32_t source_pid(const struct source *source);
 /* False: the process has ended. Segments stay. */
 bool source_is_there(const struct source *source);
 
-/* As those of an observer. The first look at a process asks it for the holders of its locks, later ones do not. */
+/* Like the functions of an observer. The first look at a process asks it for the holders of its locks; later ones do
+ * not. */
 int source_look(struct source *source, vigil_look *look);
 int source_record(struct source *source);
-/* more: there may be others at once. `events` has room for SOURCE_BATCH. */
+/* `more`: further events may be available at once. `events` has room for SOURCE_BATCH. */
 #define SOURCE_BATCH 256
 int64_t source_events(struct source *source, vigil_event *events, uint64_t *lost, bool *more);
 
-/* What a lock of a process is called: "mutex accounts (bank)". */
+/* The name of a lock of a process: "mutex accounts (bank)". */
 #define SOURCE_NAME 96
 void source_name(const struct source *source, uint64_t offset, vigil_seen_kind kind, char name[SOURCE_NAME]);
-/* What a thread of a process is called; empty: it has ended. */
+/* The name of a thread of a process; empty: it has ended. */
 void source_thread_name(const struct source *source, uint32_t thread_id, char name[20]);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define PATIENCE_NS INT64_C(250000000)
-#define KNOWN       1024u /* names that are remembered */
+#define KNOWN       1024u /* names in the cache */
 
 const char *threads_kind(enum wait_kind kind) {
     static const char *const names[WAIT_KINDS] = {"mutex",     "rwlock",    "rwlock",  "once",
@@ -47,7 +47,7 @@ static bool copy_waits(struct threads_look *look, const struct served *served) {
     return look->waits;
 }
 
-/* Of the same lock, whoever waits for it: what the answer says of one of its waiters holds for all. */
+/* The holder in the answer is given for one waiter, and holds for all waiters of the same lock. */
 static void take_holder(struct threads_look *look, const struct serve_holder *seen) {
     for (uint32_t i = 0; i < look->count; i++) {
         struct thread_wait *wait = &look->waits[i];
@@ -118,7 +118,7 @@ const char *threads_symbol(uint32_t pid, uint64_t address, bool bare, char name[
     return name;
 }
 
-/* As text: like the report of the process itself. */
+/* Text, in the form of the process's own report. */
 
 static void print_thread(FILE *out, const struct threads_look *look, uint32_t thread_id) {
     char name[SERVED_NAME];
@@ -170,7 +170,7 @@ void threads_text(FILE *out, const struct threads_look *look) {
     }
 }
 
-/* As JSON: keys as in the report of the process itself. */
+/* JSON, with the keys of the process's own report. */
 
 static void json_symbol(struct cli_json *json, const char *key, uint32_t pid, uint64_t address) {
     char name[SYMBOL_BYTES];

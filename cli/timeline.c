@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The story as an SVG: a row for each process or thread, time from left to right. Colours are as in the picture of the demo. */
+/* The story as an SVG: a row for each process or thread, time from left to right. The colours are those of the demo. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,12 +13,12 @@
 #define ROW_HEIGHT  22
 #define ROWS_MOST   40
 #define ARROWS_MOST 120 /* more in one panel cannot be told apart */
-#define CLOSE_UP    40  /* of them in the second */
+#define CLOSE_UP    40  /* arrows in the second panel */
 #define KEYS_TOP    58  /* the middle of their first row */
 #define KEYS_HEIGHT 22  /* of a row */
 #define KEYS_MOST   (COLOURS + 4)
 #define COLOURS     5   /* for as many words; others share the last */
-#define BIT         0.5 /* of a pixel: nobody sees less */
+#define BIT         0.5 /* of a pixel: less is not visible */
 #define NAME_FITS   24  /* letters */
 #define NO_ROW      UINT32_MAX
 
@@ -39,7 +39,7 @@ static const char style[] =
 
 struct row {
     uint32_t process;
-    int64_t busy_ns; /* it waited or held something */
+    int64_t busy_ns; /* how long it waited or held anything */
 };
 
 /* A word, and how long it was held in all. */
@@ -59,19 +59,19 @@ struct key {
 struct picture {
     FILE *out;
     const struct story *story;
-    struct row *rows; /* at first of all processes, then of those that are shown */
-    uint32_t *row_of; /* each process; NO_ROW: it is not shown */
+    struct row *rows; /* at first for all processes, then for those that are shown */
+    uint32_t *row_of; /* by process; NO_ROW: it is not shown */
     uint32_t row_count, shown;
-    struct use *uses;  /* of the words, that which was held longest first */
-    unsigned *colours; /* of the words */
-    uint32_t *spans;   /* of the rows that are shown: row by row, in the order of time */
-    uint32_t *arrows;  /* hand-overs that are shown, in the order of time */
+    struct use *uses;  /* the words, the one that was held longest first */
+    unsigned *colours; /* by word */
+    uint32_t *spans;   /* of the rows that are shown: row by row, by time */
+    uint32_t *arrows;  /* hand-overs that are shown, by time */
     uint32_t span_count, arrow_count;
     struct key keys[KEYS_MOST];
     unsigned key_count;
 
     /* The panel that is being drawn. */
-    int64_t from_ns, to_ns, zero_ns; /* the part of the time, and what is called 0 */
+    int64_t from_ns, to_ns, zero_ns; /* the time shown, and the time labelled 0 */
     double top, bottom;              /* of its rows */
 };
 
@@ -99,7 +99,7 @@ static void put_escaped(FILE *out, const char *text) {
     }
 }
 
-/* The time in which anything was. */
+/* Shows the time in which anything happened. */
 static void choose_whole(struct picture *picture) {
     const struct story *story = picture->story;
     int64_t from_ns = story->to_ns, to_ns = story->from_ns;
@@ -117,7 +117,7 @@ static void choose_whole(struct picture *picture) {
     picture->zero_ns = story->from_ns;
 }
 
-/* Which processes are shown: those who waited and held longest, in the order in which they came. */
+/* The rows: processes that waited and held longest, in the order of their arrival. */
 
 static int busiest_first(const void *one, const void *other) {
     const struct row *a = one, *b = other;
@@ -150,7 +150,7 @@ static bool choose_rows(struct picture *picture) {
     return true;
 }
 
-/* Which colours: the words that were held longest have their own. */
+/* The colours: the words that were held longest have their own. */
 
 static int longest_first(const void *one, const void *other) {
     const struct use *a = one, *b = other;
@@ -158,7 +158,7 @@ static int longest_first(const void *one, const void *other) {
     return a->word < b->word ? -1 : a->word > b->word;
 }
 
-/* Who has the turnstile of a lock has the lock as well, or waits for it: that is what is to be seen. */
+/* The holder of a turnstile also holds the lock, or waits for it: only that is shown. */
 static bool is_hold(const struct picture *picture, const struct story_span *span) {
     return span->type == SPAN_HOLD && strcmp(picture->story->words.at[span->word].name, "turnstile") != 0;
 }
@@ -179,7 +179,7 @@ static bool choose_colours(struct picture *picture) {
     return true;
 }
 
-/* The bars: one path for all of a kind in a row. Stretches that touch on the screen are drawn as one. */
+/* The bars: one path for all bars of a kind in a row. Stretches that touch on the screen are drawn as one. */
 
 struct stroke {
     FILE *out;
@@ -202,7 +202,7 @@ static void add_stretch(struct stroke *stroke, double left, double right) {
     stroke->left = left, stroke->right = right, stroke->any = true;
 }
 
-/* What of this row's spans is drawn as one path. */
+/* Which of a row's spans are drawn as one path. */
 struct sort {
     enum span_type type;
     bool shared;
@@ -266,9 +266,9 @@ static void draw_row(const struct picture *picture, uint32_t row, const uint32_t
     put_escaped(picture->out, process->command);
     fputs("</title>", picture->out);
     if (process->pid) fprintf(picture->out, "<tspan class=\"faint\">%u</tspan> ", process->pid);
-    put_name(picture->out, *process->task ? cli_without_folder(process->task) : "(gone too soon)");
+    put_name(picture->out, *process->task ? cli_without_folder(process->task) : "(left too soon)");
     fputs("</text>\n", picture->out);
-    for (unsigned colour = 0; colour < COLOURS; colour++) { /* what was held shorter lies on top, and is narrower */
+    for (unsigned colour = 0; colour < COLOURS; colour++) { /* later colours are drawn on top, and are narrower */
         draw_bars(picture, spans, count, (struct sort){SPAN_HOLD, false, colour}, y);
         draw_bars(picture, spans, count, (struct sort){SPAN_HOLD, true, colour}, y);
     }
@@ -276,9 +276,9 @@ static void draw_row(const struct picture *picture, uint32_t row, const uint32_t
     draw_given_up(picture, spans, count, y);
 }
 
-/* The spans of each row together, in the order of time. */
+/* The spans, by row and time. */
 
-static const struct story *sorted_story; /* qsort has no room for it */
+static const struct story *sorted_story; /* qsort passes no argument */
 
 static int by_row_and_time(const void *one, const void *other) {
     uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
@@ -321,10 +321,10 @@ static void draw_handover(const struct picture *picture, const struct story_hand
             left, begin, right, end - 4 * down, right, end, -5 * down);
 }
 
-/* Not every call for a lock becomes a hold: another may have been faster. */
+/* Not every call for a lock becomes a hold: another waiter or newcomer may have been faster. */
 static bool leads_somewhere(const struct story *story, const struct story_handover *handover) {
     if (handover->hold != STORY_NONE || handover->wait == STORY_NONE) return handover->hold != STORY_NONE;
-    if (story->pid) return true; /* there a wait ends when the thread has it */
+    if (story->pid) return true; /* a thread's wait ends when it has the lock */
     vigil_seen_kind kind = story->spans.at[handover->wait].kind;
     return kind != VIGIL_SEEN_MUTEX && kind != VIGIL_SEEN_RWLOCK && kind != VIGIL_SEEN_SEM;
 }
@@ -357,7 +357,7 @@ static void draw_handovers(const struct picture *picture) {
     }
 }
 
-/* Where so many arrows are that nobody could tell them apart: the shortest time with a few of them. */
+/* If there are too many arrows to tell apart: the shortest time that has CLOSE_UP of them. */
 static void choose_liveliest(struct picture *picture) {
     const struct story_handover *all = picture->story->handovers.at;
     uint32_t few = CLOSE_UP - 1, liveliest = 0;
@@ -383,16 +383,16 @@ static void draw_deaths(const struct picture *picture) {
         if (row != NO_ROW && is_in(picture, death->at_ns))
             draw_cross(picture->out, x_of(picture, death->at_ns), y_of(picture, row));
     }
-    for (uint32_t i = 0; i < story->losses.count; i++) { /* what happened there is not known */
+    for (uint32_t i = 0; i < story->losses.count; i++) { /* events are missing there */
         if (!is_in(picture, story->losses.at[i].at_ns)) continue;
         fprintf(picture->out, "<rect class=\"lost\" x=\"%.1f\" y=\"%.0f\" width=\"4\" height=\"%.0f\"/>",
                 x_of(picture, story->losses.at[i].at_ns) - 2, picture->top, picture->bottom - picture->top);
     }
 }
 
-/* What is around it. */
+/* Axis, keys and headings. */
 
-/* 1, 2 or 5 of a power of ten: some five to ten of them in all. */
+/* 1, 2 or 5 times a power of ten, so that there are at most about eight steps. */
 static int64_t step_of(int64_t duration_ns) {
     int64_t step = 1;
     for (int i = 0; duration_ns / step > 8; i++) step = step / (i % 3 == 1 ? 2 : 1) * (i % 3 == 1 ? 5 : 2);
@@ -414,7 +414,7 @@ static void draw_axis(const struct picture *picture) {
     }
 }
 
-/* The keys, in as many rows as they need. */
+/* The keys (the legend), in as many rows as they need. */
 
 static double text_of(const struct key *key) {
     return key->x + (key->sign == KEY_BAR ? 30 : 18);
@@ -473,7 +473,7 @@ static void draw_key(FILE *out, const struct key *key) {
     fputs("</text>\n", out);
 }
 
-/* What the picture does not show, in a sentence or none. */
+/* Says what the picture does not show. */
 static void draw_note(const struct picture *picture, double y) {
     char text[256] = "";
     size_t used = 0;
@@ -481,9 +481,9 @@ static void draw_note(const struct picture *picture, double y) {
         used = (size_t)snprintf(text, sizeof text, "%u %s that waited and held less are not shown. ",
                                 picture->row_count - picture->shown, picture->story->pid ? "threads" : "processes");
     if (picture->story->lost)
-        snprintf(text + used, sizeof text - used, "%llu events were lost, where it is red. ",
+        snprintf(text + used, sizeof text - used, "%llu events were lost, where the picture is red. ",
                  (unsigned long long)picture->story->lost);
-    if (picture->row_count == 0) snprintf(text, sizeof text, "Nobody waited.");
+    if (picture->row_count == 0) snprintf(text, sizeof text, "There were no waits.");
     fprintf(picture->out, "<text class=\"faint\" x=\"%d\" y=\"%.0f\">%s</text>\n", MARGIN, y, text);
 }
 
@@ -529,7 +529,7 @@ static void draw_close_up(struct picture *picture) {
     cli_print_duration(duration, picture->to_ns - picture->from_ns);
     cli_print_duration(from, picture->from_ns - picture->story->from_ns);
     fprintf(picture->out, "<text class=\"faint\" x=\"%d\" y=\"%.0f\">", MARGIN, picture->bottom + 48);
-    fprintf(picture->out, "The liveliest %s, %s after the beginning:</text>\n", duration, from);
+    fprintf(picture->out, "The busiest %s, %s after the start:</text>\n", duration, from);
     draw_panel(picture, picture->bottom + 64, true);
 }
 

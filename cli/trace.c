@@ -12,9 +12,9 @@
 #include "trace.h"
 
 #define SOON_NS INT64_C(50000)
-#define IDLE_NS INT64_C(2000000)   /* longer than it takes to fill the ring only if nobody does anything else */
-#define LOOK_NS INT64_C(100000000) /* between looks at who is there */
-#define KEEP_NS INT64_C(300000000) /* how often it is said that we go on */
+#define IDLE_NS INT64_C(2000000)   /* the ring fills up in this time only if the processes do nothing else */
+#define LOOK_NS INT64_C(100000000) /* between looks at the members */
+#define KEEP_NS INT64_C(300000000) /* between requests to go on recording */
 #define SHOW_NS INT64_C(250000000) /* the progress, on a terminal */
 
 struct output {
@@ -33,13 +33,13 @@ struct recording {
     bool ended, gone, joined, shows; /* gone: the process has ended */
 };
 
-/* What is in it already stays until there is something to write instead. */
+/* An existing file keeps its content until there is something to write. */
 static FILE *open_file(const char *path) {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-/* Before anything is recorded: true, or it has been said why not. */
+/* Before anything is recorded. False: a message was printed. */
 static bool open_output(struct output *output) {
     if (!output->path) return true;
     output->file = strcmp(output->path, "-") == 0 ? stdout : open_file(output->path);
@@ -47,7 +47,7 @@ static bool open_output(struct output *output) {
     return output->file != NULL;
 }
 
-/* To be written from the beginning. Pipes and terminals cannot be emptied, and need not be. */
+/* The file, truncated. Pipes and terminals cannot be truncated, and need not be. */
 static FILE *emptied(const struct output *output) {
     if (output->file != stdout && ftruncate(fileno(output->file), 0) != 0) errno = 0;
     return output->file;
@@ -75,7 +75,7 @@ static int look(struct recording *recording, void (*take)(struct story *, const 
     return status;
 }
 
-/* All there is: how many events, or an error. */
+/* Fetches all events. Returns how many, or an error. */
 static int64_t fetch(struct recording *recording) {
     vigil_event events[SOURCE_BATCH];
     uint64_t lost = 0;
@@ -98,7 +98,7 @@ static int64_t fetch(struct recording *recording) {
     return all;
 }
 
-/* Sooner if there was much: the ring is never to be more than half full. */
+/* Shorter if there were many events: the ring should never be more than half full. */
 static void adapt_pause(struct recording *recording, int64_t count) {
     if (count > VIGIL_EVENTS_KEPT / 4) recording->pause_ns /= 4;
     else if (count > 0) recording->pause_ns = recording->pause_ns < SOON_NS ? 2 * recording->pause_ns + 1 : SOON_NS;
@@ -112,7 +112,8 @@ static void rest(struct recording *recording, int64_t now_ns) {
     if (sigtimedwait(&recording->ends, NULL, &pause) > 0) recording->ended = true;
 }
 
-/* Who has joined is asked for its name at once: it may leave soon. The threads of a process get theirs by events. */
+/* The name of a new member is read at once: it may leave soon. Threads of a process are named when an event mentions
+ * them. */
 static int look_around(struct recording *recording, int64_t now_ns) {
     if (!recording->joined && now_ns - recording->looked_ns < LOOK_NS) return VIGIL_OK;
     recording->joined = false;
@@ -148,7 +149,7 @@ static void hold_signals(struct recording *recording) {
     sigaction(SIGHUP, NULL, &action);
     if (action.sa_handler == SIG_IGN) sigdelset(&recording->ends, SIGHUP); /* nohup */
     sigprocmask(SIG_BLOCK, &recording->ends, NULL);
-    prctl(PR_SET_TIMERSLACK, 1000); /* the pauses are meant to be as short as they are */
+    prctl(PR_SET_TIMERSLACK, 1000); /* keep the pauses short */
 }
 
 static int record(struct recording *recording, int64_t duration_ns) {
@@ -173,9 +174,9 @@ static void tell(const struct recording *recording) {
     int64_t duration_ns = story->to_ns - story->from_ns;
     uint32_t waits = story_spans(story, SPAN_WAIT), holds = story_spans(story, SPAN_HOLD);
     if (story->lost)
-        cli_warn("%llu events or more were lost: there was no time to write them down",
+        cli_warn("at least %llu events were lost: they came faster than they could be recorded",
                  (unsigned long long)story->lost);
-    if (story->full) cli_warn("it ended early: there is no room for more");
+    if (story->full) cli_warn("the recording ended early: there is no room for more");
     if (recording->gone) cli_warn("process %s has ended, and so has the recording", recording->name);
     if (recording->chrome.file == stdout || recording->picture.file == stdout) return;
     if (cli_wants_json) {
@@ -253,10 +254,10 @@ int cli_trace(int count, char **arguments) {
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
     const char *chrome = recording.chrome.path, *picture = recording.picture.path;
     bool chrome_out = chrome && strcmp(chrome, "-") == 0, picture_out = picture && strcmp(picture, "-") == 0;
-    if (parsed.operand_count != 1 || parsed.command) return cli_usage("it records one segment or process: which?");
-    if (!chrome && !picture) return cli_usage("say where to: -o FILE, --svg FILE or both");
-    if (chrome_out + picture_out + cli_wants_json > 1) return cli_usage("only one thing can go to the standard output");
-    if (chrome && picture && strcmp(chrome, picture) == 0) return cli_usage("-o and --svg need a file each");
+    if (parsed.operand_count != 1 || parsed.command) return cli_usage("exactly one NAME or PID is needed");
+    if (!chrome && !picture) return cli_usage("an output is missing: use -o FILE, --svg FILE or both");
+    if (chrome_out + picture_out + cli_wants_json > 1) return cli_usage("only one output can go to standard output");
+    if (chrome && picture && strcmp(chrome, picture) == 0) return cli_usage("-o and --svg need different files");
     recording.name = parsed.operands[0];
     recording.shows = !cli_wants_json && terminal_redraws();
     hold_signals(&recording);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace.h - what has happened in a segment, or in a process under vigil run, as a story of waits, holds, hand-overs and
- * deaths. In that of a process, its threads stand for the processes of a segment.
+ * trace.h - the story of a recording: waits, holds, hand-overs and deaths in a segment, or in a process under vigil
+ * run. In the story of a process, its threads take the place of a segment's processes.
  *
- * source.c         what can be recorded
- * trace.c          records: asks the source for events, as often as is needed
- * trace_story.c    makes the story of them
+ * source.c         segments and processes as sources of events
+ * trace.c          records: asks the source for events, as often as needed
+ * trace_story.c    makes the story from the events
  * trace_chrome.c   the story for Perfetto and chrome://tracing
  * timeline.c       the story as a picture
  */
@@ -17,45 +17,44 @@
 
 #define STORY_NONE UINT32_MAX
 
-/* A process that is, or was, a member; or a thread. Numbers are used again: what has one now may not be what had it
- * before. */
+/* A process that is, or was, a member; or a thread. Numbers are reused: two entries may have the same one. */
 struct story_process {
-    uint32_t number, pid; /* pid 0: it came and went before anybody could look */
+    uint32_t number, pid; /* pid 0: it left before it could be looked at */
     char program[20];
     char command[160];
-    char task[64]; /* of vigil lock and vigil sem: what they run, else the same */
+    char task[64]; /* for vigil lock and vigil sem: the command they run; otherwise the same */
     bool gone, named;
-    uint32_t handover;  /* the last one to it that has not become a hold yet */
-    uint32_t last_hold; /* that it has given back */
+    uint32_t handover;  /* the last hand-over to it that has not become a hold yet */
+    uint32_t last_hold; /* the last hold that it has released */
 };
 
 enum span_type { SPAN_WAIT, SPAN_HOLD };
 
-/* How it ended. */
+/* How a span ended. */
 enum span_end {
-    SPAN_OPEN,   /* not at all: so it was when the recording ended */
-    SPAN_CALLED, /* of a wait */
+    SPAN_OPEN,   /* it had not ended when the recording ended */
+    SPAN_CALLED, /* a wait */
     SPAN_GAVE_UP,
-    SPAN_RELEASED, /* of a hold */
+    SPAN_RELEASED, /* a hold */
     SPAN_DIED,
     SPAN_LEFT,
-    SPAN_UNSEEN /* somehow; `to_ns` is the last time that it was certainly still so */
+    SPAN_UNSEEN /* its end was not seen; it certainly lasted until `to_ns` */
 };
 
-/* Somebody waits, or holds something, from then until then. */
+/* A wait or a hold, from from_ns to to_ns. */
 struct story_span {
     int64_t from_ns, to_ns;
-    int64_t seen_ns; /* while it is open: when it was last seen to be so */
+    int64_t seen_ns; /* while it is open: when it was last seen */
     uint64_t offset;
-    uint32_t process;   /* of story.processes */
-    uint32_t word;      /* of story.words */
-    uint32_t thread_id; /* 0: an event loop, or not known. Of a hold: who waited for it, or else took it */
-    uint32_t place;     /* of a wait; STORY_NONE: not known */
-    uint32_t count;     /* of a hold: how much is left of it */
+    uint32_t process;   /* index in story.processes */
+    uint32_t word;      /* index in story.words */
+    uint32_t thread_id; /* 0: an event loop, or not known. Of a hold: the thread that waited for it, or took it */
+    uint32_t place;     /* of a wait: that of its events; STORY_NONE: not known */
+    uint32_t count;     /* of a hold: how many permits are left of it */
     enum span_type type;
     enum span_end ending;
     vigil_seen_kind kind;
-    bool shared, looked; /* looked: it is known from a look, not from an event */
+    bool shared, looked; /* looked: a look has shown it */
 };
 
 struct story_handover {
@@ -74,12 +73,12 @@ struct story_loss {
     uint64_t count;
 };
 
-/* A place that somebody has waited at, or held. */
+/* A word that was waited for or held. */
 struct story_word {
     uint64_t offset;
     vigil_seen_kind kind;
     char name[SOURCE_NAME]; /* "lock", "mutex at byte 64", unique */
-    int64_t released_ns;    /* the last time */
+    int64_t released_ns;    /* the last release */
 };
 
 #define STORY_LIST(type)                                                                                               \
@@ -90,12 +89,12 @@ struct story_word {
 
 struct story {
     const struct source *source;
-    uint32_t pid; /* the process whose threads it is about; zero: it is about the processes in a segment */
+    uint32_t pid; /* the process whose threads it shows; zero: it shows the processes of a segment */
     int64_t from_ns, to_ns;
     int64_t synced_ns; /* looks and events overlap until then */
     uint64_t event_count, lost;
     char label[32];
-    bool full; /* no room for more: what came later is missing */
+    bool full; /* no room for more: later events are missing */
     STORY_LIST(struct story_process) processes;
     STORY_LIST(struct story_span) spans;
     STORY_LIST(struct story_handover) handovers;
@@ -107,9 +106,9 @@ struct story {
 };
 
 /*
- * In this order: story_begin; story_sync, with a look that began after the recording had; story_event for each event
- * and story_members for each look; where events were lost, story_lost and story_sync again; story_leave if the process
- * has ended whose threads it is about; story_end.
+ * Call in this order: story_begin; story_sync, with a look that began after the recording did; story_event for each
+ * event and story_members for each look; if events were lost, story_lost and story_sync again; story_leave if the
+ * process whose threads it shows has ended; story_end.
  */
 void story_begin(struct story *story, const struct source *source, int64_t from_ns);
 void story_sync(struct story *story, const vigil_look *look);
@@ -123,7 +122,7 @@ void story_free(struct story *story);
 const char *story_ending(const struct story *story, const struct story_span *span); /* for people */
 uint32_t story_spans(const struct story *story, enum span_type type);               /* how many */
 
-/* Both return whether it could be written. `name`: of what it is about. */
+/* Both return whether all could be written. `name`: that of the segment or process. */
 bool chrome_write(FILE *out, const char *name, const struct story *story);
 bool timeline_draw(FILE *out, const char *name, const struct story *story);
 

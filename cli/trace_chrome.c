@@ -2,20 +2,20 @@
 /*
  * The story in the trace event format of Chrome, which Perfetto opens too.
  *
- * A process is a track, with a lane for each of its threads. In a lane slices may contain each other, but not overlap:
- * what a process holds is in the lane of the thread that waited for it if that is so, and else in another. In the story
- * of a process's threads there is one track for all.
+ * A process is a track, with a lane for each of its threads. In a lane, slices may contain each other, but must not
+ * overlap otherwise: a hold is in the lane of the thread that waited for it if it fits there, and in another lane if
+ * not. In the story of a process's threads there is one track for all.
  */
 #include <stdlib.h>
 
 #include "trace.h"
 
-#define NOT_A_PID  UINT32_C(5000000) /* numbers from here on are nobody's: Linux has pids of up to 2^22 */
+#define NOT_A_PID  UINT32_C(5000000) /* no process has a number from here on: Linux has pids of up to 2^22 */
 #define LANE_DEPTH 16                /* slices in slices */
 
 struct lane {
     uint32_t thread_id, tid;
-    uint32_t nth; /* of those for the same thread */
+    uint32_t nth; /* of the lanes for the same thread */
     bool waits;
     uint32_t depth;
     int64_t ends_ns[LANE_DEPTH];
@@ -26,9 +26,9 @@ struct chrome {
     const char *name;
     const struct story *story;
     uint32_t *tids; /* of each span */
-    bool *calls;    /* of each process: its lane for calls has its name */
+    bool *calls;    /* by process: its lane for calls has been named */
     uint32_t next_tid;
-    struct lane *lanes; /* of the process that is being written */
+    struct lane *lanes; /* of the process that is written now */
     uint32_t lane_count, lane_room;
 };
 
@@ -42,7 +42,7 @@ static uint32_t pid_of(const struct chrome *chrome, uint32_t process) {
     return pid ? pid : NOT_A_PID + 1 + process;
 }
 
-/* What all events have. */
+/* Begins an event, with the fields that all events have. */
 static struct cli_json *begin_event(struct chrome *chrome, const char *phase, const char *name, uint32_t pid,
                                     uint32_t tid) {
     struct cli_json *json = &chrome->json;
@@ -60,7 +60,7 @@ static void end_event(struct chrome *chrome) {
     json_end(&chrome->json, '}');
 }
 
-/* In microseconds, as the format wants them, but with all their digits. */
+/* In microseconds, as the format requires, with three decimals for the nanoseconds. */
 static void put_ns(struct cli_json *json, const char *key, int64_t ns) {
     fprintf(json->out, "%s\"%s\":%lld.%03lld", json->more ? "," : "", key, (long long)(ns / 1000),
             (long long)(ns % 1000));
@@ -101,7 +101,7 @@ static void put_processes(struct chrome *chrome) {
     }
     for (uint32_t i = 0; i < chrome->story->processes.count; i++) {
         const struct story_process *process = &chrome->story->processes.at[i];
-        const char *command = *process->command ? process->command : "a process that left too soon to be asked";
+        const char *command = *process->command ? process->command : "a process that left too soon to be named";
         if (process->pid) snprintf(text, sizeof text, "pid %u: %s", process->pid, command);
         else snprintf(text, sizeof text, "%s", command);
         put_name(chrome, "process_name", pid_of(chrome, i), 0, text);
@@ -154,7 +154,7 @@ static void name_lanes(struct chrome *chrome, uint32_t process) {
     chrome->lane_count = 0;
 }
 
-/* By process, then by time; what contains another comes first. */
+/* By process, then by time; an outer slice comes before the slices in it. */
 static int in_order(const void *one, const void *other) {
     const struct slice *a = one, *b = other;
     if (a->process != b->process) return a->process < b->process ? -1 : 1;
@@ -215,19 +215,19 @@ static bool put_spans(struct chrome *chrome) {
     return written;
 }
 
-/* Hand-overs: an arrow from what one gave to what the other got, or to the end of its wait. */
+/* Hand-overs: an arrow from the giver's hold to the receiver's hold, or to the end of its wait. */
 
 static void put_arrow(struct chrome *chrome, const char *phase, uint32_t number, uint32_t process, uint32_t tid,
                       int64_t at_ns) {
     struct cli_json *json = begin_event(chrome, phase, "hand-over", pid_of(chrome, process), tid);
     json_text(json, "cat", "hand-over");
     json_unsigned(json, "id", number + 1);
-    if (*phase == 'f') json_text(json, "bp", "e"); /* it ends at the slice that it is in, not at the next */
+    if (*phase == 'f') json_text(json, "bp", "e"); /* bind to the enclosing slice, not the next one */
     put_time(chrome, at_ns);
     end_event(chrome);
 }
 
-/* One who gives what he does not hold, as a notifier does, gets a slice to start from. */
+/* A caller that does not hold what it gives, such as a notifier, gets a slice for the arrow to start from. */
 static uint32_t put_call(struct chrome *chrome, const struct story_handover *handover, int64_t at_ns) {
     uint32_t tid = 2 * NOT_A_PID + handover->from, pid = pid_of(chrome, handover->from);
     char text[64] = "calls";
@@ -243,7 +243,7 @@ static uint32_t put_call(struct chrome *chrome, const struct story_handover *han
 }
 
 static int64_t within(const struct story_span *span, int64_t at_ns) {
-    if (at_ns >= span->to_ns) at_ns = span->to_ns - 1; /* at its end it is no longer there */
+    if (at_ns >= span->to_ns) at_ns = span->to_ns - 1; /* the end is not part of the slice */
     return at_ns > span->from_ns ? at_ns : span->from_ns;
 }
 
@@ -265,7 +265,7 @@ static void put_handover(struct chrome *chrome, uint32_t number) {
     put_arrow(chrome, "f", number, handover->to, chrome->tids[got], to_ns);
 }
 
-/* Deaths, and what was lost. */
+/* Deaths, and lost events. */
 
 static void put_death(struct chrome *chrome, const struct story_death *death) {
     struct cli_json *json = begin_event(chrome, "i", "died", pid_of(chrome, death->process), 0);
@@ -301,7 +301,7 @@ static int by_word_and_time(const void *one, const void *other) {
     const struct step *a = one, *b = other;
     if (a->word != b->word) return a->word < b->word ? -1 : 1;
     if (a->at_ns != b->at_ns) return a->at_ns < b->at_ns ? -1 : 1;
-    return b->change - a->change; /* who comes at the moment in which another leaves: never below zero */
+    return b->change - a->change; /* at the same time, arrivals first: never below zero */
 }
 
 static void put_length(struct chrome *chrome, const struct step *step, int length) {
@@ -339,7 +339,7 @@ static bool put_lengths(struct chrome *chrome) {
     return true;
 }
 
-/* About the whole. */
+/* About the whole recording. */
 static void put_other(struct chrome *chrome) {
     struct cli_json *json = &chrome->json;
     json_object(json, "otherData");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* See trace.h. Events may be lost, and they come in the order in which they were written down, which is not quite that
- * in which they happened: whatever they say, a span never ends before it begins. */
+/* See trace.h. Events may be lost, and they come in the order in which they were recorded, which is not quite the
+ * order in which they happened. So all times are adjusted: a span never ends before it begins. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "show.h"
 #include "trace.h"
 
-#define STORY_MOST  (UINT32_C(1) << 22) /* of anything: no viewer takes more */
+#define STORY_MOST  (UINT32_C(1) << 22) /* entries of each list: no viewer takes more */
 #define JUST_NOW_NS INT64_C(1000000)
 
 /* The array with room for one more, unless the story is full. */
@@ -61,7 +61,7 @@ static void name_thread(const struct story *story, struct story_process *thread)
     thread->pid = thread->number;
     thread->named = true;
     source_thread_name(story->source, thread->number, thread->program);
-    snprintf(thread->command, sizeof thread->command, "%s", *name ? name : "a thread that ended too soon to be asked");
+    snprintf(thread->command, sizeof thread->command, "%s", *name ? name : "a thread that ended too soon to be named");
     snprintf(thread->task, sizeof thread->task, "%s", name);
 }
 
@@ -83,7 +83,7 @@ static uint32_t present_process(const struct story *story, uint32_t number) {
     return STORY_NONE;
 }
 
-/* Of one that has gone as well: what it held is given back after it has died. */
+/* Also a process that has gone: what it held is released after its death. */
 static uint32_t the_process(struct story *story, uint32_t number) {
     uint32_t index = present_process(story, number);
     if (index != STORY_NONE) return index;
@@ -108,7 +108,7 @@ static uint32_t open_span(struct story *story, const struct story_span *span) {
     return index;
 }
 
-/* The one at this place of the list of those that are open. */
+/* Closes the span at this index of the list of open spans. */
 static void close_open(struct story *story, uint32_t place, enum span_end ending, int64_t at_ns) {
     uint32_t index = story->open.at[place];
     struct story_span *span = &story->spans.at[index];
@@ -125,7 +125,7 @@ static struct story_span *open_at(const struct story *story, uint32_t place) {
     return &story->spans.at[story->open.at[place]];
 }
 
-/* Everything of somebody who has gone. */
+/* Closes all spans of a process that has gone. */
 static void close_all(struct story *story, uint32_t process, enum span_end ending, int64_t at_ns) {
     for (uint32_t i = story->open.count; i-- > 0;) {
         if (open_at(story, i)->process == process) close_open(story, i, ending, at_ns);
@@ -142,8 +142,8 @@ static void process_gone(struct story *story, uint32_t process, enum span_end en
 
 /* Waits. */
 
-/* The open wait of an event: by its place; if it is known from a look only, by all that a look shows. As a place of the
- * list of those that are open. */
+/* The open wait of an event, as an index of the list of open spans. It is found by its place; if it is known from a
+ * look only, by process, offset and thread. */
 static uint32_t open_wait(const struct story *story, uint32_t process, const vigil_event *event) {
     uint32_t looked = STORY_NONE;
     for (uint32_t i = 0; i < story->open.count; i++) {
@@ -156,7 +156,7 @@ static uint32_t open_wait(const struct story *story, uint32_t process, const vig
     return looked;
 }
 
-/* Whoever waits for a lock knows that somebody holds it. */
+/* A wait for a lock shows that the lock is still held. */
 static void seen_held(struct story *story, uint64_t offset, int64_t at_ns) {
     for (uint32_t i = 0; i < story->open.count; i++) {
         struct story_span *span = open_at(story, i);
@@ -169,11 +169,11 @@ static void waits(struct story *story, uint32_t process, const vigil_event *even
     seen_held(story, event->offset, event->at_ns);
     if (known != STORY_NONE) {
         struct story_span *span = open_at(story, known);
-        if (span->place == STORY_NONE && event->at_ns <= story->synced_ns) { /* the look has seen this one already */
+        if (span->place == STORY_NONE && event->at_ns <= story->synced_ns) { /* the look has shown it already */
             span->place = event->place;
             return;
         }
-        if (span->place == event->place) close_open(story, known, SPAN_CALLED, event->at_ns); /* to another line */
+        if (span->place == event->place) close_open(story, known, SPAN_CALLED, event->at_ns); /* moved on */
     }
     open_span(story, &(struct story_span){.from_ns = event->at_ns,
                                           .offset = event->offset,
@@ -184,7 +184,7 @@ static void waits(struct story *story, uint32_t process, const vigil_event *even
                                           .kind = event->kind});
 }
 
-/* What `from` has of it, or has just given back. */
+/* The hold of `from` on the word, open or just released. */
 static uint32_t held_by(const struct story *story, uint32_t from, uint64_t offset, int64_t at_ns) {
     for (uint32_t i = 0; i < story->open.count; i++) {
         const struct story_span *span = open_at(story, i);
@@ -228,7 +228,7 @@ static bool is_lock(vigil_seen_kind kind) {
     return kind == VIGIL_SEEN_MUTEX || kind == VIGIL_SEEN_RWLOCK;
 }
 
-/* A lock that is free for one was given back by others: of a mutex that is not always written down. */
+/* When a lock is granted, its former holders have released it; the release of a mutex is not always recorded. */
 static void close_others(struct story *story, const vigil_event *event) {
     for (uint32_t i = story->open.count; i-- > 0;) {
         const struct story_span *span = open_at(story, i);
@@ -237,7 +237,7 @@ static void close_others(struct story *story, const vigil_event *event) {
     }
 }
 
-/* A hold that a look has shown already, while its event was being written. */
+/* Whether a look has shown the hold before its event arrived. */
 static bool looked_at(struct story *story, uint32_t process, const vigil_event *event) {
     if (event->at_ns > story->synced_ns) return false;
     for (uint32_t i = 0; i < story->open.count; i++) {
@@ -262,7 +262,7 @@ static void granted(struct story *story, uint32_t process, const vigil_event *ev
                               .type = SPAN_HOLD,
                               .kind = event->kind,
                               .shared = event->shared};
-    if (is_lock(event->kind) && !event->shared) { /* two clocks' readings may cross, two holders may not */
+    if (is_lock(event->kind) && !event->shared) { /* times of events may overlap, two holders may not */
         uint32_t word = the_word(story, event->offset, event->kind);
         if (word != STORY_NONE) span.from_ns = later(span.from_ns, story->words.at[word].released_ns);
     }
@@ -277,7 +277,8 @@ static void granted(struct story *story, uint32_t process, const vigil_event *ev
     if (follows) to_it->hold = hold;
 }
 
-/* It held the lock since nobody knows when; but at least since the first of those began to wait who wait for it now. */
+/* It is not known since when the process held the lock; but at least since the first of the present waiters began to
+ * wait. */
 static void add_unseen_hold(struct story *story, uint32_t process, const vigil_event *event) {
     uint32_t word = the_word(story, event->offset, event->kind);
     int64_t first_ns = event->at_ns;
@@ -297,7 +298,7 @@ static void add_unseen_hold(struct story *story, uint32_t process, const vigil_e
     if (hold != STORY_NONE) close_open(story, story->open.count - 1, SPAN_RELEASED, event->at_ns);
 }
 
-/* The oldest first, as far as it goes. */
+/* Closes the oldest holds first, until as much is released as the event says. */
 static void released(struct story *story, uint32_t process, const vigil_event *event) {
     uint32_t left = event->count ? event->count : 1;
     while (left) {
@@ -332,7 +333,7 @@ void story_event(struct story *story, const vigil_event *event) {
     if (story->full) return;
     uint32_t process = present_process(story, event->number);
     if (event->type == VIGIL_EVENT_JOINED) {
-        if (process != STORY_NONE && story->processes.at[process].pid == event->pid) return; /* the look came first */
+        if (process != STORY_NONE && story->processes.at[process].pid == event->pid) return; /* a look came first */
         if (process != STORY_NONE) process_gone(story, process, SPAN_UNSEEN, event->at_ns);
         new_process(story, event->number, event->pid);
         return;
@@ -460,7 +461,7 @@ static bool is_waited_for(const struct story *story, uint64_t offset) {
 
 void story_end(struct story *story, int64_t to_ns) {
     story->to_ns = to_ns;
-    for (uint32_t i = story->open.count; i-- > 0;) { /* of mutexes, the end is written down if somebody waits */
+    for (uint32_t i = story->open.count; i-- > 0;) { /* a mutex's release is recorded only if it has waiters */
         const struct story_span *span = open_at(story, i);
         bool unseen = span->type == SPAN_HOLD && span->kind == VIGIL_SEEN_MUTEX && !is_waited_for(story, span->offset);
         if (unseen) close_open(story, i, SPAN_UNSEEN, to_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers and durations, as people write them. */
+/* Reads and prints numbers and durations. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* Digits of the base at *text, which is moved behind them: false if there are none, or too many for 64 bits. */
+/* Reads digits of the base at *text, and moves it behind them. False: there are none, or too many for 64 bits. */
 static bool read_digits(const char **text, unsigned base, uint64_t *value) {
     const char *start = *text;
     for (*value = 0; isxdigit((unsigned char)**text); ++*text) {
@@ -45,7 +45,7 @@ bool cli_parse_integer(const char *text, unsigned bits, int64_t *value) {
     if (!read_number(&text, &magnitude) || *text) return false;
     if (magnitude > (negative ? sign : sign | (sign - 1))) return false;
     uint64_t pattern = negative ? 0 - magnitude : magnitude;
-    if (pattern & sign) pattern |= ~(sign - 1); /* the bit pattern of a negative one may be written as well */
+    if (pattern & sign) pattern |= ~(sign - 1); /* a negative number may be written as its bit pattern */
     *value = (int64_t)pattern;
     return true;
 }
@@ -76,13 +76,13 @@ bool cli_parse_duration(const char *text, int64_t *ns) {
     uint64_t whole, billionths = 0;
     if (!read_digits(&text, 10, &whole)) {
         if (!isdigit((unsigned char)*text)) return false;
-        whole = UINT64_MAX; /* there are more digits than fit */
+        whole = UINT64_MAX; /* more digits than fit */
         while (isdigit((unsigned char)*text)) text++;
     }
     if (*text == '.' && (text++, !read_billionths(&text, &billionths))) return false;
     int64_t unit = unit_ns(text), part;
     if (unit == 0) return false;
-    if (unit >= SECOND) part = (int64_t)billionths * (unit / SECOND); /* else rounded up: it is never too short */
+    if (unit >= SECOND) part = (int64_t)billionths * (unit / SECOND); /* else rounded up: never too short */
     else part = ((int64_t)billionths + SECOND / unit - 1) / (SECOND / unit);
     if (__builtin_mul_overflow(whole, unit, ns) || __builtin_add_overflow(*ns, part, ns)) *ns = VIGIL_FOREVER;
     return true;

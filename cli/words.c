@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The shell as an agent: wait, notify, load, store, add and cas on the words of a segment, as JavaScript's Atomics. */
+/* wait, notify, load, store, add and cas on the words of a segment, with the semantics of JavaScript's Atomics. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -9,9 +9,9 @@
 
 #include "cli.h"
 
-/* NAME[:INDEX] and what else one of these was called with. */
+/* NAME[:INDEX], and the other arguments of one of these subcommands. */
 struct call {
-    char name[256]; /* a copy: what others see of us in ps and vigil show is to stay as it was typed */
+    char name[256]; /* a copy: the arguments must stay as typed, since ps and vigil show read them */
     uint64_t index;
     const char *type;
     unsigned bits;
@@ -28,26 +28,26 @@ static bool read_place(struct call *call) {
     snprintf(call->name, sizeof call->name, "%.*s", colon ? (int)(colon - place) : (int)strlen(place), place);
     if (!colon) return true;
     if (cli_parse_count(colon + 1, &call->index)) return true;
-    cli_usage("'%s' is no index: words are counted 0, 1, 2 and so on", colon + 1);
+    cli_usage("invalid index '%s': write 0, 1, 2 and so on", colon + 1);
     return false;
 }
 
 static bool read_type(struct call *call) {
     call->bits = strcmp(call->type, "i64") == 0 ? 64 : 32;
     if (call->bits == 64 || strcmp(call->type, "i32") == 0) return true;
-    cli_usage("--type '%s': there are i32 and i64", call->type);
+    cli_usage("--type: invalid type '%s'; write i32 or i64", call->type);
     return false;
 }
 
 static bool read_value(struct call *call, const char *text, int64_t *value) {
     int64_t wide;
     if (cli_parse_integer(text, call->bits, value)) return true;
-    if (!cli_parse_integer(text, 64, &wide)) cli_usage("'%s' is no integer of at most 64 bits", text);
+    if (!cli_parse_integer(text, 64, &wide)) cli_usage("invalid integer '%s': write a decimal or 0x... number", text);
     else cli_usage("%s does not fit into 32 bits: is the word of --type i64?", text);
     return false;
 }
 
-/* Of the operands after the first, `values` are integers; then there may be up to `more` of another kind. */
+/* After NAME there must be `values` integers; then there may be up to `more` other operands. */
 static bool read_call(struct call *call, int count, char **arguments, bool has_timeout, int values, int more) {
     const struct cli_option options[] = {
         {"type", 0, CLI_TEXT, &call->type}, {has_timeout ? "timeout" : NULL, 0, CLI_DURATION, &call->timeout_ns}, {0}};
@@ -57,7 +57,7 @@ static bool read_call(struct call *call, int count, char **arguments, bool has_t
     if (given < 1 + values || given > 1 + values + more) {
         cli_usage(given < 1            ? "a NAME is missing"
                   : given < 1 + values ? "a value is missing after the NAME"
-                                       : "there is an operand too many");
+                                       : "too many operands");
         return false;
     }
     if (!read_type(call) || !read_place(call)) return false;
@@ -66,11 +66,11 @@ static bool read_call(struct call *call, int count, char **arguments, bool has_t
     return true;
 }
 
-/* A lock's words are its own: to write there, or to wake who waits, breaks it. */
+/* To write the words of a vigil lock or sem, or to wake their waiters, would break them. */
 static int check_word(struct call *call, bool only_look) {
     const char *label = vigil_segment_label(call->buffer);
     if (!only_look && strncmp(label, "vigil ", 6) == 0)
-        return cli_fail(VIGIL_OK, "%s is a %s, whose words are its own; choose another name", call->name, label);
+        return cli_fail(VIGIL_OK, "%s is a %s, whose words are private: choose another name", call->name, label);
     vigil_view_init(&call->view, call->buffer, call->bits == 64 ? VIGIL_I64 : VIGIL_I32, 0, VIGIL_TO_END);
     uint64_t length = vigil_view_length(call->view);
     if (call->index < length) return CLI_OK;
@@ -78,15 +78,15 @@ static int check_word(struct call *call, bool only_look) {
                     call->type, call->index);
 }
 
-/* CLI_OK; or it has been said why not. */
+/* CLI_OK; or the exit status, after a message was printed. */
 static int open_word(struct call *call, bool only_look) {
     int status = vigil_segment_open(&call->buffer, call->name);
     if (status == VIGIL_ENOTFOUND)
-        return cli_fail_missing("there is no segment %s: vigil create %s makes one, vigil ls shows those there are",
+        return cli_fail_missing("there is no segment %s: vigil create %s creates it, vigil ls lists the segments",
                                 call->name, call->name);
     if (status != VIGIL_OK) return cli_fail_segment(status, call->name);
     int failed = check_word(call, only_look);
-    if (failed) vigil_buffer_destroy(call->buffer); /* who ends without that has died in it */
+    if (failed) vigil_buffer_destroy(call->buffer); /* a process that exits without this counts as dead */
     return failed;
 }
 
@@ -94,7 +94,7 @@ static int exit_status(int status) {
     return status == VIGIL_NOT_EQUAL ? CLI_NOT_EQUAL : status == VIGIL_TIMED_OUT ? CLI_TIMED_OUT : CLI_OK;
 }
 
-/* Closes the segment, and answers for the operation: its number, unless it failed. */
+/* Closes the segment, and prints the result of the operation. Returns the exit status. */
 static int answer(struct call *call, int status, const char *key, int64_t value, bool silent) {
     int failed = status < 0 ? cli_fail(status, "%s:%" PRIu64, call->name, call->index) : CLI_OK;
     vigil_buffer_destroy(call->buffer);
@@ -156,7 +156,7 @@ int cli_notify(int count, char **arguments) {
     uint64_t most = VIGIL_ALL;
     if (!read_call(&call, count, arguments, false, 0, 1)) return cli_usage_status();
     const char *text = call.arguments.operand_count > 1 ? call.arguments.operands[1] : NULL;
-    if (text && !cli_parse_count(text, &most)) return cli_usage("'%s' is no count of waiters", text);
+    if (text && !cli_parse_count(text, &most)) return cli_usage("invalid COUNT '%s': write 0, 1, 2 and so on", text);
     int failed = open_word(&call, false);
     if (failed) return failed;
     int64_t woken = vigil_atomics_notify(call.view, call.index, most > VIGIL_ALL ? VIGIL_ALL : (int64_t)most);
@@ -164,9 +164,9 @@ int cli_notify(int count, char **arguments) {
 }
 
 /*
- * Signals that end a wait: all that whoever started us does not ignore. They are blocked before we are in the segment, and
- * taken when we are out of its line again. So is SIGPIPE: an answer that nobody reads is an error, as
- * on a full disk.
+ * Signals that end a wait, unless they were ignored when this process was started. They are blocked before it joins
+ * the segment, and taken when it has left the line. So is SIGPIPE: output that cannot be written is reported as an
+ * error, as on a full disk.
  */
 static sigset_t block_signals(void) {
     static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE};
@@ -185,7 +185,7 @@ static void wait_ended(vigil_op *op, int status) {
     *(int *)op->data = status;
 }
 
-/* Until the operation has ended, or a signal has come: then VIGIL_CANCELLED, unless it had been notified before. */
+/* Until the operation has ended. VIGIL_CANCELLED: a signal has come first. */
 static int await(vigil_agent *agent, vigil_op *op, int signals_fd) {
     struct pollfd from[] = {{.fd = vigil_agent_fd(agent), .events = POLLIN}, {.fd = signals_fd, .events = POLLIN}};
     int *status = op->data;
@@ -201,7 +201,7 @@ static int wait_for(const struct call *call, int signals_fd) {
     vigil_agent *agent;
     int status = vigil_agent_create(&agent, 0), outcome = VIGIL_PENDING;
     if (status != VIGIL_OK) return status;
-    if (vigil_agent_fd(agent) < 0) { /* who cannot hear of a notification is not to be in line */
+    if (vigil_agent_fd(agent) < 0) { /* a waiter that cannot be woken must not join the line */
         int error = errno;
         vigil_agent_destroy(agent);
         errno = error;
@@ -227,7 +227,7 @@ int cli_wait(int count, char **arguments) {
     if (!read_call(&call, count, arguments, true, 1, 0)) return cli_usage_status();
     sigset_t blocked = block_signals();
     int signals_fd = signalfd(-1, &blocked, SFD_CLOEXEC);
-    if (signals_fd < 0) return cli_fail(VIGIL_ESYSTEM, "no descriptor for signals");
+    if (signals_fd < 0) return cli_fail(VIGIL_ESYSTEM, "cannot receive signals");
     int failed = open_word(&call, false);
     if (failed) return failed;
     int64_t since_ns = vigil_now_ns();

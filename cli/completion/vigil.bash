@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# Completion of vigil for bash. What there is to complete, vigil tells itself: its subcommands and options by --help, the
-# segments by ls --names.
+# Completion of vigil for bash. Subcommands and options are read from --help, and names of segments from ls --names.
 
 _vigil_subcommands() { "$1" --help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p'; }
 
-# Those with a value end in "=".
+# Options that take a value end in "=".
 _vigil_options() {
     "$1" "$2" --help 2>/dev/null |
         sed -nE 's/^  (-[a-z], )?(--[a-z-]+) [^ ].*/\2=/p; t; s/^  (-[a-z], )?(--[a-z-]+)( .*)?$/\2/p'
     echo --help
 }
 
-# What the help has for the value of an option: FILE, T, "a|b".
+# The placeholder in the help for the value of an option: FILE, T, "a|b".
 _vigil_value() {
     "$1" "$2" --help 2>/dev/null | sed -nE "s/^  ((-[a-z], )?$3|$3, --[a-z-]+) ([^ ]+).*/\3/p"
 }
@@ -33,9 +32,9 @@ _vigil() {
         elif [[ $options == *"${COMP_WORDS[i]}="* && ${COMP_WORDS[i]} == --* ]] || [ "${COMP_WORDS[i]}" = -o ]; then
             option=${COMP_WORDS[i]}
             i=$((i + 1)) # its value
-            [ "${COMP_WORDS[i]-}" != = ] || i=$((i + 1)) # bash makes three words of --name=value
+            [ "${COMP_WORDS[i]-}" != = ] || i=$((i + 1)) # bash splits --name=value into three words
         elif [ "${COMP_WORDS[i]}" = = ]; then
-            option=${COMP_WORDS[i - 1]} # one that may have a value
+            option=${COMP_WORDS[i - 1]} # an option whose value is optional
             i=$((i + 1))
         elif [[ ${COMP_WORDS[i]} != -* ]]; then
             operands=$((operands + 1))
@@ -47,7 +46,7 @@ _vigil() {
     done
     if [ "$i" -gt "$COMP_CWORD" ]; then # the word is a value
         local value
-        word=${word#=} # of which nothing is there yet
+        word=${word#=} # the value is still empty
         value=$(_vigil_value "$vigil" "$subcommand" "$option")
         if [ "$value" = FILE ]; then mapfile -t COMPREPLY < <(compgen -f -- "$word")
         elif [[ $value == *\|* ]]; then mapfile -t COMPREPLY < <(compgen -W "${value//\|/ }" -- "$word"); fi
@@ -58,7 +57,7 @@ _vigil() {
     elif [ "$subcommand" = run ]; then
         _vigil_command "$COMP_CWORD"
     elif [[ $subcommand == @(create|demo|bench) ]]; then
-        : # it takes a new name, they take options only
+        : # create takes a new name, the others only options
     elif [ "$operands" -eq 0 ] || [[ $subcommand == @(rm|doctor|top) ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$("$vigil" ls --names 2>/dev/null)" -- "$word")
     elif [[ $subcommand == @(lock|sem) ]]; then
@@ -66,7 +65,7 @@ _vigil() {
     fi
 }
 
-# The command that vigil is to run begins at that word.
+# Completes the command that vigil will run, which begins at word $1.
 _vigil_command() {
     local word=${COMP_WORDS[COMP_CWORD]}
     if declare -F _command_offset >/dev/null; then _command_offset "$1"

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: MIT
-# Completion of vigil for fish. What there is to complete, vigil tells itself: its subcommands and options by --help, the
-# segments by ls --names.
+# Completion of vigil for fish. Subcommands and options are read from --help, and names of segments from ls --names.
 
 function __vigil_subcommands
     vigil --help 2>/dev/null | string replace -rf '^  ([a-z]+) +(.*)' '$1\t$2'
 end
 
-# A line each, with tabs between: the option, its value or nothing, what it does.
+# One line per option, separated by tabs: the option, its value or nothing, the description.
 function __vigil_options
     vigil $argv[1] --help 2>/dev/null |
         string replace -rf '^  (?:-[a-z], )?(--[a-z-]+)(?: ([^ ]+))?(?: +(.*))?$' '$1\t$2\t$3'
     printf '%s\t\t%s\n' --help 'print the help'
 end
 
-# Whether option $argv[1], of those in the lines that follow, has a file for its value.
+# Whether the value of option $argv[1], as described in the following arguments, is a file.
 function __vigil_is_file
     string match -qr -- "^$argv[1]\tFILE\t" $argv[2..-1]
 end
 
-# The values of option $argv[1], of those in the lines that follow; nothing if they are not a fixed set, "a|b".
+# The values of option $argv[1], as described in the following arguments; nothing if they are not a fixed set, "a|b".
 function __vigil_choices
     string replace -rf -- "^$argv[1]\t([^\t|]+(?:\|[^\t|]+)+)\t.*" '$1' $argv[2..-1] | string split '|'
 end
@@ -35,7 +34,7 @@ function __vigil_complete
     set -l valued (string replace -rf '^(--[a-z-]+)\t[^\t]+\t.*' '$1' -- $options) -o
     set -l runs_command (contains -- $words[2] lock sem run; and echo yes)
     set -l operands
-    set -l option # that the word is the value of
+    set -l option # the word is the value of this option
     for i in (seq 3 (count $words))
         if test -n "$option"
             set option
@@ -59,7 +58,7 @@ function __vigil_complete
     else if test "$words[2]" = run
         complete -C (string join -- ' ' $operands $word)
     else if contains -- $words[2] create demo bench
-        return # it takes a new name, they take options only
+        return # create takes a new name, the others only options
     else if not set -q operands[1]; or contains -- $words[2] rm doctor top
         vigil ls --names 2>/dev/null
     end

@@ -93,7 +93,7 @@ resolve() { # end the one that the doctor says, and everybody goes on
 deadlock "$a" "$b"
 expect 1 "$vigil" doctor "$a" "$b"
 contains "$out" "$a: sound" "deadlock: pid" "waits for the lock $a" "waits for the lock $b" \
-    "waits for the command it runs" "unless another thread" "left it in the background" "kill "
+    "waits for the command it runs" "unless another thread" "in the background" "kill "
 for pid in $(pids_of "$a") $(pids_of "$b"); do contains "$out" "pid $pid (vigil lock $name-"; done
 expect 1 "$vigil" doctor "$b" --fix # it leads through a as well, which nobody asked for
 contains "$out" "deadlock" "lock $a" "cannot be repaired"

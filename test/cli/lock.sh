@@ -34,7 +34,7 @@ expect 125 "$vigil" lock "$name" --
 expect 125 "$vigil" lock "$name" --no-such-option -- true
 expect 125 "$vigil" lock "$name" --timeout soon -- true
 expect 125 "$vigil" lock "$name" --on-owner-died panic -- true
-contains "$err" "fail or continue"
+contains "$err" "continue or fail"
 expect 125 "$vigil" lock a/b -- true
 contains "$err" "a/b" "try a-b"
 expect 125 "$vigil" lock "" -- true
@@ -117,7 +117,7 @@ expect 0 "$vigil" lock "$name" --on-owner-died fail -- true
 expect 0 "$vigil" lock "$name" -- "$vigil" lock "$name-other" -- echo both
 [ "$out" = both ] || fail "nested: $out"
 expect 125 "$vigil" lock "$name" -- "$vigil" lock "$name" -- true
-contains "$err" "$name" "neither would ever end"
+contains "$err" "$name" "would wait for itself"
 expect 125 "$vigil" lock "$name" -- sh -c '"$0" lock "$1-other" -- "$0" lock "$1" --shared -- true; exit $?' \
     "$vigil" "$name"
 # One that was left behind by a command that has ended may have it.
@@ -136,11 +136,11 @@ die() {
 }
 die one
 expect 125 "$vigil" lock "$name" --on-owner-died fail -- touch "$scratch/wrong"
-contains "$err" "was killed while it held it" "--on-owner-died continue"
+contains "$err" "was killed while holding it" "--on-owner-died continue"
 [ ! -e "$scratch/wrong" ] || fail "the command ran all the same"
 expect 125 "$vigil" lock "$name" --on-owner-died fail -- true
 expect 0 "$vigil" lock "$name" --shared -- printenv VIGIL_OWNER_DIED
-contains "$err" "was killed while it held it"
+contains "$err" "was killed while holding it"
 [ "$out" = 1 ] || fail "the command is not told"
 expect 0 "$vigil" lock "$name" --json -- printenv VIGIL_OWNER_DIED
 contains "$err" '"owner_died":true' '"warning":'

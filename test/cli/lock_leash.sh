@@ -24,7 +24,7 @@ orphan() {
     kill -KILL $!
     { wait $!; } 2>/dev/null
 }
-runs_still="what a killed holder has started still runs"
+runs_still="processes that a killed holder started still run"
 
 # keeps KILLED NEXT: the one who was killed, and who has to wait for that, as arguments of vigil. What the latter has
 # said is in $said.

@@ -19,7 +19,7 @@ expect 0 "$vigil" create "$name-a" --length 1M --mode 0660 --waiters 10 --member
 [ "$out" = "{\"status\":\"ok\",\"name\":\"$name-a\"}" ] || fail "create said $out"
 [ "$(stat -c %a "$(file "$name-a")")" = 660 ] || fail "the mode is another"
 expect 3 "$vigil" create "$name-a"
-contains "$err" "$name-a is there already" "vigil rm $name-a"
+contains "$err" "$name-a already exists" "vigil rm $name-a"
 expect 3 "$vigil" create "$name-a" --json
 contains "$out" '"status":"exists"'
 "$vigil" lock "$name-lock" -- true
@@ -60,13 +60,13 @@ wait $waiter 2>/dev/null
 for call in "show $name-b" "doctor $name-b" "trace $name-b --svg $scratch/b.svg" "rm $name-b"; do
     read -r -a words <<<"$call"
     expect 3 "$vigil" "${words[@]}"
-    [ "$err" = "vigil ${words[0]}: there is no segment $name-b: vigil ls shows those there are" ] || fail "$call: $err"
+    [ "$err" = "vigil ${words[0]}: there is no segment $name-b: vigil ls lists the segments" ] || fail "$call: $err"
 done
 
 # Several at once: what can be removed is.
 expect 0 "$vigil" create "$name-c"
 expect 3 "$vigil" rm "$name-a" "$name-b" a/b "$name-c"
-contains "$err" "there is no segment $name-b" "'a/b' is no name"
+contains "$err" "there is no segment $name-b" "invalid name 'a/b'"
 expect 0 "$vigil" ls "$name-[abc]" --names
 [ -z "$out" ] || fail "these are left: $out"
 expect 0 "$vigil" rm -f "$name-a" "$name-b"
@@ -82,7 +82,7 @@ expect 0 "$vigil" rm "$long"
 for bad in "" . .hidden a/b /a ../../etc/passwd "a b" "a*" $'a\nb' äöü "x$long"; do
     for subcommand in create rm load show; do
         expect 3 "$vigil" "$subcommand" "$bad"
-        contains "$err" "is no name for a segment" "; try "
+        contains "$err" "invalid name '" "; try "
         proposal=${err##*; try }
         [[ $proposal =~ ^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$ ]] || fail "'$proposal' is no better than '$bad'"
     done
@@ -93,7 +93,7 @@ done
 for call in "create -- --$name" "create -1$name" "lock -1$name -- true" "sem -1$name --slots 1 -- true"; do
     read -r -a words <<<"$call"
     err=$("$vigil" "${words[@]}" 2>&1)
-    contains "$err" "vigil ${words[0]}: '-" "begins with a dash"
+    contains "$err" "vigil ${words[0]}: the name '-" "begins with a dash"
     rm -f "$(file "--$name")" "$(file "-1$name")"
 done
 dashed=--$name
@@ -134,7 +134,7 @@ for kind in foreign empty fifo link truncated corrupt; do
     expect 0 "$vigil" ls "$name-$kind"
     [[ $out != *words* ]] || fail "$kind is listed like a segment: $out"
     expect 3 "$vigil" create "$name-$kind"
-    contains "$err" "$name-$kind is there already" "vigil rm --force $name-$kind"
+    contains "$err" "$name-$kind already exists" "vigil rm --force $name-$kind"
     expect 3 "$vigil" rm "$name-$kind"
     expect 0 "$vigil" rm --force "$name-$kind"
     expect 3 "$vigil" rm "$name-$kind"
@@ -158,7 +158,7 @@ expect 0 "$vigil" rm -f "$name-foreign"
 if [ "$(id -u)" = 0 ]; then
     chown 65534 "$(file "$name-whole")"
     expect 3 "$vigil" create "$name-whole"
-    contains "$err" "$name-whole is there already, and another user owns it"
+    contains "$err" "$name-whole already exists, and another user owns it"
     for call in "load $name-whole" "rm $name-whole" "show $name-whole"; do
         read -r -a words <<<"$call"
         expect 3 "$vigil" "${words[@]}"

@@ -22,7 +22,7 @@ expect 0 "$vigil" sem "$name" -- true
 expect 125 "$vigil" sem "$name" --slots 4 -- true
 contains "$err" "3 slots" "vigil rm $name"
 expect 125 "$vigil" sem "$name-none" -- true
-contains "$err" "there is no semaphore $name-none yet: say --slots N to make it"
+contains "$err" "there is no semaphore $name-none: create it with --slots N"
 expect 125 "$vigil" sem "$name-none" --json -- true
 contains "$err" '"status":"not-found"'
 expect 0 "$vigil" rm "$name"

@@ -148,7 +148,7 @@ fi
 expect 0 "$vigil" trace "$name" -o - --for 10ms
 contains "$out" '"events":0' '"traceEvents":['
 expect 0 "$vigil" trace "$name" --svg - --for 0
-contains "$out" "Nobody waited." "</svg>"
+contains "$out" "There were no waits." "</svg>"
 cp "$(command -v sleep)" "$scratch/<&\">"
 "$vigil" lock "$name" -- "$scratch/<&\">" 600 &
 odd=$!

@@ -54,14 +54,14 @@ for call in "--version x" "help lock sem" "--help lock x" "help --json" "help no
         is_json "$out"
         contains "$out" '"status":"usage"'
     else
-        contains "$err" "vigil: ${words[-1]} is too much"
+        contains "$err" "vigil: unexpected argument ${words[-1]}"
     fi
 done
 
 # What is misspelt gets a proposal, and what is like nothing else does not.
 while read -r wrong right; do
     expect 64 "$vigil" "$wrong"
-    contains "$err" "vigil: there is no subcommand $wrong (did you mean $right?)" "vigil --help"
+    contains "$err" "vigil: unknown subcommand $wrong (did you mean $right?)" "vigil --help"
 done <<'END'
 lcok lock
 crate create
@@ -71,12 +71,12 @@ docter doctor
 END
 for far in nope tups an remote lose; do
     expect 64 "$vigil" $far
-    [ "$err" = "vigil: there is no subcommand $far; see vigil --help" ] || fail "a far-fetched proposal: $err"
+    [ "$err" = "vigil: unknown subcommand $far; see vigil --help" ] || fail "a far-fetched proposal: $err"
 done
 expect 64 "$vigil" help lcok
 contains "$err" "did you mean lock"
 expect 64 "$vigil" xyzzy
-contains "$err" "no subcommand xyzzy"
+contains "$err" "unknown subcommand xyzzy"
 [[ $err != *"did you mean"* ]] || fail "a far-fetched proposal: $err"
 expect 64 "$vigil" ""
 expect 64 "$vigil" --nonsense
@@ -92,7 +92,7 @@ for subcommand in $subcommands; do
 done
 while read -r wrong right; do
     expect 64 "$vigil" wait "$name" 0 "$wrong"
-    contains "$err" "there is no option $wrong (did you mean $right?)"
+    contains "$err" "unknown option $wrong (did you mean $right?)"
 done <<'END'
 --jsn --json
 --helpp --help

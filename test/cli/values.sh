@@ -12,12 +12,12 @@ done
 for bad in "" - -1 -5s 1x 1S 1MS 1ms2 1m30s s ms . 1. .5 1..5 1.5.5s 1e3 0x10 +1 " 1" "1 " 1,5s inf nan forever \
     0.0000000001s 99999999999999999999999x --1; do
     expect 64 "$vigil" wait "$name" 1 --timeout "$bad"
-    contains "$err" "--timeout '$bad' is no duration" "30s"
+    contains "$err" "--timeout: invalid duration '$bad'" "30s"
 done
 for long in 9223372037s 9223372036854775807ns 18446744073709551616 99999999999999999999999 300000000d 106752d \
     106751.999d 99999999999999999999999ns; do
     expect 64 "$vigil" wait "$name" 1 --timeout "$long"
-    contains "$err" "--timeout $long is too long: the most is 106751d"
+    contains "$err" "--timeout $long is too long: the maximum is 106751d"
 done
 expect 1 "$vigil" wait "$name" 1 --timeout 106751d
 
@@ -50,7 +50,7 @@ done <<'END'
 END
 for bad in "" - -1 k 4kk 4q 1.5k 0x 0xg 99999999999999999999 16777216T " 4" "4 " 4k0 +4 1e3; do
     expect 64 "$vigil" create "$name-size" --length "$bad"
-    contains "$err" "--length '$bad'"
+    contains "$err" "--length: invalid number '$bad'"
 done
 for bad in 0 -1 99999999999999999999 70k 4294967297; do expect 64 "$vigil" create "$name-size" --members "$bad"; done
 for bad in 0 -1 99999999999999999999 2M 4294967297; do expect 64 "$vigil" create "$name-size" --waiters "$bad"; done
@@ -90,14 +90,14 @@ for bad in 4294967296 -2147483649 0x100000000; do
 done
 for bad in "" - x 1x 1.0 0x " 1" "1 " +1 1e3 4k; do
     expect 64 "$vigil" store "$name" -- "$bad"
-    contains "$err" "no integer"
+    contains "$err" "invalid integer"
 done
 for bad in 18446744073709551616 -9223372036854775809 99999999999999999999999999; do
     expect 64 "$vigil" store "$name" "$bad" --type i64
 done
 for bad in "" i16 I32 int u32 i32i32 32; do
     expect 64 "$vigil" load "$name" --type "$bad"
-    contains "$err" "i32 and i64"
+    contains "$err" "i32 or i64"
 done
 
 verdict

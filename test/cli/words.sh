@@ -47,7 +47,7 @@ expect 0 "$vigil" show "$name" --json
 contains "$out" '"members":[]'
 for bad in : :x :-1 :1.5 :18446744073709551616 :1:2x; do
     expect 64 "$vigil" load "$name$bad"
-    contains "$err" "no index"
+    contains "$err" "invalid index"
 done
 
 prints 5 add "$name:1" 10
@@ -78,7 +78,7 @@ for call in "load NAME" "store NAME 1" "add NAME 1" "cas NAME 0 1" "wait NAME 0"
     contains "$out" '"status":"not-found"'
     read -r -a words <<<"${call/NAME/a/b}"
     expect 3 "$vigil" "${words[@]}"
-    contains "$err" "'a/b' is no name" "try a-b"
+    contains "$err" "invalid name 'a/b'" "try a-b"
 done
 
 # Waiting: not-equal beats everything, a deadline ends it, and a wait of no length never joins.

@@ -45,7 +45,7 @@ wait $pid 2>/dev/null
 dies_with_us sleep 600 &
 other=$!
 expect 3 "$vigil" show $other
-contains "$err" "does not run on Vigil's locks"
+contains "$err" "does not use Vigil's locks"
 kill $other
 dies_with_us "$vigil" run --signal none -- sleep 600 &
 other=$!

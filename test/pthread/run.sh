@@ -13,9 +13,9 @@ touch "$scratch/plain"
 expect 126 "$vigil" run -- "$scratch/plain"
 contains "$err" "ermission denied"
 expect 125 "$vigil" run
-contains "$err" "a PROGRAM is needed"
+contains "$err" "the program to run is missing"
 expect 125 "$vigil" run --signal NOPE -- true
-contains "$err" "there is no such signal"
+contains "$err" "unknown signal"
 expect 125 "$vigil" run --check=yes -- true
 contains "$err" "--check takes no value"
 expect 125 "$vigil" run --profile="$(printf '%02000d' 0)" -- true
@@ -40,7 +40,7 @@ expect 0 bash -c 'ulimit -f 100; exec "$0" run -- env true' "$vigil"
 mkdir -p "$scratch/bin"
 cp "$vigil" "$scratch/bin/vigil"
 expect 125 "$scratch/bin/vigil" run -- true
-contains "$err" "libvigil-pthread.so is not there"
+contains "$err" "libvigil-pthread.so is not installed"
 
 # A handler of the program's own has the signal: no report, and vigil show says why.
 dies_with_us "$vigil" run -- bash -c 'trap "echo mine" USR2; echo ready; while :; do read -r -t 1 <> <(:) || :; done' >"$scratch/out" &

@@ -77,5 +77,5 @@ kill -CONT $pid
 # A process that is none of ours.
 dies_with_us sleep 600 &
 expect 3 "$vigil" top --once $!
-contains "$err" "does not run on Vigil's locks"
+contains "$err" "does not use Vigil's locks"
 verdict

@@ -102,6 +102,6 @@ contains "$(cat "$trace")" '"end":"its process ended"'
 # Processes that are none of ours, and that are not there.
 dies_with_us sleep 600 &
 expect 3 "$vigil" trace $! -o "$trace"
-contains "$err" "does not run on Vigil's locks"
+contains "$err" "does not use Vigil's locks"
 expect 3 "$vigil" trace 4194999 -o "$trace"
 verdict
