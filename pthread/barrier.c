@@ -34,7 +34,7 @@ PRELOAD_API int pthread_barrier_wait(pthread_barrier_t *object) {
     __atomic_fetch_add(&barrier->inside, 1, __ATOMIC_RELAXED);
     wait_begin(&place, WAIT_BARRIER, barrier, CALLER);
     do status = vigil_barrier_wait(&barrier->barrier);
-    while (status == VIGIL_INTERRUPTED || ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause()));
+    while ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause());
     place.counts = status != VIGIL_LAST;
     place.got = true;
     wait_end(&place);

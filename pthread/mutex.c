@@ -48,7 +48,7 @@ static int take_slowly(vigil_mutex *word, int64_t deadline_ns, const void *site)
         } else {
             status = vigil__mutex_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
-    } while (status == VIGIL_INTERRUPTED || (needs_memory(status) && deadline_pause()));
+    } while (needs_memory(status) && deadline_pause());
     return status;
 }
 

@@ -95,7 +95,7 @@ static int take_to_read(vigil_rwlock *word, int64_t deadline_ns, const void *sit
         } else {
             status = vigil__rwlock_read_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
-    } while (status == VIGIL_INTERRUPTED || (needs_memory(word, status) && deadline_pause()));
+    } while (needs_memory(word, status) && deadline_pause());
     return status;
 }
 
@@ -132,7 +132,7 @@ static int take_to_write(vigil_rwlock *word, int64_t deadline_ns, const void *si
         } else {
             status = vigil__rwlock_write_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
-    } while (status == VIGIL_INTERRUPTED || ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause()));
+    } while ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause());
     return status;
 }
 
