@@ -351,8 +351,8 @@ void keeper_unready(void);
 /* In the child of a fork: it has no keeper. */
 void keeper_in_child(void);
 
-/* How long to spin before a sleep: as long as it has paid for this thread lately. */
-unsigned spin_budget(void);
+/* How many turns to spin before a sleep: as many as have paid for this thread lately, and not more than `most`. */
+unsigned spin_budget(unsigned most);
 void spin_learn(bool paid);
 /* A lock was found taken. If too many threads contend for locks at once, sleep for some 20 us. */
 void spin_stand_aside(void);

@@ -24,10 +24,11 @@ static bool spin_alone(void) {
     return known == 1;
 }
 
-unsigned spin_budget(void) {
+unsigned spin_budget(unsigned most) {
     struct prim_thread *self = prim_self();
     if (spin_alone()) return 0;
-    return ++self->spins % PROBE_EVERY ? PRIM_SPIN_MOST - self->spin_caution : PRIM_SPIN_MOST;
+    unsigned turns = ++self->spins % PROBE_EVERY ? PRIM_SPIN_MOST - self->spin_caution : PRIM_SPIN_MOST;
+    return turns < most ? turns : most;
 }
 
 void spin_learn(bool paid) {

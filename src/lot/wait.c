@@ -19,8 +19,7 @@ static bool wait_decided(struct slot *slot) {
 }
 
 static bool wait_spin_until_decided(struct slot *slot, unsigned most) {
-    unsigned turns = spin_budget();
-    for (turns = turns < most ? turns : most; turns; turns--) {
+    for (unsigned turns = spin_budget(most); turns; turns--) {
         if (wait_decided(slot)) {
             spin_learn(true);
             return true;

@@ -317,7 +317,7 @@ static void keeper_serve(struct lot *lot, struct rest *rest) {
 static void keeper_spin(const struct lot *lot) {
     const struct lot_share *share = lot->share;
     if (share->keeping.letters < 2) return;
-    for (unsigned turns = spin_budget(); turns; turns--) {
+    for (unsigned turns = spin_budget(PRIM_SPIN_MOST); turns; turns--) {
         if ((uint32_t)prim_load_relaxed(&share->self->mail) / 2) {
             spin_learn(true);
             return;

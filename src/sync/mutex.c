@@ -149,10 +149,12 @@ static int mutex_taken(const uint32_t *word, uint32_t seen, bool shared) {
 /* A woken waiter spins briefly before it requeues: a short critical section may be over soon. */
 static uint32_t mutex_wait_for_a_chance(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
-    for (unsigned turns = PRIM_SPIN_LOCK; turns && mutex_is_held(seen); turns--) {
+    if (!mutex_is_held(seen)) return seen;
+    for (unsigned turns = spin_budget(PRIM_SPIN_LOCK); turns && mutex_is_held(seen); turns--) {
         prim_pause();
         seen = prim_load_relaxed(word);
     }
+    spin_learn(!mutex_is_held(seen));
     return seen;
 }
 
