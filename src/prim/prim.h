@@ -9,9 +9,10 @@
  * The atomics, on any naturally aligned 32- or 64-bit integer or pointer:
  *
  *     prim_load_relaxed(p)  prim_load_acquire(p)  prim_load_seq_cst(p)
+ *     prim_peek(p)                                relaxed, where nothing depends on the value: no step in the simulator
  *     prim_store_relaxed(p, v)  prim_store_release(p, v)  prim_store_seq_cst(p, v)
  *     prim_exchange_relaxed(p, v)  prim_exchange_acq_rel(p, v)                        return the old value
- *     prim_fetch_or_acq_rel(p, v)  prim_fetch_and_acq_rel(p, v)                       return the old value
+ *     prim_fetch_add_acq_rel(p, v)  prim_fetch_or_acq_rel(p, v)  prim_fetch_and_acq_rel(p, v)    the same
  *     prim_cas_acquire(p, &expected, v)  prim_cas_release(p, &expected, v)
  *     prim_cas_acq_rel(p, &expected, v)  prim_cas_seq_cst(p, &expected, v)            strong; on failure
  *                                                 return false and put the value found (relaxed) in expected

@@ -2,14 +2,7 @@
 /* See events.h. */
 #include "events.h"
 
-static uint64_t events_event_take_turn(uint64_t *events) {
-    uint64_t turn = prim_load_relaxed(events);
-    while (!prim_cas_acq_rel(events, &turn, turn + 1)) { /* E1 */
-    }
-    return turn;
-}
-
-static void events_event_copy(struct segment_event *to, const struct segment_event *from) {
+static void event_copy(struct segment_event *to, const struct segment_event *from) {
     to->at_ns = from->at_ns;
     to->key = from->key;
     to->number = from->number, to->by = from->by;
@@ -28,19 +21,19 @@ void event_write(const struct segment *segment, struct segment_event event) {
         prim_cas_acq_rel(&header->record_until_ns, &until_ns, 0); /* expired: no writer need read the clock now */
         return;
     }
-    uint64_t turn = events_event_take_turn(&header->events);
+    uint64_t turn = prim_fetch_add_acq_rel(&header->events, 1); /* E1 */
     struct segment_event *entry = segment_event(segment, turn);
     prim_store_relaxed(&entry->turn, 0); /* E2 */
     prim_fence_seq_cst();
     if (BUG(event_early)) prim_store_release(&entry->turn, turn + 1);
-    events_event_copy(entry, &event);           /* E3 */
+    event_copy(entry, &event);                  /* E3 */
     prim_store_release(&entry->turn, turn + 1); /* E4 */
 }
 
 bool event_read(const struct segment *segment, uint64_t turn, struct segment_event *event) {
     struct segment_event *entry = segment_event(segment, turn);
     if (prim_load_acquire(&entry->turn) != turn + 1) return false;
-    events_event_copy(event, entry);
+    event_copy(event, entry);
     prim_fence_seq_cst();
     return prim_load_relaxed(&entry->turn) == turn + 1;
 }

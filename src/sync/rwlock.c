@@ -423,19 +423,12 @@ int vigil__rwlock_write_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
 
 /* The inline functions, for callers that cannot inline them. */
 
-/* There is no fetch-and-add in prim.h: this is one. */
-static uint32_t rwlock_add_reader(uint32_t *word) {
-    uint32_t seen = prim_load_relaxed(word);
-    while (!prim_cas_acquire(word, &seen, seen + READER)) {
-    }
-    return seen;
-}
-
 int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
     if (prim_load_relaxed(&vigil__holder) / SEGMENT_HOLDER) return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
-    if (!(rwlock_add_reader(&lock->word) & (WRITER | RESERVED | SAVED | TOO_MANY))) return lock_taken(&lock->word);
+    uint32_t seen = prim_fetch_add_acq_rel(&lock->word, READER);
+    if (!(seen & (WRITER | RESERVED | SAVED | TOO_MANY))) return lock_taken(&lock->word);
     return vigil__rwlock_read_lock_miscounted(lock, timeout_ns);
 }
 

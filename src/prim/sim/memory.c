@@ -256,6 +256,7 @@ void sim_store(volatile void *place, size_t size, uint64_t value, enum sim_order
 
 static uint64_t memory_changed(uint64_t old, enum sim_change change, uint64_t operand) {
     switch (change) {
+    case SIM_ADD: return old + operand;
     case SIM_OR: return old | operand;
     case SIM_AND: return old & operand;
     case SIM_EXCHANGE: break;

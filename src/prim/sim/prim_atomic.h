@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum sim_order { SIM_RELAXED, SIM_ACQUIRE, SIM_RELEASE, SIM_ACQ_REL, SIM_SEQ_CST };
-enum sim_change { SIM_EXCHANGE, SIM_OR, SIM_AND };
+enum sim_change { SIM_EXCHANGE, SIM_ADD, SIM_OR, SIM_AND };
 
 /* Where in the source an access is, for the trace. */
 struct sim_site {
@@ -52,6 +52,7 @@ void sim_pause(const struct sim_site *site);
     SIM_AT(text, #p, (SIM_TYPE(p))(uintptr_t)sim_update((p), sizeof *(p), change, SIM_BITS(v), order, &sim_site))
 #define prim_exchange_acq_rel(p, v)  SIM_UPDATE(p, SIM_EXCHANGE, v, SIM_ACQ_REL, "exchange acq_rel")
 #define prim_exchange_relaxed(p, v)  SIM_UPDATE(p, SIM_EXCHANGE, v, SIM_RELAXED, "exchange relaxed")
+#define prim_fetch_add_acq_rel(p, v) SIM_UPDATE(p, SIM_ADD, v, SIM_ACQ_REL, "add acq_rel")
 #define prim_fetch_or_acq_rel(p, v)  SIM_UPDATE(p, SIM_OR, v, SIM_ACQ_REL, "or acq_rel")
 #define prim_fetch_and_acq_rel(p, v) SIM_UPDATE(p, SIM_AND, v, SIM_ACQ_REL, "and acq_rel")
 
