@@ -30,12 +30,21 @@ static int print_none(const struct threads_look *look) {
     return CLI_OK;
 }
 
+/* The text comes from another process, perhaps another user's: it must not move the cursor of this terminal. */
+static void print_visible(const char *text, size_t length) {
+    for (size_t i = 0, bytes; i < length; i += bytes) {
+        bytes = text[i] == '\n' ? 1 : cli_utf8(text + i);
+        if (bytes) fwrite(text + i, 1, bytes, stdout);
+        else bytes = 1, printf("\\x%02x", (unsigned char)text[i]);
+    }
+}
+
 static int ask(struct served *served, const char *pid) {
     const struct served_question question = {cli_wants_json ? SERVE_JSON : SERVE_TEXT, true, PATIENCE_NS};
     char *text;
     size_t length;
     enum served_answer answer = served_ask(served, &question, &text, &length);
-    if (answer == SERVED_ANSWERED) fwrite(text, 1, length, stdout);
+    if (answer == SERVED_ANSWERED) print_visible(text, length);
     free(text);
     switch (answer) {
     case SERVED_ANSWERED: return CLI_OK;

@@ -30,4 +30,9 @@ for seed in 1 2 3 4 unsealed other; do
     fi
     { kill -KILL $pid; wait $pid; } 2>/dev/null
 done
+# What the process writes does not reach the terminal as it is.
+dies_with_us "$vigil" run -- "$OBSERVED" take >"$scratch/out" 2>&1 &
+pid=$!
+shows_taker() { "$vigil" show $pid | grep -qF '(\x1b[7mtaker)'; }
+until_true shows_taker
 verdict

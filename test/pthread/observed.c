@@ -3,7 +3,7 @@
  * A program to look at.
  *
  *     hold       a thread holds a mutex, another waits for it, and the first thread sleeps
- *     take       a thread waits for a semaphore, and the first thread sleeps
+ *     take       a thread, whose name would change a terminal, waits for a semaphore, and the first thread sleeps
  *     sleep      the only thread says that it is ready, and sleeps
  *     contend    threads wait for a line of input, and then for each other
  *
@@ -41,6 +41,7 @@ static void *want(void *argument) {
 }
 
 static void *take(void *argument) {
+    pthread_setname_np(pthread_self(), "\033[7mtaker");
     wait_at(&go);
     return argument;
 }
