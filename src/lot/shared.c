@@ -23,9 +23,6 @@ static bool shared_holds_what_is_waited_for(const struct lot *lot, uint32_t head
     return segment_holder_number(prim_load_relaxed(word_of(lot, key))) == lot->number;
 }
 
-/* How long a running process may need inside a bucket; a process that is stopped there takes longer. */
-#define LEAVE_PATIENCE_NS UINT64_C(20000000)
-
 static bool shared_holds_one_of_bucket(struct lot *lot, struct bucket *bucket) {
     bool holds = false;
     if (!prim_load_relaxed(&bucket->word)) return false;

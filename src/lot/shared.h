@@ -43,15 +43,11 @@
 #ifndef VIGIL_SHARED_H
 #define VIGIL_SHARED_H
 
+#include "base/tuning.h"
 #include "lot.h"
 #include "shm/member.h"
 #include "shm/segment.h"
 #include "shm/table.h"
-
-/* How long a bucket may be locked before a process that wants it checks whether its holder lives. */
-#define SHARED_LOOK_NS UINT64_C(20000000)
-/* The check normally only reads the holder's pulse. Every so many checks, it asks the kernel in any case. */
-#define SHARED_ASK_LOOKS 50u
 
 /* The keeper's state for a segment: see recovery/keeper.c. */
 struct keeping {

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How long to spin before a sleep. A thread starts with PRIM_SPIN_MOST. Each spin in vain takes an eighth of what is
- * left above PRIM_SPIN_LEAST, and each spin that paid halves the caution. Every PROBE_EVERY times a full spin finds
+ * left above PRIM_SPIN_LEAST, and each spin that paid halves the caution. Every SPIN_PROBE_EVERY times a full spin finds
  * out whether it would pay again.
  *
  * Where threads take a lock back to back, most of the time is spent moving its cache line from one processor to the
  * next: one thread alone does more than two together. So a thread that has found locks taken PRIM_CROWD times,
- * CONFLICT_NS apart or less on average, stands aside for a moment and lets the others go on. (The idea is from Dice:
+ * SPIN_CONFLICT_NS apart or less on average, stands aside for a moment and lets the others go on. (The idea is from Dice:
  * Malthusian Locks, EuroSys 2017, as is long-term fairness by the line.)
  */
+#include "base/tuning.h"
 #include "lot.h"
 
 #define RANGE       (PRIM_SPIN_MOST - PRIM_SPIN_LEAST)
-#define PROBE_EVERY 64
-
-#define CONFLICT_NS UINT64_C(1000)
-#define ASIDE_NS    UINT64_C(20000)
 
 static bool spin_alone(void) {
     static uint32_t processors PRIM_PROCESS; /* read once; threads that race store the same value */
@@ -27,7 +24,7 @@ static bool spin_alone(void) {
 unsigned spin_budget(unsigned most) {
     struct prim_thread *self = prim_self();
     if (spin_alone()) return 0;
-    unsigned turns = ++self->spins % PROBE_EVERY ? PRIM_SPIN_MOST - self->spin_caution : PRIM_SPIN_MOST;
+    unsigned turns = ++self->spins % SPIN_PROBE_EVERY ? PRIM_SPIN_MOST - self->spin_caution : PRIM_SPIN_MOST;
     return turns < most ? turns : most;
 }
 
@@ -41,10 +38,10 @@ void spin_stand_aside(void) {
     struct prim_thread *self = prim_self();
     if (++self->conflicts % PRIM_CROWD || spin_alone()) return;
     uint64_t now_ns = prim_now_ns();
-    bool crowded = now_ns - self->conflicts_ns < PRIM_CROWD * CONFLICT_NS;
+    bool crowded = now_ns - self->conflicts_ns < PRIM_CROWD * SPIN_CONFLICT_NS;
     self->conflicts_ns = now_ns;
     if (!crowded) return;
     uint32_t nothing = 0;
-    prim_park(&nothing, 0, now_ns + ASIDE_NS);
+    prim_park(&nothing, 0, now_ns + SPIN_ASIDE_NS);
     self->conflicts_ns = prim_now_ns();
 }

@@ -14,14 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tuning.h"
 #include "base/word_lock.h"
 #include "recovery/hold.h"
 #include "recovery/consistency.h"
 #include "observer.h"
 
-#define LOOKS         6
-#define APART_NS      UINT64_C(20000000) /* keepers clean up after dead processes in less */
-#define AGAIN         10                 /* more looks each time, at what is in doubt */
 #define FINDINGS_MOST 256u
 #define SENTENCE_MOST 160u
 
@@ -197,7 +195,7 @@ static bool observer_check_all_links(vigil_observer *observer, const struct lot_
 
 /* False: a process is changing it. */
 static bool observer_count_linked(const struct lot_parts *parts, uint32_t bucket, uint32_t *linked) {
-    for (int again = 0; again < AGAIN; again++) {
+    for (int again = 0; again < OBSERVER_AGAIN; again++) {
         bool locked = prim_load_acquire(&parts->buckets[bucket].word) & WORD_LOCKED;
         if (!locked && !bucket_fault(parts, bucket, linked)) return true;
         prim_pause();
@@ -207,7 +205,7 @@ static bool observer_count_linked(const struct lot_parts *parts, uint32_t bucket
 
 /* In a healthy bucket as many slots are linked as were counted just before or after; if it is busy, not each time. */
 static bool observer_settle_doubts(vigil_observer *observer, const struct lot_parts *parts, struct doubts *doubts) {
-    for (int again = 0; again < AGAIN && doubts->count; again++) {
+    for (int again = 0; again < OBSERVER_AGAIN && doubts->count; again++) {
         uint32_t *expected = observer_count_waiters(observer, parts), kept = 0;
         if (!expected) return false;
         for (uint32_t i = 0; i < doubts->count; i++) {
@@ -273,7 +271,7 @@ static int observer_check_holders(vigil_observer *observer, struct findings *fin
     uint64_t *offsets = calloc(look.line_count + 1u, sizeof *offsets);
     if (!offsets) return VIGIL_ENOMEM;
     uint32_t count = observer_find_disagreements(&look, offsets);
-    for (int again = 0; again < AGAIN && count && status == VIGIL_OK; again++) {
+    for (int again = 0; again < OBSERVER_AGAIN && count && status == VIGIL_OK; again++) {
         status = vigil_observer_look(observer, &look);
         if (status == VIGIL_OK) count = observer_keep_disagreements(&look, offsets, count);
     }
@@ -312,8 +310,8 @@ static void observer_keep_common(struct findings *kept, const struct findings *n
 static int observer_check(vigil_observer *observer, struct findings *kept, struct findings *now) {
     uint32_t nothing = 0;
     int status = observer_check_once(observer, kept);
-    for (int look = 1; look < LOOKS && kept->count && status == VIGIL_OK; look++) {
-        prim_park(&nothing, 0, prim_now_ns() + APART_NS);
+    for (int look = 1; look < OBSERVER_LOOKS && kept->count && status == VIGIL_OK; look++) {
+        prim_park(&nothing, 0, prim_now_ns() + OBSERVER_APART_NS);
         status = observer_check_once(observer, now);
         observer_keep_common(kept, now);
     }

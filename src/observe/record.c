@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Recording: see shm/events.h, and vigil/observe.h. */
+#include "base/tuning.h"
 #include "observer.h"
 
 _Static_assert(PRIM_EVENTS <= VIGIL_EVENTS_KEPT, "there is room for no more");
-
-/* An event that has not appeared for so long never will: its writer is dead, or stopped. */
-#define GIVE_UP_NS UINT64_C(100000000)
 
 int vigil_observer_record(vigil_observer *observer) {
     if (!observer) return VIGIL_ENULL;
@@ -23,7 +21,7 @@ int vigil_observer_record(vigil_observer *observer) {
 static bool observer_may_come(vigil_observer *observer) {
     uint64_t now_ns = prim_now_ns();
     if (!observer->missing_since_ns) observer->missing_since_ns = now_ns;
-    return now_ns - observer->missing_since_ns < GIVE_UP_NS;
+    return now_ns - observer->missing_since_ns < EVENT_GIVE_UP_NS;
 }
 
 static vigil_event observer_event_of(const vigil_observer *observer, const struct segment_event *entry,

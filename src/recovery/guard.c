@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "guard.h"
 
+#include "base/tuning.h"
 #include "base/word_lock.h"
 #include "keeper.h"
 #include "lot/line.h"
@@ -8,8 +9,6 @@
 
 #define GUARD_ENTRIES PRIM_GUARDS
 #define GUARD_PROBES  8u
-#define GUARD_NS      UINT64_C(500000)    /* how long a loop may take to come */
-#define GUARD_MOST_NS UINT64_C(100000000) /* longest time between two looks at a line that may not be passed yet */
 
 struct guard {
     struct lot *lot; /* null: the entry is free */

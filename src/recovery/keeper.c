@@ -50,22 +50,11 @@
  */
 #include "keeper.h"
 
+#include "base/tuning.h"
 #include "base/word_lock.h"
 #include "guard.h"
 #include "recovery.h"
 
-#define KEEPER_POLL_NS       UINT64_C(20000000)
-#define KEEPER_FIRST_NS      UINT64_C(500000) /* at first: a member that has just joined will have a pulse soon */
-#define KEEPER_ENDED_NS      UINT64_C(50000) /* at first, after a pulse has ended */
-#define KEEPER_ENDED_MOST_NS UINT64_C(5000000)
-#define KEEPER_LOOK_NS       UINT64_C(1000000000)
-#define KEEPER_RECENT_NS     UINT64_C(500000000)
-#define KEEPER_LOOK_EACH_NS  UINT64_C(50000000) /* how often one of the keepers that need not look wakes up, */
-#define KEEPER_LOOK_MOST_NS  UINT64_C(60000000000) /* but each of them wakes up at least once in this time */
-#define KEEPER_ASKS          4u
-
-/* Time a running process normally needs inside a bucket. Recovery does not delay mail for longer than that. */
-#define KEEPER_PATIENCE_NS UINT64_C(2000000)
 static uint64_t keeper_patience(void) {
     return BUG(stopped_waited_for) ? PRIM_NEVER : prim_now_ns() + KEEPER_PATIENCE_NS;
 }

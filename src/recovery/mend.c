@@ -2,6 +2,7 @@
 /* mend.c - segments with content that cannot be trusted, whatever a process has written there. */
 #include <stdlib.h>
 
+#include "base/tuning.h"
 #include "hold.h"
 #include "lot/line.h"
 #include "recovery.h"
@@ -26,10 +27,6 @@ void recovery_empty(struct segment *segment) {
 }
 
 /* Damage: whatever has been written there, mending ends, and does not harm waiters in sound slots. */
-
-/* A living process may keep a bucket locked for good: it is stopped, or the word is damaged. Limit for all buckets
- * together: */
-#define MEND_PATIENCE_NS UINT64_C(1000000000)
 
 struct mending {
     struct lot *lot;
@@ -80,8 +77,6 @@ static void mend_clear_nonsense(struct mending *mending, uint32_t index) {
 }
 
 /* Without locks, as these cannot be relied upon yet. So a slot counts as impossible only if it was so at every look. */
-#define NONSENSE_LOOKS    8
-#define NONSENSE_APART_NS UINT64_C(1000000)
 static bool mend_slots(struct mending *mending) {
     uint32_t slots = mending->parts.slot_count, suspects = 0, nothing = 0;
     unsigned char *seen = calloc(slots, 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* sweep.c - recover what dead processes have left behind: see recovery.h. */
+#include "base/tuning.h"
 #include "hold.h"
 #include "lot/line.h"
 #include "recovery.h"
@@ -8,9 +9,7 @@
 
 /* For display and tests: a process that is killed between this and P2 has counted, and the gift is counted again. */
 static void sweep_gift_count_heirless(const struct lot *lot) {
-    uint32_t *heirless = &segment_header(lot->share->segment)->heirless, seen = prim_load_relaxed(heirless);
-    while (!prim_cas_release(heirless, &seen, seen + 1)) {
-    }
+    prim_fetch_add_acq_rel(&segment_header(lot->share->segment)->heirless, 1);
 }
 
 /* P1 to P4. */
@@ -171,9 +170,6 @@ bool recovery_check(struct lot *lot, uint64_t deadline_ns) {
     return true;
 }
 
-/* Time a living process may take in a bucket when it has to wait for a processor. */
-#define RECOVERY_TRY_NS UINT64_C(50000000)
-
 bool recovery_now(struct lot *lot) {
     segment_strike_off_all(lot->share->segment);
     uint32_t now = segment_deaths(lot->share->segment);
@@ -184,9 +180,6 @@ bool recovery_now(struct lot *lot) {
 }
 
 /* Calls that were not followed, and our own event loops. */
-
-/* How long to wait for a bucket that a stopped process may have locked. */
-#define RECOVERY_LOCK_NS UINT64_C(2000000)
 
 static bool sweep_lock(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
     if (is_shared(lot)) return shared_trylock(lot, bucket, deadline_ns);

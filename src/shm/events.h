@@ -33,9 +33,6 @@ struct segment_event {
 };
 _Static_assert(sizeof(struct segment_event) == 64, "each has a cache line of its own");
 
-/* How long events are recorded after one call of vigil_observer_record. */
-#define EVENTS_RECORDED_NS UINT64_C(1500000000)
-
 static inline struct segment_event *segment_event(const struct segment *segment, uint64_t turn) {
     return (struct segment_event *)(void *)(segment->base + segment->layout.events_at) + turn % PRIM_EVENTS;
 }

@@ -2,11 +2,10 @@
 #include "member.h"
 
 #include "events.h"
+#include "base/tuning.h"
 #include "prim_file.h"
 #include "table.h"
 #include "vigil/status.h"
-
-#define MEMBER_DOOR_NS UINT64_C(1000000)
 
 int (*segment_leaving)(struct segment *) PRIM_PROCESS;
 static uint32_t joins PRIM_PROCESS;
@@ -103,9 +102,7 @@ static void member_record_event(const struct segment *segment, vigil_event_type 
 }
 
 static void member_count(uint32_t *counter) {
-    uint32_t seen = prim_load_relaxed(counter);
-    while (!prim_cas_release(counter, &seen, seen + 1)) {
-    }
+    prim_fetch_add_acq_rel(counter, 1);
 }
 
 /* In the record, which is the truth, and in the header, where one load tells keepers that there is work. */

@@ -53,6 +53,7 @@
 
 #include "agent/agent.h"
 #include "base/deadline.h"
+#include "base/tuning.h"
 #include "probe.h"
 #include "tsan.h"
 #include "vigil/request.h"
@@ -63,9 +64,6 @@ enum lock_privilege {
     BESIDE, /* called along with a waiter before it */
     CALLED, /* may take what is reserved */
 };
-
-/* How long the head of the line waits before the lock may be reserved for it; and how long its guards then wait. */
-#define PATIENCE_NS UINT64_C(500000)
 
 struct lock_kind {
     enum slot_kind slot; /* kind of the slots in its line */

@@ -72,10 +72,6 @@
 #define UNCOUNTED PASSES
 #define CAME      (COMING | NUMBER)
 
-#define BROADCAST_AT_ONCE 3
-
-#define FAIR_PATIENCE_NS UINT64_C(1000000000)
-
 bool mutex_is_fair(uint32_t seen) {
     return seen & FAIR;
 }

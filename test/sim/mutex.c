@@ -347,7 +347,7 @@ FIBER(barger) {
     work();
     if (!had_thread && !had_loop) {
         sim_until(somebody_in_line, NULL);
-        let_pass(PATIENCE_NS);
+        let_pass(PATIENCE);
     }
     unlock();
     if (vigil_mutex_trylock(&mutex) == VIGIL_OK) {
@@ -392,14 +392,12 @@ static void mutex_passed_by(void) {
 
 /* ---- First come, first served ---- */
 
-#define FAIR_PATIENCE_NS 1000000000
-
 static intptr_t last_served;
 static int64_t began_ns;
 
 /* After a second, a waiter may lose its turn. */
 static void serve(intptr_t place) {
-    bool in_turn = place == last_served + 1 || vigil_now_ns() >= began_ns + FAIR_PATIENCE_NS;
+    bool in_turn = place == last_served + 1 || vigil_now_ns() >= began_ns + FAIR_PATIENCE;
     sim_check(in_turn, "number %d is served after number %d", (int)place, (int)last_served);
     last_served = place;
     work();
@@ -624,7 +622,7 @@ static bool guard_left;
 FIBER(guard) {
     (void)argument;
     await_in_line(1);
-    if (vigil_mutex_lock_for(&mutex, PATIENCE_NS + 500) == VIGIL_OK) {
+    if (vigil_mutex_lock_for(&mutex, PATIENCE + 500) == VIGIL_OK) {
         work();
         unlock();
     }
@@ -643,7 +641,7 @@ FIBER(third_thread) {
 
 FIBER(holder_for_long) {
     sim_until(three_in_line, NULL);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     holder(argument);
 }
 

@@ -280,7 +280,7 @@ FIBER(staying_holder) {
 static bool writer_is_through;
 
 /* Long enough to keep new readers out. */
-#define LONG_NS (PATIENCE_NS + 500)
+#define LONG_NS (PATIENCE + 500)
 
 FIBER(patient_writer) {
     (void)argument;
@@ -551,7 +551,7 @@ FIBER(slow_writing_loop) {
 
 FIBER(holder_for_long) {
     await_in_line((uintptr_t)argument);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     leave(true);
 }
 
@@ -627,7 +627,7 @@ static bool guard_left;
 FIBER(guard) {
     (void)argument;
     await_in_line(1);
-    if (vigil_rwlock_write_lock_for(&rwlock, PATIENCE_NS + 500) == VIGIL_OK) {
+    if (vigil_rwlock_write_lock_for(&rwlock, PATIENCE + 500) == VIGIL_OK) {
         enter(true);
         leave(true);
     }
@@ -642,7 +642,7 @@ static bool three_in_line(void *unused) {
 FIBER(holder_of_three_for_long) {
     (void)argument;
     sim_until(three_in_line, NULL);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     leave(true);
 }
 
@@ -661,7 +661,7 @@ static void rwlock_guard_with_deadline(void) {
 FIBER(barger) {
     (void)argument;
     await_in_line(1);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     leave(true);
     if (vigil_rwlock_write_trylock(&rwlock) == VIGIL_OK) {
         sim_check(had_readers || had_writers || had_loop, "a newcomer took a reserved lock to write");
@@ -673,7 +673,7 @@ FIBER(barger) {
 FIBER(reading_barger) {
     (void)argument;
     await_in_line(1);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     leave(true);
     if (vigil_rwlock_read_trylock(&rwlock) == VIGIL_OK) {
         sim_check(had_writers, "a newcomer took a reserved lock to read");
@@ -840,7 +840,7 @@ FIBER(reader_that_stays) {
     lock(false);
     int64_t since_ns = vigil_now_ns();
     sim_until(both_are_in, NULL);
-    sim_check(vigil_now_ns() < since_ns + PATIENCE_NS, "the other reader came in only when its patience had ended");
+    sim_check(vigil_now_ns() < since_ns + PATIENCE, "the other reader came in only when its patience had ended");
     leave(false);
 }
 
@@ -857,7 +857,7 @@ FIBER(reader_after_release) {
 FIBER(holder_until_reserved) {
     (void)argument;
     await_in_line(1);
-    let_pass(2 * PATIENCE_NS);
+    let_pass(2 * PATIENCE);
     leave(true);
 }
 
@@ -939,7 +939,7 @@ static void pass_behind_a_writer(void) {
 FIBER(sociable_reader_after_long) {
     (void)argument;
     await_in_line(2);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     leave(true);
     sociable_reader(NULL);
 }

@@ -9,6 +9,7 @@
 #ifndef VIGIL_TEST_SCENARIO_H
 #define VIGIL_TEST_SCENARIO_H
 
+#include "base/tuning.h"
 #include "prim.h"
 #include "sim.h"
 #include "vigil/agent.h"
@@ -93,8 +94,9 @@ void post(vigil_agent *agent, vigil_function *function, void *argument);
 
 /* ---- Locks ---- */
 
-/* How long the head of a lock's line waits before the lock is reserved for it. */
-#define PATIENCE_NS 500000
+/* Signed, to be calculated with. */
+#define PATIENCE      ((int64_t)PATIENCE_NS)
+#define FAIR_PATIENCE ((int64_t)FAIR_PATIENCE_NS)
 
 void expect(int status, int expected, const char *call);
 

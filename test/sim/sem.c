@@ -358,7 +358,7 @@ FIBER(slow_loop) {
 
 FIBER(holder_for_long) {
     await_in_line(2);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     holder_at_once(argument);
 }
 
@@ -401,7 +401,7 @@ static bool guard_left;
 FIBER(guard) {
     (void)argument;
     await_in_line(1);
-    if (vigil_sem_acquire_for(&sem, 1, PATIENCE_NS + 500) == VIGIL_OK) {
+    if (vigil_sem_acquire_for(&sem, 1, PATIENCE + 500) == VIGIL_OK) {
         hold(1);
         release(1);
     }
@@ -420,7 +420,7 @@ static bool three_in_line(void *unused) {
 
 FIBER(holder_of_three_for_long) {
     sim_until(three_in_line, NULL);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     holder(argument);
 }
 
@@ -466,7 +466,7 @@ FIBER(third_keeping_thread) {
 
 FIBER(holder_of_three_at_once) {
     await_in_line(3);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     holder_at_once(argument);
 }
 
@@ -484,7 +484,7 @@ static void sem_further(void) {
 FIBER(barger) {
     (void)argument;
     await_in_line(1);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     release(1);
     if (vigil_sem_tryacquire(&sem, 1) == VIGIL_OK) {
         sim_check(had || had_loop, "a newcomer took permits that should be saved");
@@ -519,7 +519,7 @@ static bool all_released;
 
 FIBER(small_behind_large) {
     await_in_line(1);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     release(1);
     thread(argument);
     sim_check(all_released, "a small request is served before a large one");
@@ -527,7 +527,7 @@ FIBER(small_behind_large) {
 
 FIBER(slow_holder) {
     await_in_line(2);
-    let_pass(3 * PATIENCE_NS);
+    let_pass(3 * PATIENCE);
     all_released = true;
     holder(argument);
 }
@@ -563,7 +563,7 @@ FIBER(loop_cancels_when_called) {
 FIBER(holder_until_thread_had_it) {
     (void)argument;
     await_in_line(3);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     release(3);
     all_released = true;
     sim_until(a_thread_had_it, NULL);
@@ -617,7 +617,7 @@ FIBER(large_after_both) {
 FIBER(holder_until_loop_had_both) {
     (void)argument;
     sim_until(large_in_line, NULL);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     release(2);
     sim_until(loop_had_both, NULL);
     release(3);

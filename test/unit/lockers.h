@@ -6,6 +6,7 @@
 #ifndef VIGIL_TEST_LOCKERS_H
 #define VIGIL_TEST_LOCKERS_H
 
+#include "base/tuning.h"
 #include "vigil/mutex.h"
 
 #define UNLOCKED        0u
@@ -15,12 +16,9 @@
 #define FAIR            4u
 #define STATE_OF(mutex) (__atomic_load_n(&(mutex)->word, __ATOMIC_ACQUIRE) % FAIR)
 
-/*
- * How long the head of the line waits before the mutex is reserved for it; for a fair one, how long a called waiter
- * has to come.
- */
-#define PATIENCE_NS      (MILLISECOND / 2)
-#define FAIR_PATIENCE_NS SECOND
+/* Signed, to be calculated with. */
+#define PATIENCE      ((int64_t)PATIENCE_NS)
+#define FAIR_PATIENCE ((int64_t)FAIR_PATIENCE_NS)
 
 static vigil_mutex mutex, fair;
 static vigil_mutex *const both[] = {&mutex, &fair};

@@ -47,7 +47,7 @@ static void embassy_6964_the_cancelled_head(void **state) {
             ask_pending(&head, both[i], VIGIL_FOREVER, answer_and_unlock);
             ask_of(other, &next, both[i]);
             locker_start(&thread, both[i]);
-            let_pass(PATIENCE_NS);
+            let_pass(PATIENCE);
             if (already_called) unlock(both[i]);
             assert_int_equal(cancel(&head), VIGIL_OK);
             if (!already_called) unlock(both[i]);
@@ -72,7 +72,7 @@ static void moonbit_160_granted_then_cancelled(void **state) {
         lock(both[i]);
         ask_pending(&called, both[i], VIGIL_FOREVER, answer_and_unlock);
         ask_of(other, &next, both[i]);
-        let_pass(PATIENCE_NS);
+        let_pass(PATIENCE);
         unlock(both[i]); /* reserved for the first */
         assert_int_equal(cancel(&called), VIGIL_OK);
         dispatch();
@@ -269,7 +269,7 @@ static void parking_lot_515_reserved_for_one_the_child_has_not(void **state) {
         struct asker asker;
         lock(both[i]);
         execute_pending(&asker, both[i]);
-        let_pass(PATIENCE_NS);
+        let_pass(PATIENCE);
         unlock(both[i]);
         assert_int_equal(STATE_OF(both[i]), RESERVED);
         pid_t child = fork_here();
@@ -317,7 +317,7 @@ static void tokio_6450_a_loop_that_never_runs(void **state) {
             ask_of(never_dispatched, &stuck, both[i]);
             ask_of(other, &next, both[i]);
             for (int j = 0; j < 2; j++) locker_start(&threads[j], both[i]);
-            if (entitled) let_pass(PATIENCE_NS);
+            if (entitled) let_pass(PATIENCE);
             unlock(both[i]);
             assert_int_equal(vigil_agent_run(other), VIGIL_OK);
             assert_int_equal(next.status, VIGIL_OK);
@@ -341,9 +341,9 @@ static void tokio_6450_the_turn_goes_to_the_next(void **state) {
     lock(&fair);
     ask_pending(&stuck, &fair, VIGIL_FOREVER, answer_and_unlock);
     locker_start(&threads[0], &fair);
-    let_pass(FAIR_PATIENCE_NS / 2); /* so that the second one looks when the first one does not */
+    let_pass(FAIR_PATIENCE / 2); /* so that the second one looks when the first one does not */
     locker_start(&threads[1], &fair);
-    let_pass(FAIR_PATIENCE_NS * 3 / 4);
+    let_pass(FAIR_PATIENCE * 3 / 4);
     unlock(&fair);
     for (unsigned i = 0; i < 2; i++) assert_int_equal(locker_join(&threads[i]), VIGIL_OK);
     dispatch();

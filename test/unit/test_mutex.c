@@ -406,7 +406,7 @@ static void a_guard_that_gives_up(void **state) {
         AWAIT(vigil_waiters(&mutex) == 2 || locker_through(&guard));
         locker_launch(&behind, &mutex, VIGIL_FOREVER);
         AWAIT(vigil_waiters(&mutex) == 3 || locker_through(&guard));
-        let_pass(began_ns + timeout_ns - PATIENCE_NS / 2 - vigil_now_ns());
+        let_pass(began_ns + timeout_ns - PATIENCE / 2 - vigil_now_ns());
         unlock(&mutex);
         assert_int_equal(locker_join(&behind), VIGIL_OK);
         int status = locker_join(&guard);
@@ -426,7 +426,7 @@ static void who_has_waited_is_not_overtaken(void **state) {
         struct locker waits;
         lock(&mutex);
         locker_start(&waits, &mutex);
-        let_pass(PATIENCE_NS);
+        let_pass(PATIENCE);
         unlock(&mutex);
         if (vigil_mutex_trylock(&mutex) == VIGIL_OK) {
             assert_int_equal(served, i); /* it has locked and unlocked */
@@ -459,11 +459,11 @@ static void a_fair_one_is_first_come_first_served(void **state) {
 static void a_short_deadline_is_no_way_round_the_line(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        int64_t patience_ns = both[i] == &fair ? FAIR_PATIENCE_NS : PATIENCE_NS;
+        int64_t patience_ns = both[i] == &fair ? FAIR_PATIENCE : PATIENCE;
         struct asker slow;
         lock(both[i]);
         ask_pending(&slow, both[i], VIGIL_FOREVER, answer_and_unlock);
-        let_pass(PATIENCE_NS);
+        let_pass(PATIENCE);
         int64_t reserved_ns = vigil_now_ns();
         unlock(both[i]); /* for the event loop of this thread, which does not run yet */
         int status = vigil_mutex_lock_for(both[i], 1);
@@ -561,7 +561,7 @@ static void others_between_a_loop_and_a_thread(void **state) {
     assert_int_equal(pthread_create(&plain, NULL, lock_plainly_once, &plain_through), 0);
     AWAIT(vigil_waiters(&mutex) == 2);
     locker_start(&behind, &mutex);
-    let_pass(PATIENCE_NS);
+    let_pass(PATIENCE);
     unlock(&mutex);
     bool both_through = false;
     for (int64_t until_ns = vigil_now_ns() + 10 * SECOND; vigil_now_ns() < until_ns && !both_through;) {

@@ -452,7 +452,7 @@ static void cancel_what_has_been_called(void **state) {
             struct asker alone, first, second;
             lock(both[i]);
             ask_pending(&alone, both[i], VIGIL_FOREVER, answer_and_unlock);
-            if (reserved) let_pass(PATIENCE_NS);
+            if (reserved) let_pass(PATIENCE);
             unlock(both[i]);
             assert_int_equal(cancel(&alone), VIGIL_OK);
             memset(&alone, 0xEE, sizeof alone); /* its memory may be reused */
@@ -462,7 +462,7 @@ static void cancel_what_has_been_called(void **state) {
             lock(both[i]);
             ask_pending(&first, both[i], VIGIL_FOREVER, answer_and_unlock);
             ask_pending(&second, both[i], VIGIL_FOREVER, answer_and_unlock);
-            if (reserved) let_pass(PATIENCE_NS);
+            if (reserved) let_pass(PATIENCE);
             unlock(both[i]);
             assert_int_equal(cancel(&first), VIGIL_OK);
             memset(&first, 0xEE, sizeof first);
@@ -482,7 +482,7 @@ static void cancel_passes_on_what_was_reserved(void **state) {
         lock(both[i]);
         ask_pending(&called, both[i], VIGIL_FOREVER, answer);
         locker_start(&behind, both[i]);
-        let_pass(PATIENCE_NS);
+        let_pass(PATIENCE);
         unlock(both[i]);
         assert_int_equal(cancel(&called), VIGIL_OK);
         dispatch();
@@ -660,7 +660,7 @@ static void the_end_of_an_agent_that_has_been_called(void **state) {
             assert_int_equal(vigil_mutex_lock_async(ending, &called.request, both[i], VIGIL_FOREVER, answer_and_unlock),
                              VIGIL_PENDING);
             locker_start(&behind, both[i]);
-            let_pass(PATIENCE_NS);
+            let_pass(PATIENCE);
             unlock(both[i]);
             if (cancelled) assert_int_equal(cancel(&called), VIGIL_OK);
             end_agent(ending);

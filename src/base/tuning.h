@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tuning.h - times and counts that were chosen by measuring, or by what they have to be longer than. The spins, which
+ * differ in the simulator, are in prim_config.h: PRIM_SPIN_..., PRIM_CROWD, PRIM_PASSES, PRIM_LINGER.
+ *
+ * After each: why it is what it is, and the row of `make bench` that shows a change, if there is one.
+ */
+#ifndef VIGIL_TUNING_H
+#define VIGIL_TUNING_H
+
+#include <stdint.h>
+
+/*
+ * Locks.
+ */
+
+/* How long the head of the line waits before the lock may be reserved for it; and how long its guards then wait.
+ * Longer lets threads starve (mutex_share_16, mutex_longest_wait_16), shorter makes them sleep in turn
+ * (mutex_contended_16). */
+#define PATIENCE_NS UINT64_C(500000)
+/* The same for a fair mutex, which is reserved by every release: an event loop that does not run loses its turn. Long
+ * beside any time slice, short for a user who waits. */
+#define FAIR_PATIENCE_NS UINT64_C(1000000000)
+/* Waiters that a broadcast has moved to a mutex are called so many at once: while one has it, the next wake up
+ * (cond_broadcast_64). */
+#define BROADCAST_AT_ONCE 3
+/* How long an event loop that was called may take to come, before its keeper calls the next waiter: as PATIENCE_NS. */
+#define GUARD_NS UINT64_C(500000)
+/* Longest time between two looks at a line that may not be passed yet. */
+#define GUARD_MOST_NS UINT64_C(100000000)
+/* One spin in so many is a full one, to find out whether spinning would pay again. */
+#define SPIN_PROBE_EVERY 64
+/* PRIM_CROWD conflicts that follow each other in less than this, on average, make a crowd. A thread of a crowd sleeps
+ * for SPIN_ASIDE_NS, to which the system's timers add some 50 us (rwlock_1_in_20). */
+#define SPIN_CONFLICT_NS UINT64_C(1000)
+#define SPIN_ASIDE_NS    UINT64_C(20000)
+
+/*
+ * Buckets in a segment. A process needs some 100 ns inside one; it takes longer only if it has no processor, is
+ * stopped, or has died there.
+ */
+
+/* How long a process waits for a bucket before it checks whether the holder lives. */
+#define SHARED_LOOK_NS UINT64_C(20000000)
+/* The check normally only reads the holder's pulse. Every so many checks, it asks the kernel in any case. */
+#define SHARED_ASK_LOOKS 50u
+/* How long the closing of a segment waits for a bucket. */
+#define LEAVE_PATIENCE_NS UINT64_C(20000000)
+/* How long recovery waits for all buckets together when a caller is about to be refused: a time slice or more. */
+#define RECOVERY_TRY_NS UINT64_C(50000000)
+/* How long a keeper waits for one bucket: it has mail to hand on meanwhile. */
+#define RECOVERY_LOCK_NS   UINT64_C(2000000)
+#define KEEPER_PATIENCE_NS UINT64_C(2000000)
+/* How long mending waits for all buckets together. */
+#define MEND_PATIENCE_NS UINT64_C(1000000000)
+/* Mending counts a slot as impossible if it was so at that many looks, that far apart. */
+#define NONSENSE_LOOKS    8
+#define NONSENSE_APART_NS UINT64_C(1000000)
+
+/*
+ * Keepers, and the deaths of processes.
+ */
+
+/* Without pulses, a keeper asks for dead members so often (owner_death_recovery). */
+#define KEEPER_POLL_NS UINT64_C(20000000)
+/* At first: a member that has just joined will have a pulse soon. */
+#define KEEPER_FIRST_NS UINT64_C(500000)
+/* After a pulse has ended, until the kernel has released the dead member's lock: at first, and at most
+ * (owner_death_recovery, owner_death_worst). */
+#define KEEPER_ENDED_NS      UINT64_C(50000)
+#define KEEPER_ENDED_MOST_NS UINT64_C(5000000)
+/* One keeper inspects the segment so often, for all; the others believe that for so long. */
+#define KEEPER_LOOK_NS   UINT64_C(1000000000)
+#define KEEPER_RECENT_NS UINT64_C(500000000)
+/* How often one of the keepers that need not inspect wakes up, and how seldom each may (idle_waiters_1000,
+ * idle_waiters_wakeups). */
+#define KEEPER_LOOK_EACH_NS UINT64_C(50000000)
+#define KEEPER_LOOK_MOST_NS UINT64_C(60000000000)
+/* Members about which an inspection asks the kernel, whatever their pulses say. */
+#define KEEPER_ASKS 4u
+/* How long a joiner waits at a door that is locked, before it tries again. */
+#define MEMBER_DOOR_NS UINT64_C(1000000)
+
+/*
+ * Observers.
+ */
+
+/* How long events are recorded after one call of vigil_observer_record, which is due once a second. */
+#define EVENTS_RECORDED_NS UINT64_C(1500000000)
+/* An event that has not appeared for so long never will: its writer is dead, or stopped. */
+#define EVENT_GIVE_UP_NS UINT64_C(100000000)
+/* A finding counts if it was there at each of that many looks, that far apart, and, in doubt, at more. Keepers clean up
+ * after dead processes in less. */
+#define OBSERVER_LOOKS    6
+#define OBSERVER_APART_NS UINT64_C(20000000)
+#define OBSERVER_AGAIN    10
+
+#endif
