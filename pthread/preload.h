@@ -53,7 +53,7 @@ struct preload_options {
 extern struct preload_options preload;
 /* Make it ready, once. Called by the constructor, or by an earlier call that needs it. */
 void preload_begin(void);
-/* The calling thread's identity, never zero. It is unique among the threads that live, and a forked child's thread keeps
+/* The calling thread's identity, never zero. It is unique among the living threads, and a forked child's thread keeps
  * that of the thread that forked. */
 extern _Thread_local uint32_t preload_identity; /* zero: not made yet */
 uint32_t preload_identify(void);

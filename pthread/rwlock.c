@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Read-write locks. In glibc's object, __readers is Vigil's word, __cur_writer the identity of the thread that writes,
- * and __pad2 the address that called to write. __shared and __flags mean what they mean to glibc. __writers is the thread
- * that has unlocked it last, while that is recorded.
+ * and __pad2 the address that called to write. __shared and __flags mean what they mean to glibc. __writers is the
+ * thread that has unlocked it last, while that is recorded.
  *
  * glibc prefers readers unless the lock's kind is PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP: a reader does not wait
  * while other threads read, even if a writer does. Programs rely on that when a thread reads that is reading already.

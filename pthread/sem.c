@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Semaphores. There is no static initialiser: those that our sem_init has made have its mark, and all others are glibc's. */
+/* Semaphores. There is no static initialiser: those that our sem_init made have its mark, all others are glibc's. */
 #include "preload.h"
 
 #include <errno.h>

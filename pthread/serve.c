@@ -32,7 +32,7 @@ static void answer(uint32_t asked) {
     } while (is_asked(&asked));
 }
 
-/* Whether `vigil show` or another such command has sent it: they choose a thread, where people send it to the process. */
+/* Whether `vigil show` or another such command has sent it: they choose a thread; people send it to the process. */
 static bool is_from_observer(const siginfo_t *information) {
     return information->si_code == SI_TKILL && information->si_pid != getpid();
 }

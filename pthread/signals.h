@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* signals.h - signals by the names that people use for them. For the library and for the command, which is for musl too. */
+/* signals.h - signals by their usual names. For the library and for the command, which is for musl too. */
 #ifndef VIGIL_SIGNALS_H
 #define VIGIL_SIGNALS_H
 

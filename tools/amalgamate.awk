@@ -90,7 +90,8 @@ function emit(path,    i, line, blank, is_source) {
 # The declaration or definition, for other files, of a function or variable that is not public.
 function is_private(line,    head) {
     if (line !~ /^[A-Za-z_]/ || line ~ /^(static|typedef) / || line ~ /^(_Static_assert|VIGIL_API)/) return 0
-    if (line ~ /^(struct|union|enum)( [A-Za-z_0-9]+)?( \{.*)?;?$/ || line ~ /^[A-Za-z_0-9]+\(/ || line ~ /^[A-Za-z_0-9]+:/) return 0
+    if (line ~ /^(struct|union|enum)( [A-Za-z_0-9]+)?( \{.*)?;?$/) return 0
+    if (line ~ /^[A-Za-z_0-9]+\(/ || line ~ /^[A-Za-z_0-9]+:/) return 0
     gsub(/ PRIM_PROCESS/, "", line)
     gsub(/__attribute__\(\(([^()]|\([^()]*\))*\)\)/, "", line)
     head = line

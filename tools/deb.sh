@@ -21,7 +21,9 @@ build() {
     cmake --build "$folder/build" -j "${JOBS:-$(nproc)}" --target installable
 }
 
-binaries_in() { find "$1" -type f \( -path '*/bin/*' -o -path '*/libexec/*' -o -name '*.so.*' -o -path '*/vigil/*.so' \); }
+binaries_in() {
+    find "$1" -type f \( -path '*/bin/*' -o -path '*/libexec/*' -o -name '*.so.*' -o -path '*/vigil/*.so' \)
+}
 
 # polish ROOT PACKAGE: what Debian wants of the files.
 polish() {

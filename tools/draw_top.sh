@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # draw_top.sh [BUILD] - draw doc/top.svg: a build lock with a line of five, a semaphore with two slots, a server whose
-# threads and event loops wait for a mutex, one that has died with a lock, and `vigil top` that looks at them. It takes half
-# a minute, for the sake of the times. BUILD is where the project has been built: build/release.
+# threads and event loops wait for a mutex, a process that died while it held a lock, and `vigil top` that looks at
+# them. It takes half a minute, so that there are times to show. BUILD is where the project has been built:
+# build/release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
@@ -13,7 +14,8 @@ bin=$(cd "$build/bin" && pwd)
 terminal() { tmux -L "draw-top-$$" -f /dev/null "$@"; }
 
 for segment in $segments; do
-    ! "$bin/vigil" show "$segment" >/dev/null 2>&1 || { echo "There is a segment $segment: it would be in the picture" >&2; exit 1; }
+    ! "$bin/vigil" show "$segment" >/dev/null 2>&1 ||
+        { echo "There is a segment $segment: it would be in the picture" >&2; exit 1; }
 done
 finish() {
     terminal kill-server || true

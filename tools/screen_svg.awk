@@ -1,7 +1,8 @@
 #!/usr/bin/awk -f
 # SPDX-License-Identifier: MIT
 #
-# screen_svg.awk - a terminal's screen as an SVG: tmux capture-pane -p -e -N | awk -v title="vigil top" -f screen_svg.awk
+# screen_svg.awk - a terminal's screen as an SVG:
+#     tmux capture-pane -p -e -N | awk -v title="vigil top" -f screen_svg.awk
 #
 # It knows what `vigil top` uses: bold, dim, reverse, and the sixteen colours.
 BEGIN {
@@ -20,11 +21,13 @@ BEGIN {
     printf "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n", \
         width, height, width, height
     printf "<title>%s</title>\n", escaped(title)
-    print "<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}.bold{font-weight:bold}</style>"
+    print "<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;" \
+        "white-space:pre}.bold{font-weight:bold}</style>"
     printf "<rect width=\"%d\" height=\"%d\" rx=\"8\" fill=\"%s\"/>\n", width, height, paper
     for (i = 0; i < 3; i++)
         printf "<circle cx=\"%d\" cy=\"17\" r=\"5\" fill=\"%s\"/>", margin + 5 + i * 18, palette[1]
-    printf "\n<text x=\"%d\" y=\"22\" text-anchor=\"middle\" fill=\"%s\">%s</text>\n", width / 2, palette[9], escaped(title)
+    printf "\n<text x=\"%d\" y=\"22\" text-anchor=\"middle\" fill=\"%s\">%s</text>\n", \
+        width / 2, palette[9], escaped(title)
     plain()
 }
 
@@ -84,10 +87,12 @@ function run(text,    x, y, length_px, fill, behind) {
     fill = reverse ? back : front
     behind = reverse ? front : back
     if (behind != paper)
-        printf "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>", x, y, length_px, cell_height, behind
+        printf "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>", \
+            x, y, length_px, cell_height, behind
     sub(/ +$/, "", text)
     if (text == "") return
-    printf "<text x=\"%.1f\" y=\"%d\" textLength=\"%.1f\" lengthAdjust=\"spacingAndGlyphs\" fill=\"%s\"%s%s xml:space=\"preserve\">%s</text>\n", \
+    printf "<text x=\"%.1f\" y=\"%d\" textLength=\"%.1f\" lengthAdjust=\"spacingAndGlyphs\" fill=\"%s\"" \
+        "%s%s xml:space=\"preserve\">%s</text>\n", \
         x, y + 13, length(text) * cell_width, fill, bold ? " class=\"bold\"" : "", dim ? " opacity=\"0.6\"" : "", \
         escaped(text)
 }

@@ -97,7 +97,7 @@ struct lock_kind {
     int (*spin_to_take)(uint32_t *word, uint32_t argument);
     /* Before the caller is told that it cannot be had: true if it may, after all. */
     bool (*recovered)(uint32_t *word);
-    /* (given_up, joined, left, strict, patience_ns and waited may be null; granted too, if no request uses this kind.) */
+    /* given_up, joined, left, strict, patience_ns and waited may be null; granted too, if no request uses this kind. */
 };
 
 /* Called by a thread that takes a lock, or has just taken it. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# completion.zsh FOLDER <CASES: types each line into a zsh on a terminal of its own, presses the tabulator key, and looks
-# for the words that should be proposed. What should not be, as "!word", is not looked for: a terminal shows too much.
+# completion.zsh FOLDER <CASES: types each line into a zsh on its own terminal, presses the tabulator key, and looks for
+# the words that should be proposed. What should not be, as "!word", is not looked for: a terminal shows too much.
 zmodload zsh/zpty
 zpty -b terminal zsh -f -i
 screen=

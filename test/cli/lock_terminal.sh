@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# vigil lock on a terminal that hangs up, or to which its command does not belong; and in the background of one that stops
-# those who write there.
+# vigil lock on a terminal that hangs up, or that its command does not belong to; and in the background of a terminal
+# that stops background processes when they write.
 . "$(dirname "$0")/common.sh"
 . "$here/locking.bash"
 build terminal

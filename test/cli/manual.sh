@@ -48,7 +48,10 @@ done
 
 # --- what pages refer to is there.
 # shellcheck disable=SC2086 # one word each
-references() { cat $pages | grep -oE '\bvigil(_[a-z]+|\\-[a-z]+)?(\\fP| )?"?\([137]\)' | sed -e 's/\\fP//' -e 's/\\-/-/' -e 's/[" ]//g'; }
+references() {
+    cat $pages | grep -oE '\bvigil(_[a-z]+|\\-[a-z]+)?(\\fP| )?"?\([137]\)' |
+        sed -e 's/\\fP//' -e 's/\\-/-/' -e 's/[" ]//g'
+}
 for reference in $(references | sort -u); do
     section=${reference//[!137]/} topic=${reference%%(*}
     [ -e "$manual/man$section/$topic.$section" ] || fail "there is no $reference"

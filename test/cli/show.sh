@@ -79,7 +79,8 @@ expect 0 "$vigil" show "$name"
 contains "$out" "byte 128: condition" "byte 256: word, as i32 0" "byte 512: read-write lock"
 contains "$(grep "^ *$reader holds *[1-9][0-9.]* *[mnu]*s " <<<"$out")" "reads"
 contains "$(grep "^ *$writer 1 " <<<"$out")" "to write"
-contains "$(line 512)" '"shared":true,"count":1,"for_ns":' '"shared":false,"permits":0' '"asynchronous":true,"called":false,"shared":true'
+contains "$(line 512)" '"shared":true,"count":1,"for_ns":' '"shared":false,"permits":0' \
+    '"asynchronous":true,"called":false,"shared":true'
 
 # Of a word, 32 bits can be seen: that is what vigil load says of them, be it part of a wider one or not.
 "$vigil" create "$name-words"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * terminal SCREEN COMMAND...: runs it on a terminal of its own. What we read is typed there; what is to be seen there is
- * in the file SCREEN. Ends as the command did.
+ * terminal SCREEN COMMAND...: runs it on its own terminal. Our input is typed there; the terminal's output goes to the
+ * file SCREEN. Ends as the command did.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What is there to be read; false if there will be no more of it: to read from a terminal which nobody has open any more
- * is an error. */
+/* Copy what can be read now. False if there will be no more of it: reading from a terminal that no process has open any
+ * more is an error. */
 static bool copy(int from, int to) {
     char text[4096];
     ssize_t length = read(from, text, sizeof text);

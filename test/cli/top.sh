@@ -3,7 +3,8 @@
 # vigil top on a terminal, which is tmux: what is on its screen, and what keys do.
 . "$(dirname "$0")/common.sh"
 waiter=${WAITER:?the path of the program that waits}
-command -v tmux >/dev/null && [ -x "${vigil%/*}/vigil-top" ] || { echo "needs tmux, and ncurses to build vigil-top" && exit 77; }
+command -v tmux >/dev/null && [ -x "${vigil%/*}/vigil-top" ] ||
+    { echo "needs tmux, and ncurses to build vigil-top" && exit 77; }
 name=t$$ # short, to be seen whole in 80 columns
 export LC_ALL=C.UTF-8
 
@@ -24,7 +25,7 @@ in_order() { until_true has_rows "$@" || screen >&2; } # what has been drawn may
 widest() { screen | awk '{ if (length > most) most = length } END { print most }'; }
 within() { [ "$(widest)" -le "$1" ] || { fail "wider than $1 columns" && screen >&2; }; }
 
-# wait_as ACTION SEGMENT OFFSET COUNT: a process that is, when this returns, the last of so many there; its pid is in $!.
+# wait_as ACTION SEGMENT OFFSET COUNT: a process that, when this returns, is the last of COUNT there; its pid is in $!.
 wait_as() {
     "$waiter" "$name$2" "$1" "$3" &
     until_true stands_in_line "$@"
@@ -114,7 +115,8 @@ until_true eval "'$vigil' show ${name}a | grep holds"
 echo "This is no segment." >"/dev/shm/vigil-$(id -u)-${name}z"
 
 expect 0 "$vigil" top --once "$name*"
-contains "$out" "3 segments, 6 members, 2 holders, 4 waiters" "${name}a @512" "no waiters; held for" "unreadable, foreign"
+contains "$out" "3 segments, 6 members, 2 holders, 4 waiters" "${name}a @512" "no waiters; held for" \
+    "unreadable, foreign"
 contains "$(grep " $second loop" <<<"$out")" "${name}b @64" "2/3" "cli_waiter" "$holder"
 [ "$(wc -L <<<"$out")" -le 80 ] || fail "wider than 80 columns: $out"
 [[ $out != *$'\033'* ]] || fail "colours, and no terminal"

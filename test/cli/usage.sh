@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What all subcommands have in common: --help, --version, what is wrong with how they were called, output that gets lost.
+# What all subcommands have in common: --help, --version, reports of wrong usage, and output that gets lost.
 . "$(dirname "$0")/common.sh"
 
 subcommands="lock sem create rm ls wait notify load store add cas show top trace doctor run demo bench"
@@ -149,8 +149,8 @@ for call in "xyzzy --json" "wait --json" "wait --nonsense --json" "wait --json -
     [ ! -s "$scratch/err" ] || fail "there is something on stderr: $call: $(cat "$scratch/err")"
 done
 # Of those that run a command it is what stands before that: behind it, it is the command's.
-for call in "lock $name --timeout x --json -- true" "sem $name --slots x --json -- true" "lock --nonsense --json -- true" \
-    "lock $name --timout 5s --json -- true"; do
+for call in "lock $name --timeout x --json -- true" "sem $name --slots x --json -- true" \
+    "lock --nonsense --json -- true" "lock $name --timout 5s --json -- true"; do
     read -r -a words <<<"$call"
     expect 125 "$vigil" "${words[@]}"
     is_json "$err"

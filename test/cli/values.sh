@@ -54,7 +54,9 @@ for bad in "" - -1 k 4kk 4q 1.5k 0x 0xg 99999999999999999999 16777216T " 4" "4 "
 done
 for bad in 0 -1 99999999999999999999 70k 4294967297; do expect 64 "$vigil" create "$name-size" --members "$bad"; done
 for bad in 0 -1 99999999999999999999 2M 4294967297; do expect 64 "$vigil" create "$name-size" --waiters "$bad"; done
-for bad in "" 0 0000 8 rw 0400 0200 0777 1600 06600 -1 660x; do expect 64 "$vigil" create "$name-size" --mode "$bad"; done
+for bad in "" 0 0000 8 rw 0400 0200 0777 1600 06600 -1 660x; do
+    expect 64 "$vigil" create "$name-size" --mode "$bad"
+done
 expect 64 "$vigil" create "$name-size" --length 8k --max-length 4k
 expect 3 "$vigil" load "$name-size" # none of them has made one
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waiter NAME ACTION OFFSET: somebody to look at. Opens the segment, takes or waits for what is at that offset, and has it
- * until it is killed. With -async, without blocking.
+ * waiter NAME ACTION OFFSET: a process to observe. Opens the segment, takes or waits for what is at that offset, and
+ * keeps it until it is killed. With -async, without blocking.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

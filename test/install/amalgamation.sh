@@ -65,8 +65,8 @@ sed 's/<vigil\/vigil\.h>/"vigil.h"/' "$here/consumer/main.c" >consumer.cc
 cp -r "$root/src" "$root/include" "$root/tools" "$root/CMakeLists.txt" "$root/LICENSE" "$scratch"
 sem=$scratch/src/sync/sem.c
 cp "$sem" "$scratch/sem.c"
-for planted in '#define PATIENCE_NS 1' 'static uint32_t gate;' 'static bool mutex_is_held(uint32_t seen) { return seen; }' \
-    '#include "nowhere.h"' 'static void unused(void) {}'; do
+for planted in '#define PATIENCE_NS 1' 'static uint32_t gate;' \
+    'static bool mutex_is_held(uint32_t seen) { return seen; }' '#include "nowhere.h"' 'static void unused(void) {}'; do
     cp "$scratch/sem.c" "$sem"
     echo "$planted" >>"$sem"
     if "$scratch/tools/amalgamate.sh" "$scratch/bad" 2>"$scratch/log"; then fail "no error for: $planted"; fi

@@ -9,7 +9,7 @@ static pthread_mutex_t wanted = PTHREAD_MUTEX_INITIALIZER, spare = PTHREAD_MUTEX
 static pthread_barrier_t all;
 static long count;
 
-/* Long enough for the others to come, whatever the machine does meanwhile: each of them has to wait, the first excepted. */
+/* Long enough for the others to come, whatever the machine does meanwhile: all of them but the first have to wait. */
 static void *work(void *argument) {
     pthread_barrier_wait(&all);
     for (int i = 0; i < 20; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two threads that each hold a mutex and wait for the other's, one that waits behind them, and one that waits for nothing. */
+/* Two threads that each hold a mutex and wait for the other's, a third behind them, and one that waits for nothing. */
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>

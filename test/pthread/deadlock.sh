@@ -9,8 +9,9 @@ shows() { "$vigil" show $pid | grep -q "$1"; }
 until_true shows "^vigil: process $pid (pthread_deadloc): 4 threads in 3 lines"
 
 expect 0 "$vigil" show $pid
-contains "$out" "accounts (pthread_deadlock): held by thread" "locked at book+0x" "ledger (pthread_deadlock): held by thread" \
-    "locked at audit+0x" "condition 0x" "never (pthread_deadlock)" "at look+0x" "at main+0x" \
+contains "$out" "accounts (pthread_deadlock): held by thread" "locked at book+0x" \
+    "ledger (pthread_deadlock): held by thread" "locked at audit+0x" "condition 0x" "never (pthread_deadlock)" \
+    "at look+0x" "at main+0x" \
     "deadlock: these wait for each other" "waits for mutex"
 [ "$(grep -c ' waits for mutex' <<<"$out")" = 2 ] || fail "the circle has not two threads: $out"
 [ "$(grep -c '^deadlock' <<<"$out")" = 1 ] || fail "there is not one circle: $out"

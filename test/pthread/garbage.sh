@@ -19,7 +19,8 @@ for seed in 1 2 3 4 unsealed other; do
     if [ -x "${vigil%/*}/vigil-top" ]; then
         ends "$vigil" top --once $pid
         ends "$vigil" top --json $pid
-        [ $seed != 1 ] || ! command -v python3 >/dev/null || python3 -m json.tool "$scratch/out" >/dev/null || fail "no JSON"
+        [ $seed != 1 ] || ! command -v python3 >/dev/null || python3 -m json.tool "$scratch/out" >/dev/null ||
+            fail "no JSON"
     fi
     ends "$vigil" trace $pid -o "$scratch/trace" --svg "$scratch/svg" --for 0.2s
     if [ $seed = unsealed ] || [ $seed = other ]; then

@@ -5,7 +5,8 @@
 
 expect 7 "$vigil" run --profile -- "$CONTENDED"
 [ "$out" = 80 ] || fail "it counts to $out"
-contains "$err" "vigil: profile of process" "vigil: contended locks: 1" "mutex 0x" "wanted (pthread_contended)" "at work+0x"
+contains "$err" "vigil: profile of process" "vigil: contended locks: 1" "mutex 0x" "wanted (pthread_contended)" \
+    "at work+0x"
 [[ $err != *spare* ]] || fail "it names what no thread has waited for: $err"
 
 # In a folder that the program leaves; its children have files of their own, if they have waited.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Python's threads, whose interpreter lock is a mutex and a condition, and whose locks are semaphores; its own tests if it
-# has brought them along; and who waits for what in a program of it that hangs.
+# Python's threads: its interpreter lock is a mutex and a condition, and its locks are semaphores. Also its own tests,
+# if they are installed, and what the threads of a Python program that hangs wait for.
 . "$(dirname "$0")/common.sh"
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }
 

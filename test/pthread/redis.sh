@@ -8,7 +8,8 @@ done
 
 cd "$scratch" || exit 1
 ln -s "$(command -v redis-check-rdb)" redis-server # that is the server, by another name
-dies_with_us "$vigil" run --profile="$scratch/profile" -- ./redis-server --port 0 --unixsocket "$scratch/socket" --dir "$scratch" --save '' \
+dies_with_us "$vigil" run --profile="$scratch/profile" -- ./redis-server \
+    --port 0 --unixsocket "$scratch/socket" --dir "$scratch" --save '' \
     --appendonly yes --appendfsync always --io-threads 3 --io-threads-do-reads yes --daemonize no --loglevel warning \
     --lazyfree-lazy-user-del yes >"$scratch/log" 2>&1 &
 pid=$!
@@ -19,7 +20,8 @@ until_true is_up || cat "$scratch/log" >&2
 "$vigil" trace $pid -o "$scratch/trace" --svg "$scratch/picture" --json >"$scratch/summary" 2>"$scratch/trace-err" &
 tracer=$!
 until_true grep -q recording "$scratch/trace-err"
-timeout 120 redis-benchmark -s "$scratch/socket" -q -n 2000 -c 20 -P 8 --threads 2 -t set,get,incr,lpush >"$scratch/bench" ||
+timeout 120 redis-benchmark -s "$scratch/socket" -q -n 2000 -c 20 -P 8 --threads 2 -t set,get,incr,lpush \
+    >"$scratch/bench" ||
     fail "redis-benchmark: $(cat "$scratch/bench")"
 [ "$(cli incrby count 41)" = 41 ] || fail "incrby"
 [ "$(cli incr count)" = 42 ] || fail "incr"

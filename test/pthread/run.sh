@@ -24,7 +24,8 @@ contains "$err" "too long"
 # Others that are preloaded stay so; the program's process is the one that was started.
 library=$(LD_PRELOAD='' "$vigil" run -- sh -c 'echo "$LD_PRELOAD"')
 [ -f "$library" ] || fail "LD_PRELOAD is $library"
-[ "$(LD_PRELOAD=$library "$vigil" run -- sh -c 'echo "$LD_PRELOAD"')" = "$library:$library" ] || fail "LD_PRELOAD is lost"
+[ "$(LD_PRELOAD=$library "$vigil" run -- sh -c 'echo "$LD_PRELOAD"')" = "$library:$library" ] ||
+    fail "LD_PRELOAD is lost"
 dies_with_us "$vigil" run -- sleep 600 &
 pid=$!
 is_sleep() { [ "$(cat /proc/$pid/comm)" = sleep ]; }
@@ -43,7 +44,8 @@ expect 125 "$scratch/bin/vigil" run -- true
 contains "$err" "libvigil-pthread.so is not installed"
 
 # A handler of the program's own has the signal: no report, and vigil show says why.
-dies_with_us "$vigil" run -- bash -c 'trap "echo mine" USR2; echo ready; while :; do read -r -t 1 <> <(:) || :; done' >"$scratch/out" &
+dies_with_us "$vigil" run -- bash -c 'trap "echo mine" USR2; echo ready; while :; do read -r -t 1 <> <(:) || :; done' \
+    >"$scratch/out" &
 pid=$!
 until_true grep -q ready "$scratch/out"
 expect 3 "$vigil" show $pid

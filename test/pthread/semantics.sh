@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every function against what glibc documents: without us, and on Vigil's locks, with and without the check and the profile.
+# Every function against what glibc documents: without Vigil, and with it, with and without the check and the profile.
 . "$(dirname "$0")/common.sh"
 
 [ "$("$vigil" run -- grep -c libvigil-pthread /proc/self/maps)" -gt 0 ] || fail "the library is not loaded"

@@ -6,9 +6,11 @@ found=""
 
 if command -v sysbench >/dev/null; then
     found=yes
-    expect 0 timeout 100 "$vigil" run -- sysbench --threads=4 --time=0 --events=1000 --thread-yields=10 --thread-locks=2 threads run
+    expect 0 timeout 100 "$vigil" run -- sysbench --threads=4 --time=0 --events=1000 \
+        --thread-yields=10 --thread-locks=2 threads run
     contains "$out" "total number of events:              1000"
-    expect 0 timeout 100 "$vigil" run -- sysbench --threads=4 --time=0 --mutex-num=2 --mutex-locks=2000 --mutex-loops=100 mutex run
+    expect 0 timeout 100 "$vigil" run -- sysbench --threads=4 --time=0 \
+        --mutex-num=2 --mutex-locks=2000 --mutex-loops=100 mutex run
     contains "$out" "total number of events:"
 fi
 if command -v stress-ng >/dev/null; then

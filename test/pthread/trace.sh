@@ -87,7 +87,8 @@ until_true grep -q recording "$scratch/ctrl-c-err"
 kill -INT $tracer
 wait $tracer || fail "vigil trace, interrupted: $?"
 contains "$(cat "$scratch/summary")" "process $pid, " "waits: 2, holds: 1, hand-overs: 0"
-contains "$(cat "$trace")" '"name":"holds mutex wanted (pthread_observed)"' '"name":"waits at mutex wanted (pthread_observed)"' \
+contains "$(cat "$trace")" '"name":"holds mutex wanted (pthread_observed)"' \
+    '"name":"waits at mutex wanted (pthread_observed)"' \
     '"end":"not yet"' "\"name\":\"locks of process $pid (pthread_observe)\""
 
 # Killed while it is traced.
