@@ -78,7 +78,7 @@ static void observer_check_members(const vigil_observer *observer, struct findin
     char name[sizeof((struct segment_member *)0)->name + 1];
     if (!segment_is_intact(segment)) {
         observer_find(findings, VIGIL_FINDING_BROKEN,
-                      "the header has been written over: nobody can open the segment any more");
+                      "the header has been overwritten: no process can open the segment any more");
     }
     for (uint32_t i = 0, used = segment_records(segment); i < segment->members; i++) {
         struct segment_member *record = segment_member(segment, i);
@@ -87,16 +87,16 @@ static void observer_check_members(const vigil_observer *observer, struct findin
         if (i >= used) {
             if (segment_member_alive(segment, i)) {
                 observer_find(findings, VIGIL_FINDING_BROKEN,
-                              "member %" PRIu32 " lives and is overlooked by the others", i);
+                              "member %" PRIu32 " is alive, but the other members do not see it", i);
             }
             continue;
         }
         if (!number || number >> SEGMENT_NUMBER_BITS || segment_find_member(segment, number) != record) {
-            observer_find(findings, VIGIL_FINDING_BROKEN, "member %" PRIu32 " goes by a number that is not its own", i);
+            observer_find(findings, VIGIL_FINDING_BROKEN, "member %" PRIu32 " has a number that is not its own", i);
         }
         if (!segment_member_alive(segment, i)) {
             observer_copy_name(name, record->name);
-            observer_find(findings, VIGIL_FINDING_DEAD, "process %" PRIu32 " (%s) has died, and is still a member",
+            observer_find(findings, VIGIL_FINDING_DEAD, "process %" PRIu32 " (%s) has died and is still a member",
                           record->pid, name);
         }
     }
@@ -113,16 +113,16 @@ static void observer_check_slot(const vigil_observer *observer, uint32_t index, 
     struct seen_slot seen;
     if (!observer_read(observer, index, &seen)) return;
     if (!observer_is_member(observer, seen.number)) {
-        observer_find(findings, VIGIL_FINDING_DEAD, "place %" PRIu32 " belongs to a process that is gone", index);
+        observer_find(findings, VIGIL_FINDING_DEAD, "slot %" PRIu32 " belongs to a process that is gone", index);
     }
     if (!seen.slot.key) return;
     uint64_t key = seen.slot.key - (seen.slot.kind == SLOT_HOLDS);
     if (!seen_waits(&seen) && !seen_holds(&seen)) {
-        observer_find(findings, VIGIL_FINDING_BROKEN, "place %" PRIu32 " is of no kind that there is", index);
+        observer_find(findings, VIGIL_FINDING_BROKEN, "slot %" PRIu32 " is of an unknown kind", index);
     } else if (!observer_has_word(observer, key)) {
-        observer_find(findings, VIGIL_FINDING_BROKEN, "who has place %" PRIu32 " waits outside of the segment", index);
+        observer_find(findings, VIGIL_FINDING_BROKEN, "slot %" PRIu32 " refers to a word outside the segment", index);
     } else if (!observer_is_possible(seen.slot.state)) {
-        observer_find(findings, VIGIL_FINDING_BROKEN, "place %" PRIu32 " is in no state that there is", index);
+        observer_find(findings, VIGIL_FINDING_BROKEN, "slot %" PRIu32 " is in an invalid state", index);
     }
 }
 
@@ -156,7 +156,7 @@ static bool observer_check_links(const vigil_observer *observer, const struct lo
         if (!observer_is_kept(&parts->buckets[bucket].word, word)) return false;
         observer_find(
             findings, VIGIL_FINDING_STUCK,
-            "process %" PRIu32 " has been inside bucket %" PRIu32 " for long: is it stopped? Nobody can wait there",
+            "process %" PRIu32 " has kept bucket %" PRIu32 " locked for long: is it stopped? No process can wait there",
             segment_find_member(observer->segment, number) ? segment_find_member(observer->segment, number)->pid : 0,
             bucket);
         return false;
@@ -226,8 +226,8 @@ static bool observer_check_buckets(vigil_observer *observer, struct findings *fi
     bool done = doubts.all && observer_check_all_links(observer, &parts, findings, &doubts) &&
                 observer_settle_doubts(observer, &parts, &doubts);
     for (uint32_t i = 0; done && i < doubts.count; i++) {
-        observer_find(findings, VIGIL_FINDING_BROKEN, "in bucket %" PRIu32 ", somebody waits and is in no line",
-                      doubts.all[i].bucket);
+        observer_find(findings, VIGIL_FINDING_BROKEN,
+                      "in bucket %" PRIu32 ", a slot is waiting, but is not linked into a line", doubts.all[i].bucket);
     }
     free(doubts.all);
     return done;
@@ -277,7 +277,8 @@ static int observer_check_holders(vigil_observer *observer, struct findings *fin
     }
     for (uint32_t i = 0; i < count && status == VIGIL_OK; i++) {
         observer_find(findings, VIGIL_FINDING_BROKEN,
-                      "the read-write lock at byte %" PRIu64 " says otherwise than its holders' records", offsets[i]);
+                      "the word of the read-write lock at byte %" PRIu64 " disagrees with its holders' records",
+                      offsets[i]);
     }
     free(offsets);
     return status;

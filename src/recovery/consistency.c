@@ -36,25 +36,25 @@ static const char *sound_line_fault(const struct lot_parts *parts, uint32_t head
     uint64_t key = prim_load_relaxed(&parts->slots[head].key), began_ns = 0;
     uint32_t before = 0;
     for (uint32_t index = head; index; index = prim_load_relaxed(&parts->slots[before].next)) {
-        if (index >= parts->slot_count) return "a link leads out of the segment";
+        if (index >= parts->slot_count) return "a link points outside the segment";
         if (++*linked >= parts->slot_count) return "a line has no end";
         struct slot *slot = &parts->slots[index];
-        if (!slot_is_in(parts, index, bucket)) return "somebody hangs in a line in which he does not wait";
-        if (prim_load_relaxed(&slot->key) != key) return "a line has waiters of two places";
-        if (before && prim_load_relaxed(&slot->prev) != before) return "a link leads forward but not back";
+        if (!slot_is_in(parts, index, bucket)) return "a slot is linked into a line that it is not waiting in";
+        if (prim_load_relaxed(&slot->key) != key) return "a line has waiters of two words";
+        if (before && prim_load_relaxed(&slot->prev) != before) return "a forward link has no matching link back";
         if (prim_load_relaxed(&slot->began_ns) < began_ns) return "a line is out of order";
         began_ns = prim_load_relaxed(&slot->began_ns);
         before = index;
     }
-    return prim_load_relaxed(&parts->slots[head].tail) == before ? NULL : "the end of a line is not its end";
+    return prim_load_relaxed(&parts->slots[head].tail) == before ? NULL : "the tail of a line is not its last slot";
 }
 
 const char *bucket_fault(const struct lot_parts *parts, uint32_t bucket, uint32_t *linked) {
     uint32_t head = prim_load_relaxed(&parts->buckets[bucket].line);
     uint32_t word = prim_load_relaxed(&parts->buckets[bucket].word);
-    if (head && !word) return "somebody is in line, and notifiers would not look"; /* N3 in lot.h */
+    if (head && !word) return "a slot is in line, but notifiers would not look there"; /* N3 in lot.h */
     for (*linked = 0; head; head = prim_load_relaxed(&parts->slots[head].next_line)) {
-        if (head >= parts->slot_count) return "a link leads out of the segment";
+        if (head >= parts->slot_count) return "a link points outside the segment";
         const char *fault = sound_line_fault(parts, head, bucket, linked);
         if (fault) return fault;
         if (*linked >= parts->slot_count) return "the lines of a bucket have no end";

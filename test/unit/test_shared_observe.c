@@ -607,7 +607,7 @@ static void many_locks_written_over(void **state) {
     for (uint32_t i = 0; i < MANY; i++) assert_int_equal(vigil_rwlock_read_lock(&locks[i]), VIGIL_OK);
     assert_int_equal(check(), 0);
     memset(locks, 0x40, MANY * sizeof *locks);
-    assert_told_soon("says otherwise than its holders' records");
+    assert_told_soon("disagrees with its holders' records");
 }
 
 /* As if this process waited there, in no line. */
@@ -629,7 +629,7 @@ static void many_waiters_in_no_line(void **state) {
     (void)state;
     observe_many();
     for (uint32_t i = 1; i <= MANY; i++) forge_waiter(i, (i - 1) * (uint32_t)sizeof(uint32_t));
-    assert_told_soon("somebody waits and is in no line");
+    assert_told_soon("a slot is waiting, but is not linked into a line");
     for (uint32_t i = 1; i <= MANY; i++) unforge_waiter(i);
     assert_int_equal(check(), 0);
 }
