@@ -55,7 +55,7 @@ static void dump_print_totals(struct page *page, struct lot *lot) {
     uint64_t lines = 0, waiters = 0;
     for (uint32_t bucket = 0; lot && bucket < BUCKETS; bucket++) lot_survey(lot, bucket, &lines, &waiters);
     dump_print(page, "vigil: process %" PRIu32 ": ", prim_process_id());
-    if (!waiters) dump_print(page, "nobody waits\n");
+    if (!waiters) dump_print(page, "no waiters\n");
     else dump_print(page, "%" PRIu64 " wait%s in ", waiters, waiters == 1 ? "s" : "");
     if (waiters) dump_print(page, "%" PRIu64 " line%s\n", lines, lines == 1 ? "" : "s");
 }

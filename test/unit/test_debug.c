@@ -104,7 +104,7 @@ static void waiter_join(struct waiter *waiter) {
 static void nobody_waits(void **state) {
     (void)state;
     char expected[64];
-    snprintf(expected, sizeof expected, "vigil: process %d: nobody waits\n", (int)getpid());
+    snprintf(expected, sizeof expected, "vigil: process %d: no waiters\n", (int)getpid());
     FILE *file = dump();
     assert_string_equal(next_line(file), expected);
     expect_end(file);
