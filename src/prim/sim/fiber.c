@@ -53,7 +53,7 @@ static jmp_buf main_escape; /* for failures outside of fibers */
 bool sim_executing;
 static unsigned step_limit;
 static void (*killed)(unsigned process); /* of the scenario: see sim_on_kill */
-static unsigned victims; /* a bit for each process that may be killed at any time */
+static unsigned victims;                 /* a bit for each process that may be killed at any time */
 
 static uint64_t moments[8];
 static unsigned moment_count;
@@ -167,7 +167,7 @@ static void fiber_on_tick(int number) {
     static uint64_t executions_before;
     (void)number;
     if (sim_current && steps == steps_before && executions == executions_before) {
-        sim_fail("%s runs in circles without any atomic access", sim_current->name);
+        sim_fail("%s loops without any atomic access", sim_current->name);
     }
     steps_before = steps;
     executions_before = executions;
@@ -360,7 +360,7 @@ static _Noreturn void fiber_fail_deadlock(void) {
                                        fiber_base_name(fiber->site->file), fiber->site->line);
         }
     }
-    sim_fail("nobody can go on, and %s: %s",
+    sim_fail("no fiber can go on, and %s: %s",
              idle_times > IDLE_LIMIT ? "deadlines do not help" : "no deadline is pending", text);
 }
 
@@ -425,7 +425,7 @@ static bool fiber_clock_intervenes(void) {
 
 static void fiber_count_step(void) {
     if (++steps > step_limit) {
-        sim_fail("more than %u steps: somebody runs in circles", step_limit);
+        sim_fail("more than %u steps: the fibers do not come to an end", step_limit);
     }
 }
 

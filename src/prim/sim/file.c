@@ -70,7 +70,7 @@ static int file_describe(struct file *file) {
 
 void sim_pass_fd(int fd, unsigned process) {
     struct description *passed = file_description_of(fd);
-    sim_check(passed, "no descriptor to pass on: %d", fd);
+    sim_check(passed, "not a descriptor that can be passed on: %d", fd);
     passed->process = process;
     passed->passed = true;
 }
@@ -272,7 +272,7 @@ void prim_file_unmap(void *mapping, size_t bytes) {
 
 void prim_file_bar(void *mapping, size_t bytes) {
     (void)bytes;
-    sim_fail("nobody forks here: %p", mapping);
+    sim_fail("simulated processes do not fork: %p", mapping);
 }
 
 /* ---- Locks ---- */

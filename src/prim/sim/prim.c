@@ -272,7 +272,7 @@ int prim_bell_fd(struct prim_bell *bell) {
 
 void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns) {
     struct bell *self = prim_bell_of(bell->event_fd);
-    sim_check(self->has_fd, "an alarm is set, but nobody asked for the descriptor");
+    sim_check(self->has_fd, "an alarm is set, but the descriptor was never asked for");
     self->alarm_ns = deadline_ns;
 }
 
