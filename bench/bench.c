@@ -18,7 +18,7 @@ static const struct cli_command self = {
     .name = "bench",
     .help = "usage: vigil bench [--json] [--svg FILE] [--markdown FILE] [--only ROW,...] [--rounds N] [--quick]\n"
             "\n"
-            "vigil bench --help tells more.\n"};
+            "See vigil bench --help.\n"};
 const struct cli_command *cli_now = &self;
 bool cli_wants_json;
 
@@ -89,15 +89,13 @@ static void check_stdout(void) {
 
 static void parse_options(int count, char **arguments) {
     const char *rounds = NULL;
-    const struct cli_option known[] = {{"svg", 0, CLI_TEXT, &options.svg},
-                                       {"markdown", 0, CLI_TEXT, &options.markdown},
-                                       {"only", 0, CLI_TEXT, &options.only},
-                                       {"rounds", 0, CLI_TEXT, &rounds},
-                                       {"quick", 0, CLI_FLAG, &options.quick},
-                                       {0}};
+    const struct cli_option known[] = {
+        {"svg", 0, CLI_TEXT, &options.svg},     {"markdown", 0, CLI_TEXT, &options.markdown},
+        {"only", 0, CLI_TEXT, &options.only},   {"rounds", 0, CLI_TEXT, &rounds},
+        {"quick", 0, CLI_FLAG, &options.quick}, {0}};
     struct cli_arguments parsed;
     if (!cli_options(count, arguments, known, &parsed)) exit(cli_usage_status());
-    if (parsed.operand_count) exit(cli_usage("%s is too much: it takes options only", parsed.operands[0]));
+    if (parsed.operand_count) exit(cli_usage("unexpected argument %s: it takes options only", parsed.operands[0]));
     options.rounds = parse_rounds(rounds);
     if (options.only != NULL) check_only();
     if (options.svg != NULL) check_writable(options.svg);
