@@ -99,7 +99,7 @@
 /* What a thread wants, or has. Also lock_kind's `argument`. */
 enum share { TO_READ = READER, TO_WRITE = WRITER };
 _Static_assert((WRITER | READERS) == HOLD_RWLOCK, "as an observer reads the word");
-_Static_assert(READER == HOLD_READER, "as the records of who holds it have it");
+_Static_assert(READER == HOLD_READER, "as in the records of holders");
 
 /* Changing the word. */
 
