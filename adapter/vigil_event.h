@@ -13,10 +13,10 @@
  *     event_free(seat);
  *     vigil_agent_destroy(agent);
  *
- * The seat is an event like any other, and the rest is said in libevent's own words:
+ * The seat is an event like any other; libevent's own functions do the rest:
  *
  * - The end. event_free(seat) detaches the agent, also from inside one of its callbacks (which cannot destroy the
- *   agent: do that later). Pending waits stay in line; without a loop they are not heard of until the agent is
+ *   agent: do that later). Pending waits stay in line; without a loop their callbacks do not run until the agent is
  *   attached again or destroyed. Free first, then destroy.
  *
  * - What keeps the loop alive. The seat does, whether anything is pending or not: event_base_dispatch goes on until
@@ -24,8 +24,8 @@
  *
  * - Fork. In the child, after event_reinit, free the seat and destroy the agent: it is dead there.
  *
- * The base is to be run by the agent's own thread. It needs no evthread_use_pthreads on account of agents: other
- * threads notify and post without touching it. A base may have any number of agents, one seat each.
+ * The agent's own thread must run the base. Agents do not need evthread_use_pthreads: other threads notify and post
+ * without touching the base. A base may have any number of agents, one seat each.
  */
 #ifndef VIGIL_ADAPTER_EVENT_H
 #define VIGIL_ADAPTER_EVENT_H
@@ -42,7 +42,7 @@ static inline void vigil_event_on_readable(evutil_socket_t fd, short events, voi
 /*
  * vigil_event_attach - have the base serve the agent, whose callbacks run inside its loop from now on.
  *
- * VIGIL_OK, and `*seat` is the new event; what vigil_agent_fd answers: VIGIL_ENULL, VIGIL_EWRONGTHREAD,
+ * VIGIL_OK, and `*seat` is the new event; what vigil_agent_fd returns: VIGIL_ENULL, VIGIL_EWRONGTHREAD,
  * VIGIL_EFORKED, VIGIL_ESYSTEM; or, if libevent refuses, VIGIL_ENOMEM (no event) or VIGIL_ESYSTEM (it cannot be
  * added). After an error there is nothing to free.
  */

@@ -13,21 +13,21 @@
  *     g_source_destroy(seat);
  *     vigil_agent_destroy(agent);
  *
- * The seat is a source like any other, and the rest is said in GLib's own words:
+ * The seat is a source like any other; GLib's own functions do the rest:
  *
  * - The end. g_source_destroy(seat) detaches the agent, also from inside one of its callbacks (which cannot destroy
- *   the agent: do that later). Pending waits stay in line; without a loop they are not heard of until the agent is
+ *   the agent: do that later). Pending waits stay in line; without a loop their callbacks do not run until the agent is
  *   attached again or destroyed. Detach first, then destroy. The context holds the seat's only reference: after
- *   g_source_destroy, or the context's end, the pointer is of no more use.
+ *   g_source_destroy, or the context's end, the pointer is invalid.
  *
  * - Priority. g_source_set_priority, G_PRIORITY_DEFAULT otherwise.
  *
  * - Loops inside callbacks. A callback of the agent may run the context again, to show a dialog, say. The agent's
- *   other callbacks have to wait meanwhile: they come one after the other.
+ *   other callbacks have to wait meanwhile: they run one after the other.
  *
  * - Fork. In the child, destroy the seat and then the agent: it is dead there.
  *
- * The context is to be run by the agent's own thread. A context may have any number of agents, one seat each.
+ * The agent's own thread must run the context. A context may have any number of agents, one seat each.
  */
 #ifndef VIGIL_ADAPTER_GLIB_H
 #define VIGIL_ADAPTER_GLIB_H
@@ -50,7 +50,7 @@ static inline gboolean vigil_glib_on_readable(GSource *source, GSourceFunc callb
 /*
  * vigil_glib_attach - have the context serve the agent, whose callbacks run inside its iterations from now on.
  *
- * VIGIL_OK, and `*seat` is the new source; or what vigil_agent_fd answers: VIGIL_ENULL, VIGIL_EWRONGTHREAD,
+ * VIGIL_OK, and `*seat` is the new source; or what vigil_agent_fd returns: VIGIL_ENULL, VIGIL_EWRONGTHREAD,
  * VIGIL_EFORKED, VIGIL_ESYSTEM.
  */
 static inline int vigil_glib_attach(GMainContext *context, GSource **seat, vigil_agent *agent) {
