@@ -4,10 +4,10 @@
  * cases of every such lock, slowly enough to watch:
  *
  *     the lock is released after an attempt has failed and before the wait for it has begun;
- *     it is taken by somebody else after we have been called and before we try.
+ *     another thread takes it after the loop has been called and before the loop tries.
  *
- * In both, the main thread is the event loop: it never waits but in vigil_agent_run. The program checks what it shows,
- * and exits with 1 if anything is wrong.
+ * In both, the main thread is the event loop: it waits nowhere but in vigil_agent_run. The program checks what it
+ * shows, and exits with 1 if anything is wrong.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <sched.h>
@@ -28,7 +28,7 @@ static void check(bool right, const char *what) {
     wrong |= !right;
 }
 
-/* The loop is busy with something else until the word says so: meanwhile nobody calls it back. */
+/* The loop is busy with something else until the word has that value: meanwhile no callback runs. */
 static void busy_until(const uint32_t *word, uint32_t value) {
     while (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) sched_yield();
 }
@@ -44,7 +44,7 @@ static void start(vigil_function *function, void *argument) {
     if (vigil_worker_start(&workers[worker_count++], function, argument) != VIGIL_OK) abort();
 }
 
-/* To join is to block: the loop cannot do so as long as it has its agent. */
+/* Joining blocks: the loop may not do so as long as it has its agent. */
 static void join_all(void) {
     for (int i = 0; i < worker_count; i++) {
         vigil_worker_stop(workers[i]);
@@ -52,7 +52,7 @@ static void join_all(void) {
     }
 }
 
-/* Everybody at once. */
+/* All at once. */
 
 static unsigned total, of_the_loop; /* plain: the lock protects them */
 static uint32_t finished;
@@ -88,7 +88,7 @@ static void all_at_once(void) {
     vigil_mutex_unlock(&mutex);
     vigil_agent_run(loop);
     busy_until(&finished, WORKERS);
-    check(of_the_loop == TURNS && total == (WORKERS + 1) * TURNS, "everybody had his turns, and none was lost");
+    check(of_the_loop == TURNS && total == (WORKERS + 1) * TURNS, "all had their turns, and none was lost");
 }
 
 /* The holder and the third: they take the lock, say so, and let go of it when they are told to. */
@@ -118,8 +118,8 @@ static void never_called(vigil_op *op, int status) {
 }
 
 /*
- * What vigil_mutex_execute does inside, by hand, since nobody could be as quick as to come in between there. The mutex
- * is the well-known three-state lock: 0 free, 1 locked, 2 locked and somebody may wait.
+ * What vigil_mutex_execute does inside, by hand, since the moment between its steps is too short to hit. The mutex is
+ * the well-known three-state lock: 0 free, 1 locked, 2 locked and there may be waiters.
  */
 static void released_before_the_wait(void) {
     struct holder first = {0};
@@ -134,9 +134,9 @@ static void released_before_the_wait(void) {
     __atomic_compare_exchange_n(&mutex.word, &locked, 2, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     let_go(&first);
     busy_until(&first.holds, 0);
-    check(vigil_waiters(&mutex) == 0, "the first thread lets go of it, and there is nobody to call");
+    check(vigil_waiters(&mutex) == 0, "the first thread lets go of it, and there is no waiter to call");
     int status = vigil_wait32_async(loop, &op, &mutex, 2, VIGIL_FOREVER, never_called);
-    check(status == VIGIL_NOT_EQUAL, "the loop wants to wait: not-equal. To wait now would be to wait in vain");
+    check(status == VIGIL_NOT_EQUAL, "the loop wants to wait: not-equal. A wait now could last for ever");
     check(vigil_mutex_trylock(&mutex) == VIGIL_OK, "it tries again, and has the lock");
     vigil_mutex_unlock(&mutex);
 }

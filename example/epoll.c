@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An agent in a loop of plain epoll, beside another descriptor: a clock that ticks every few milliseconds. Three
- * threads work and notify; the loop waits for all of them, and for somebody who never comes, without ever blocking
- * anywhere but in epoll_wait.
+ * threads work and notify; the loop waits for all of them, and for a notification that never comes, without ever
+ * blocking anywhere but in epoll_wait.
  *
  * The program checks what it shows, and exits with 1 if anything is wrong.
  */
@@ -23,7 +23,7 @@
 
 struct task {
     const char *name;
-    uint64_t up_to, sum; /* the work: to sum 1 to up_to */
+    uint64_t up_to, sum; /* the work: the sum of 1 to up_to */
     uint32_t done;       /* the word that the loop waits for */
     vigil_op op;
 };
@@ -31,7 +31,7 @@ struct task {
 static struct task tasks[] = {
     {.name = "one", .up_to = 1000}, {.name = "two", .up_to = 1000000}, {.name = "three", .up_to = 10}};
 #define TASKS (sizeof tasks / sizeof tasks[0])
-static struct task never = {.name = "nobody"};
+static struct task never = {.name = "never"};
 
 static unsigned outstanding; /* waits that have not ended; the loop's own, so it needs no lock */
 static uint64_t ticks;
@@ -44,7 +44,7 @@ static void work(vigil_agent *agent, void *argument) {
     (void)agent;
     for (uint64_t i = 1; i <= task->up_to; i++) task->sum += i;
     __atomic_store_n(&task->done, 1, __ATOMIC_SEQ_CST);
-    vigil_notify(&task->done, 1); /* whoever is notified sees the sum */
+    vigil_notify(&task->done, 1); /* the notified waiter sees the sum */
 }
 
 static void report(const struct task *task) {

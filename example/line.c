@@ -2,9 +2,9 @@
 /*
  * One word, one line. Threads, which block, and an event loop, which must not, come one after the other to wait for the
  * same word. One of the loop's waits is cancelled and one thread's deadline passes: both leave the line, and the others
- * move up. Then the clerk serves the line, and everybody gets his turn in the order in which he came.
+ * move up. Then the clerk serves the line, and all waiters get their turns in the order in which they came.
  *
- * The program checks what it shows, and exits with 1 if anybody was served out of turn.
+ * The program checks what it shows, and exits with 1 if a waiter was served out of turn.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
@@ -36,9 +36,9 @@ static struct person people[PEOPLE] = {
     {"D", THREAD, VIGIL_FOREVER, NULL, {0}, VIGIL_PENDING}, {"4", LOOP, VIGIL_FOREVER, NULL, {0}, VIGIL_PENDING},
     {"5", LOOP, VIGIL_FOREVER, NULL, {0}, VIGIL_PENDING},   {"E", THREAD, 500 * 1000 * 1000, NULL, {0}, VIGIL_PENDING},
 };
-static struct person *const changes_his_mind = &people[4], *const impatient = &people[9];
+static struct person *const changes_its_mind = &people[4], *const impatient = &people[9];
 
-static uint32_t word;    /* what everybody waits for */
+static uint32_t word;    /* what all of them wait for */
 static uint32_t reports; /* how many have said how their wait ended; the clerk waits for this one */
 static vigil_agent *loop;
 static bool on_terminal, wrong, closed;
@@ -47,7 +47,7 @@ static int status_of(const struct person *person) {
     return __atomic_load_n(&person->status, __ATOMIC_SEQ_CST);
 }
 
-/* Everybody, on his own thread, when his wait has ended. */
+/* Each waiter, on its own thread, when its wait has ended. */
 static void report(struct person *person, int status) {
     __atomic_store_n(&person->status, status, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&reports, 1, __ATOMIC_SEQ_CST);
@@ -107,7 +107,7 @@ static void print_line(void) {
     pause_on_terminal();
 }
 
-/* Until his wait has ended. To look first and then wait for a change of what was seen before: nothing can be missed. */
+/* Until its wait has ended. It loads `reports` before it looks, and waits for a change of that: nothing is missed. */
 static void await_end(const struct person *person) {
     for (;;) {
         uint32_t seen = __atomic_load_n(&reports, __ATOMIC_SEQ_CST);
@@ -116,7 +116,7 @@ static void await_end(const struct person *person) {
     }
 }
 
-/* One after the other: the next one comes when the one before stands in line. */
+/* One after the other: each comes when the one before it is in line. */
 static void gather(void) {
     for (int i = 0; i < PEOPLE; i++) {
         struct person *person = &people[i];
@@ -146,7 +146,7 @@ static void serve(int64_t count) {
     printf(count == VIGIL_ALL ? "   notify all  " : "   notify %-4d ", (int)count);
     for (int64_t i = 0; i < length; i++) {
         bool was_served = status_of(turn[i]) == VIGIL_OK;
-        wrong |= was_served != (i < served); /* and nobody else */
+        wrong |= was_served != (i < served); /* and no other */
         if (was_served) print_person(turn[i]);
     }
     printf("\n");
@@ -158,8 +158,8 @@ static void clerk(vigil_agent *agent, void *argument) {
     (void)argument;
     gather();
     print_line();
-    vigil_agent_post(loop, change_mind, changes_his_mind);
-    expect(changes_his_mind, VIGIL_CANCELLED, "changes his mind");
+    vigil_agent_post(loop, change_mind, changes_its_mind);
+    expect(changes_its_mind, VIGIL_CANCELLED, "changes its mind");
     expect(impatient, VIGIL_TIMED_OUT, "has waited long enough");
     print_line();
     const int64_t counts[] = {1, 2, 3, VIGIL_ALL};
@@ -194,6 +194,6 @@ int main(void) {
         vigil_worker_join(people[i].worker);
     }
     printf("\nThe event loop went round %d times and never blocked.\n", turns);
-    printf(wrong ? "SOMEBODY WAS SERVED OUT OF TURN.\n" : "Everybody was served in turn.\n");
+    printf(wrong ? "A WAITER WAS SERVED OUT OF TURN.\n" : "All waiters were served in turn.\n");
     return wrong;
 }

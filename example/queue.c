@@ -100,10 +100,10 @@ static void collect(vigil_op *op, int status) {
     }
 }
 
-/* Before anybody works: a wait that comes to nothing. Even so it ends with the mutex held. */
+/* Before any thread works: a wait that times out. It, too, ends with the mutex held. */
 static void on_nothing(vigil_op *op, int status) {
     (void)op;
-    printf("nobody works yet: %s\n", vigil_status_name(status));
+    printf("no thread works yet: %s\n", vigil_status_name(status));
     wrong |= status != VIGIL_TIMED_OUT || !vigil_mutex_is_locked(&results.mutex);
     vigil_mutex_unlock(&results.mutex);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the two programs share: a book with two accounts, in a segment. Money moves from the left one to the right one,
- * and whenever nobody holds the mutex the two together are TOTAL.
+ * and whenever the mutex is free the two together are TOTAL.
  *
  *     writer    moves money; in the third transfer it stops half-way, with the mutex held, and is killed there
- *     reader    wants to read, finds that the owner of the mutex has died, and makes the book good
+ *     reader    wants to read, finds that the owner of the mutex has died, and repairs the book
  */
 #ifndef BOOK_H
 #define BOOK_H
