@@ -6,7 +6,7 @@
  *     waiter                                        thread that signals
  *     W1  count itself as on the bridge             S1  take our mutex, change what the waiter waits for; release it
  *     W2  lock the bridge                               now or later
- *     W3  release our mutex                         S2  nobody is on the bridge: signal
+ *     W3  release our mutex                         S2  no waiter is on the bridge: signal
  *     W4  wait at the condition, with the bridge    S3  otherwise lock the bridge, signal, and unlock the bridge
  *     W5  unlock the bridge, take our mutex
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory for the library's own check (see CMakeLists.txt), which calls this under its gate, one thread at a time. The
- * program's allocator is not to be used: it may be in the middle of an allocation, with its locks held, when those
+ * program's allocator must not be used: it may be in the middle of an allocation, with its locks held, when those
  * locks are checked.
  */
 #include <stddef.h>

@@ -116,7 +116,7 @@ PRELOAD_API int pthread_mutex_trylock(pthread_mutex_t *mutex) {
     return mutex->__data.__kind == DESTROYED ? EINVAL : REAL(pthread_mutex_trylock)(mutex);
 }
 
-/* As glibc, the time is looked at only if there is need to wait. */
+/* As in glibc, the time is checked only if the thread has to wait. */
 static int lock_until(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *at, const void *site) {
     int result = lock(mutex, DEADLINE_TRY, site);
     if (result != EBUSY) return result;

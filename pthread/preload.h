@@ -73,7 +73,7 @@ bool deadline_is_valid(clockid_t clock, const struct timespec *at);
 int64_t deadline_of(clockid_t clock, const struct timespec *at);
 /* The timeout that ends then. */
 int64_t deadline_timeout_ns(int64_t deadline_ns);
-/* A lock could not be waited for because there is no memory for waiters: sleep a millisecond, and try again. True. */
+/* A lock could not be waited for, because there is no memory for waiters: sleep a millisecond. Returns true. */
 bool deadline_pause(void);
 
 /* waits.c: the threads that wait now, in the table of serve.h. */
@@ -215,7 +215,7 @@ void text_add(struct text *text, const char *format, ...) __attribute__((format(
 void text_json(struct text *text, const char *value); /* with quotes */
 void text_flush(struct text *text);
 
-/* report.c: who waits for what. May be called from a signal handler. False: another thread is making one. */
+/* report.c: which thread waits for what. May be called from a signal handler. False: another thread is making one. */
 bool report_write(struct text *text, enum serve_form form);
 
 /* serve.c: the signal, and what vigil show, top and trace look at. */

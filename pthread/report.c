@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who waits for what, who holds it, and which threads wait for each other in a circle. Made of the table of waits and
- * of what the locks say of their holders; nothing is locked and nothing allocated, so that it can be made in a signal
- * handler while everything else hangs.
+ * Which thread waits for what, which one holds it, and which threads wait for each other in a circle. Made of the table
+ * of waits and of what the locks say of their holders; nothing is locked and nothing allocated, so that it
+ * can be made in a signal handler while everything else hangs.
  *
  * A thread waits for one thing at a time and a mutex has one holder. So each wait leads to one other at most, and a
  * walk along that from each of them finds every circle.

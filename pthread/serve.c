@@ -37,7 +37,7 @@ static bool is_from_observer(const siginfo_t *information) {
     return information->si_code == SI_TKILL && information->si_pid != getpid();
 }
 
-/* On the terminal, say, unless there is a request; one that came too late has been answered with the next. */
+/* On the terminal, for example, unless there is a request; a late one has been answered together with the next. */
 static void on_signal(int number, siginfo_t *information, void *context) {
     static char page[16384];
     (void)number;
@@ -61,7 +61,7 @@ static bool handle(int number) {
     return REAL(sigaction)(number, &ours, NULL) == 0;
 }
 
-/* Out of the way of programs that count on low numbers. */
+/* Out of the way of programs that expect low numbers. */
 static int move_up(int fd) {
     struct rlimit limit;
     int high = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 64 && limit.rlim_cur < 1024
@@ -79,7 +79,7 @@ static bool may_be_so_large(void) {
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= SERVE_BYTES;
 }
 
-/* With what is in `served` now, and of that size for ever: who maps it can rely on that. */
+/* With what is in `served` now, and of that size for ever: a process that maps it can rely on that. */
 static int make_file(void) {
     if (!may_be_so_large()) return -1;
     int fd = (int)syscall(SYS_memfd_create, SERVE_NAME, 3u /* MFD_CLOEXEC, MFD_ALLOW_SEALING */);
@@ -126,7 +126,7 @@ void serve_in_child(void) {
     errno = errno_before;
 }
 
-/* The program uses the signal itself: then it is its own. */
+/* If the program uses the signal itself, it keeps it. */
 static void give_up(int number, bool installs) {
     if (!installs || number != preload.signal || !number) return;
     preload.signal = 0;

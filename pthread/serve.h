@@ -8,9 +8,9 @@
  * that variable is plain memory. The child of a fork gets a file of its own, at the same place.
  *
  *     waits      the threads that wait now. Others read it, and the process does not notice: see waits.c
- *     text       answers. The holders are in the memory of the locks, which another process may not read: so the asking
+ *     text       reports. The holders are in the memory of the locks, which another process may not read: so the asking
  *                process locks the file (flock), adds one to `asked` and sends the signal, if possible to a thread that
- *                waits. The handler writes the answer and stores `asked` in `answered`
+ *                waits. The handler writes the report and stores `asked` in `answered`
  *     ring       what happens, while it is recorded: see record.h
  *
  * All of it may be written to by other processes of this user. The library checks what it reads of it, and so must
@@ -77,7 +77,7 @@ struct serve_event {
     uint32_t unused;
 };
 
-/* A wait and the holder, in an answer. */
+/* A wait and the holder, in a report. */
 struct serve_holder {
     uint32_t thread_id; /* of the waiter */
     uint32_t holder;    /* its thread id; zero: none, or none that is known */
@@ -98,8 +98,8 @@ struct serve_head {
     uint32_t length;
     uint32_t bound; /* all waits that there ever were are below */
     uint32_t turns;
-    uint32_t profiles;                                    /* not zero: an answer as text or JSON has a profile */
-    int64_t record_until_ns __attribute__((aligned(64))); /* zero: nobody records */
+    uint32_t profiles;                                    /* not zero: a report as text or JSON has a profile */
+    int64_t record_until_ns __attribute__((aligned(64))); /* zero: no recording */
     uint64_t events __attribute__((aligned(64)));         /* how many there have been */
 };
 
