@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Libraries, headers, a pkg-config file and a CMake package; the command, its manual pages and completions. In three
-# components, which are the Debian packages as well (package.cmake): library, development and command.
+# components, which are the Debian packages as well (tools/deb.sh): library, development and command.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS vigil EXPORT vigil LIBRARY COMPONENT library NAMELINK_COMPONENT development)
@@ -33,7 +33,7 @@ if(TARGET vigil_top)
     set(top vigil_top)
 endif()
 
-# What vigil run preloads: for nobody to link with, so not among the libraries.
+# What vigil run preloads: programs do not link with it, so it is not among the libraries.
 if(TARGET vigil_pthread)
     install(TARGETS vigil_pthread LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/vigil COMPONENT command)
     set(preloaded vigil_pthread)

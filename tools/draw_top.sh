@@ -48,7 +48,7 @@ shell vigil lock build -- make -j8 all
 shell vigil lock build -- make test
 shell vigil lock build -- pytest -x tests/slow
 as "reports --nightly" server cache read 128
-{ kill -KILL $! && ! wait $!; } 2>/dev/null # and nobody is there to notice
+{ kill -KILL $! && ! wait $!; } 2>/dev/null # and no process is there to notice
 as "orders --port 8080" server orders lock 64
 shell vigil lock build -- cargo build --release
 shell vigil lock deploy --fair -- rollout europe

@@ -6,7 +6,7 @@
 #
 # A header becomes a page of its name, and each function and type in it a page that is a link to that one.
 #
-# How a header is to be written: it opens with an essay, "vigil/x.h - what it is. ..."; then come declarations, each
+# How a header must be written: it opens with an essay, "vigil/x.h - what it is. ..."; then come declarations, each
 # group of them below the comment that is about it. Comments have
 #
 #     paragraphs, and "- " before each item of a list;
@@ -367,7 +367,7 @@ function declare(what, symbol, s, in_group) {
     if (in_group) group_size[in_group]++
 }
 
-# The comment that begins at line i, into comment[1..comment_lines]; answers the line after it.
+# The comment that begins at line i, into comment[1..comment_lines]; returns the line after it.
 function read_comment(i,    s, more) {
     comment_lines = 0
     s = source[i]
@@ -389,7 +389,7 @@ function read_comment(i,    s, more) {
     return i + 1
 }
 
-# The rest of a declaration, up to a line that ends as `last` says, into `joined`; answers the line after it.
+# The rest of a declaration, up to a line that ends as `last` says, into `joined`; returns the line after it.
 function join_until(i, last) {
     joined = source[i]
     while (source[i] !~ last && i < lines_of_file) joined = joined " " trimmed(source[++i])
@@ -430,7 +430,7 @@ function read_macro(s,    symbol) {
     symbol = substr(s, 1, RLENGTH)
     if (symbol == "VIGIL_STATUS_MAP") {
         status_map = s
-        group_lines[groups] = 0 # the comment is for those who change it
+        group_lines[groups] = 0 # the comment is for maintainers
         return
     }
     if (s ~ /^[A-Z0-9_]+ +/) sub(/ +/, " ", s)
@@ -496,7 +496,7 @@ function add_field(s, remark,    d) {
     if (remark != "") remarks[d] = 1
 }
 
-# These answer the line after what they have read, which begins at line i.
+# These return the line after what they have read, which begins at line i.
 
 function read_explanation(i,    j) {
     new_group()
@@ -770,7 +770,7 @@ function put_links(    d, path, s) {
 function put_page(    i, g) {
     file = folder "/" name ".3"
     put(".\\\" Made by tools/manual.awk of " include_name ": change it there.")
-    put(".nr HY 0") # names are not to be hyphenated
+    put(".nr HY 0") # names must not be hyphenated
     put(".TH " name " 3 \"\" \"vigil " version "\" \"Vigil\"")
     put(".ad l")
     put(".SH NAME")

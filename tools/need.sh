@@ -5,7 +5,7 @@
 #
 # What is missing is named and installed through apt-get, as root or by sudo. When nothing is missing, nothing is
 # done and no privilege is needed. When it cannot be installed: what is required ends the command with the list of
-# packages; what is optional is left out, and whoever would use it reports that it was skipped.
+# packages; what is optional is left out, and the test that would use it reports that it was skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 target=$1
