@@ -8,7 +8,7 @@ name=test-${0##*/}-$$
 name=${name//.sh/}
 scratch=$(mktemp -d)
 failures=0
-unset NO_COLOR # of whoever runs the tests
+unset NO_COLOR # of the caller
 
 finish() {
     local pid
@@ -39,7 +39,7 @@ expect() {
     [ $got = "$want" ] || fail "exit status $got instead of $want: $* (out: $out) (err: $err)"
 }
 
-# with_descriptors COUNT COMMAND...: it may have so many, of which it has the three that are standard, whatever we have.
+# with_descriptors COUNT COMMAND...: runs it with at most COUNT descriptors, of which only the standard ones are open.
 with_descriptors() (
     for fd in /proc/"$BASHPID"/fd/*; do
         [ "${fd##*/}" -le 2 ] || eval "exec ${fd##*/}>&-"
@@ -67,7 +67,7 @@ until_true() {
     done
 }
 
-# is_locked SEGMENT: the mutex at byte 64 of it; until somebody waits for it, only its word says so.
+# is_locked SEGMENT: the mutex at byte 64 of it; until it has a waiter, only its word says so.
 is_locked() {
     local word
     word=$("$vigil" load "$1:16") && [ "$word" != 0 ]

@@ -42,7 +42,7 @@ contains "$err" "vigil demo: cannot write no/such/folder/demo.svg: "
 expect 3 bash -c "'$vigil' demo --quick >&-"
 contains "$err" "vigil demo: cannot write the output: Bad file descriptor"
 expect 3 bash -c "'$vigil' demo --quick <&- >&- 2>&-"
-# What it cannot have is said, by one of those who miss it. (To look for leaks takes descriptors.)
+# What it lacks is reported, by one of the parts that need it. (The check for leaks needs descriptors.)
 expect 3 with_descriptors 4 env ASAN_OPTIONS=detect_leaks=0 "$vigil" demo --quick
 contains "$err" "vigil demo: cannot make an event loop: Too many open files"
 expect 3 with_descriptors 4 env ASAN_OPTIONS=detect_leaks=0 "$vigil" demo --quick --json
@@ -121,7 +121,7 @@ close_it
 
 # Ctrl-C leaves the last frame and an ordinary terminal: a line of its own, and plain.
 frame=
-while [[ $frame != *"in line  "[[\(]* ]]; do # at some moments nobody is
+while [[ $frame != *"in line  "[[\(]* ]]; do # at some moments the line is empty
     play
     until_true eval 'screen | grep -q "in line  [[(]"'
     tmux send-keys -t demo C-c

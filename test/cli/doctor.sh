@@ -33,7 +33,7 @@ expect 3 "$vigil" doctor "$a" "$b" # the same of each of them
 contains "$err" "vigil doctor: there is no segment $a" "vigil doctor: there is no segment $b"
 [ -z "$out" ] || fail "an error on stdout: $out"
 
-# --- healthy: with nobody in it, and with somebody who holds and somebody who waits.
+# --- healthy: without members, and with a holder and a waiter.
 "$vigil" lock "$a" -- true
 expect 0 "$vigil" doctor "$a"
 contains "$out" "$a: sound; 0 members"
@@ -56,7 +56,7 @@ contains "$out" '{"status":"cannot","error":"' '"healthy":false' "\"name\":\"$a\
 kill $waits
 wait $waits
 
-# --- a member is killed while nobody looks.
+# --- a member is killed while no other process has the segment open.
 kill -KILL $holder
 wait $holder
 expect 1 "$vigil" doctor "$a"
@@ -83,7 +83,7 @@ deadlock() {
     for i in "${names[@]}"; do until_true waiting "$i" 1; done
 }
 pids_of() { "$vigil" show "$1" --json | grep -o '"pid":[0-9]*' | sort -u | tr -dc '0-9\n'; }
-resolve() { # end the one that the doctor says, and everybody goes on
+resolve() { # end the process that the doctor names, and all others go on
     local youngest
     youngest=$(grep -o '"waited_least_pid":[0-9]*' <<<"$out" | tr -dc 0-9)
     kill "$youngest" || { fail "no pid to end: $out" && jobs -p | xargs kill; }
@@ -95,7 +95,7 @@ expect 1 "$vigil" doctor "$a" "$b"
 contains "$out" "$a: sound" "deadlock: pid" "waits for the lock $a" "waits for the lock $b" \
     "waits for the command it runs" "unless another thread" "in the background" "kill "
 for pid in $(pids_of "$a") $(pids_of "$b"); do contains "$out" "pid $pid (vigil lock $name-"; done
-expect 1 "$vigil" doctor "$b" --fix # it leads through a as well, which nobody asked for
+expect 1 "$vigil" doctor "$b" --fix # it leads through a as well, which was not named
 contains "$out" "deadlock" "lock $a" "cannot be repaired"
 [[ $out != *"$a: sound"* ]] || fail "a was not asked for: $out"
 expect 1 "$vigil" doctor "$a" --json
@@ -147,7 +147,7 @@ expect 1 "$vigil" doctor "$b" --json
 contains "$out" "\"for\":\"the turnstile of $name-fair\""
 resolve
 
-# --- permits: as long as one of those who have them is not in the circle, there is none.
+# --- permits: as long as one of their holders is not in the circle, there is no deadlock.
 slot() { # slot NAME COMMAND: with a slot, run it when $scratch/NAME-goes is there
     "$vigil" sem "$name-sem" --slots 2 -- sh -c \
         "touch '$scratch/$1'; until [ -e '$scratch/$1-goes' ]; do sleep 0.01; done; $2" &
@@ -164,7 +164,7 @@ touch "$scratch/one-goes"
 wait
 expect 0 "$vigil" doctor "$name-sem" "$a"
 
-# --- damage, while somebody waits: it is found or refused, and never a crash; --fix repairs it, or says why not.
+# --- damage, while a process waits: it is found or refused, and never a crash; --fix repairs it, or says why not.
 is_verdict() { [ "$1" = 0 ] || [ "$1" = 1 ] || [ "$1" = 3 ]; }
 damage() { # damage OFFSET COUNT: what members hold and wait for there may be lost
     local waits
@@ -180,13 +180,13 @@ damage() { # damage OFFSET COUNT: what members hold and wait for there may be lo
     local status=$?
     is_verdict $status || fail "exit status $status, damaged at $1: $(cat "$scratch/doctor")"
     echo "$status" >>"$scratch/statuses"
-    timeout 20 "$vigil" show "$c" --json >>"$scratch/answers" 2>"$scratch/doctor-err"
+    timeout 20 "$vigil" show "$c" --json >>"$scratch/reports" 2>"$scratch/doctor-err"
     status=$?
     is_verdict $status || fail "exit status $status, show, damaged at $1: $(cat "$scratch/doctor-err")"
     timeout 20 "$vigil" doctor "$c" --fix --json >"$scratch/doctor" 2>"$scratch/doctor-err"
     status=$?
     is_verdict $status || fail "exit status $status, --fix at $1: $(cat "$scratch/doctor-err")"
-    cat "$scratch/doctor" >>"$scratch/answers"
+    cat "$scratch/doctor" >>"$scratch/reports"
     kill -KILL $holder $waits 2>/dev/null # some have noticed, and are gone
     wait $holder $waits 2>/dev/null
 }
@@ -194,8 +194,8 @@ size=$(stat -c %s "$(file "$a")")
 damage 0 16  # what it is
 damage 24 64 # the header
 for ((at = 4096; at < size; at += size / 6)); do damage $at 2000; done
-are_json "$scratch/answers" || fail "no JSON: $(cat "$scratch/answers")"
-! grep -q '"for_ns":-' "$scratch/answers" || fail "somebody waits since the future: $(cat "$scratch/answers")"
+are_json "$scratch/reports" || fail "no JSON: $(cat "$scratch/reports")"
+! grep -q '"for_ns":-' "$scratch/reports" || fail "a waiter has waited since the future: $(cat "$scratch/reports")"
 grep -q 1 "$scratch/statuses" || fail "no damage was found: $(tr '\n' ' ' <"$scratch/statuses")"
 grep -q 3 "$scratch/statuses" || fail "no damage was refused: $(tr '\n' ' ' <"$scratch/statuses")"
 

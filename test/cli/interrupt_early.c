@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* To be loaded before the C library: who sets its signal mask to what it was has been interrupted just before. */
+/* To be loaded before the C library: a process that restores its signal mask has been interrupted just before. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stddef.h>

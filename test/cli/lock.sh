@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# vigil lock: what it answers, who waits for whom, sharing, nesting, and names that are something else.
+# vigil lock: exit statuses, waiting, sharing, nesting, and names that are something else.
 . "$(dirname "$0")/common.sh"
 . "$here/locking.bash"
 
@@ -53,11 +53,11 @@ echo "This is no segment." >"/dev/shm/vigil-$(id -u)-$name-foreign"
 expect 125 "$vigil" lock "$name-foreign" -- true
 contains "$err" "$name-foreign"
 
-# Held by somebody: others do without, wait for a while, or until it is free.
+# While it is held, others give up at once, wait for a while, or wait until it is free.
 "$vigil" lock "$name" -- "$hold" "$scratch/go" &
 until_true [ -e "$scratch/go.begun" ]
 expect 124 "$vigil" lock "$name" --try -- true
-[ -z "$err" ] || fail "who only tries need not be told: $err"
+[ -z "$err" ] || fail "a process that only tries need not be told: $err"
 expect 124 "$vigil" lock "$name" --timeout 50ms -- true
 contains "$err" "$name"
 expect 124 "$vigil" lock "$name" --timeout 0 -- true
@@ -70,10 +70,10 @@ until_true in_line 1 "$name"
 [ ! -e "$scratch/second" ] || fail "two at once"
 touch "$scratch/go"
 wait
-[ -e "$scratch/second" ] || fail "who waited did not run"
+[ -e "$scratch/second" ] || fail "the waiter did not run"
 is_free "$name" || fail "it is not free when all have ended"
 
-# Those who share it run together; who does not, alone.
+# Those that share it run together; one that does not runs alone.
 "$vigil" lock "$name" --shared -- "$hold" "$scratch/shared" &
 until_true [ -e "$scratch/shared.begun" ]
 expect 0 "$vigil" lock "$name" --shared --try -- true
@@ -83,7 +83,7 @@ until_true in_line 1 "$name"
 expect 124 "$vigil" lock "$name" --shared --try -- true # it would overtake
 touch "$scratch/shared"
 wait
-[ -e "$scratch/alone" ] || fail "who wanted it alone did not run"
+[ -e "$scratch/alone" ] || fail "the command that wanted it alone did not run"
 
 # The place in the line, as lines and as JSON.
 "$vigil" lock "$name" -- "$hold" "$scratch/front" &
@@ -102,7 +102,7 @@ contains "$(cat "$scratch/second")" '{"event":"waiting","name":"'"$name"'","plac
     '"holder_command":"'"$hold" \
     '{"event":"granted","name":"'"$name"'","waited_ns":' '"owner_died":false' '{"event":"done","exit_status":5,'
 
-# If nobody listens any more to what it says, it goes on.
+# If its messages are no longer read, it goes on.
 mkfifo "$scratch/ear"
 "$vigil" lock "$name" --json -- "$hold" "$scratch/deaf" 2>"$scratch/ear" &
 exec 7<"$scratch/ear"
@@ -110,7 +110,7 @@ until_true [ -e "$scratch/deaf.begun" ]
 exec 7<&-
 touch "$scratch/deaf"
 wait $!
-[ $? = 0 ] || fail "it has ended because nobody listens"
+[ $? = 0 ] || fail "it has ended because its messages are not read"
 expect 0 "$vigil" lock "$name" --on-owner-died fail -- true
 
 # Locks in locks; but not the same one, whose holder waits for us.
@@ -158,8 +158,8 @@ ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD=$scratch/interrupt_early.so \
 has_line "$scratch/interrupted" "signal 2" || fail "interrupted before it began: $(cat "$scratch/interrupted")"
 [ ! -e "$scratch/wrong" ] || fail "it has begun"
 expect 0 "$vigil" lock "$name" -- printenv VIGIL_OWNER_DIED
-[ "$out" = 1 ] || fail "who comes after one that was interrupted is not told"
-# Those who wait are told as well.
+[ "$out" = 1 ] || fail "the next holder after an interrupted one is not told"
+# Waiters are told as well.
 "$vigil" lock "$name" -- "$hold" "$scratch/two" 2>/dev/null &
 killed=$!
 until_true [ -e "$scratch/two.begun" ]
@@ -170,7 +170,7 @@ kill -KILL $killed
 contains "$(cat "$scratch/told")" "its last holder was killed"
 [ "$(cat "$scratch/log")" = $'cleaned\ndone' ] || fail "the next one: $(cat "$scratch/log")"
 until_true is_free "$name"
-# Who cannot be told that it is his turn does not join the line.
+# A process that could not learn of its turn does not join the line.
 "$vigil" lock "$name" -- "$hold" "$scratch/few" &
 until_true [ -e "$scratch/few.begun" ]
 for most in 4 5 6 7; do

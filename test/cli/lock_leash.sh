@@ -26,8 +26,8 @@ orphan() {
 }
 runs_still="processes that a killed holder started still run"
 
-# keeps KILLED NEXT: the one who was killed, and who has to wait for that, as arguments of vigil. What the latter has
-# said is in $said.
+# keeps KILLED NEXT: the arguments of the vigil that is killed, and of the one that has to wait for what that has left.
+# What the latter says is in $said.
 keeps() {
     local file=$scratch/orphan-$RANDOM killed next
     read -r -a killed <<<"$1"
@@ -36,7 +36,7 @@ keeps() {
     expect 3 "$vigil" rm "$name"
     contains "$err" "$runs_still"
     expect 124 "$vigil" "${next[@]}" --try -- touch "$scratch/wrong"
-    [ -z "$err" ] || fail "who only tries need not be told: $err"
+    [ -z "$err" ] || fail "a process that only tries need not be told: $err"
     expect 124 "$vigil" "${next[@]}" --timeout 30ms -- touch "$scratch/wrong"
     contains "$err" "$name" "$runs_still"
     "$vigil" "${next[@]}" --wait-status -- test -e "$file.ended" 2>"$file.said" &
@@ -54,9 +54,9 @@ keeps "lock $name --fair" "lock $name --fair"
 contains "$said" "its last holder was killed"
 keeps "lock $name" "lock $name --shared"
 contains "$said" "its last holder was killed"
-expect 0 "$vigil" lock "$name" -- true # which makes that good
+expect 0 "$vigil" lock "$name" -- true # which clears that
 keeps "lock $name --shared" "lock $name"
-[[ $said != *"last holder"* ]] || fail "one who only read has left nothing half done: $said"
+[[ $said != *"last holder"* ]] || fail "a killed reader has left nothing half done: $said"
 expect 0 "$vigil" rm "$name"
 keeps "sem $name --slots 1" "sem $name"
 
@@ -69,14 +69,14 @@ touch "$scratch/slot"
 expect 0 "$vigil" sem "$name" -- "$vigil" sem "$name" -- true
 expect 0 "$vigil" rm "$name"
 
-# Those who share do so with what a killed one has left, too.
+# Sharers share with what a killed sharer has left, too.
 orphan "$scratch/reader" lock "$name" --shared
 expect 0 "$vigil" lock "$name" --shared -- true
 expect 124 "$vigil" lock "$name" --try -- true
 touch "$scratch/reader"
 expect 0 "$vigil" lock "$name" -- true
 
-# Meanwhile those who wait are in line as ever.
+# Meanwhile waiters are in line as always.
 orphan "$scratch/order" lock "$name"
 "$vigil" lock "$name" --fair --wait-status -- sh -c 'echo first >>"$0"' "$scratch/log" 2>"$scratch/first" &
 until_true grep -q "$runs_still" "$scratch/first"
@@ -86,7 +86,7 @@ touch "$scratch/order"
 wait
 [ "$(cat "$scratch/log")" = $'first\nsecond' ] || fail "the order was $(cat "$scratch/log")"
 
-# Who is interrupted, or killed, while he waits for that leaves no trace; and the one after him is told of the death.
+# A process that is interrupted or killed while it waits for that leaves no trace; the next one is told of the death.
 for signal in INT TERM KILL; do
     orphan "$scratch/$signal" lock "$name"
     "$locking" end "$scratch/end-$signal" "$vigil" lock "$name" --wait-status -- touch "$scratch/wrong" \
@@ -100,7 +100,7 @@ for signal in INT TERM KILL; do
     expect 0 "$vigil" lock "$name" -- printenv VIGIL_OWNER_DIED
     contains "$err" "its last holder was killed"
 done
-# So is the one after somebody whose command could not be run.
+# So is the process after one whose command could not be run.
 orphan "$scratch/none" lock "$name"
 touch "$scratch/none"
 expect 127 "$vigil" lock "$name" -- ./no-such-command
@@ -132,7 +132,7 @@ left_wants 125 "sem $name-one --slots 1" "sem $name-one"
 left_wants 0 "sem $name-two --slots 2" "sem $name-two"
 expect 0 "$vigil" lock "$name" -- true
 
-# What is left behind by a command that has ended keeps nobody, whatever the command has died of.
+# What is left behind by a command that has ended keeps no other process waiting, whatever the command has died of.
 for ending in "exit 0" "exit 3" 'kill -KILL $$'; do
     for held in "lock $name" "lock $name --shared" "sem $name-sem --slots 1"; do
         read -r -a words <<<"$held"
@@ -151,7 +151,7 @@ done
 # allowed that there is none, another.
 inherited() { find /proc/self/fd -lname '*/shm/*' -printf '%f\n' | sort -n | awk '$1 > 2'; }
 export -f inherited
-mine=$(inherited | wc -l) # of whoever runs the tests
+mine=$(inherited | wc -l) # of the caller
 expect 0 "$vigil" lock "$name" -- "$vigil" lock "$name-other" -- bash -c inherited
 [ "$(wc -l <<<"$out")" = $((mine + 2)) ] || fail "these are inherited: $out"
 [ "$(awk '$1 > 9' <<<"$out" | wc -l)" -ge 2 ] || fail "these are in the way: $out"

@@ -19,7 +19,8 @@ for ((i = 1; i <= count; i++)); do
 done
 
 # Every fifth goes away, one way or the other; the first in line among them. For a moment the line may seem shorter than
-# it is, while who is now first goes from the turnstile to the lock: so they are known to be gone before it is counted.
+# it is, while the process that is now first goes from the turnstile to the lock: so the test makes sure that they are
+# gone before it counts.
 gone=()
 for ((i = 1; i <= count; i++)); do
     if [ $((i % 5)) = 1 ]; then

@@ -24,7 +24,7 @@ kill -KILL "$(pid_in "$scratch/got")"
 until_true has_line "$scratch/end" "exit 137"
 until_true is_free "$name"
 
-# A command that answers a signal with an exit status; one that is ended by it.
+# A command that handles a signal and exits with a status; one that is ended by it.
 start_ended "$scratch/trap" "$vigil" lock "$name" -- \
     sh -c 'trap "exit 9" TERM; echo >"$0"; while :; do sleep 0.01; done' "$scratch/trapped"
 until_true [ -e "$scratch/trapped" ]
@@ -34,7 +34,7 @@ start_ended "$scratch/term" "$vigil" lock "$name" -- "$hold" "$scratch/never"
 until_true [ -e "$scratch/never.begun" ]
 kill -TERM "$(pid_in "$scratch/term")"
 until_true has_line "$scratch/term" "exit 143"
-# A loop of a shell's ends only if it sees that who ran there was interrupted: so we are, too.
+# A shell's loop ends only if it sees that the process it ran was interrupted: so vigil ends by the signal, too.
 start_ended "$scratch/int" "$vigil" lock "$name" -- sh -c 'kill -INT $$'
 until_true has_line "$scratch/int" "signal 2"
 until_true is_free "$name"
@@ -61,14 +61,14 @@ done
 "$vigil" lock "$name" --fair -- touch "$scratch/right" & # first in line; the others wait behind
 until_true in_line 1 "$name"
 interrupt INT 1 "$vigil" lock "$name" --fair -- touch "$scratch/wrong"
-# What whoever started it ignores, it ignores; and so does the command.
+# Signals that it inherits as ignored it ignores, and so does the command.
 (trap '' HUP && exec "$vigil" lock "$name" --fair -- sh -c 'kill -HUP $$; echo >"$0"' "$scratch/ignored") &
 until_true in_line 2 "$name"
 kill -HUP $!
 touch "$scratch/go"
 wait
 [ ! -e "$scratch/wrong" ] || fail "a command has run that should not have"
-[ -e "$scratch/right" ] || fail "who was not interrupted has not run"
+[ -e "$scratch/right" ] || fail "the process that was not interrupted has not run"
 [ -e "$scratch/ignored" ] || fail "a signal that was to be ignored was not"
 until_true is_free "$name"
 

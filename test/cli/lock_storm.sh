@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Many vigil lock processes contend, and many of them are killed: no two commands ever run at once, and who finds what a
-# dead one has left behind has been told.
+# Many vigil lock processes contend, and many of them are killed: no two commands ever run at once, and a process
+# that finds what a dead one has left behind has been told.
 . "$(dirname "$0")/common.sh"
 . "$here/locking.bash"
 workers=8 seconds=4
@@ -38,7 +38,7 @@ echo "$done commands, $kills kills, $cleaned times something had been left behin
 expect 0 "$vigil" lock "$name" --timeout 10s -- "$locking" alone "$scratch/inside" "$log"
 ! grep 'not alone' "$log" || fail "something was left behind, and the next one was not told"
 
-# What the last ones have left behind is cleared away by who opens it when they are gone.
+# What the last ones have left behind is cleared away by the next process that opens it.
 is_cleared() { "$vigil" lock "$name" --try -- true && is_free "$name"; }
 until_true is_cleared
 verdict

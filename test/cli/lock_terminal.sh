@@ -16,7 +16,7 @@ hang_up() {
     { wait $!; } 2>/dev/null
 }
 
-# Only the leader of the session is told of it. If that is vigil it passes it on, and what is for who is stopped, too.
+# Only the session leader gets SIGHUP. If that is vigil it passes it on, with the SIGCONT that is for stopped processes.
 hang_up "$scratch/leader" "$vigil" lock "$name" -- "$locking" signals "$scratch/leader"
 until_true has_line "$scratch/leader" "1 process"
 until_true has_line "$scratch/leader" "18 process"

@@ -16,7 +16,7 @@ chmod +x "$hold"
 in_line() { [ "$("$vigil" show "$2" --json | grep -o '"asynchronous":' | wc -l)" = "$1" ]; }
 has_members() { [ "$("$vigil" show "$2" --json | grep -o '"alive":true' | wc -l)" = "$1" ]; }
 
-# is_free NAME: nobody holds it, nobody waits for it, and nobody who lives has it open.
+# is_free NAME: it has no holder and no waiter, and no living process has it open.
 is_free() {
     local seen
     seen=$("$vigil" show "$1" --json)

@@ -6,7 +6,7 @@
  *     locking end LOG COMMAND...      runs it with INT and QUIT as they are by default, and logs "exit 7" or "signal 2"
  *     locking alone FILE LOG          makes FILE, works a little and removes it. If it was there already: that is fine
  *                                     after a death, which VIGIL_OWNER_DIED tells, else it logs that. Logs "done"
- *     locking among N FOLDER LOG      works a little as one of at most N who do so, and logs if it is not. Logs "done"
+ *     locking among N FOLDER LOG      works a little; logs if more than N processes do so at once. Logs "done"
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# vigil rm, while somebody comes who wants to use it: that one is there before and it is not removed, or it is and he
-# makes it anew. Never does he use what the others do not find.
+# vigil rm, while another process is about to use the segment: that process comes first and it is not removed, or it is
+# removed and the process creates it again. No process ever uses a segment that others do not find.
 . "$(dirname "$0")/common.sh"
 . "$here/locking.bash"
 gate=$scratch/gate
@@ -9,7 +9,7 @@ gate=$scratch/gate
 
 expect 0 "$vigil" lock "$name" -- true
 file=$(stat -c %i "/dev/shm/vigil-$(id -u)-$name")
-# It has seen that nobody uses it, and is just about to remove it; then somebody opens it.
+# It has seen that the segment is not in use, and is just about to remove it; then another process opens it.
 ASAN_OPTIONS=verify_asan_link_order=0 GATE=$gate LD_PRELOAD=$scratch/gate_unlink.so "$vigil" rm "$name" &
 removing=$!
 until_true [ -e "$gate.begun" ]

@@ -40,7 +40,7 @@ want="{\"name\":\"$name-b\",\"status\":\"ok\",\"kind\":\"words\",\"bytes\":4096,
 expect 0 "$vigil" ls
 contains "$out" "$name-a" "$name-b"
 
-# One that is in use is not removed, unless by force; who has it open keeps it.
+# One that is in use is not removed, unless by force; a process that has it open keeps it.
 "$vigil" wait "$name-b" 0 >"$scratch/answer" &
 waiter=$!
 in_use() { [ "$(row "$name-b")" = "$name-b words 4096 1 1" ]; }
@@ -56,7 +56,7 @@ expect 0 "$vigil" ls "$name-b" --names
 kill $waiter
 wait $waiter 2>/dev/null
 
-# Of what is not there, one who wants no words is not told to make some.
+# If it is not there, commands that do not use its words do not propose to create it.
 for call in "show $name-b" "doctor $name-b" "trace $name-b --svg $scratch/b.svg" "rm $name-b"; do
     read -r -a words <<<"$call"
     expect 3 "$vigil" "${words[@]}"
@@ -140,11 +140,11 @@ for kind in foreign empty fifo link truncated corrupt; do
     expect 3 "$vigil" rm "$name-$kind"
 done
 expect 3 "$vigil" rm "$name-missing" --json
-[[ $out != *create* ]] || fail "who removes is told to create: $out"
+[[ $out != *create* ]] || fail "rm proposes create: $out"
 contains "$out" '"status":"not-found"'
 [ "$(row "$name-whole")" = "$name-whole words 4096 0 0" ] || fail "the whole one has suffered: $(row "$name-whole")"
 
-# Colours on terminals only, and not for who does not want them.
+# Colours on terminals only, and not if NO_COLOR is set.
 echo "This is no segment." >"$(file "$name-foreign")"
 build terminal
 shown() { "$terminal" "$scratch/screen" env "$@" "$vigil" ls "$name-foreign" </dev/null && cat "$scratch/screen"; }
@@ -188,7 +188,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 expect 0 "$vigil" rm "$name-whole"
 
-# What all segments need is closed or missing: it is said what. (To change that for oneself takes a root who may.)
+# What all segments need is closed or missing: it is said what. (That needs a root that may use mount namespaces.)
 elsewhere() { unshare --mount sh -c "$1 && shift && exec \"\$@\"" sh "$@"; }
 closed="mount -t tmpfs -o mode=0700 none /dev/shm" no_proc="umount -l /proc"
 nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
@@ -204,7 +204,7 @@ for call in "create $name" "lock $name -- true"; do
     fi
 done
 
-# The folder is everybody's: what is no name is not shown, least of all to a terminal.
+# All users can write to the folder: what is not a name is not shown, least of all to a terminal.
 touch "$(file "$name-x")"$'\033[2J' "$(file "$name y")"
 expect 0 "$vigil" ls
 [[ $out != *$'\033'* && $out != *"$name y"* ]] || fail "shown: $out"

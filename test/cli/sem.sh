@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# vigil sem: never more than there are slots, slots of those who are killed come back, and bad input.
+# vigil sem: never more than there are slots, slots of killed processes come back, and bad input.
 . "$(dirname "$0")/common.sh"
 . "$here/locking.bash"
 
@@ -35,7 +35,7 @@ expect 0 "$vigil" create "$name-words"
 expect 125 "$vigil" sem "$name-words" -- true
 contains "$err" "words"
 
-# Two slots, and a third one who waits.
+# Two slots, and a third process that waits.
 start_hold() { # FILE: holds a slot until FILE exists; its pid is in $!
     "$vigil" sem "$name" --slots 2 -- "$hold" "$1" 2>/dev/null &
     until_true [ -e "$1.begun" ]
@@ -50,7 +50,7 @@ until_true in_line 1 "$name"
 until_true grep -q "1st in line of 1.*held by 2" "$scratch/status"
 [ ! -e "$scratch/three.begun" ] || fail "three of two"
 
-# Who is interrupted while he waits leaves no trace.
+# A process that is interrupted while it waits leaves no trace.
 "$locking" end "$scratch/end" "$vigil" sem "$name" -- touch "$scratch/wrong" &
 until_true in_line 2 "$name"
 kill -INT "$(sed -n 's/^begun //p' "$scratch/end")"
@@ -58,7 +58,7 @@ until_true has_line "$scratch/end" "signal 2"
 in_line 1 "$name" || fail "there is a trace in the line"
 has_members 3 "$name" || fail "there is a member left"
 
-# Who is killed gives his slot back, and his command is gone: the third one begins, and there is none for another.
+# A killed process gives its slot back, and its command is gone: the third begins, and there is no slot for a fourth.
 kill -KILL $first
 until_true [ -e "$scratch/three.begun" ]
 until_true is_gone "$(cat "$scratch/one.begun")"

@@ -95,7 +95,7 @@ contains "$out" "byte 8: word, as i32 -7" "byte 16: word, as i32 5"
 contains "$(line 8 "$name-words")" '"i32":-7,'
 contains "$(line 16 "$name-words")" '"i32":5,'
 
-# The dead stay where they are while nobody is there to strike them off. Control characters don't reach the terminal.
+# Dead members stay while no other process is there to remove them. Control characters don't reach the terminal.
 (exec -a $'evil\033[31m' "$waiter" "$name-dead" read 0) &
 dead=$!
 until_true line 0 "$name-dead"
@@ -130,7 +130,7 @@ contains "$(grep " holds .*alone" <<<"$out")" "alone     sh -c exec sleep 4000 -
 until_true grep -q "1st in line" "$scratch/place"
 contains "$(cat "$scratch/place")" ": sh -c exec sleep 4000 -- decoy.sh"
 
-# The last holder has died, and nobody has made good what that left: a reader cannot say so.
+# The last holder has died, and no process has repaired what it left: a reader cannot declare that.
 "$vigil" lock "$name-died" -- sleep 1000 &
 dead=$!
 until_true line 4 "$name-died"

@@ -18,7 +18,7 @@ hides() { ! shows "$1"; }
 seen() { until_true shows "$1" || screen >&2; }
 gone() { until_true hides "$1" || screen >&2; }
 
-# rows: the pids of those who wait, from above.
+# rows: the pids of the waiters, from above.
 rows() { screen | sed -n 's/.* [0-9]*\/[0-9]* *\([0-9]*\) \(thread\|loop\).*/\1/p' | tr '\n' ' '; }
 has_rows() { [ "$(rows)" = "$* " ]; }
 in_order() { until_true has_rows "$@" || screen >&2; } # what has been drawn may not all be there yet
@@ -80,7 +80,7 @@ expect 0 with_descriptors 4 "$vigil" top --json "$name-many-0"
 contains "$out" '"error":"Too many open files"'
 rm "/dev/shm/vigil-$(id -u)-$name-many-"*
 
-# A lock with a line of those who want it in turn: he who holds it is one, though he holds the turnstile as well.
+# A lock with a line of --fair waiters: its holder counts once, although it holds the turnstile as well.
 "$vigil" lock "$name-f" --fair sh -c "exec sleep 1000" -- decoy &
 until_true eval "'$vigil' show '$name-f' | grep -q holds"
 expect 0 "$vigil" top --once "$name*"
@@ -91,10 +91,10 @@ for count in 1 2; do
 done
 expect 0 "$vigil" top --once "$name*"
 contains "$out" "1 segment, 3 members, 1 holder, 2 waiters" "$name-f fair" "2/2" "sh -c"
-[[ $out != *"no waiters"* ]] || fail "somebody waits: $out"
+[[ $out != *"no waiters"* ]] || fail "there is a waiter: $out"
 [ "$(wc -L <<<"$out")" -le 80 ] || fail "wider than 80 columns: $out"
 
-# Its last holder was killed, and nobody has said that all is well again.
+# Its last holder was killed, and no process has declared the data repaired.
 "$vigil" lock "$name-died" -- sleep 1000 &
 until_true eval "'$vigil' show '$name-died' | grep -q holds"
 end $!

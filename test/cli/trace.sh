@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# vigil trace: a line with waits and holds that began before the recording, a death, one who gives up; what is written
-# of it is well-formed, and true.
+# vigil trace: a line with waits and holds that began before the recording, a death, a waiter that gives up; what is
+# written of it is well-formed, and true.
 . "$(dirname "$0")/common.sh"
 # shellcheck disable=SC2154 # out, err, name, scratch, vigil: of common.sh; pid_...: of hold
 trace=$scratch/trace.json picture=$scratch/trace.svg
 
 # hold NAME: a process that wants the lock; it has it when $scratch/NAME is there, until $scratch/NAME-ends is.
 hold() {
-    local who=$1
+    local holder=$1
     "$vigil" lock "$name" --fair -- sh -c \
-        "touch '$scratch/$who'; until [ -e '$scratch/$who-ends' ]; do sleep 0.01; done" 2>"$scratch/$who-err" &
-    eval "pid_$who=$!"
+        "touch '$scratch/$holder'; until [ -e '$scratch/$holder-ends' ]; do sleep 0.01; done" 2>"$scratch/$holder-err" &
+    eval "pid_$holder=$!"
 }
 in_line() { [ "$("$vigil" show "$name" --json | grep -o '"called":' | wc -l)" = "$1" ]; }
 is_recording() { grep -q recording "$1"; }

@@ -5,7 +5,7 @@
 
 expect 0 "$vigil" create "$name"
 
-# The word is 0, so that a wait which expects 1 answers 1 at once, however long it might last, if it was understood.
+# The word is 0, so a wait that expects 1 exits with 1 at once, however long its timeout, if the value is understood.
 for good in 0 7ns 20us 250ms 30s 5m 1.5h 2d 5 0.001 0.123456789h 1.000000001s 100000d 0h; do
     expect 1 "$vigil" wait "$name" 1 --timeout "$good"
 done

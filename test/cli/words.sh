@@ -16,7 +16,7 @@ prints() {
     [ "$out" = "$want" ] || fail "'$out' instead of '$want': $* ($(cat "$scratch/err"))"
 }
 
-# begin FILE WORD...: vigil wait in the background, its answer in the file; returns when it is in line.
+# begin FILE WORD...: vigil wait in the background, its output in the file; returns when it is in line.
 begin() {
     local file=$scratch/$1
     shift
@@ -91,7 +91,7 @@ expect 2 "$vigil" wait "$name" 0 --timeout 1ms --json
 contains "$out" '{"status":"timed-out","waited_ns":'
 prints 0 notify "$name"
 
-# The first story: one waits for a click, the other clicks. A store alone wakes nobody.
+# The first story: one waits for a click, the other clicks. A store alone wakes no waiter.
 begin story "$name" 0
 waiter=$!
 expect 0 "$vigil" store "$name" 1
@@ -122,7 +122,7 @@ prints 1 notify "$name" 18446744073709551615
 wait $third
 prints 1 notify "$name:2"
 wait $other
-[ "$(cat "$scratch/c") $(cat "$scratch/d")" = "ok ok" ] || fail "somebody was not told that it is ok"
+[ "$(cat "$scratch/c") $(cat "$scratch/d")" = "ok ok" ] || fail "a waiter was not told that it is ok"
 for bad in -1 x 1.5 18446744073709551616 ""; do expect 64 "$vigil" notify "$name" "$bad"; done
 
 # A signal while it waits leaves no trace in the line, and is what it dies of. (Job control: a shell without it has its
@@ -137,7 +137,7 @@ for signal in INT TERM HUP QUIT USR1 USR2 ALRM PIPE; do
     wait $pid 2>/dev/null
     status=$?
     [ $status = $((128 + $(kill -l $signal))) ] || fail "SIG$signal: it ended with $status"
-    seen 0 0 || fail "SIG$signal: there is somebody left: $("$vigil" ls "$name")"
+    seen 0 0 || fail "SIG$signal: a process is left: $("$vigil" ls "$name")"
     prints 0 notify "$name"
     [ ! -s "$scratch/signal" ] || fail "SIG$signal: it printed $(cat "$scratch/signal")"
     waiting=0
@@ -147,11 +147,11 @@ done
 for limit in 4 5 6 7; do
     expect 3 with_descriptors $limit "$vigil" wait "$name" 0 --timeout 1ms
     contains "$err" "vigil wait: " "Too many open files"
-    seen 0 0 || fail "with $limit descriptors somebody is left: $("$vigil" ls "$name")"
+    seen 0 0 || fail "with $limit descriptors a process is left: $("$vigil" ls "$name")"
 done
 expect 2 with_descriptors 20 "$vigil" wait "$name" 0 --timeout 1ms
 
-# One that whoever started it ignores, it ignores.
+# A signal that it inherits as ignored it ignores.
 (trap '' INT TERM; exec "$vigil" wait "$name" 0 >"$scratch/ignores") &
 pid=$!
 until_true seen 1 1
@@ -160,7 +160,7 @@ kill -TERM $pid
 prints 1 notify "$name"
 wait $pid || fail "it did not ignore what it was to ignore: $?"
 
-# A signal that comes after the notification comes too late: who was counted by notify reports ok.
+# A signal that comes after the notification comes too late: a waiter that was counted by notify reports ok.
 begin late "$name" 0
 pid=$!
 kill -STOP $pid
@@ -183,7 +183,7 @@ wait $pid 2>/dev/null
 wait $next
 [ "$(cat "$scratch/next")" = ok ] || fail "the next in line printed '$(cat "$scratch/next")'"
 
-# The last story: a lock of three states, as one writes it with these operations: free, held, held and somebody waits.
+# The last story: a lock of three states, as one writes it with these operations: free, held, held with waiters.
 acquire() {
     local state
     state=$("$vigil" cas "$name:4" 0 1) && return
@@ -214,7 +214,7 @@ wait "${contenders[@]}"
 [ "$(cat "$scratch/counter")" = 24 ] || fail "not 24 turns, but $(cat "$scratch/counter")"
 prints 0 load "$name:4"
 
-# The examples of the help work as they stand there, and who comes late to the gate passes as well.
+# The examples of the help work as they stand there, and a process that comes late to the gate passes as well.
 example() {
     "$vigil" help "$1" | sed -n '/^Example/,$ s/^  //p' |
         sed -E "s/\\b(gate|queue|counters|ready|tickets|done)\\b/$name-&/g"
@@ -236,7 +236,7 @@ expect 0 run_example "$open"
 wait $pid
 [ "$(cat "$scratch/early")" = $'ok\nopen' ] || fail "the gate: $(cat "$scratch/early")"
 expect 0 run_example "$pass"
-[ "$out" = $'not-equal\nopen' ] || fail "the gate, for one who comes late: $out"
+[ "$out" = $'not-equal\nopen' ] || fail "the gate, for a late process: $out"
 
 # The words of a lock are its own.
 "$vigil" lock "$name-lock" -- true

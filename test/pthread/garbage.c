@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A process with a file as those under vigil run have one, in which there is something else: random bytes of a seed,
- * with what is looked at first in order, so that the rest is looked at as well. It answers at once, and anything.
+ * with what is looked at first in order, so that the rest is looked at as well. It responds at once, with anything.
  */
 #include <errno.h>
 #include <fcntl.h>

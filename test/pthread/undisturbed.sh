@@ -47,6 +47,6 @@ ask --json '^{"status":"ok".*}$' &
 first=$!
 ask "" "^vigil: process $pid (pthread_observe): 2 threads in 2 lines"
 wait $first
-[ ! -e "$scratch/wrong" ] || fail "answers are mixed up: $(sort "$scratch/wrong" | uniq -c)"
+[ ! -e "$scratch/wrong" ] || fail "reports are mixed up: $(sort "$scratch/wrong" | uniq -c)"
 [ ! -s "$scratch/out" ] || fail "looking at it disturbs it: $(cat "$scratch/out")"
 verdict
