@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How long to spin before a sleep. A thread starts with PRIM_SPIN_MOST. Each spin in vain takes an eighth of what is
- * left above PRIM_SPIN_LEAST, and each spin that paid halves the caution. Every SPIN_PROBE_EVERY times a full spin finds
- * out whether it would pay again.
+ * left above PRIM_SPIN_LEAST, and each spin that paid halves the caution. Every SPIN_PROBE_EVERY times a full spin
+ * finds out whether it would pay again.
  *
  * Where threads take a lock back to back, most of the time is spent moving its cache line from one processor to the
  * next: one thread alone does more than two together. So a thread that has found locks taken PRIM_CROWD times,
- * SPIN_CONFLICT_NS apart or less on average, stands aside for a moment and lets the others go on. (The idea is from Dice:
- * Malthusian Locks, EuroSys 2017, as is long-term fairness by the line.)
+ * SPIN_CONFLICT_NS apart or less on average, stands aside for a moment and lets the others go on. (The idea is from
+ * Dice: Malthusian Locks, EuroSys 2017, as is long-term fairness by the line.)
  */
 #include "base/tuning.h"
 #include "lot.h"
