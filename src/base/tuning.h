@@ -19,7 +19,7 @@
  * (mutex_contended_16). */
 #define PATIENCE_NS UINT64_C(500000)
 /* The same for a fair mutex, which is reserved by every release: an event loop that does not run loses its turn. Long
- * beside any time slice, short for a user who waits. */
+ * compared with a time slice, short for a waiting user. */
 #define FAIR_PATIENCE_NS UINT64_C(1000000000)
 /* Waiters that a broadcast has moved to a mutex are called so many at once: while one has it, the next wake up
  * (cond_broadcast_64). */
