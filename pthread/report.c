@@ -185,8 +185,8 @@ static void print_circle(struct text *text, int32_t begin) {
     int32_t at = begin;
     if (is_certain(begin)) text_add(text, "deadlock: these wait for each other, and will wait for ever:\n");
     else
-        text_add(text,
-                 "deadlock, if a semaphore is for the thread to post that has taken it: these wait for each other:\n");
+        text_add(text, "possible deadlock, if each semaphore is posted by the thread that took it last: these wait for "
+                       "each other:\n");
     do {
         const struct seen *of = &seen[at];
         text_add(text, "    ");

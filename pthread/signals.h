@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* USR2, SIGUSR2, or a number. Zero: there is none of that name that a program can handle. */
+/* USR2, SIGUSR2, or a number. Zero: there is no signal of that name that a program can handle. */
 static inline int signal_named(const char *name) {
     static const struct {
         const char *name;

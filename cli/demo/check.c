@@ -90,7 +90,7 @@ static void check_turn(struct act *act, const struct grant *grant, int64_t free_
     else act->out_of_turn++;
 }
 
-/* Whether it held the lock when its process was killed. */
+/* Whether the contestant held the lock when its process was killed. */
 static bool died_with_it(const struct act *act, const struct grant *grant) {
     return is_in_second(act, grant->contestant) && grant->visit->released_ns == act->killed_ns;
 }

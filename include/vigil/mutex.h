@@ -123,7 +123,7 @@ typedef struct vigil_mutex {
  * touch it any more. So the last holder may free it when its own unlock has returned, even if an earlier unlock of
  * another thread has not returned yet; all calls that waited for it must have returned.
  *
- * vigil_mutex_consistent - after VIGIL_OWNER_DIED: the data has been repaired: VIGIL_OK. VIGIL_EINVAL if its owner
+ * vigil_mutex_consistent - after VIGIL_OWNER_DIED, declare the data repaired: VIGIL_OK. VIGIL_EINVAL if its owner
  * has not died, VIGIL_ENOTHELD if it is not held. Only the holder may call it; that is not checked.
  *
  * vigil_mutex_is_locked - whether it is held right now. For debugging and tests: it may be out of date when it

@@ -190,8 +190,8 @@ VIGIL_API int64_t vigil_observer_events(vigil_observer *observer, vigil_event *e
 
 /*
  * vigil_segment_list - call `named` with the name of each segment of this user, in no particular order. Returns how
- * many, or VIGIL_ENULL, VIGIL_ESYSTEM. A file that has such a name but is not a segment is listed too: opening it
- * tells.
+ * many, or VIGIL_ENULL, VIGIL_ESYSTEM. A file that has such a name but is not a segment is listed too: try to
+ * open it to find out.
  */
 typedef void vigil_named(const char *name, void *data);
 VIGIL_API int64_t vigil_segment_list(vigil_named *named, void *data);

@@ -94,7 +94,7 @@ typedef struct vigil_rwlock {
  * vigil_rwlock_downgrade - from writing to reading, without letting another writer in between: VIGIL_OK. Readers at
  * the head of the line are let in. VIGIL_ENOTHELD as above.
  *
- * vigil_rwlock_consistent - after VIGIL_OWNER_DIED, with the lock held to write: the data has been repaired:
+ * vigil_rwlock_consistent - after VIGIL_OWNER_DIED, with the lock held to write, declare the data repaired:
  * VIGIL_OK. VIGIL_EINVAL if no process died while writing, VIGIL_ENOTHELD as above.
  *
  * If there are no waiters, and the process has no segment open, locking (but not vigil_rwlock_read_trylock) and

@@ -29,8 +29,8 @@
  * vigil_buffer_destroy returns VIGIL_EBUSY and does nothing. (The same is true of a request that was cancelled after
  * it had been called, until its agent has been dispatched.)
  *
- * DEATH. A member may be killed at any moment, even in the middle of any function of this library. Then, within some
- * milliseconds, and without a call by any other process:
+ * DEATH. A member may be killed at any moment, even in the middle of any function of this library. Then, mostly within
+ * milliseconds and at most some 50 ms later, and without a call by any other process:
  *
  *     its places in the lines are gone, and the order of the others is unchanged;
  *     a notification or signal that it was given, and did not return with, goes to the first waiter in line;

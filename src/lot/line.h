@@ -140,7 +140,7 @@ static inline void line_insert(struct lot *lot, uint32_t *line, uint32_t index, 
     else line_append(lot, line, index, key);
 }
 
-/* The line is in order afterwards; the slot's own key and state still say that it is in line. */
+/* The links are consistent afterwards; the slot's own key and state still say that it is in line. */
 static inline void line_unlink(struct lot *lot, uint32_t *line, uint32_t index) {
     struct slot *slots = lot->slots, *slot = &slots[index];
     if (*line != index) {

@@ -344,9 +344,9 @@ void seat_unregister(struct lot *lot, uint32_t number);
  * bucket; or without it, by the keeper that hands on a call from another process (lot_hand_on).
  */
 void guard_note(struct lot *lot, uint64_t key);
-/* Event loops of one more agent may be called: make sure that a keeper runs. False: it could not be started. */
+/* One more agent may be called for a lock: make sure that a keeper runs. False: it could not be started. */
 bool keeper_ready(void);
-/* That agent's loops will not be called any more. */
+/* That agent will not be called any more. */
 void keeper_unready(void);
 /* In the child of a fork: it has no keeper. */
 void keeper_in_child(void);

@@ -4,7 +4,7 @@
 #include "lot/line.h"
 #include "recovery.h"
 
-/* Locks that have waiters. */
+/* The locks that lines belong to. */
 
 /* What to do for the lock that the line belongs to; null: it is not a lock's line. The slots in line say so. */
 static const struct recovery_call *repair_call_of(const struct lot *lot, uint32_t head) {

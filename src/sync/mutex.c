@@ -493,6 +493,8 @@ void mutex_abandon(uint32_t *word) {
     else vigil__mutex_unlock_slowly((vigil_mutex *)(void *)word);
 }
 
+/* Unlocking. With waiters, mutex_releasing does the rest: mutex_begin_release, mutex_call, mutex_set_free. */
+
 int vigil__mutex_unlock_slowly(vigil_mutex *mutex) {
     int error = check_address(mutex, sizeof mutex->word);
     if (error) return error;

@@ -26,7 +26,7 @@ for locks in (accounts, ledger), (ledger, accounts):
 PYTHON
 dies_with_us "$vigil" run -- python3 "$scratch/bank.py" &
 pid=$!
-hangs() { "$vigil" show $pid | grep -q "^deadlock, if a semaphore"; }
+hangs() { "$vigil" show $pid | grep -q "^possible deadlock, if each semaphore"; }
 until_true hangs
 expect 0 "$vigil" show $pid
 contains "$out" "at PyThread_acquire_lock_timed+0x" "last taken by thread"

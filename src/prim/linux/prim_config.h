@@ -15,7 +15,8 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* Turns of prim_pause before a thread sleeps: at most, and at least. */
 #define PRIM_SPIN_MOST  1000u
 #define PRIM_SPIN_LEAST 20u
-/* And before it sleeps until a bucket is unlocked: usually, a bucket is locked for some ten instructions. */
+/* And while it waits for a bucket, which is usually locked for some ten instructions, or for a mutex or permits, before
+ * it joins their line. */
 #define PRIM_SPIN_LOCK 100u
 /* And before it joins the line of a read-write lock. */
 #define PRIM_SPIN_TO_JOIN 10u

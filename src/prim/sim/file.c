@@ -39,7 +39,7 @@ static struct description {
     struct file *file;
     unsigned process;
     bool open;
-    bool passed; /* on, by another process */
+    bool passed; /* received from another process */
     unsigned mappings;
 } descriptions[DESCRIPTIONS];
 
