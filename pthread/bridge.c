@@ -65,6 +65,7 @@ int bridge_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, const clockid_t *c
     int result = go(&begun);
     if (result) return result;
     __attribute__((cleanup(come_back))) struct crossing crossing = begun; /* also when the thread is cancelled */
+    (void)crossing;
     return wait_with_bridge(cond, clock, at);
 }
 
