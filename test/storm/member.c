@@ -149,7 +149,7 @@ struct waiting_op {
 
 enum asks { LOCKS, EXECUTES, WAITS_FOR_COND };
 
-struct asker {
+struct requester {
     vigil_request request; /* first */
     struct actor *page;
     enum asks asks;
@@ -164,7 +164,7 @@ static struct {
     uint64_t seed;
     vigil_agent *agent;
     struct waiting_op waits[WAITS];
-    struct asker askers[REQUESTS];
+    struct requester requesters[REQUESTS];
 } loop;
 
 static void on_wait_ended(vigil_op *op, int status) {
@@ -203,69 +203,70 @@ static bool cancelled(vigil_op *op, struct actor *page, bool pending) {
 
 /* In the callback of a request that now holds the mutex. */
 static void on_granted(vigil_op *op, int status) {
-    struct asker *asker = (struct asker *)op;
-    asker->pending = false;
-    if (asker->asks == WAITS_FOR_COND && status != VIGIL_CANCELLED) {
-        cond_wait_ended(loop.me, status, asker->timeout_ns);
+    struct requester *requester = (struct requester *)op;
+    requester->pending = false;
+    if (requester->asks == WAITS_FOR_COND && status != VIGIL_CANCELLED) {
+        cond_wait_ended(loop.me, status, requester->timeout_ns);
         status = mutex_outcome(status);
     }
-    if (!granted(asker->page, asker->mutex, status, &loop.seed)) return;
-    if (asker->asks == EXECUTES) {
-        go_outside(asker->page, asker->mutex); /* the library unlocks when we return */
-        asker->executed = true;
-        PUT(asker->page->progress, asker->page->progress + 1);
+    if (!granted(requester->page, requester->mutex, status, &loop.seed)) return;
+    if (requester->asks == EXECUTES) {
+        go_outside(requester->page, requester->mutex); /* the library unlocks when we return */
+        requester->executed = true;
+        PUT(requester->page->progress, requester->page->progress + 1);
     } else if (one_in(&loop.seed, 2)) {
-        release(asker->page, asker->mutex);
+        release(requester->page, requester->mutex);
     } else {
-        asker->holding = true; /* until the loop comes by */
+        requester->holding = true; /* until the loop comes by */
     }
 }
 
-static int start_locks(struct asker *asker) {
+static int start_locks(struct requester *requester) {
     int64_t timeout_ns = one_in(&loop.seed, 2) ? some_time_ns(&loop.seed) : VIGIL_FOREVER;
-    vigil_mutex *mutex = &arena->locks[asker->mutex].mutex;
-    now_does(asker->page, LOCKING, asker->mutex);
-    return asker->asks == EXECUTES ? vigil_mutex_execute(loop.agent, &asker->request, mutex, timeout_ns, on_granted)
-                                   : vigil_mutex_lock_async(loop.agent, &asker->request, mutex, timeout_ns, on_granted);
+    vigil_mutex *mutex = &arena->locks[requester->mutex].mutex;
+    now_does(requester->page, LOCKING, requester->mutex);
+    return requester->asks == EXECUTES
+               ? vigil_mutex_execute(loop.agent, &requester->request, mutex, timeout_ns, on_granted)
+               : vigil_mutex_lock_async(loop.agent, &requester->request, mutex, timeout_ns, on_granted);
 }
 
-static void start_cond(struct asker *asker) {
-    vigil_mutex *mutex = &arena->locks[asker->mutex].mutex;
-    now_does(asker->page, LOCKING, asker->mutex);
-    if (!granted(asker->page, asker->mutex, vigil_mutex_trylock(mutex), &loop.seed)) return;
-    go_outside(asker->page, asker->mutex);
-    now_does(asker->page, IN_COND, asker->mutex);
-    asker->timeout_ns = one_in(&loop.seed, 2) ? 1 + some_time_ns(&loop.seed) : VIGIL_FOREVER;
-    int status =
-        vigil_cond_wait_async(loop.agent, &asker->request, &arena->conds[0].cond, mutex, asker->timeout_ns, on_granted);
-    asker->pending = true;
+static void start_cond(struct requester *requester) {
+    vigil_mutex *mutex = &arena->locks[requester->mutex].mutex;
+    now_does(requester->page, LOCKING, requester->mutex);
+    if (!granted(requester->page, requester->mutex, vigil_mutex_trylock(mutex), &loop.seed)) return;
+    go_outside(requester->page, requester->mutex);
+    now_does(requester->page, IN_COND, requester->mutex);
+    requester->timeout_ns = one_in(&loop.seed, 2) ? 1 + some_time_ns(&loop.seed) : VIGIL_FOREVER;
+    int status = vigil_cond_wait_async(loop.agent, &requester->request, &arena->conds[0].cond, mutex,
+                                       requester->timeout_ns, on_granted);
+    requester->pending = true;
     DEMAND(status == VIGIL_PENDING, "a condition returned %s", vigil_status_name(status));
 }
 
-static void start_asker(struct asker *asker) {
-    asker->asks = (enum asks)random_below(&loop.seed, 3);
-    asker->mutex = asker->asks == WAITS_FOR_COND ? WITH_COND : (unsigned)random_below(&loop.seed, MUTEXES);
-    if (asker->asks == WAITS_FOR_COND) {
-        start_cond(asker);
+static void start_asker(struct requester *requester) {
+    requester->asks = (enum asks)random_below(&loop.seed, 3);
+    requester->mutex = requester->asks == WAITS_FOR_COND ? WITH_COND : (unsigned)random_below(&loop.seed, MUTEXES);
+    if (requester->asks == WAITS_FOR_COND) {
+        start_cond(requester);
         return;
     }
-    asker->executed = false;
-    int status = start_locks(asker);
-    asker->pending = status == VIGIL_PENDING;
-    if (asker->pending) return;
-    if (asker->executed) { /* here and now */
+    requester->executed = false;
+    int status = start_locks(requester);
+    requester->pending = status == VIGIL_PENDING;
+    if (requester->pending) return;
+    if (requester->executed) { /* here and now */
         DEMAND(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "executed: %s", vigil_status_name(status));
-        done(asker->page);
-    } else if (granted(asker->page, asker->mutex, status, &loop.seed)) {
-        asker->holding = true;
+        done(requester->page);
+    } else if (granted(requester->page, requester->mutex, status, &loop.seed)) {
+        requester->holding = true;
     }
 }
 
 static void release_held(void) {
     for (unsigned i = 0; i < REQUESTS; i++) {
-        struct asker *asker = &loop.askers[i];
-        if (asker->holding) release(asker->page, asker->mutex);
-        asker->holding = false;
+        struct requester *requester = &loop.requesters[i];
+        if (requester->holding) release(requester->page, requester->mutex);
+        requester->holding = false;
     }
 }
 
@@ -277,17 +278,17 @@ static void start_some(void) {
         else if (one_in(&loop.seed, 8)) wait->pending = !cancelled(&wait->op, wait->page, true);
     }
     for (unsigned i = 0; i < REQUESTS; i++) {
-        struct asker *asker = &loop.askers[i];
-        if (asker->holding || one_in(&loop.seed, 2)) continue;
-        if (!asker->pending) start_asker(asker);
-        else if (one_in(&loop.seed, 8)) asker->pending = !cancelled(&asker->request.op, asker->page, true);
+        struct requester *requester = &loop.requesters[i];
+        if (requester->holding || one_in(&loop.seed, 2)) continue;
+        if (!requester->pending) start_asker(requester);
+        else if (one_in(&loop.seed, 8)) requester->pending = !cancelled(&requester->request.op, requester->page, true);
     }
 }
 
 static unsigned pending_now(void) {
     unsigned pending = 0;
     for (unsigned i = 0; i < WAITS; i++) pending += loop.waits[i].pending;
-    for (unsigned i = 0; i < REQUESTS; i++) pending += loop.askers[i].pending;
+    for (unsigned i = 0; i < REQUESTS; i++) pending += loop.requesters[i].pending;
     return pending;
 }
 
@@ -301,7 +302,7 @@ static void loop_begins(struct actor *me) {
     loop.me = me;
     loop.seed = seed_for(THE_LOOP);
     for (unsigned i = 0; i < WAITS; i++) loop.waits[i].page = &self->actors[FIRST_WAIT + i];
-    for (unsigned i = 0; i < REQUESTS; i++) loop.askers[i].page = &self->actors[FIRST_ASKER + i];
+    for (unsigned i = 0; i < REQUESTS; i++) loop.requesters[i].page = &self->actors[FIRST_ASKER + i];
     int status = vigil_agent_create(&loop.agent, VIGIL_AGENT_MAY_NOT_BLOCK);
     DEMAND(status == VIGIL_OK, "an agent: %s", vigil_status_name(status));
 }

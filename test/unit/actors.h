@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mates.h - other processes, which share a segment with the test and do what it tells them. Include after support.h
+ * actors.h - other processes, which share a segment with the test and do what it tells them. Include after support.h
  * and child.h.
  *
  * The test directs and observes. It does not wait in the segment itself: so it has no threads when it forks, and the
- * process that discovers the death of a mate is another mate.
+ * process that discovers the death of an actor is another actor.
  *
- *     mate_tell(&mates[0], wait_32, 0);                    an act, which a mate performs; where in the segment
+ *     actor_tell(&actors[0], wait_32, 0);                    an act, which an actor performs; where in the segment
  *     AWAIT(vigil_waiters(at(0)) == 1);
  *     assert_int_equal(vigil_notify(at(0), 1), 1);
- *     assert_hears(&mates[0], VIGIL_OK);                   what the act returned
+ *     assert_hears(&actors[0], VIGIL_OK);                   what the act returned
  */
-#ifndef VIGIL_TEST_MATES_H
-#define VIGIL_TEST_MATES_H
+#ifndef VIGIL_TEST_ACTORS_H
+#define VIGIL_TEST_ACTORS_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,13 +28,13 @@
 /* The segments of a test. Offsets from OTHER on are in the second one. */
 #define OTHER 0x100000u
 static vigil_buffer *buffers[2]; /* this process's own */
-static int fds[2];               /* descriptors through which the mates open them */
+static int fds[2];               /* descriptors through which the actors open them */
 
 static inline void *at(uint32_t offset) {
     return (char *)vigil_buffer_data(buffers[offset / OTHER]) + offset % OTHER;
 }
 
-/* An act runs in a mate. If it returns VIGIL_PENDING, a second result follows. */
+/* An act runs in an actor. If it returns VIGIL_PENDING, a second result follows. */
 struct order;
 typedef int64_t act(const struct order *order);
 struct order {
@@ -49,16 +49,16 @@ struct answer {
     uint32_t tag, padding;
 };
 
-#define MATES 8
-static struct mate {
+#define ACTORS 8
+static struct actor {
     pid_t pid;
     int socket;
-} mates[MATES];
+} actors[ACTORS];
 
-/* In the mate. */
+/* In the actor. */
 
 static int director = -1; /* socket to the test */
-static vigil_agent *mates_agent;
+static vigil_agent *actors_agent;
 static bool deaf; /* does not serve its agent */
 
 static inline void say(uint32_t tag, int64_t status) {
@@ -90,9 +90,9 @@ static inline void serve(void) {
     for (;;) {
         struct order order;
         struct pollfd sources[] = {{.fd = director, .events = POLLIN},
-                                   {.fd = vigil_agent_fd(mates_agent), .events = POLLIN}};
+                                   {.fd = vigil_agent_fd(actors_agent), .events = POLLIN}};
         CHECK(poll(sources, deaf ? 1 : 2, -1) > 0 || errno == EINTR);
-        if (!deaf) CHECK(vigil_agent_dispatch(mates_agent) >= 0);
+        if (!deaf) CHECK(vigil_agent_dispatch(actors_agent) >= 0);
         if (!sources[0].revents) continue;
         ssize_t bytes = recv(director, &order, sizeof order, MSG_DONTWAIT);
         if (bytes == 0) return;
@@ -101,78 +101,78 @@ static inline void serve(void) {
     }
 }
 
-static void *mates_avoid; /* an address that is occupied in the mates, so that the segment cannot be mapped there */
+static void *actors_avoid; /* an address that is occupied in the actors, so that the segment cannot be mapped there */
 
-static inline void mate_join_segments(void) {
+static inline void actor_join_segments(void) {
     for (int i = 0; i < 2; i++) {
         if (!buffers[i]) continue;
         CHECK(vigil_buffer_destroy(buffers[i]) == 0); /* inherited */
-        if (mates_avoid) mmap(mates_avoid, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (actors_avoid) mmap(actors_avoid, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         CHECK(vigil_segment_open_fd(&buffers[i], fds[i]) == VIGIL_OK);
     }
 }
 
-static inline void mate_main(void) {
-    mate_join_segments();
-    CHECK(vigil_agent_create(&mates_agent, 0) == VIGIL_OK);
+static inline void actor_main(void) {
+    actor_join_segments();
+    CHECK(vigil_agent_create(&actors_agent, 0) == VIGIL_OK);
     say(0, VIGIL_OK);
     serve();
-    CHECK(vigil_agent_destroy(mates_agent) == VIGIL_OK);
+    CHECK(vigil_agent_destroy(actors_agent) == VIGIL_OK);
     for (int i = 0; i < 2; i++) CHECK(!buffers[i] || vigil_buffer_destroy(buffers[i]) == 0);
     _exit(0);
 }
 
 /* In the test. */
 
-static inline int64_t mate_hears_tagged(struct mate *mate, uint32_t *tag) {
+static inline int64_t actor_hears_tagged(struct actor *actor, uint32_t *tag) {
     struct answer answer = {.status = UNDECIDED};
     ssize_t bytes;
-    do bytes = recv(mate->socket, &answer, sizeof answer, 0);
+    do bytes = recv(actor->socket, &answer, sizeof answer, 0);
     while (bytes < 0 && errno == EINTR);
     assert_int_equal(bytes, sizeof answer);
     if (tag) *tag = answer.tag;
     return answer.status;
 }
 
-static inline int64_t mate_hears(struct mate *mate) {
-    return mate_hears_tagged(mate, NULL);
+static inline int64_t actor_hears(struct actor *actor) {
+    return actor_hears_tagged(actor, NULL);
 }
 
-#define assert_hears(mate, expected) assert_int_equal(mate_hears(mate), expected)
+#define assert_hears(actor, expected) assert_int_equal(actor_hears(actor), expected)
 
 /* No result has arrived from it. */
-static inline bool mate_silent(struct mate *mate) {
-    struct pollfd source = {.fd = mate->socket, .events = POLLIN};
+static inline bool actor_silent(struct actor *actor) {
+    struct pollfd source = {.fd = actor->socket, .events = POLLIN};
     return poll(&source, 1, 0) == 0;
 }
 
 /*
- * The first mate that reports, which must report `expected`. A lock that is not fair, or a busy machine, does not keep
+ * The first actor that reports, which must report `expected`. A lock that is not fair, or a busy machine, does not keep
  * the order.
  */
-static inline struct mate *first_to_say(int64_t expected) {
+static inline struct actor *first_to_say(int64_t expected) {
     for (;; sched_yield()) {
-        for (int i = 0; i < MATES; i++) {
-            if (!mates[i].pid || mate_silent(&mates[i])) continue;
-            assert_hears(&mates[i], expected);
-            return &mates[i];
+        for (int i = 0; i < ACTORS; i++) {
+            if (!actors[i].pid || actor_silent(&actors[i])) continue;
+            assert_hears(&actors[i], expected);
+            return &actors[i];
         }
     }
 }
 
 static inline bool all_silent(void) {
     bool silent = true;
-    for (int i = 0; i < MATES; i++) silent &= !mates[i].pid || mate_silent(&mates[i]);
+    for (int i = 0; i < ACTORS; i++) silent &= !actors[i].pid || actor_silent(&actors[i]);
     return silent;
 }
 
 static inline void close_sockets(void) {
-    for (int i = 0; i < MATES; i++) {
-        if (mates[i].pid) close(mates[i].socket);
+    for (int i = 0; i < ACTORS; i++) {
+        if (actors[i].pid) close(actors[i].socket);
     }
 }
 
-static inline void mate_fork(struct mate *mate, void (*main)(void)) {
+static inline void actor_fork(struct actor *actor, void (*main)(void)) {
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     pid_t pid = fork_here();
@@ -185,71 +185,71 @@ static inline void mate_fork(struct mate *mate, void (*main)(void)) {
     }
     assert_true(pid > 0);
     close(pair[1]);
-    *mate = (struct mate){.pid = pid, .socket = pair[0]};
+    *actor = (struct actor){.pid = pid, .socket = pair[0]};
 }
 
-static inline void mate_start_by(struct mate *mate, void (*main)(void)) {
-    mate_fork(mate, main);
-    assert_hears(mate, VIGIL_OK);
+static inline void actor_start_by(struct actor *actor, void (*main)(void)) {
+    actor_fork(actor, main);
+    assert_hears(actor, VIGIL_OK);
 }
 
-static inline void mate_start(struct mate *mate) {
-    mate_start_by(mate, mate_main);
+static inline void actor_start(struct actor *actor) {
+    actor_start_by(actor, actor_main);
 }
 
-static inline void mates_start_from(int first, int end) {
-    for (int i = first; i < end; i++) mate_start(&mates[i]);
+static inline void actors_start_from(int first, int end) {
+    for (int i = first; i < end; i++) actor_start(&actors[i]);
 }
 
-static inline void mates_start(int count) {
-    mates_start_from(0, count);
+static inline void actors_start(int count) {
+    actors_start_from(0, count);
 }
 
-static inline void mate_order(struct mate *mate, const struct order *order) {
-    assert_int_equal(send(mate->socket, order, sizeof *order, MSG_NOSIGNAL), sizeof *order);
+static inline void actor_order(struct actor *actor, const struct order *order) {
+    assert_int_equal(send(actor->socket, order, sizeof *order, MSG_NOSIGNAL), sizeof *order);
 }
 
-static inline void mate_tell(struct mate *mate, act *what, uint32_t where) {
-    mate_order(mate, &(struct order){.act = what, .where = where});
+static inline void actor_tell(struct actor *actor, act *what, uint32_t where) {
+    actor_order(actor, &(struct order){.act = what, .where = where});
 }
 
-static inline int64_t mate_does_with(struct mate *mate, act *what, uint32_t where, int64_t number) {
-    mate_order(mate, &(struct order){.act = what, .where = where, .number = number});
-    return mate_hears(mate);
+static inline int64_t actor_does_with(struct actor *actor, act *what, uint32_t where, int64_t number) {
+    actor_order(actor, &(struct order){.act = what, .where = where, .number = number});
+    return actor_hears(actor);
 }
 
-static inline int64_t mate_does(struct mate *mate, act *what, uint32_t where) {
-    return mate_does_with(mate, what, where, 0);
+static inline int64_t actor_does(struct actor *actor, act *what, uint32_t where) {
+    return actor_does_with(actor, what, where, 0);
 }
 
-/* How mates end: killed; stopped and continued; or dismissed, and then they leave. */
+/* How actors end: killed; stopped and continued; or dismissed, and then they leave. */
 
-static inline void mate_gone(struct mate *mate) {
-    close(mate->socket);
-    mate->pid = 0;
+static inline void actor_gone(struct actor *actor) {
+    close(actor->socket);
+    actor->pid = 0;
 }
 
-static inline void mate_kill(struct mate *mate) {
-    assert_true(mate->pid > 0); /* kill(-1) would kill all processes */
-    assert_int_equal(kill(mate->pid, SIGKILL), 0);
-    assert_int_equal(waitpid(mate->pid, NULL, 0), mate->pid);
-    mate_gone(mate);
+static inline void actor_kill(struct actor *actor) {
+    assert_true(actor->pid > 0); /* kill(-1) would kill all processes */
+    assert_int_equal(kill(actor->pid, SIGKILL), 0);
+    assert_int_equal(waitpid(actor->pid, NULL, 0), actor->pid);
+    actor_gone(actor);
 }
 
-static inline void mate_stop(struct mate *mate) {
+static inline void actor_stop(struct actor *actor) {
     int status;
-    assert_int_equal(kill(mate->pid, SIGSTOP), 0);
-    assert_int_equal(waitpid(mate->pid, &status, WUNTRACED), mate->pid);
+    assert_int_equal(kill(actor->pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(actor->pid, &status, WUNTRACED), actor->pid);
     assert_true(WIFSTOPPED(status));
 }
 
-static inline void mate_continue(struct mate *mate) {
-    assert_int_equal(kill(mate->pid, SIGCONT), 0);
+static inline void actor_continue(struct actor *actor) {
+    assert_int_equal(kill(actor->pid, SIGCONT), 0);
 }
 
-static inline void mate_dismiss(struct mate *mate) {
-    pid_t pid = mate->pid;
-    mate_gone(mate);
+static inline void actor_dismiss(struct actor *actor) {
+    pid_t pid = actor->pid;
+    actor_gone(actor);
     assert_int_equal(exit_status_of(pid), 0);
 }
 
@@ -270,8 +270,8 @@ static inline void segment_end(int which) {
 
 /* Removes what a failed test has left behind. */
 static inline void clear_away(void) {
-    for (int i = 0; i < MATES; i++) {
-        if (mates[i].pid) mate_kill(&mates[i]);
+    for (int i = 0; i < ACTORS; i++) {
+        if (actors[i].pid) actor_kill(&actors[i]);
     }
     for (int i = 0; i < 2; i++) buffers[i] = NULL;
 }
@@ -283,16 +283,16 @@ static int set_up(void **state) {
     return 0;
 }
 
-/* The remaining mates must be able to leave properly. */
-static inline void mates_dismiss(void) {
-    for (int i = 0; i < MATES; i++) {
-        if (mates[i].pid) mate_dismiss(&mates[i]);
+/* The remaining actors must be able to leave properly. */
+static inline void actors_dismiss(void) {
+    for (int i = 0; i < ACTORS; i++) {
+        if (actors[i].pid) actor_dismiss(&actors[i]);
     }
 }
 
 static int tear_down(void **state) {
     (void)state;
-    mates_dismiss();
+    actors_dismiss();
     segment_end(0);
     segment_end(1);
     return 0;
@@ -311,29 +311,29 @@ static inline int64_t wait_32(const struct order *order) {
     return vigil_wait32(at(order->where), 0, VIGIL_FOREVER);
 }
 
-/* Asynchronous operations of a mate, by their tags. */
+/* Asynchronous operations of an actor, by their tags. */
 #define OPS 64
-static union mates_op {
+static union actors_op {
     vigil_op op; /* first, as in a request */
     vigil_request request;
-} mates_ops[OPS];
+} actors_ops[OPS];
 
 static inline void tell_outcome(vigil_op *op, int status) {
-    say((uint32_t)((union mates_op *)op - mates_ops), status);
+    say((uint32_t)((union actors_op *)op - actors_ops), status);
 }
 
 static inline int64_t cancel_op(const struct order *order) {
-    return vigil_cancel(&mates_ops[order->tag].op);
+    return vigil_cancel(&actors_ops[order->tag].op);
 }
 
 static inline int64_t wait_async(const struct order *order) {
     int64_t timeout_ns = order->number ? order->number : VIGIL_FOREVER;
-    return vigil_wait32_async(mates_agent, &mates_ops[order->tag].op, at(order->where), 0, timeout_ns, tell_outcome);
+    return vigil_wait32_async(actors_agent, &actors_ops[order->tag].op, at(order->where), 0, timeout_ns, tell_outcome);
 }
 
-static inline int64_t mate_does_tagged(struct mate *mate, act *what, uint32_t where, uint32_t tag) {
-    mate_order(mate, &(struct order){.act = what, .where = where, .tag = tag});
-    return mate_hears(mate);
+static inline int64_t actor_does_tagged(struct actor *actor, act *what, uint32_t where, uint32_t tag) {
+    actor_order(actor, &(struct order){.act = what, .where = where, .tag = tag});
+    return actor_hears(actor);
 }
 
 static inline int64_t leave_segment(const struct order *order) {

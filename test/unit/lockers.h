@@ -23,7 +23,7 @@
 static vigil_mutex mutex, fair;
 static vigil_mutex *const both[] = {&mutex, &fair};
 static vigil_agent *agent;
-static unsigned served; /* how many lockers and askers have held a mutex: only touched while it is held */
+static unsigned served; /* how many lockers and requesters have held a mutex: only touched while it is held */
 
 static int set_up(void **state) {
     (void)state;
@@ -90,8 +90,8 @@ static inline int locker_join(struct locker *locker) {
 }
 
 /* A request that records how it ended. */
-struct asker {
-    vigil_request request; /* first, so that the op is the asker */
+struct requester {
+    vigil_request request; /* first, so that the op is the requester */
     vigil_mutex *mutex;
     unsigned calls, rank;
     int status;
@@ -99,7 +99,7 @@ struct asker {
 };
 
 static inline void answer(vigil_op *op, int status) {
-    struct asker *me = (struct asker *)op;
+    struct requester *me = (struct requester *)op;
     me->calls++;
     me->status = status;
     me->ended_ns = vigil_now_ns();
@@ -107,23 +107,24 @@ static inline void answer(vigil_op *op, int status) {
 }
 
 static inline void answer_and_unlock(vigil_op *op, int status) {
-    vigil_mutex *held = ((struct asker *)op)->mutex;
+    vigil_mutex *held = ((struct requester *)op)->mutex;
     answer(op, status);
     if (status == VIGIL_OK) unlock(held);
 }
 
-static inline void ask_pending(struct asker *asker, vigil_mutex *which, int64_t timeout_ns, vigil_callback *callback) {
-    *asker = (struct asker){.mutex = which};
-    assert_int_equal(vigil_mutex_lock_async(agent, &asker->request, which, timeout_ns, callback), VIGIL_PENDING);
+static inline void ask_pending(struct requester *requester, vigil_mutex *which, int64_t timeout_ns,
+                               vigil_callback *callback) {
+    *requester = (struct requester){.mutex = which};
+    assert_int_equal(vigil_mutex_lock_async(agent, &requester->request, which, timeout_ns, callback), VIGIL_PENDING);
 }
 
-static inline void execute_pending(struct asker *asker, vigil_mutex *which) {
-    *asker = (struct asker){.mutex = which};
-    assert_int_equal(vigil_mutex_execute(agent, &asker->request, which, VIGIL_FOREVER, answer), VIGIL_PENDING);
+static inline void execute_pending(struct requester *requester, vigil_mutex *which) {
+    *requester = (struct requester){.mutex = which};
+    assert_int_equal(vigil_mutex_execute(agent, &requester->request, which, VIGIL_FOREVER, answer), VIGIL_PENDING);
 }
 
-static inline int cancel(struct asker *asker) {
-    return vigil_cancel(&asker->request.op);
+static inline int cancel(struct requester *requester) {
+    return vigil_cancel(&requester->request.op);
 }
 
 static inline void dispatch(void) {

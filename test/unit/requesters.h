@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * askers.h - a lock and an agent of this thread, made anew for each test; and requests that record how they ended.
+ * requesters.h - a lock and an agent of this thread, made anew for each test; and requests that record how they ended.
  * Include after support.h.
  */
-#ifndef VIGIL_TEST_ASKERS_H
-#define VIGIL_TEST_ASKERS_H
+#ifndef VIGIL_TEST_REQUESTERS_H
+#define VIGIL_TEST_REQUESTERS_H
 
 #include "vigil/request.h"
 
@@ -34,26 +34,26 @@ static inline int64_t dispatch(void) {
 }
 
 /* A request that records how it ended. */
-struct asker {
-    vigil_request request; /* first, so that the op is the asker */
+struct requester {
+    vigil_request request; /* first, so that the op is the requester */
     unsigned calls;
     int status;
 };
 
 static inline void answer(vigil_op *op, int status) {
-    struct asker *me = (struct asker *)op;
+    struct requester *me = (struct requester *)op;
     me->calls++;
     me->status = status;
 }
 
-static inline void assert_answered(const struct asker *asker, int status) {
-    assert_int_equal(asker->calls, 1);
-    assert_int_equal(asker->status, status);
+static inline void assert_answered(const struct requester *requester, int status) {
+    assert_int_equal(requester->calls, 1);
+    assert_int_equal(requester->status, status);
 }
 
-static inline void until_answered(struct asker *asker, int status) {
-    while (!asker->calls) assert_true(vigil_agent_run_until(agent, vigil_now_ns() + SECOND) >= 0);
-    assert_answered(asker, status);
+static inline void until_answered(struct requester *requester, int status) {
+    while (!requester->calls) assert_true(vigil_agent_run_until(agent, vigil_now_ns() + SECOND) >= 0);
+    assert_answered(requester, status);
 }
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * takers.h - threads and requests that want something of a lock: a number of permits of a semaphore, or one of the two
- * shares of a read-write lock. Include after askers.h.
+ * shares of a read-write lock. Include after requesters.h.
  */
 #ifndef VIGIL_TEST_TAKERS_H
 #define VIGIL_TEST_TAKERS_H
 
 /* Defined by the test. */
 static int take(uint32_t wanted, int64_t timeout_ns);
-static int ask(struct asker *asker, uint32_t wanted, int64_t timeout_ns);
+static int ask(struct requester *requester, uint32_t wanted, int64_t timeout_ns);
 
 /* A thread that takes what it wants, and keeps it. */
 struct taker {
@@ -45,21 +45,21 @@ static inline int taker_join(struct taker *taker) {
     return taker->status;
 }
 
-static inline void ask_pending(struct asker *asker, uint32_t wanted, int64_t timeout_ns) {
-    *asker = (struct asker){0};
-    assert_int_equal(ask(asker, wanted, timeout_ns), VIGIL_PENDING);
+static inline void ask_pending(struct requester *requester, uint32_t wanted, int64_t timeout_ns) {
+    *requester = (struct requester){0};
+    assert_int_equal(ask(requester, wanted, timeout_ns), VIGIL_PENDING);
 }
 
 /* How a request ends that has not been served. */
 enum { AT_ITS_DEADLINE, CANCELLED, WITH_ITS_AGENT, WAYS_TO_GO };
 
-static inline void asker_goes(struct asker *asker, int how) {
-    if (how == AT_ITS_DEADLINE) until_answered(asker, VIGIL_TIMED_OUT);
-    if (how == CANCELLED) assert_int_equal(vigil_cancel(&asker->request.op), VIGIL_OK);
+static inline void requester_goes(struct requester *requester, int how) {
+    if (how == AT_ITS_DEADLINE) until_answered(requester, VIGIL_TIMED_OUT);
+    if (how == CANCELLED) assert_int_equal(vigil_cancel(&requester->request.op), VIGIL_OK);
     if (how == WITH_ITS_AGENT) {
         end_agent(agent);
         agent = new_agent(0);
-        assert_answered(asker, VIGIL_CANCELLED);
+        assert_answered(requester, VIGIL_CANCELLED);
     }
 }
 

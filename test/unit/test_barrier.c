@@ -4,7 +4,7 @@
 
 #include "vigil/barrier.h"
 
-#include "askers.h"
+#include "requesters.h"
 
 #define ROUND            65536u
 #define ARRIVED(barrier) (LOAD((barrier).word) % ROUND)
@@ -43,13 +43,13 @@ static int arriver_join(struct arriver *arriver) {
     return arriver->status;
 }
 
-static int ask(struct asker *asker, vigil_barrier *barrier, int64_t timeout_ns) {
-    return vigil_barrier_wait_async(agent, &asker->request, barrier, timeout_ns, answer);
+static int ask(struct requester *requester, vigil_barrier *barrier, int64_t timeout_ns) {
+    return vigil_barrier_wait_async(agent, &requester->request, barrier, timeout_ns, answer);
 }
 
-static void ask_pending(struct asker *asker, int64_t timeout_ns) {
-    *asker = (struct asker){0};
-    assert_int_equal(ask(asker, &pair, timeout_ns), VIGIL_PENDING);
+static void ask_pending(struct requester *requester, int64_t timeout_ns) {
+    *requester = (struct requester){0};
+    assert_int_equal(ask(requester, &pair, timeout_ns), VIGIL_PENDING);
     assert_int_equal(ARRIVED(pair), 1);
 }
 
@@ -57,54 +57,54 @@ static void ask_pending(struct asker *asker, int64_t timeout_ns) {
 
 static void null_and_misaligned_are_refused(void **state) {
     (void)state;
-    struct asker asker = {0};
+    struct requester requester = {0};
     vigil_barrier *misaligned = (vigil_barrier *)(void *)((char *)&pair + 2);
     assert_int_equal(vigil_barrier_wait(NULL), VIGIL_ENULL);
     assert_int_equal(vigil_barrier_wait_for(NULL, 0), VIGIL_ENULL);
     assert_int_equal(vigil_barrier_wait(misaligned), VIGIL_EMISALIGNED);
-    assert_int_equal(ask(&asker, NULL, 1), VIGIL_ENULL);
-    assert_int_equal(ask(&asker, misaligned, 1), VIGIL_EMISALIGNED);
-    assert_int_equal(vigil_barrier_wait_async(NULL, &asker.request, &pair, 1, answer), VIGIL_ENULL);
+    assert_int_equal(ask(&requester, NULL, 1), VIGIL_ENULL);
+    assert_int_equal(ask(&requester, misaligned, 1), VIGIL_EMISALIGNED);
+    assert_int_equal(vigil_barrier_wait_async(NULL, &requester.request, &pair, 1, answer), VIGIL_ENULL);
     assert_int_equal(vigil_barrier_wait_async(agent, NULL, &pair, 1, answer), VIGIL_ENULL);
-    assert_int_equal(vigil_barrier_wait_async(agent, &asker.request, &pair, 1, NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_barrier_wait_async(agent, &requester.request, &pair, 1, NULL), VIGIL_ENULL);
     assert_int_equal(pair.word, 0);
 }
 
 static void numbers_of_parties_that_mean_nothing_are_refused(void **state) {
     (void)state;
     const uint32_t numbers[] = {0, ROUND, ROUND + 1, UINT32_MAX};
-    struct asker asker = {0};
+    struct requester requester = {0};
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         vigil_barrier wrong = VIGIL_BARRIER_INIT(numbers[i]);
         assert_int_equal(vigil_barrier_wait(&wrong), VIGIL_EINVAL);
         assert_int_equal(vigil_barrier_wait_for(&wrong, 0), VIGIL_EINVAL);
-        assert_int_equal(ask(&asker, &wrong, VIGIL_FOREVER), VIGIL_EINVAL);
+        assert_int_equal(ask(&requester, &wrong, VIGIL_FOREVER), VIGIL_EINVAL);
         assert_int_equal(wrong.word, 0);
     }
 }
 
 static void a_request_in_use_is_refused(void **state) {
     (void)state;
-    struct asker asker;
-    ask_pending(&asker, VIGIL_FOREVER);
-    assert_int_equal(ask(&asker, &pair, VIGIL_FOREVER), VIGIL_EINUSE);
+    struct requester requester;
+    ask_pending(&requester, VIGIL_FOREVER);
+    assert_int_equal(ask(&requester, &pair, VIGIL_FOREVER), VIGIL_EINUSE);
     assert_int_equal(ARRIVED(pair), 1);
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_OK);
 }
 
 static void *ask_elsewhere(void *argument) {
-    struct asker *asker = argument;
-    asker->status = ask(asker, &pair, VIGIL_FOREVER);
+    struct requester *requester = argument;
+    requester->status = ask(requester, &pair, VIGIL_FOREVER);
     return NULL;
 }
 
 static void another_thread_is_refused(void **state) {
     (void)state;
-    struct asker asker = {0};
+    struct requester requester = {0};
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, ask_elsewhere, &asker), 0);
+    assert_int_equal(pthread_create(&thread, NULL, ask_elsewhere, &requester), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(asker.status, VIGIL_EWRONGTHREAD);
+    assert_int_equal(requester.status, VIGIL_EWRONGTHREAD);
     assert_int_equal(pair.word, 0);
 }
 
@@ -113,11 +113,11 @@ static void another_thread_is_refused(void **state) {
 static void one_alone_is_always_the_last(void **state) {
     (void)state;
     vigil_barrier alone = VIGIL_BARRIER_INIT(1);
-    struct asker asker = {0};
+    struct requester requester = {0};
     for (int i = 0; i < 3; i++) {
         assert_int_equal(vigil_barrier_wait(&alone), VIGIL_LAST);
         assert_int_equal(vigil_barrier_wait_for(&alone, 0), VIGIL_LAST);
-        assert_int_equal(ask(&asker, &alone, 0), VIGIL_LAST);
+        assert_int_equal(ask(&requester, &alone, 0), VIGIL_LAST);
     }
     assert_int_equal(ARRIVED(alone), 0);
     assert_int_equal(dispatch(), 0);
@@ -171,11 +171,11 @@ static void each_round_is_everybodys(void **state) {
 static void rounds_are_counted_from_zero_again(void **state) {
     (void)state;
     for (unsigned i = 0; i < ROUND + 2; i++) {
-        struct asker asker;
-        ask_pending(&asker, VIGIL_FOREVER);
+        struct requester requester;
+        ask_pending(&requester, VIGIL_FOREVER);
         assert_int_equal(vigil_barrier_wait_for(&pair, 0), VIGIL_LAST);
         assert_int_equal(dispatch(), 1);
-        assert_answered(&asker, VIGIL_OK);
+        assert_answered(&requester, VIGIL_OK);
     }
     assert_int_equal(pair.word, 2 * ROUND);
 }
@@ -184,15 +184,15 @@ static void as_many_parties_as_there_can_be(void **state) {
     (void)state;
     vigil_barrier full = VIGIL_BARRIER_INIT(ROUND - 1);
     unsigned others = ROUND - 2;
-    struct asker *askers = calloc(others, sizeof *askers);
-    assert_non_null(askers);
-    for (unsigned i = 0; i < others; i++) assert_int_equal(ask(&askers[i], &full, VIGIL_FOREVER), VIGIL_PENDING);
+    struct requester *requesters = calloc(others, sizeof *requesters);
+    assert_non_null(requesters);
+    for (unsigned i = 0; i < others; i++) assert_int_equal(ask(&requesters[i], &full, VIGIL_FOREVER), VIGIL_PENDING);
     assert_int_equal(dispatch(), 0);
     assert_int_equal(vigil_barrier_wait(&full), VIGIL_LAST);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-    for (unsigned i = 0; i < others; i++) assert_answered(&askers[i], VIGIL_OK);
+    for (unsigned i = 0; i < others; i++) assert_answered(&requesters[i], VIGIL_OK);
     assert_int_equal(full.word, ROUND);
-    free(askers);
+    free(requesters);
 }
 
 /* Deadlines of threads. */
@@ -215,9 +215,9 @@ static void without_time_only_the_last_one_arrives(void **state) {
     (void)state;
     const int64_t timeouts_ns[] = {0, -1, INT64_MIN};
     for (size_t i = 0; i < COUNT_OF(timeouts_ns); i++) {
-        struct asker asker = {0};
+        struct requester requester = {0};
         assert_int_equal(vigil_barrier_wait_for(&pair, timeouts_ns[i]), VIGIL_TIMED_OUT);
-        assert_int_equal(ask(&asker, &pair, timeouts_ns[i]), VIGIL_TIMED_OUT);
+        assert_int_equal(ask(&requester, &pair, timeouts_ns[i]), VIGIL_TIMED_OUT);
         assert_int_equal(ARRIVED(pair), 0);
         struct arriver other;
         arriver_start(&other, &pair);
@@ -243,116 +243,116 @@ static void where_blocking_is_refused_nobody_arrives(void **state) {
 
 static void a_loop_waits_for_a_thread(void **state) {
     (void)state;
-    struct asker asker;
+    struct requester requester;
     struct arriver other = {.barrier = &pair, .timeout_ns = VIGIL_FOREVER};
-    ask_pending(&asker, VIGIL_FOREVER);
+    ask_pending(&requester, VIGIL_FOREVER);
     assert_int_equal(pthread_create(&other.thread, NULL, arriver_main, &other), 0);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-    assert_answered(&asker, VIGIL_OK);
+    assert_answered(&requester, VIGIL_OK);
     assert_int_equal(arriver_join(&other), VIGIL_LAST);
 }
 
 static void a_loop_that_is_the_last_does_not_wait(void **state) {
     (void)state;
-    struct asker asker = {0};
+    struct requester requester = {0};
     struct arriver other;
     arriver_start(&other, &pair);
-    assert_int_equal(ask(&asker, &pair, VIGIL_FOREVER), VIGIL_LAST);
+    assert_int_equal(ask(&requester, &pair, VIGIL_FOREVER), VIGIL_LAST);
     assert_int_equal(arriver_join(&other), VIGIL_OK);
     assert_int_equal(dispatch(), 0);
-    assert_int_equal(asker.calls, 0);
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_EIDLE);
+    assert_int_equal(requester.calls, 0);
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_EIDLE);
 }
 
 static void a_loops_deadline_takes_the_arrival_back(void **state) {
     (void)state;
-    struct asker asker;
+    struct requester requester;
     int64_t due_ns = vigil_now_ns() + MILLISECOND;
-    ask_pending(&asker, MILLISECOND);
+    ask_pending(&requester, MILLISECOND);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_true(vigil_now_ns() >= due_ns);
-    assert_answered(&asker, VIGIL_TIMED_OUT);
+    assert_answered(&requester, VIGIL_TIMED_OUT);
     assert_int_equal(pair.word, 0);
 }
 
 static void a_deadline_after_the_last_one_changes_nothing(void **state) {
     (void)state;
-    struct asker asker;
-    ask_pending(&asker, 1);
+    struct requester requester;
+    ask_pending(&requester, 1);
     assert_int_equal(vigil_barrier_wait(&pair), VIGIL_LAST);
-    AWAIT(vigil_now_ns() >= (int64_t)asker.request.op.deadline_ns);
+    AWAIT(vigil_now_ns() >= (int64_t)requester.request.op.deadline_ns);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-    assert_answered(&asker, VIGIL_OK);
+    assert_answered(&requester, VIGIL_OK);
     assert_int_equal(pair.word, ROUND);
 }
 
 static void cancel_takes_the_arrival_back(void **state) {
     (void)state;
-    struct asker asker;
-    ask_pending(&asker, VIGIL_FOREVER);
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+    struct requester requester;
+    ask_pending(&requester, VIGIL_FOREVER);
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_OK);
     assert_int_equal(pair.word, 0);
     assert_int_equal(vigil_waiters(&pair), 0);
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_EIDLE);
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_EIDLE);
     assert_int_equal(dispatch(), 0);
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
 }
 
 static void cancel_may_come_too_late(void **state) {
     (void)state;
-    struct asker asker;
-    ask_pending(&asker, VIGIL_FOREVER);
+    struct requester requester;
+    ask_pending(&requester, VIGIL_FOREVER);
     assert_int_equal(vigil_barrier_wait(&pair), VIGIL_LAST);
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_ETOOLATE);
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_ETOOLATE);
     assert_int_equal(dispatch(), 1);
-    assert_answered(&asker, VIGIL_OK);
+    assert_answered(&requester, VIGIL_OK);
 }
 
 static void an_agents_end_takes_the_arrival_back(void **state) {
     (void)state;
-    struct asker asker;
-    ask_pending(&asker, VIGIL_FOREVER);
+    struct requester requester;
+    ask_pending(&requester, VIGIL_FOREVER);
     end_agent(agent);
-    assert_answered(&asker, VIGIL_CANCELLED);
+    assert_answered(&requester, VIGIL_CANCELLED);
     assert_int_equal(pair.word, 0);
     agent = new_agent(0);
 }
 
 static void who_has_been_counted_is_told_so_at_the_agents_end(void **state) {
     (void)state;
-    struct asker asker;
-    ask_pending(&asker, VIGIL_FOREVER);
+    struct requester requester;
+    ask_pending(&requester, VIGIL_FOREVER);
     assert_int_equal(vigil_barrier_wait(&pair), VIGIL_LAST);
     end_agent(agent);
-    assert_answered(&asker, VIGIL_OK);
+    assert_answered(&requester, VIGIL_OK);
     agent = new_agent(0);
 }
 
 static void an_unreferenced_request_keeps_nothing_going(void **state) {
     (void)state;
-    struct asker asker;
-    ask_pending(&asker, VIGIL_FOREVER);
-    assert_int_equal(vigil_unref(&asker.request.op), VIGIL_OK);
+    struct requester requester;
+    ask_pending(&requester, VIGIL_FOREVER);
+    assert_int_equal(vigil_unref(&requester.request.op), VIGIL_OK);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-    assert_int_equal(asker.calls, 0);
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+    assert_int_equal(requester.calls, 0);
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_OK);
 }
 
 static void arrive_again(vigil_op *op, int status) {
     answer(op, status);
-    assert_int_equal(vigil_barrier_wait_async(agent, &((struct asker *)op)->request, &pair, VIGIL_FOREVER, answer),
+    assert_int_equal(vigil_barrier_wait_async(agent, &((struct requester *)op)->request, &pair, VIGIL_FOREVER, answer),
                      VIGIL_PENDING);
 }
 
 static void a_callback_may_arrive_again(void **state) {
     (void)state;
-    struct asker asker = {0};
-    assert_int_equal(vigil_barrier_wait_async(agent, &asker.request, &pair, VIGIL_FOREVER, arrive_again),
+    struct requester requester = {0};
+    assert_int_equal(vigil_barrier_wait_async(agent, &requester.request, &pair, VIGIL_FOREVER, arrive_again),
                      VIGIL_PENDING);
     for (unsigned round = 1; round <= 2; round++) {
         assert_int_equal(vigil_barrier_wait(&pair), VIGIL_LAST);
         assert_int_equal(dispatch(), 1);
-        assert_int_equal(asker.calls, round);
+        assert_int_equal(requester.calls, round);
     }
     assert_int_equal(pair.word, 2 * ROUND);
 }
@@ -365,14 +365,14 @@ static void forgetting_cancels_all(void **state) {
     assert_non_null(three);
     *three = (vigil_barrier)VIGIL_BARRIER_INIT(3);
     struct arriver thread;
-    struct asker asker = {0};
+    struct requester requester = {0};
     arriver_start(&thread, three);
-    assert_int_equal(ask(&asker, three, VIGIL_FOREVER), VIGIL_PENDING);
+    assert_int_equal(ask(&requester, three, VIGIL_FOREVER), VIGIL_PENDING);
     assert_int_equal(vigil_forget(three, sizeof *three), 2);
     free(three);
     assert_int_equal(arriver_join(&thread), VIGIL_CANCELLED);
     assert_int_equal(dispatch(), 1);
-    assert_answered(&asker, VIGIL_CANCELLED);
+    assert_answered(&requester, VIGIL_CANCELLED);
 }
 
 int main(void) {

@@ -9,9 +9,9 @@ static bool usable(vigil_mutex *which) {
     return vigil_waiters(which) == 0 && vigil_mutex_trylock(which) == VIGIL_OK && vigil_mutex_unlock(which) == VIGIL_OK;
 }
 
-static void ask_of(vigil_agent *whose, struct asker *asker, vigil_mutex *which) {
-    *asker = (struct asker){.mutex = which};
-    assert_int_equal(vigil_mutex_lock_async(whose, &asker->request, which, VIGIL_FOREVER, answer_and_unlock),
+static void ask_of(vigil_agent *whose, struct requester *requester, vigil_mutex *which) {
+    *requester = (struct requester){.mutex = which};
+    assert_int_equal(vigil_mutex_lock_async(whose, &requester->request, which, VIGIL_FOREVER, answer_and_unlock),
                      VIGIL_PENDING);
 }
 
@@ -19,7 +19,7 @@ static void ask_of(vigil_agent *whose, struct asker *asker, vigil_mutex *which) 
 static void tokio_1898_an_aborted_waiter(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker aborted[3], last;
+        struct requester aborted[3], last;
         struct locker behind;
         lock(both[i]);
         for (int j = 0; j < 3; j++) ask_pending(&aborted[j], both[i], VIGIL_FOREVER, answer_and_unlock);
@@ -41,7 +41,7 @@ static void embassy_6964_the_cancelled_head(void **state) {
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         for (int already_called = 0; already_called < 2; already_called++) {
             vigil_agent *other = new_agent(0);
-            struct asker head, next;
+            struct requester head, next;
             struct locker thread;
             lock(both[i]);
             ask_pending(&head, both[i], VIGIL_FOREVER, answer_and_unlock);
@@ -68,7 +68,7 @@ static void moonbit_160_granted_then_cancelled(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         vigil_agent *other = new_agent(0);
-        struct asker called, granted, next;
+        struct requester called, granted, next;
         lock(both[i]);
         ask_pending(&called, both[i], VIGIL_FOREVER, answer_and_unlock);
         ask_of(other, &next, both[i]);
@@ -129,7 +129,7 @@ static void stop_hammers(pthread_t *threads, vigil_mutex *which, uint64_t grante
 }
 
 static void count_and_unlock(vigil_op *op, int status) {
-    struct asker *me = (struct asker *)op;
+    struct requester *me = (struct requester *)op;
     me->calls++;
     me->status = status;
     if (status != VIGIL_OK) return;
@@ -138,25 +138,25 @@ static void count_and_unlock(vigil_op *op, int status) {
 }
 
 /* Starts the request and lets it end. Returns how often it was granted. */
-static unsigned ask_and_end(struct asker *asker, int64_t timeout_ns, bool cancelled) {
-    unsigned before = asker->calls;
-    int status = vigil_mutex_lock_async(agent, &asker->request, asker->mutex, timeout_ns, count_and_unlock);
+static unsigned ask_and_end(struct requester *requester, int64_t timeout_ns, bool cancelled) {
+    unsigned before = requester->calls;
+    int status = vigil_mutex_lock_async(agent, &requester->request, requester->mutex, timeout_ns, count_and_unlock);
     if (status == VIGIL_OK) {
         plain_counter++;
-        unlock(asker->mutex);
+        unlock(requester->mutex);
         return 1;
     }
     assert_int_equal(status, VIGIL_PENDING);
     if (cancelled) {
-        assert_int_equal(cancel(asker), VIGIL_OK); /* never too late */
+        assert_int_equal(cancel(requester), VIGIL_OK); /* never too late */
         dispatch();
-        assert_int_equal(asker->calls, before);
+        assert_int_equal(requester->calls, before);
         return 0;
     }
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-    assert_int_equal(asker->calls, before + 1);
-    assert_true(asker->status == VIGIL_OK || asker->status == VIGIL_TIMED_OUT);
-    return asker->status == VIGIL_OK;
+    assert_int_equal(requester->calls, before + 1);
+    assert_true(requester->status == VIGIL_OK || requester->status == VIGIL_TIMED_OUT);
+    return requester->status == VIGIL_OK;
 }
 
 /* repoprompt-ce#492: cancel and unlock raced, and both won: the lock was lost, or held twice. */
@@ -164,10 +164,10 @@ static void repoprompt_492_cancel_against_unlock(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         pthread_t threads[HAMMERS];
-        struct asker asker = {.mutex = both[i]};
+        struct requester requester = {.mutex = both[i]};
         uint64_t granted = 0;
         start_hammers(threads, both[i]);
-        for (int round = 0; round < 5000; round++) granted += ask_and_end(&asker, VIGIL_FOREVER, true);
+        for (int round = 0; round < 5000; round++) granted += ask_and_end(&requester, VIGIL_FOREVER, true);
         stop_hammers(threads, both[i], granted);
     }
 }
@@ -177,11 +177,11 @@ static void folly_timeout_against_unlock(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         pthread_t threads[HAMMERS];
-        struct asker asker = {.mutex = both[i]};
+        struct requester requester = {.mutex = both[i]};
         uint64_t granted = 0;
         start_hammers(threads, both[i]);
         for (int round = 0; round < 3000; round++) {
-            granted += ask_and_end(&asker, 1 + round % 100 * MICROSECOND, false);
+            granted += ask_and_end(&requester, 1 + round % 100 * MICROSECOND, false);
             int status = vigil_mutex_lock_for(both[i], 1 + round % 100 * MICROSECOND);
             if (status != VIGIL_OK) continue;
             plain_counter++;
@@ -208,20 +208,20 @@ static void emscripten_25670_behind_ones_own_request(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         struct holder holder = {both[i], 2};
-        struct asker asker;
+        struct requester requester;
         pthread_t releases;
         void *status;
         lock(both[i]);
-        execute_pending(&asker, both[i]);
+        execute_pending(&requester, both[i]);
         assert_int_equal(pthread_create(&releases, NULL, unlock_when_in_line, &holder), 0);
         lock(both[i]); /* although no loop of ours runs meanwhile */
-        assert_int_equal(asker.calls, 0);
+        assert_int_equal(requester.calls, 0);
         unlock(both[i]);
         pthread_join(releases, &status);
         assert_int_equal((intptr_t)status, VIGIL_OK);
         assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-        assert_int_equal(asker.status, VIGIL_OK);
-        assert_int_equal(asker.calls, 1);
+        assert_int_equal(requester.status, VIGIL_OK);
+        assert_int_equal(requester.calls, 1);
         assert_true(usable(both[i]));
     }
 }
@@ -242,14 +242,14 @@ static void parking_lot_515_a_child_of_a_process_with_a_line(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         struct locker threads[3];
-        struct asker asker;
+        struct requester requester;
         lock(both[i]);
         for (int j = 0; j < 3; j++) locker_start(&threads[j], both[i]);
-        execute_pending(&asker, both[i]);
+        execute_pending(&requester, both[i]);
         pid_t child = fork_here();
         if (child == 0) {
             the_childs_copy_works(both[i]);
-            CHECK(asker.calls == 0);
+            CHECK(requester.calls == 0);
             _exit(0);
         }
         assert_int_equal(exit_status_of(child), 0);
@@ -257,7 +257,7 @@ static void parking_lot_515_a_child_of_a_process_with_a_line(void **state) {
         unlock(both[i]);
         for (int j = 0; j < 3; j++) assert_int_equal(locker_join(&threads[j]), VIGIL_OK);
         assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-        assert_int_equal(asker.calls, 1);
+        assert_int_equal(requester.calls, 1);
         assert_true(usable(both[i]));
     }
 }
@@ -266,9 +266,9 @@ static void parking_lot_515_a_child_of_a_process_with_a_line(void **state) {
 static void parking_lot_515_reserved_for_one_the_child_has_not(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker asker;
+        struct requester requester;
         lock(both[i]);
-        execute_pending(&asker, both[i]);
+        execute_pending(&requester, both[i]);
         let_pass(PATIENCE);
         unlock(both[i]);
         assert_int_equal(STATE_OF(both[i]), RESERVED);
@@ -280,7 +280,7 @@ static void parking_lot_515_reserved_for_one_the_child_has_not(void **state) {
         }
         assert_int_equal(exit_status_of(child), 0);
         dispatch();
-        assert_int_equal(asker.calls, 1);
+        assert_int_equal(requester.calls, 1);
         assert_true(usable(both[i]));
     }
 }
@@ -290,7 +290,7 @@ static void parking_lot_76_starvation(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         pthread_t threads[HAMMERS];
-        struct asker asker = {.mutex = both[i]};
+        struct requester requester = {.mutex = both[i]};
         uint64_t granted = 0;
         start_hammers(threads, both[i]);
         for (int round = 0; round < 200; round++) { /* each one ends, or the runner's time limit reports it */
@@ -298,7 +298,7 @@ static void parking_lot_76_starvation(void **state) {
             plain_counter++;
             granted++;
             unlock(both[i]);
-            granted += ask_and_end(&asker, VIGIL_FOREVER, false);
+            granted += ask_and_end(&requester, VIGIL_FOREVER, false);
         }
         stop_hammers(threads, both[i], granted);
         assert_int_equal(granted, 400);
@@ -311,7 +311,7 @@ static void tokio_6450_a_loop_that_never_runs(void **state) {
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         for (int entitled = 0; entitled < 2; entitled++) {
             vigil_agent *never_dispatched = new_agent(0), *other = new_agent(0);
-            struct asker stuck, next;
+            struct requester stuck, next;
             struct locker threads[2], late;
             lock(both[i]);
             ask_of(never_dispatched, &stuck, both[i]);
@@ -336,7 +336,7 @@ static void tokio_6450_a_loop_that_never_runs(void **state) {
 /* With a fair lock, a waiter that loses its turn loses it to the next in line, not to any thread that tries first. */
 static void tokio_6450_the_turn_goes_to_the_next(void **state) {
     (void)state;
-    struct asker stuck;
+    struct requester stuck;
     struct locker threads[2];
     lock(&fair);
     ask_pending(&stuck, &fair, VIGIL_FOREVER, answer_and_unlock);

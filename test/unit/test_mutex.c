@@ -397,7 +397,7 @@ static void a_guard_that_gives_up(void **state) {
     (void)state;
     const int64_t timeout_ns = 5 * MILLISECOND;
     for (int round = 0; round < 20; round++) {
-        struct asker slow;
+        struct requester slow;
         struct locker guard, behind;
         lock(&mutex);
         ask_pending(&slow, &mutex, VIGIL_FOREVER, answer_and_unlock);
@@ -460,7 +460,7 @@ static void a_short_deadline_is_no_way_round_the_line(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         int64_t patience_ns = both[i] == &fair ? FAIR_PATIENCE : PATIENCE;
-        struct asker slow;
+        struct requester slow;
         lock(both[i]);
         ask_pending(&slow, both[i], VIGIL_FOREVER, answer_and_unlock);
         let_pass(PATIENCE);
@@ -552,7 +552,7 @@ static void *lock_plainly_once(void *through) {
 /* A mutex reserved for an event loop that does not run must not be left to code that does not know this state. */
 static void others_between_a_loop_and_a_thread(void **state) {
     (void)state;
-    struct asker slow;
+    struct requester slow;
     struct locker behind;
     pthread_t plain;
     uint32_t plain_through = 0;

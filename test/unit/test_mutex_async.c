@@ -22,22 +22,22 @@ static void assert_usable(vigil_mutex *which) {
 
 static void see_it_held(vigil_op *op, int status) {
     answer(op, status);
-    assert_true(vigil_mutex_is_locked(((struct asker *)op)->mutex));
+    assert_true(vigil_mutex_is_locked(((struct requester *)op)->mutex));
 }
 
 static void a_free_one_is_ours_at_once(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker asker = {.mutex = both[i]};
-        assert_int_equal(vigil_mutex_lock_async(agent, &asker.request, both[i], 0, see_it_held), VIGIL_OK);
-        assert_int_equal(asker.calls, 0);
+        struct requester requester = {.mutex = both[i]};
+        assert_int_equal(vigil_mutex_lock_async(agent, &requester.request, both[i], 0, see_it_held), VIGIL_OK);
+        assert_int_equal(requester.calls, 0);
         assert_true(vigil_mutex_is_locked(both[i]));
         unlock(both[i]);
-        assert_int_equal(vigil_mutex_execute(agent, &asker.request, both[i], 0, see_it_held), VIGIL_OK);
-        assert_int_equal(asker.calls, 1);
+        assert_int_equal(vigil_mutex_execute(agent, &requester.request, both[i], 0, see_it_held), VIGIL_OK);
+        assert_int_equal(requester.calls, 1);
         assert_usable(both[i]);
-        assert_int_equal(vigil_mutex_execute_later(agent, &asker.request, both[i], 0, see_it_held), VIGIL_OK);
-        assert_int_equal(asker.calls, 2);
+        assert_int_equal(vigil_mutex_execute_later(agent, &requester.request, both[i], 0, see_it_held), VIGIL_OK);
+        assert_int_equal(requester.calls, 2);
         assert_true(vigil_mutex_is_locked(both[i]));
         unlock(both[i]);
         assert_int_equal(vigil_agent_dispatch(agent), 0);
@@ -47,27 +47,28 @@ static void a_free_one_is_ours_at_once(void **state) {
 static void on_a_free_one_the_agent_is_not_looked_at(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker asker = {.mutex = both[i]};
-        assert_int_equal(vigil_mutex_execute(NULL, &asker.request, both[i], VIGIL_FOREVER, see_it_held), VIGIL_OK);
-        assert_int_equal(asker.calls, 1);
+        struct requester requester = {.mutex = both[i]};
+        assert_int_equal(vigil_mutex_execute(NULL, &requester.request, both[i], VIGIL_FOREVER, see_it_held), VIGIL_OK);
+        assert_int_equal(requester.calls, 1);
     }
 }
 
 static void on_a_held_one_with_no_time(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker asker = {.mutex = both[i]};
+        struct requester requester = {.mutex = both[i]};
         lock(both[i]);
         for (int64_t none_ns = 0; none_ns > -2; none_ns--) {
-            assert_int_equal(vigil_mutex_lock_async(agent, &asker.request, both[i], none_ns, answer), VIGIL_TIMED_OUT);
-            assert_int_equal(vigil_mutex_execute(agent, &asker.request, both[i], none_ns, answer), VIGIL_TIMED_OUT);
-            assert_int_equal(vigil_mutex_execute_later(agent, &asker.request, both[i], none_ns, answer),
+            assert_int_equal(vigil_mutex_lock_async(agent, &requester.request, both[i], none_ns, answer),
+                             VIGIL_TIMED_OUT);
+            assert_int_equal(vigil_mutex_execute(agent, &requester.request, both[i], none_ns, answer), VIGIL_TIMED_OUT);
+            assert_int_equal(vigil_mutex_execute_later(agent, &requester.request, both[i], none_ns, answer),
                              VIGIL_TIMED_OUT);
         }
-        assert_int_equal(cancel(&asker), VIGIL_EIDLE);
+        assert_int_equal(cancel(&requester), VIGIL_EIDLE);
         unlock(both[i]);
         assert_int_equal(vigil_agent_dispatch(agent), 0);
-        assert_int_equal(asker.calls, 0);
+        assert_int_equal(requester.calls, 0);
         assert_usable(both[i]);
     }
 }
@@ -79,8 +80,8 @@ typedef int starter(vigil_agent *, vigil_request *, vigil_mutex *, int64_t, vigi
 static starter *const starters[] = {vigil_mutex_lock_async, vigil_mutex_execute, vigil_mutex_execute_later,
                                     vigil__mutex_execute_slowly};
 
-static void *start_elsewhere(void *asker) {
-    struct asker *me = asker;
+static void *start_elsewhere(void *requester) {
+    struct requester *me = requester;
     intptr_t wrong = 0;
     for (size_t i = 0; i < COUNT_OF(starters); i++) {
         wrong += starters[i](agent, &me->request, me->mutex, VIGIL_FOREVER, answer) == VIGIL_EWRONGTHREAD;
@@ -91,40 +92,40 @@ static void *start_elsewhere(void *asker) {
 
 static void errors(void **state) {
     (void)state;
-    struct asker asker = {.mutex = &mutex};
+    struct requester requester = {.mutex = &mutex};
     vigil_mutex *askew = (vigil_mutex *)(void *)((char *)both + 2);
     lock(&mutex);
     for (size_t i = 0; i < COUNT_OF(starters); i++) {
         starter *start = starters[i];
-        assert_int_equal(start(NULL, &asker.request, &mutex, VIGIL_FOREVER, answer), VIGIL_ENULL);
+        assert_int_equal(start(NULL, &requester.request, &mutex, VIGIL_FOREVER, answer), VIGIL_ENULL);
         assert_int_equal(start(agent, NULL, &mutex, VIGIL_FOREVER, answer), VIGIL_ENULL);
-        assert_int_equal(start(agent, &asker.request, NULL, VIGIL_FOREVER, answer), VIGIL_ENULL);
-        assert_int_equal(start(agent, &asker.request, &mutex, VIGIL_FOREVER, NULL), VIGIL_ENULL);
+        assert_int_equal(start(agent, &requester.request, NULL, VIGIL_FOREVER, answer), VIGIL_ENULL);
+        assert_int_equal(start(agent, &requester.request, &mutex, VIGIL_FOREVER, NULL), VIGIL_ENULL);
         if (start == vigil_mutex_execute) continue; /* inline: it dereferences the address before it checks it */
-        assert_int_equal(start(agent, &asker.request, askew, VIGIL_FOREVER, answer), VIGIL_EMISALIGNED);
+        assert_int_equal(start(agent, &requester.request, askew, VIGIL_FOREVER, answer), VIGIL_EMISALIGNED);
     }
     pthread_t other;
     void *wrong;
-    assert_int_equal(pthread_create(&other, NULL, start_elsewhere, &asker), 0);
+    assert_int_equal(pthread_create(&other, NULL, start_elsewhere, &requester), 0);
     pthread_join(other, &wrong);
     assert_int_equal((intptr_t)wrong, COUNT_OF(starters) + 1);
     unlock(&mutex);
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
     assert_usable(&mutex);
 }
 
 static void a_pending_request_is_in_use(void **state) {
     (void)state;
-    struct asker asker;
+    struct requester requester;
     lock(&mutex);
-    ask_pending(&asker, &mutex, VIGIL_FOREVER, answer_and_unlock);
+    ask_pending(&requester, &mutex, VIGIL_FOREVER, answer_and_unlock);
     for (size_t i = 0; i < COUNT_OF(starters); i++) {
-        assert_int_equal(starters[i](agent, &asker.request, &mutex, 0, answer), VIGIL_EINUSE);
-        assert_int_equal(starters[i](agent, &asker.request, &fair, 0, answer), VIGIL_EINUSE);
+        assert_int_equal(starters[i](agent, &requester.request, &mutex, 0, answer), VIGIL_EINUSE);
+        assert_int_equal(starters[i](agent, &requester.request, &fair, 0, answer), VIGIL_EINUSE);
     }
     unlock(&mutex);
     dispatch();
-    assert_int_equal(asker.calls, 1);
+    assert_int_equal(requester.calls, 1);
     assert_usable(&mutex);
     assert_usable(&fair);
 }
@@ -134,18 +135,18 @@ static void a_pending_request_is_in_use(void **state) {
 static void lock_async_leaves_it_held(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker asker;
+        struct requester requester;
         lock(both[i]);
-        ask_pending(&asker, both[i], VIGIL_FOREVER, see_it_held);
+        ask_pending(&requester, both[i], VIGIL_FOREVER, see_it_held);
         assert_int_equal(vigil_waiters(both[i]), 1);
         assert_int_equal(vigil_agent_dispatch(agent), 0);
         unlock(both[i]);
-        assert_int_equal(asker.calls, 0); /* never inside unlock */
+        assert_int_equal(requester.calls, 0); /* never inside unlock */
         dispatch();
-        assert_int_equal(asker.calls, 1);
-        assert_int_equal(asker.status, VIGIL_OK);
+        assert_int_equal(requester.calls, 1);
+        assert_int_equal(requester.status, VIGIL_OK);
         assert_true(vigil_mutex_is_locked(both[i]));
-        assert_int_equal(cancel(&asker), VIGIL_EIDLE);
+        assert_int_equal(cancel(&requester), VIGIL_EIDLE);
         unlock(both[i]);
         assert_usable(both[i]);
     }
@@ -154,7 +155,7 @@ static void lock_async_leaves_it_held(void **state) {
 static void execute_unlocks_and_execute_later_does_not(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker now = {.mutex = both[i]}, later = {.mutex = both[i]};
+        struct requester now = {.mutex = both[i]}, later = {.mutex = both[i]};
         lock(both[i]);
         assert_int_equal(vigil_mutex_execute(agent, &now.request, both[i], VIGIL_FOREVER, see_it_held), VIGIL_PENDING);
         unlock(both[i]);
@@ -180,7 +181,7 @@ static void *unlock_elsewhere(void *which) {
 static void what_a_loop_was_granted_another_thread_releases(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker first, second;
+        struct requester first, second;
         pthread_t other;
         void *status;
         lock(both[i]);
@@ -203,19 +204,19 @@ static void what_a_loop_was_granted_another_thread_releases(void **state) {
 /* A third thread takes the mutex after the call. Then the agent is called again. */
 static void taken_by_a_third(void **state) {
     (void)state;
-    struct asker asker;
+    struct requester requester;
     lock(&mutex);
-    ask_pending(&asker, &mutex, VIGIL_FOREVER, answer_and_unlock);
+    ask_pending(&requester, &mutex, VIGIL_FOREVER, answer_and_unlock);
     for (int round = 0; round < 20; round++) {
         unlock(&mutex);
         if (vigil_mutex_trylock(&mutex) != VIGIL_OK) break; /* it has waited long enough: reserved */
         dispatch();
-        assert_int_equal(asker.calls, 0);
+        assert_int_equal(requester.calls, 0);
         assert_int_equal(vigil_waiters(&mutex), 1);
     }
     if (vigil_mutex_is_locked(&mutex)) unlock(&mutex);
     dispatch();
-    assert_int_equal(asker.calls, 1);
+    assert_int_equal(requester.calls, 1);
     assert_usable(&mutex);
 }
 
@@ -229,7 +230,7 @@ static bool readable(int fd, int timeout_ms) {
 static void the_descriptor_says_when_it_is_our_turn(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker granted, late;
+        struct requester granted, late;
         int fd = vigil_agent_fd(agent);
         lock(both[i]);
         execute_pending(&granted, both[i]);
@@ -258,7 +259,7 @@ static void the_descriptor_says_when_it_is_our_turn(void **state) {
 static void one_agent_has_one_place_and_serves_in_order(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker queue[QUEUE];
+        struct requester queue[QUEUE];
         served = 0;
         lock(both[i]);
         for (int j = 0; j < QUEUE; j++) {
@@ -279,7 +280,7 @@ static void one_agent_has_one_place_and_serves_in_order(void **state) {
 static void each_grant_waits_for_the_one_before(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker queue[QUEUE];
+        struct requester queue[QUEUE];
         lock(both[i]);
         for (int j = 0; j < QUEUE; j++) ask_pending(&queue[j], both[i], VIGIL_FOREVER, answer);
         for (int j = 0; j < QUEUE; j++) {
@@ -296,23 +297,23 @@ static void many_mutexes_at_once(void **state) {
     (void)state;
     enum { MUTEXES = 1000 };
     static vigil_mutex many[MUTEXES];
-    static struct asker askers[MUTEXES][2];
+    static struct requester requesters[MUTEXES][2];
     memset(many, 0, sizeof many);
     for (int i = 0; i < MUTEXES; i++) {
         lock(&many[i]);
-        execute_pending(&askers[i][0], &many[i]);
-        execute_pending(&askers[i][1], &many[i]);
+        execute_pending(&requesters[i][0], &many[i]);
+        execute_pending(&requesters[i][1], &many[i]);
     }
     for (int i = MUTEXES; i-- > 0;) {
-        if (i % 3 == 0) assert_int_equal(cancel(&askers[i][i % 2]), VIGIL_OK);
+        if (i % 3 == 0) assert_int_equal(cancel(&requesters[i][i % 2]), VIGIL_OK);
         unlock(&many[i]);
-        if (i % 3 == 1) assert_int_equal(cancel(&askers[i][i % 2]), VIGIL_OK);
+        if (i % 3 == 1) assert_int_equal(cancel(&requesters[i][i % 2]), VIGIL_OK);
     }
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     for (int i = 0; i < MUTEXES; i++) {
         bool one_cancelled = i % 3 < 2;
-        assert_int_equal(askers[i][0].calls, !(one_cancelled && i % 2 == 0));
-        assert_int_equal(askers[i][1].calls, !(one_cancelled && i % 2 == 1));
+        assert_int_equal(requesters[i][0].calls, !(one_cancelled && i % 2 == 0));
+        assert_int_equal(requesters[i][1].calls, !(one_cancelled && i % 2 == 1));
         assert_usable(&many[i]);
     }
 }
@@ -322,7 +323,7 @@ static void many_mutexes_at_once(void **state) {
 static void a_fair_line_of_threads_and_requests(void **state) {
     (void)state;
     struct locker threads[2];
-    struct asker requests[2];
+    struct requester requests[2];
     lock(&fair);
     locker_start(&threads[0], &fair);
     ask_pending(&requests[0], &fair, VIGIL_FOREVER, answer_and_unlock);
@@ -342,7 +343,7 @@ static void a_fair_line_of_threads_and_requests(void **state) {
 static void a_fair_line_of_two_requests_and_a_thread(void **state) {
     (void)state;
     for (int how = 0; how < 2; how++) {
-        struct asker requests[2];
+        struct requester requests[2];
         struct locker thread;
         served = 0;
         lock(&fair);
@@ -361,7 +362,7 @@ static void a_fair_line_of_two_requests_and_a_thread(void **state) {
     }
 }
 
-static struct asker third;
+static struct requester third;
 
 static void unlock_and_ask_third(vigil_op *op, int status) {
     answer_and_unlock(op, status);
@@ -370,7 +371,7 @@ static void unlock_and_ask_third(vigil_op *op, int status) {
 
 static void a_callbacks_own_request_is_the_last(void **state) {
     (void)state;
-    struct asker first, second;
+    struct requester first, second;
     lock(&fair);
     ask_pending(&first, &fair, VIGIL_FOREVER, unlock_and_ask_third);
     ask_pending(&second, &fair, VIGIL_FOREVER, answer_and_unlock);
@@ -385,7 +386,7 @@ static void a_callbacks_own_request_is_the_last(void **state) {
 /* An agent's place is that of its oldest request: without that request it loses the place. */
 static void a_cancelled_request_leaves_no_place_to_the_next(void **state) {
     (void)state;
-    struct asker oldest, youngest;
+    struct requester oldest, youngest;
     struct locker between;
     lock(&fair);
     ask_pending(&oldest, &fair, VIGIL_FOREVER, answer_and_unlock);
@@ -402,7 +403,7 @@ static void a_cancelled_request_leaves_no_place_to_the_next(void **state) {
 static void two_agents_of_one_thread(void **state) {
     (void)state;
     vigil_agent *other = new_agent(0);
-    struct asker here, there = {.mutex = &fair};
+    struct requester here, there = {.mutex = &fair};
     lock(&fair);
     ask_pending(&here, &fair, VIGIL_FOREVER, answer_and_unlock);
     assert_int_equal(vigil_mutex_lock_async(other, &there.request, &fair, VIGIL_FOREVER, answer_and_unlock),
@@ -423,7 +424,7 @@ static void cancel_in_the_queue(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         for (unsigned mask = 0; mask < 1u << 4; mask++) { /* which of four: the first, in the middle, the last, all */
-            struct asker queue[4];
+            struct requester queue[4];
             unsigned rank = 0;
             served = 0;
             lock(both[i]);
@@ -449,7 +450,7 @@ static void cancel_what_has_been_called(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         for (int reserved = 0; reserved < 2; reserved++) {
-            struct asker alone, first, second;
+            struct requester alone, first, second;
             lock(both[i]);
             ask_pending(&alone, both[i], VIGIL_FOREVER, answer_and_unlock);
             if (reserved) let_pass(PATIENCE);
@@ -477,7 +478,7 @@ static void cancel_what_has_been_called(void **state) {
 static void cancel_passes_on_what_was_reserved(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker called;
+        struct requester called;
         struct locker behind;
         lock(both[i]);
         ask_pending(&called, both[i], VIGIL_FOREVER, answer);
@@ -496,7 +497,7 @@ static void cancel_passes_on_what_was_reserved(void **state) {
 static void after_cancel_the_mutex_is_left_alone(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker called;
+        struct requester called;
         lock(both[i]);
         ask_pending(&called, both[i], VIGIL_FOREVER, answer);
         unlock(both[i]);
@@ -510,7 +511,7 @@ static void after_cancel_the_mutex_is_left_alone(void **state) {
 
 static void the_same_with_its_memory_freed(void **state) {
     (void)state;
-    struct asker called;
+    struct requester called;
     vigil_mutex *gone = calloc(1, sizeof *gone);
     lock(gone);
     ask_pending(&called, gone, VIGIL_FOREVER, answer);
@@ -523,7 +524,7 @@ static void the_same_with_its_memory_freed(void **state) {
 
 /* Callbacks cancel the requests that are next. */
 
-static struct asker victims[3];
+static struct requester victims[3];
 
 static void cancel_the_others(vigil_op *op, int status) {
     answer(op, status);
@@ -533,7 +534,7 @@ static void cancel_the_others(vigil_op *op, int status) {
 static void cancel_from_a_callback(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker first = {.mutex = both[i]};
+        struct requester first = {.mutex = both[i]};
         lock(both[i]);
         assert_int_equal(vigil_mutex_execute(agent, &first.request, both[i], VIGIL_FOREVER, cancel_the_others),
                          VIGIL_PENDING);
@@ -552,19 +553,19 @@ static void deadlines_are_never_early(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         enum { REQUESTS = 50 };
-        struct asker askers[REQUESTS];
+        struct requester requesters[REQUESTS];
         int64_t deadline_ns[REQUESTS];
         lock(both[i]);
         for (int j = 0; j < REQUESTS; j++) {
             int64_t timeout_ns = MICROSECOND + (j * 7919 % REQUESTS) * 100 * MICROSECOND;
             deadline_ns[j] = vigil_now_ns() + timeout_ns;
-            ask_pending(&askers[j], both[i], timeout_ns, answer);
+            ask_pending(&requesters[j], both[i], timeout_ns, answer);
         }
         assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
         for (int j = 0; j < REQUESTS; j++) {
-            assert_int_equal(askers[j].calls, 1);
-            assert_int_equal(askers[j].status, VIGIL_TIMED_OUT);
-            assert_true(askers[j].ended_ns >= deadline_ns[j]);
+            assert_int_equal(requesters[j].calls, 1);
+            assert_int_equal(requesters[j].status, VIGIL_TIMED_OUT);
+            assert_true(requesters[j].ended_ns >= deadline_ns[j]);
         }
         assert_int_equal(vigil_waiters(both[i]), 0);
         unlock(both[i]);
@@ -577,7 +578,7 @@ static void a_deadline_in_the_queue(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         for (int late = 0; late < 3; late++) {
-            struct asker queue[3];
+            struct requester queue[3];
             lock(both[i]);
             for (int j = 0; j < 3; j++) {
                 ask_pending(&queue[j], both[i], j == late ? MICROSECOND : VIGIL_FOREVER, answer_and_unlock);
@@ -598,14 +599,14 @@ static void a_deadline_in_the_queue(void **state) {
 static void a_deadline_that_passes_after_the_call(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker asker;
+        struct requester requester;
         lock(both[i]);
-        ask_pending(&asker, both[i], MILLISECOND, answer_and_unlock);
+        ask_pending(&requester, both[i], MILLISECOND, answer_and_unlock);
         unlock(both[i]);
         let_pass(2 * MILLISECOND);
         assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-        assert_int_equal(asker.calls, 1);
-        assert_true(asker.status == VIGIL_OK || asker.status == VIGIL_TIMED_OUT);
+        assert_int_equal(requester.calls, 1);
+        assert_true(requester.status == VIGIL_OK || requester.status == VIGIL_TIMED_OUT);
         assert_usable(both[i]);
     }
 }
@@ -616,7 +617,7 @@ static int status_when_closing;
 
 static void start_when_closing(vigil_op *op, int status) {
     answer(op, status);
-    static struct asker another;
+    static struct requester another;
     memset(&another, 0, sizeof another);
     status_when_closing = vigil_mutex_lock_async(op->agent, &another.request, &mutex, VIGIL_FOREVER, answer);
 }
@@ -625,11 +626,11 @@ static void the_agents_end_cancels_what_is_pending(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         vigil_agent *ending = new_agent(0);
-        struct asker queue[5];
+        struct requester queue[5];
         struct locker behind;
         lock(both[i]);
         for (int j = 0; j < 5; j++) {
-            queue[j] = (struct asker){.mutex = both[i]};
+            queue[j] = (struct requester){.mutex = both[i]};
             assert_int_equal(
                 vigil_mutex_lock_async(ending, &queue[j].request, both[i], VIGIL_FOREVER, start_when_closing),
                 VIGIL_PENDING);
@@ -654,7 +655,7 @@ static void the_end_of_an_agent_that_has_been_called(void **state) {
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         for (int cancelled = 0; cancelled < 2; cancelled++) {
             vigil_agent *ending = new_agent(0);
-            struct asker called = {.mutex = both[i]};
+            struct requester called = {.mutex = both[i]};
             struct locker behind;
             lock(both[i]);
             assert_int_equal(vigil_mutex_lock_async(ending, &called.request, both[i], VIGIL_FOREVER, answer_and_unlock),
@@ -675,7 +676,7 @@ static void the_end_of_an_agent_that_has_been_called(void **state) {
 
 static void ref_and_unref(void **state) {
     (void)state;
-    struct asker keeps, does_not;
+    struct requester keeps, does_not;
     lock(&mutex);
     ask_pending(&does_not, &mutex, VIGIL_FOREVER, answer_and_unlock);
     ask_pending(&keeps, &mutex, VIGIL_FOREVER, answer_and_unlock);
@@ -697,13 +698,13 @@ static void ref_and_unref(void **state) {
 
 /* What callbacks do. */
 
-static struct asker inner[2];
+static struct requester inner[2];
 
 static void execute_inside(vigil_op *op, int status) {
     answer(op, status);
-    vigil_mutex *same = ((struct asker *)op)->mutex, *other = same == &mutex ? &fair : &mutex;
+    vigil_mutex *same = ((struct requester *)op)->mutex, *other = same == &mutex ? &fair : &mutex;
     execute_pending(&inner[0], same); /* not recursive: runs after this one */
-    inner[1] = (struct asker){.mutex = other};
+    inner[1] = (struct requester){.mutex = other};
     assert_int_equal(vigil_mutex_execute(agent, &inner[1].request, other, VIGIL_FOREVER, see_it_held), VIGIL_OK);
     assert_int_equal(inner[1].calls, 1);
     assert_true(vigil_mutex_is_locked(same));
@@ -713,7 +714,7 @@ static void execute_inside_execute(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         for (int pending = 0; pending < 2; pending++) {
-            struct asker outer = {.mutex = both[i]};
+            struct requester outer = {.mutex = both[i]};
             if (pending) lock(both[i]);
             assert_int_equal(vigil_mutex_execute(agent, &outer.request, both[i], VIGIL_FOREVER, execute_inside),
                              pending ? VIGIL_PENDING : VIGIL_OK);
@@ -771,7 +772,7 @@ static void a_callback_frees_its_request(void **state) {
 static unsigned rounds_left;
 
 static void ask_again_and_unlock(vigil_op *op, int status) {
-    struct asker *me = (struct asker *)op;
+    struct requester *me = (struct requester *)op;
     answer(op, status);
     if (rounds_left-- > 1) {
         int again = vigil_mutex_lock_async(agent, &me->request, me->mutex, VIGIL_FOREVER, ask_again_and_unlock);
@@ -783,13 +784,13 @@ static void ask_again_and_unlock(vigil_op *op, int status) {
 static void a_callback_starts_itself_anew(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker asker;
+        struct requester requester;
         rounds_left = 1000;
         lock(both[i]);
-        ask_pending(&asker, both[i], VIGIL_FOREVER, ask_again_and_unlock);
+        ask_pending(&requester, both[i], VIGIL_FOREVER, ask_again_and_unlock);
         unlock(both[i]);
         assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-        assert_int_equal(asker.calls, 1000);
+        assert_int_equal(requester.calls, 1000);
         assert_usable(both[i]);
     }
 }
@@ -807,7 +808,7 @@ static void fork_in_callback(vigil_op *op, int status) {
 static void a_callback_that_forks(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker forks = {.mutex = both[i]}, next;
+        struct requester forks = {.mutex = both[i]}, next;
         lock(both[i]);
         assert_int_equal(vigil_mutex_execute(agent, &forks.request, both[i], VIGIL_FOREVER, fork_in_callback),
                          VIGIL_PENDING);
@@ -836,7 +837,7 @@ static void a_callback_that_forks(void **state) {
 static void forgotten_with_all_its_requests(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        struct asker queue[3];
+        struct requester queue[3];
         lock(both[i]);
         for (int j = 0; j < 3; j++) ask_pending(&queue[j], both[i], VIGIL_FOREVER, answer);
         assert_true(vigil_forget(both[i], sizeof *both[i]) > 0);
@@ -867,19 +868,19 @@ static void forget_and_free(vigil_mutex *which) {
 static void cancel_what_was_for_freed_memory(void **state) {
     (void)state;
     for (int is_fair = 0; is_fair < 2; is_fair++) {
-        struct asker asker, next;
+        struct requester requester, next;
         vigil_mutex *gone = new_and_locked(is_fair);
-        ask_pending(&asker, gone, VIGIL_FOREVER, answer);
+        ask_pending(&requester, gone, VIGIL_FOREVER, answer);
         forget_and_free(gone);
-        assert_int_equal(cancel(&asker), VIGIL_OK);
+        assert_int_equal(cancel(&requester), VIGIL_OK);
         dispatch();
         gone = new_and_locked(is_fair);
-        ask_pending(&asker, gone, VIGIL_FOREVER, answer);
+        ask_pending(&requester, gone, VIGIL_FOREVER, answer);
         ask_pending(&next, gone, VIGIL_FOREVER, answer);
         forget_and_free(gone);
-        assert_int_equal(cancel(&asker), VIGIL_OK); /* and its place goes to the next */
+        assert_int_equal(cancel(&requester), VIGIL_OK); /* and its place goes to the next */
         assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-        assert_int_equal(asker.calls, 0);
+        assert_int_equal(requester.calls, 0);
         assert_int_equal(next.calls, 1);
         assert_int_equal(next.status, VIGIL_CANCELLED);
     }
@@ -888,7 +889,7 @@ static void cancel_what_was_for_freed_memory(void **state) {
 static void the_agents_end_with_a_request_for_freed_memory(void **state) {
     (void)state;
     for (int is_fair = 0; is_fair < 2; is_fair++) {
-        struct asker queue[2];
+        struct requester queue[2];
         vigil_mutex *gone = new_and_locked(is_fair);
         for (int j = 0; j < 2; j++) ask_pending(&queue[j], gone, VIGIL_FOREVER, answer);
         forget_and_free(gone);
@@ -904,7 +905,7 @@ static void the_agents_end_with_a_request_for_freed_memory(void **state) {
 static void who_hears_of_it_cancels_the_next(void **state) {
     (void)state;
     for (int is_fair = 0; is_fair < 2; is_fair++) {
-        struct asker first;
+        struct requester first;
         vigil_mutex *gone = new_and_locked(is_fair);
         ask_pending(&first, gone, VIGIL_FOREVER, cancel_the_others);
         for (int j = 0; j < 3; j++) ask_pending(&victims[j], gone, VIGIL_FOREVER, answer);
@@ -920,7 +921,7 @@ static void who_hears_of_it_cancels_the_next(void **state) {
 
 #define MANY 10000
 
-static struct asker crowd[MANY];
+static struct requester crowd[MANY];
 static unsigned plain_counter; /* not atomic: only touched by the holder of the mutex */
 
 static void count(vigil_op *op, int status) {
@@ -1016,7 +1017,7 @@ static void requests_leave_nothing_behind(void **state) {
     (void)state;
     uint32_t slots = 0;
     for (int round = 0; round < 1000; round++) {
-        struct asker called, pending, granted;
+        struct requester called, pending, granted;
         vigil_mutex *which = both[round % 2];
         lock(which);
         ask_pending(&called, which, VIGIL_FOREVER, answer);

@@ -4,7 +4,7 @@
 
 #include "vigil/once.h"
 
-#include "askers.h"
+#include "requesters.h"
 #include "child.h"
 
 #define NEW     0u
@@ -28,7 +28,7 @@ static int do_work(void *argument) {
 }
 
 static vigil_once once;
-static struct work asked; /* what askers run */
+static struct work asked; /* what requesters run */
 
 static const void *new_lock(void) {
     once = (vigil_once)VIGIL_ONCE_INIT;
@@ -76,19 +76,19 @@ static int caller_join(struct caller *caller) {
     return caller->status;
 }
 
-static int ask(struct asker *asker, int64_t timeout_ns) {
-    return vigil_once_call_async(agent, &asker->request, &once, do_work, &asked, timeout_ns, answer);
+static int ask(struct requester *requester, int64_t timeout_ns) {
+    return vigil_once_call_async(agent, &requester->request, &once, do_work, &asked, timeout_ns, answer);
 }
 
-static void ask_pending(struct asker *asker, int64_t timeout_ns) {
-    *asker = (struct asker){0};
+static void ask_pending(struct requester *requester, int64_t timeout_ns) {
+    *requester = (struct requester){0};
     asked = (struct work){0};
-    assert_int_equal(ask(asker, timeout_ns), VIGIL_PENDING);
+    assert_int_equal(ask(requester, timeout_ns), VIGIL_PENDING);
     assert_int_equal(LOAD(once.word), AWAITED);
 }
 
-static void assert_asked(const struct asker *asker, int status, unsigned function_calls) {
-    assert_answered(asker, status);
+static void assert_asked(const struct requester *requester, int status, unsigned function_calls) {
+    assert_answered(requester, status);
     assert_int_equal(asked.calls, function_calls);
 }
 
@@ -96,8 +96,8 @@ static void assert_asked(const struct asker *asker, int status, unsigned functio
 
 static void null_and_misaligned_are_refused(void **state) {
     (void)state;
-    struct asker asker = {0};
-    vigil_request *request = &asker.request;
+    struct requester requester = {0};
+    vigil_request *request = &requester.request;
     vigil_once *misaligned = (vigil_once *)(void *)((char *)&once + 2);
     assert_int_equal(vigil_once_call(NULL, do_work, &asked), VIGIL_ENULL);
     assert_int_equal(vigil_once_call(&once, NULL, NULL), VIGIL_ENULL);
@@ -117,27 +117,27 @@ static void null_and_misaligned_are_refused(void **state) {
 static void a_request_in_use_is_refused(void **state) {
     (void)state;
     struct caller first;
-    struct asker asker;
+    struct requester requester;
     caller_start(&first, VIGIL_OK);
-    ask_pending(&asker, VIGIL_FOREVER);
-    assert_int_equal(ask(&asker, VIGIL_FOREVER), VIGIL_EINUSE);
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+    ask_pending(&requester, VIGIL_FOREVER);
+    assert_int_equal(ask(&requester, VIGIL_FOREVER), VIGIL_EINUSE);
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_OK);
     assert_int_equal(caller_join(&first), VIGIL_OK);
 }
 
 static void *ask_elsewhere(void *argument) {
-    struct asker *asker = argument;
-    asker->status = ask(asker, VIGIL_FOREVER);
+    struct requester *requester = argument;
+    requester->status = ask(requester, VIGIL_FOREVER);
     return NULL;
 }
 
 static void another_thread_is_refused(void **state) {
     (void)state;
-    struct asker asker = {0};
+    struct requester requester = {0};
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, ask_elsewhere, &asker), 0);
+    assert_int_equal(pthread_create(&thread, NULL, ask_elsewhere, &requester), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(asker.status, VIGIL_EWRONGTHREAD);
+    assert_int_equal(requester.status, VIGIL_EWRONGTHREAD);
     assert_int_equal(asked.calls, 0);
 }
 
@@ -154,42 +154,42 @@ static void zero_is_new(void **state) {
 static void it_is_called_once(void **state) {
     (void)state;
     struct work work = {0};
-    struct asker asker = {0};
+    struct requester requester = {0};
     for (int i = 0; i < 3; i++) {
         assert_int_equal(vigil_once_call(&once, do_work, &work), VIGIL_OK);
         assert_true(vigil_once_is_done(&once));
         assert_int_equal(vigil_once_call_for(&once, do_work, &work, 0), VIGIL_OK);
         assert_int_equal(vigil__once_call_slowly(&once, do_work, &work, 0), VIGIL_OK);
-        assert_int_equal(ask(&asker, 0), VIGIL_OK);
+        assert_int_equal(ask(&requester, 0), VIGIL_OK);
     }
     assert_int_equal(work.calls, 1);
-    assert_int_equal(asked.calls + asker.calls, 0);
+    assert_int_equal(asked.calls + requester.calls, 0);
 }
 
 static void a_failure_is_told_and_it_is_new_again(void **state) {
     (void)state;
     struct work fails = {.answer = FAILURE}, works = {0};
-    struct asker asker = {0};
+    struct requester requester = {0};
     asked.answer = FAILURE;
     assert_int_equal(vigil_once_call(&once, do_work, &fails), FAILURE);
     assert_int_equal(vigil_once_call_for(&once, do_work, &fails, 0), FAILURE);
-    assert_int_equal(ask(&asker, 0), FAILURE);
+    assert_int_equal(ask(&requester, 0), FAILURE);
     assert_false(vigil_once_is_done(&once));
     assert_int_equal(once.word, NEW);
     assert_int_equal(vigil_once_call(&once, do_work, &works), VIGIL_OK);
     assert_int_equal(fails.calls, 2);
     assert_int_equal(asked.calls, 1);
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
     assert_int_equal(works.calls, 1);
 }
 
 static void a_loop_calls_the_function_at_once_if_it_is_new(void **state) {
     (void)state;
-    struct asker asker = {0};
-    assert_int_equal(ask(&asker, 0), VIGIL_OK);
+    struct requester requester = {0};
+    assert_int_equal(ask(&requester, 0), VIGIL_OK);
     assert_true(vigil_once_is_done(&once));
     assert_int_equal(asked.calls, 1);
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
     assert_int_equal(dispatch(), 0);
 }
 
@@ -198,16 +198,16 @@ static void a_loop_calls_the_function_at_once_if_it_is_new(void **state) {
 static void others_wait_until_it_is_done(void **state) {
     (void)state;
     struct caller first, second;
-    struct asker asker;
+    struct requester requester;
     caller_start(&first, VIGIL_OK);
     assert_int_equal(LOAD(once.word), RUNNING);
     caller_wait(&second, VIGIL_OK);
-    ask_pending(&asker, VIGIL_FOREVER);
+    ask_pending(&requester, VIGIL_FOREVER);
     assert_int_equal(dispatch(), 0);
     assert_int_equal(caller_join(&first), VIGIL_OK);
     assert_int_equal(caller_join(&second), VIGIL_OK);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-    assert_asked(&asker, VIGIL_OK, 0);
+    assert_asked(&requester, VIGIL_OK, 0);
     assert_int_equal(second.work.calls, 0);
     assert_int_equal(once.word, DONE);
 }
@@ -228,14 +228,14 @@ static void after_a_failure_a_waiting_loop_is_next(void **state) {
     const int answers[] = {FAILURE - 1, VIGIL_OK};
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         struct caller first;
-        struct asker asker;
+        struct requester requester;
         caller_start(&first, FAILURE);
-        ask_pending(&asker, VIGIL_FOREVER);
+        ask_pending(&requester, VIGIL_FOREVER);
         asked.answer = answers[i];
         assert_int_equal(caller_join(&first), FAILURE);
         assert_int_equal(once.word, NEW);
         assert_int_equal(dispatch(), 1);
-        assert_asked(&asker, answers[i], 1);
+        assert_asked(&requester, answers[i], 1);
         assert_int_equal(once.word, answers[i] == VIGIL_OK ? DONE : NEW);
     }
 }
@@ -244,33 +244,33 @@ static void after_a_failure_a_waiting_loop_is_next(void **state) {
 static void nobody_waits_for_a_loop(void **state) {
     (void)state;
     struct caller first, second;
-    struct asker asker;
+    struct requester requester;
     caller_start(&first, FAILURE);
-    ask_pending(&asker, VIGIL_FOREVER);
+    ask_pending(&requester, VIGIL_FOREVER);
     caller_wait(&second, VIGIL_OK);
     assert_int_equal(caller_join(&first), FAILURE);
     assert_int_equal(caller_join(&second), VIGIL_OK);
     assert_int_equal(dispatch(), 1);
-    assert_asked(&asker, VIGIL_OK, 0);
+    assert_asked(&requester, VIGIL_OK, 0);
 }
 
 static void a_loop_waits_again_if_another_was_faster(void **state) {
     (void)state;
     struct caller first, second;
-    struct asker asker;
+    struct requester requester;
     caller_start(&first, FAILURE);
-    ask_pending(&asker, VIGIL_FOREVER);
-    assert_int_equal(vigil_unref(&asker.request.op), VIGIL_OK);
+    ask_pending(&requester, VIGIL_FOREVER);
+    assert_int_equal(vigil_unref(&requester.request.op), VIGIL_OK);
     assert_int_equal(caller_join(&first), FAILURE);
     caller_start(&second, VIGIL_OK);
     assert_int_equal(dispatch(), 1);
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
     assert_int_equal(vigil_waiters(&once), 1);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK); /* it is still unreferenced */
-    assert_int_equal(vigil_ref(&asker.request.op), VIGIL_OK);
+    assert_int_equal(vigil_ref(&requester.request.op), VIGIL_OK);
     assert_int_equal(caller_join(&second), VIGIL_OK);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
-    assert_asked(&asker, VIGIL_OK, 0);
+    assert_asked(&requester, VIGIL_OK, 0);
 }
 
 #define THREADS 4
@@ -316,12 +316,12 @@ static void a_deadline_is_for_waiting(void **state) {
     (void)state;
     struct caller first;
     struct work work = {0};
-    struct asker asker = {0};
+    struct requester requester = {0};
     const int64_t none_ns[] = {0, -1, INT64_MIN};
     caller_start(&first, VIGIL_OK);
     for (size_t i = 0; i < COUNT_OF(none_ns); i++) {
         assert_int_equal(vigil_once_call_for(&once, do_work, &work, none_ns[i]), VIGIL_TIMED_OUT);
-        assert_int_equal(ask(&asker, none_ns[i]), VIGIL_TIMED_OUT);
+        assert_int_equal(ask(&requester, none_ns[i]), VIGIL_TIMED_OUT);
     }
     for (int64_t timeout_ns = 1; timeout_ns < 20 * MILLISECOND; timeout_ns *= 10) {
         int64_t due_ns = vigil_now_ns() + timeout_ns;
@@ -335,28 +335,28 @@ static void a_deadline_is_for_waiting(void **state) {
 static void a_loop_has_a_deadline_too(void **state) {
     (void)state;
     struct caller first;
-    struct asker asker;
+    struct requester requester;
     caller_start(&first, VIGIL_OK);
     int64_t due_ns = vigil_now_ns() + MILLISECOND;
-    ask_pending(&asker, MILLISECOND);
+    ask_pending(&requester, MILLISECOND);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_true(vigil_now_ns() >= due_ns);
-    assert_asked(&asker, VIGIL_TIMED_OUT, 0);
+    assert_asked(&requester, VIGIL_TIMED_OUT, 0);
     assert_int_equal(caller_join(&first), VIGIL_OK);
 }
 
 static void a_loop_that_waits_again_keeps_its_deadline(void **state) {
     (void)state;
     struct caller first, second;
-    struct asker asker;
+    struct requester requester;
     caller_start(&first, FAILURE);
     int64_t due_ns = vigil_now_ns() + 20 * MILLISECOND;
-    ask_pending(&asker, 20 * MILLISECOND);
+    ask_pending(&requester, 20 * MILLISECOND);
     assert_int_equal(caller_join(&first), FAILURE);
     caller_start(&second, VIGIL_OK);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_true(vigil_now_ns() >= due_ns);
-    assert_asked(&asker, VIGIL_TIMED_OUT, 0);
+    assert_asked(&requester, VIGIL_TIMED_OUT, 0);
     assert_int_equal(caller_join(&second), VIGIL_OK);
 }
 
@@ -381,36 +381,36 @@ static void where_blocking_is_refused_nobody_waits(void **state) {
 static void cancel_takes_it_out_of_the_line(void **state) {
     (void)state;
     struct caller first;
-    struct asker asker;
+    struct requester requester;
     caller_start(&first, VIGIL_OK);
-    ask_pending(&asker, VIGIL_FOREVER);
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_EIDLE);
+    ask_pending(&requester, VIGIL_FOREVER);
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_OK);
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_EIDLE);
     assert_int_equal(caller_join(&first), VIGIL_OK);
     assert_int_equal(dispatch(), 0);
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
 }
 
 static void cancel_may_come_too_late(void **state) {
     (void)state;
     struct caller first;
-    struct asker asker;
+    struct requester requester;
     caller_start(&first, VIGIL_OK);
-    ask_pending(&asker, VIGIL_FOREVER);
+    ask_pending(&requester, VIGIL_FOREVER);
     assert_int_equal(caller_join(&first), VIGIL_OK);
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_ETOOLATE);
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_ETOOLATE);
     assert_int_equal(dispatch(), 1);
-    assert_asked(&asker, VIGIL_OK, 0);
+    assert_asked(&requester, VIGIL_OK, 0);
 }
 
 static void an_agents_end_cancels(void **state) {
     (void)state;
     struct caller first;
-    struct asker asker;
+    struct requester requester;
     caller_start(&first, VIGIL_OK);
-    ask_pending(&asker, VIGIL_FOREVER);
+    ask_pending(&requester, VIGIL_FOREVER);
     end_agent(agent);
-    assert_asked(&asker, VIGIL_CANCELLED, 0);
+    assert_asked(&requester, VIGIL_CANCELLED, 0);
     assert_int_equal(caller_join(&first), VIGIL_OK);
     agent = new_agent(0);
 }
@@ -421,19 +421,19 @@ static void an_agent_that_ends_begins_nothing(void **state) {
     const int answers[] = {FAILURE, VIGIL_OK};
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         struct caller first;
-        struct asker asker;
+        struct requester requester;
         caller_start(&first, answers[i]);
-        ask_pending(&asker, VIGIL_FOREVER);
+        ask_pending(&requester, VIGIL_FOREVER);
         assert_int_equal(caller_join(&first), answers[i]);
         end_agent(agent);
-        assert_asked(&asker, answers[i] == VIGIL_OK ? VIGIL_OK : VIGIL_CANCELLED, 0);
+        assert_asked(&requester, answers[i] == VIGIL_OK ? VIGIL_OK : VIGIL_CANCELLED, 0);
         agent = new_agent(0);
     }
 }
 
 /* The request that runs the function is pending while the function runs. */
 
-static struct asker meddler;
+static struct requester meddler;
 
 static int meddle(void *argument) {
     struct work *work = argument;
@@ -447,7 +447,7 @@ static void the_function_cannot_have_its_own_request(void **state) {
     (void)state;
     struct caller first;
     caller_start(&first, FAILURE);
-    meddler = (struct asker){0};
+    meddler = (struct requester){0};
     assert_int_equal(vigil_once_call_async(agent, &meddler.request, &once, meddle, &asked, VIGIL_FOREVER, answer),
                      VIGIL_PENDING);
     assert_int_equal(caller_join(&first), FAILURE);
@@ -466,20 +466,21 @@ static int fork_in_function(void *unused) {
 static void the_function_may_fork(void **state) {
     (void)state;
     struct caller first;
-    struct asker asker = {0};
+    struct requester requester = {0};
     caller_start(&first, FAILURE);
-    assert_int_equal(vigil_once_call_async(agent, &asker.request, &once, fork_in_function, NULL, VIGIL_FOREVER, answer),
-                     VIGIL_PENDING);
+    assert_int_equal(
+        vigil_once_call_async(agent, &requester.request, &once, fork_in_function, NULL, VIGIL_FOREVER, answer),
+        VIGIL_PENDING);
     assert_int_equal(caller_join(&first), FAILURE);
     int64_t dispatched = vigil_agent_dispatch(agent);
     if (child == 0) {
         CHECK(dispatched == VIGIL_EFORKED);
-        CHECK(asker.calls == 0);
+        CHECK(requester.calls == 0);
         CHECK(vigil_once_is_done(&once));
         _exit(0);
     }
     assert_int_equal(dispatched, 1);
-    assert_asked(&asker, VIGIL_OK, 0);
+    assert_asked(&requester, VIGIL_OK, 0);
     assert_int_equal(exit_status_of(child), 0);
 }
 
@@ -488,14 +489,14 @@ static void the_function_may_fork(void **state) {
 static void forgetting_cancels_all(void **state) {
     (void)state;
     struct caller first, second;
-    struct asker asker;
+    struct requester requester;
     caller_start(&first, VIGIL_OK);
     caller_wait(&second, VIGIL_OK);
-    ask_pending(&asker, VIGIL_FOREVER);
+    ask_pending(&requester, VIGIL_FOREVER);
     assert_int_equal(vigil_forget(&once, sizeof once), 2);
     assert_int_equal(caller_join(&second), VIGIL_CANCELLED);
     assert_int_equal(dispatch(), 1);
-    assert_asked(&asker, VIGIL_CANCELLED, 0);
+    assert_asked(&requester, VIGIL_CANCELLED, 0);
     assert_int_equal(caller_join(&first), VIGIL_OK);
 }
 

@@ -4,7 +4,7 @@
 
 #include "vigil/rwlock.h"
 
-#include "askers.h"
+#include "requesters.h"
 #include "takers.h"
 
 static vigil_rwlock rwlock;
@@ -37,8 +37,8 @@ typedef int starter(vigil_agent *agent, vigil_request *request, vigil_rwlock *lo
                     vigil_callback *callback);
 static starter *const starters[] = {[READ] = vigil_rwlock_read_lock_async, [WRITE] = vigil_rwlock_write_lock_async};
 
-static int ask(struct asker *asker, uint32_t share, int64_t timeout_ns) {
-    return starters[share](agent, &asker->request, &rwlock, timeout_ns, answer);
+static int ask(struct requester *requester, uint32_t share, int64_t timeout_ns) {
+    return starters[share](agent, &requester->request, &rwlock, timeout_ns, answer);
 }
 
 /* Exclusion. */
@@ -90,14 +90,14 @@ static void unlocking_what_is_not_held_changes_nothing(void **state) {
 
 static void there_can_be_too_many_readers(void **state) {
     (void)state;
-    struct asker asker = {0};
+    struct requester requester = {0};
     const uint32_t full = UINT32_C(1) << 29;
     rwlock.word = full - 16;
     lock(READ);
     assert_int_equal(LOAD(rwlock.word), full);
     assert_int_equal(vigil_rwlock_read_lock(&rwlock), VIGIL_ELIMIT);
     assert_int_equal(try_lock(READ), VIGIL_ELIMIT);
-    assert_int_equal(ask(&asker, READ, VIGIL_FOREVER), VIGIL_ELIMIT);
+    assert_int_equal(ask(&requester, READ, VIGIL_FOREVER), VIGIL_ELIMIT);
     assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
     assert_int_equal(LOAD(rwlock.word), full);
     unlock(READ);
@@ -107,7 +107,7 @@ static void there_can_be_too_many_readers(void **state) {
 
 static void wrong_arguments(void **state) {
     (void)state;
-    struct asker asker = {0};
+    struct requester requester = {0};
     assert_int_equal(vigil_rwlock_read_lock(NULL), VIGIL_ENULL);
     assert_int_equal(vigil_rwlock_read_lock_for(NULL, 1), VIGIL_ENULL);
     assert_int_equal(vigil_rwlock_read_trylock(NULL), VIGIL_ENULL);
@@ -128,11 +128,11 @@ static void wrong_arguments(void **state) {
     }
     for (size_t i = 0; i < COUNT_OF(starters); i++) {
         vigil_rwlock *askew = (vigil_rwlock *)(void *)((char *)two + 1);
-        assert_int_equal(starters[i](NULL, &asker.request, &rwlock, 1, answer), VIGIL_ENULL);
+        assert_int_equal(starters[i](NULL, &requester.request, &rwlock, 1, answer), VIGIL_ENULL);
         assert_int_equal(starters[i](agent, NULL, &rwlock, 1, answer), VIGIL_ENULL);
-        assert_int_equal(starters[i](agent, &asker.request, NULL, 1, answer), VIGIL_ENULL);
-        assert_int_equal(starters[i](agent, &asker.request, &rwlock, 1, NULL), VIGIL_ENULL);
-        assert_int_equal(starters[i](agent, &asker.request, askew, 1, answer), VIGIL_EMISALIGNED);
+        assert_int_equal(starters[i](agent, &requester.request, NULL, 1, answer), VIGIL_ENULL);
+        assert_int_equal(starters[i](agent, &requester.request, &rwlock, 1, NULL), VIGIL_ENULL);
+        assert_int_equal(starters[i](agent, &requester.request, askew, 1, answer), VIGIL_EMISALIGNED);
     }
     assert_int_equal(LOAD(rwlock.word), 0);
 }
@@ -194,26 +194,26 @@ static void until_saved(void) {
 /* A loop that does not run cannot keep readers out. */
 static void new_readers_pass_a_writer_at_first(void **state) {
     (void)state;
-    struct asker asker;
+    struct requester requester;
     lock(READ);
-    ask_pending(&asker, WRITE, VIGIL_FOREVER);
+    ask_pending(&requester, WRITE, VIGIL_FOREVER);
     assert_int_equal(try_lock(READ), VIGIL_OK);
     unlock(READ);
     unlock(READ);
-    until_answered(&asker, VIGIL_OK);
+    until_answered(&requester, VIGIL_OK);
     unlock(WRITE);
 }
 
 static void new_readers_wait_behind_a_writer(void **state) {
     (void)state;
     struct taker writer, reader;
-    struct asker asker = {0};
+    struct requester requester = {0};
     lock(READ);
     taker_start(&writer, WRITE);
     until_saved();
     assert_int_equal(try_lock(READ), VIGIL_TIMED_OUT);
     assert_int_equal(take(READ, 0), VIGIL_TIMED_OUT);
-    assert_int_equal(ask(&asker, READ, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(ask(&requester, READ, 0), VIGIL_TIMED_OUT);
     assert_int_equal(take(READ, MILLISECOND), VIGIL_TIMED_OUT); /* nor does waiting longer help */
     taker_start(&reader, READ);
     unlock(READ);
@@ -237,7 +237,7 @@ static bool is_free(void) {
 static void a_reader_that_may_pass_reads_again_while_a_writer_waits(void **state) {
     (void)state;
     struct taker writer, reader;
-    struct asker asker = {0};
+    struct requester requester = {0};
     let_readers_pass();
     lock(READ);
     taker_start(&writer, WRITE);
@@ -245,7 +245,7 @@ static void a_reader_that_may_pass_reads_again_while_a_writer_waits(void **state
     assert_int_equal(try_lock(READ), VIGIL_OK);
     taker_launch(&reader, READ, SECOND);
     assert_int_equal(taker_join(&reader), VIGIL_OK);
-    assert_int_equal(ask(&asker, READ, SECOND), VIGIL_OK);
+    assert_int_equal(ask(&requester, READ, SECOND), VIGIL_OK);
     assert_false(taker_through(&writer));
     for (int i = 0; i < 5; i++) unlock(READ);
     assert_int_equal(taker_join(&writer), VIGIL_OK);
@@ -271,18 +271,18 @@ static void readers_in_line_pass_a_writer_in_line(void **state) {
     (void)state;
     for (int downgrades = 0; downgrades < 2; downgrades++) {
         struct taker first, writer, last;
-        struct asker asker;
+        struct requester requester;
         let_readers_pass();
         lock(WRITE);
         taker_start(&first, READ);
         taker_start(&writer, WRITE);
         taker_start(&last, READ);
-        ask_pending(&asker, READ, VIGIL_FOREVER);
+        ask_pending(&requester, READ, VIGIL_FOREVER);
         if (downgrades) assert_int_equal(vigil_rwlock_downgrade(&rwlock), VIGIL_OK);
         else unlock(WRITE);
         assert_int_equal(taker_join(&first), VIGIL_OK);
         assert_int_equal(taker_join(&last), VIGIL_OK);
-        until_answered(&asker, VIGIL_OK);
+        until_answered(&requester, VIGIL_OK);
         assert_false(taker_through(&writer));
         for (int i = 0; i < 3 + downgrades; i++) unlock(READ);
         assert_int_equal(taker_join(&writer), VIGIL_OK);
@@ -293,18 +293,18 @@ static void readers_in_line_pass_a_writer_in_line(void **state) {
 
 static void a_writing_loop_gets_its_turn_after_those_that_pass(void **state) {
     (void)state;
-    struct asker asker;
+    struct requester requester;
     let_readers_pass();
     lock(READ);
-    ask_pending(&asker, WRITE, VIGIL_FOREVER);
+    ask_pending(&requester, WRITE, VIGIL_FOREVER);
     for (int i = 0; i < 10; i++) {
         assert_int_equal(take(READ, SECOND), VIGIL_OK);
         unlock(READ);
     }
     dispatch();
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
     unlock(READ);
-    until_answered(&asker, VIGIL_OK);
+    until_answered(&requester, VIGIL_OK);
     unlock(WRITE);
     assert_true(is_free());
 }
@@ -337,13 +337,13 @@ static void what_was_locked_here_is_unlocked_there(void **state) {
 static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
     (void)state;
     struct taker taker;
-    struct asker asker;
+    struct requester requester;
     lock(WRITE);
     taker_start(&taker, READ);
-    ask_pending(&asker, WRITE, VIGIL_FOREVER);
+    ask_pending(&requester, WRITE, VIGIL_FOREVER);
     assert_int_equal(vigil_forget(&rwlock, sizeof rwlock), 2);
     assert_int_equal(taker_join(&taker), VIGIL_CANCELLED);
-    until_answered(&asker, VIGIL_CANCELLED);
+    until_answered(&requester, VIGIL_CANCELLED);
     unlock(WRITE);
     assert_int_equal(LOAD(rwlock.word), 0);
 }
@@ -352,11 +352,11 @@ static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
 static void a_plain_wait_ends_with_an_unlock(void **state) {
     (void)state;
     for (int share = READ; share <= WRITE; share++) {
-        struct asker asker;
+        struct requester requester;
         struct sleeper sleeper = {.address = &rwlock, .timeout_ns = VIGIL_FOREVER};
         struct noted noted = {0};
         lock((enum share)share);
-        ask_pending(&asker, WRITE, VIGIL_FOREVER); /* otherwise the unlock would not look at the line */
+        ask_pending(&requester, WRITE, VIGIL_FOREVER); /* otherwise the unlock would not look at the line */
         sleeper.expected = LOAD(rwlock.word);
         int status = vigil_wait32_async(agent, &noted.op, &rwlock, LOAD(rwlock.word), VIGIL_FOREVER, note);
         assert_int_equal(status, VIGIL_PENDING);
@@ -364,7 +364,7 @@ static void a_plain_wait_ends_with_an_unlock(void **state) {
         AWAIT(waiters_in_line(&rwlock) == 3);
         unlock((enum share)share);
         assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
-        until_answered(&asker, VIGIL_OK);
+        until_answered(&requester, VIGIL_OK);
         assert_int_equal(noted.calls, 1);
         assert_int_equal(noted.status, VIGIL_OK);
         unlock(WRITE);
@@ -409,22 +409,22 @@ static void downgrade_lets_in_readers_at_the_head_only(void **state) {
 
 static void a_free_lock_is_had_at_once(void **state) {
     (void)state;
-    struct asker asker = {0};
-    assert_int_equal(ask(&asker, READ, VIGIL_FOREVER), VIGIL_OK);
-    assert_int_equal(ask(&asker, READ, 0), VIGIL_OK);
-    assert_int_equal(ask(&asker, WRITE, 0), VIGIL_TIMED_OUT);
+    struct requester requester = {0};
+    assert_int_equal(ask(&requester, READ, VIGIL_FOREVER), VIGIL_OK);
+    assert_int_equal(ask(&requester, READ, 0), VIGIL_OK);
+    assert_int_equal(ask(&requester, WRITE, 0), VIGIL_TIMED_OUT);
     assert_int_equal(try_lock(READ), VIGIL_OK); /* no writer waits */
     for (int i = 0; i < 3; i++) unlock(READ);
-    assert_int_equal(ask(&asker, WRITE, VIGIL_FOREVER), VIGIL_OK);
+    assert_int_equal(ask(&requester, WRITE, VIGIL_FOREVER), VIGIL_OK);
     unlock(WRITE);
     dispatch();
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
     assert_int_equal(LOAD(rwlock.word), 0);
 }
 
 static void a_loop_is_served_in_order(void **state) {
     (void)state;
-    struct asker readers[2], writer;
+    struct requester readers[2], writer;
     lock(WRITE);
     ask_pending(&readers[0], READ, VIGIL_FOREVER);
     ask_pending(&readers[1], READ, VIGIL_FOREVER);
@@ -445,14 +445,14 @@ static void a_loop_is_served_in_order(void **state) {
 static void a_request_to_write_that_goes_lets_readers_in(void **state) {
     (void)state;
     for (int how = 0; how < WAYS_TO_GO; how++) {
-        struct asker asker;
+        struct requester requester;
         struct taker reader;
         lock(READ);
-        ask_pending(&asker, WRITE, how == AT_ITS_DEADLINE ? 50 * MILLISECOND : VIGIL_FOREVER);
-        while (!(LOAD(rwlock.word) & SAVED) && !asker.calls) dispatch();
+        ask_pending(&requester, WRITE, how == AT_ITS_DEADLINE ? 50 * MILLISECOND : VIGIL_FOREVER);
+        while (!(LOAD(rwlock.word) & SAVED) && !requester.calls) dispatch();
         taker_launch(&reader, READ, VIGIL_FOREVER);
         AWAIT(waiters_in_line(&rwlock) == 2 || taker_through(&reader));
-        asker_goes(&asker, how);
+        requester_goes(&requester, how);
         assert_int_equal(taker_join(&reader), VIGIL_OK);
         assert_int_equal(try_lock(READ), VIGIL_OK);
         for (int i = 0; i < 3; i++) unlock(READ);
@@ -461,7 +461,7 @@ static void a_request_to_write_that_goes_lets_readers_in(void **state) {
 
 static void a_request_to_read_inherits_the_place_of_one_to_write(void **state) {
     (void)state;
-    struct asker writer, reader;
+    struct requester writer, reader;
     lock(READ);
     ask_pending(&writer, WRITE, VIGIL_FOREVER);
     until_saved();
@@ -476,15 +476,15 @@ static void a_request_to_read_inherits_the_place_of_one_to_write(void **state) {
 static void what_was_for_a_cancelled_request_goes_on(void **state) {
     (void)state;
     for (int share = READ; share <= WRITE; share++) {
-        struct asker asker;
+        struct requester requester;
         lock(WRITE);
-        ask_pending(&asker, (enum share)share, VIGIL_FOREVER);
+        ask_pending(&requester, (enum share)share, VIGIL_FOREVER);
         let_pass(MILLISECOND);
         unlock(WRITE); /* it has been called, and the lock is reserved */
         assert_int_equal(try_lock(WRITE), VIGIL_TIMED_OUT);
-        assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+        assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_OK);
         dispatch();
-        assert_int_equal(asker.calls, 0);
+        assert_int_equal(requester.calls, 0);
         assert_int_equal(try_lock(WRITE), VIGIL_OK);
         unlock(WRITE);
     }
@@ -493,16 +493,16 @@ static void what_was_for_a_cancelled_request_goes_on(void **state) {
 static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
     (void)state;
     for (int share = READ; share <= WRITE; share++) {
-        struct asker asker;
+        struct requester requester;
         struct taker other;
         lock(WRITE);
-        ask_pending(&asker, (enum share)share, VIGIL_FOREVER);
+        ask_pending(&requester, (enum share)share, VIGIL_FOREVER);
         taker_start(&other, share == READ ? WRITE : READ);
         let_pass(MILLISECOND);
         unlock(WRITE); /* reserved for the loop, which does not run */
         assert_int_equal(taker_join(&other), VIGIL_OK);
         unlock((enum share)other.wanted);
-        until_answered(&asker, VIGIL_OK);
+        until_answered(&requester, VIGIL_OK);
         unlock((enum share)share);
     }
 }
@@ -515,9 +515,9 @@ static vigil_rwlock *new_and_written(void) {
     return new;
 }
 
-static void start_on(vigil_rwlock *which, struct asker *asker, int share, vigil_callback *callback) {
-    *asker = (struct asker){0};
-    assert_int_equal(starters[share](agent, &asker->request, which, VIGIL_FOREVER, callback), VIGIL_PENDING);
+static void start_on(vigil_rwlock *which, struct requester *requester, int share, vigil_callback *callback) {
+    *requester = (struct requester){0};
+    assert_int_equal(starters[share](agent, &requester->request, which, VIGIL_FOREVER, callback), VIGIL_PENDING);
 }
 
 static void forget_and_free(vigil_rwlock *which) {
@@ -529,24 +529,24 @@ static void a_request_goes_that_was_for_freed_memory(void **state) {
     (void)state;
     for (int how = CANCELLED; how < WAYS_TO_GO; how++) {
         for (int share = READ; share <= WRITE; share++) {
-            struct asker asker, next;
+            struct requester requester, next;
             vigil_rwlock *gone = new_and_written();
-            start_on(gone, &asker, share, answer);
+            start_on(gone, &requester, share, answer);
             forget_and_free(gone);
-            asker_goes(&asker, how);
+            requester_goes(&requester, how);
             dispatch();
             gone = new_and_written();
-            start_on(gone, &asker, share, answer);
+            start_on(gone, &requester, share, answer);
             start_on(gone, &next, READ, answer);
             forget_and_free(gone);
-            asker_goes(&asker, how); /* and its place goes to the next */
+            requester_goes(&requester, how); /* and its place goes to the next */
             until_answered(&next, VIGIL_CANCELLED);
-            assert_int_equal(asker.calls, how == CANCELLED ? 0 : 1);
+            assert_int_equal(requester.calls, how == CANCELLED ? 0 : 1);
         }
     }
 }
 
-static struct asker victim;
+static struct requester victim;
 
 static void cancel_the_victim(vigil_op *op, int status) {
     answer(op, status);
@@ -556,12 +556,12 @@ static void cancel_the_victim(vigil_op *op, int status) {
 static void who_hears_of_it_cancels_the_next(void **state) {
     (void)state;
     for (int share = READ; share <= WRITE; share++) {
-        struct asker asker;
+        struct requester requester;
         vigil_rwlock *gone = new_and_written();
-        start_on(gone, &asker, share, cancel_the_victim);
+        start_on(gone, &requester, share, cancel_the_victim);
         start_on(gone, &victim, READ, answer);
         forget_and_free(gone);
-        until_answered(&asker, VIGIL_CANCELLED);
+        until_answered(&requester, VIGIL_CANCELLED);
         assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
         assert_int_equal(victim.calls, 0);
     }
@@ -617,11 +617,11 @@ static void a_writer_is_alone(void **state) {
     pair[0] = pair[1] = writes = 0;
     launch_all(visitors, COUNT_OF(visitors), visitor_main);
     for (int i = 0; i < ROUNDS; i++) {
-        struct asker asker = {0};
-        int status = vigil_rwlock_write_lock_async(agent, &asker.request, &rwlock, VIGIL_FOREVER, visit_and_unlock);
-        if (status == VIGIL_OK) visit_and_unlock(&asker.request.op, status);
-        else if (i % 3 == 0) assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
-        else until_answered(&asker, VIGIL_OK);
+        struct requester requester = {0};
+        int status = vigil_rwlock_write_lock_async(agent, &requester.request, &rwlock, VIGIL_FOREVER, visit_and_unlock);
+        if (status == VIGIL_OK) visit_and_unlock(&requester.request.op, status);
+        else if (i % 3 == 0) assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_OK);
+        else until_answered(&requester, VIGIL_OK);
     }
     join_all(visitors, COUNT_OF(visitors));
     assert_int_equal(pair[0], writes);

@@ -88,16 +88,16 @@ static unsigned descriptors(void) {
 
 /* Another process that has the segment open and does nothing else, until it is ended. */
 
-static vigil_buffer *mates_own; /* in the mate */
+static vigil_buffer *actors_own; /* in the actor */
 
 /* It calls `something` first, reports that, and then does nothing else. */
-static pid_t mate_start_with(void (*something)(void)) {
+static pid_t actor_start_with(void (*something)(void)) {
     int told[2];
     char byte;
     assert_int_equal(pipe2(told, O_CLOEXEC), 0);
-    pid_t mate = fork_here();
-    if (mate == 0) {
-        CHECK(vigil_segment_open(&mates_own, name) == VIGIL_OK);
+    pid_t actor = fork_here();
+    if (actor == 0) {
+        CHECK(vigil_segment_open(&actors_own, name) == VIGIL_OK);
         close(told[0]);
         something();
         CHECK(write(told[1], "!", 1) == 1);
@@ -106,14 +106,14 @@ static pid_t mate_start_with(void (*something)(void)) {
     close(told[1]);
     assert_int_equal(read(told[0], &byte, 1), 1);
     close(told[0]);
-    return mate;
+    return actor;
 }
 
 static void nothing(void) {
 }
 
-static pid_t mate_start(void) {
-    return mate_start_with(nothing);
+static pid_t actor_start(void) {
+    return actor_start_with(nothing);
 }
 
 static void end(pid_t process) {
@@ -604,7 +604,7 @@ static void the_killed_make_room(void **state) {
     assert_int_equal(segment_member(segment, 0)->pid, getpid());
     assert_string_equal(segment_member(segment, 0)->name, "unit_segment");
 
-    pid_t first = mate_start(), second = mate_start();
+    pid_t first = actor_start(), second = actor_start();
     assert_true(segment_member_alive(segment, 1) && segment_member_alive(segment, 2));
     assert_int_equal(segment_member(segment, 1)->pid, first);
     uint32_t life = life_of(buffer, 1), other_life = life_of(buffer, 2);
@@ -618,7 +618,7 @@ static void the_killed_make_room(void **state) {
     end(first);
     assert_false(segment_member_alive(segment, 1));
     assert_true(segment_member_alive(segment, 2));
-    first = mate_start();
+    first = actor_start();
     assert_int_equal(life_of(buffer, 1), life + 2);
     assert_true(segment_member_alive(segment, 1));
     assert_int_equal(segment_member(segment, 1)->pid, first);
@@ -653,16 +653,16 @@ static void who_leaves_is_gone(void **state) {
 static void the_stopped_live(void **state) {
     (void)state;
     vigil_buffer *buffer = create(&(vigil_segment_options){.members = 2});
-    pid_t mate = mate_start();
+    pid_t actor = actor_start();
     int status;
-    assert_int_equal(kill(mate, SIGSTOP), 0);
-    assert_int_equal(waitpid(mate, &status, WUNTRACED), mate);
+    assert_int_equal(kill(actor, SIGSTOP), 0);
+    assert_int_equal(waitpid(actor, &status, WUNTRACED), actor);
     assert_true(WIFSTOPPED(status));
     assert_true(segment_member_alive(buffer->segment, 1));
     pid_t late = fork_here();
     if (late == 0) _exit(try_open() == VIGIL_ELIMIT ? 0 : 1);
     assert_int_equal(exit_status_of(late), 0);
-    end(mate);
+    end(actor);
     assert_false(segment_member_alive(buffer->segment, 1));
     destroy(buffer);
 }
@@ -706,7 +706,7 @@ static void one_creates_and_all_open(void **state) {
 #define STORM_LENGTH (UINT64_C(1) << 22)
 #define STORM_MATES  4
 
-static void storm_mate(uint32_t *rounds, uint64_t seed) {
+static void storm_actor(uint32_t *rounds, uint64_t seed) {
     const vigil_segment_options options = {.length = 1, .max_length = STORM_LENGTH, .members = STORM_MATES + 1};
     for (;;) {
         vigil_buffer *buffer = NULL;
@@ -725,7 +725,7 @@ static void storm_mate(uint32_t *rounds, uint64_t seed) {
 
 static pid_t storm_start(uint32_t *rounds, uint64_t seed) {
     pid_t child = fork_here();
-    if (child == 0) storm_mate(rounds, seed);
+    if (child == 0) storm_actor(rounds, seed);
     return child;
 }
 
@@ -733,19 +733,19 @@ static void any_kill_leaves_it_whole(void **state) {
     (void)state;
     enum { KILLS = 150 };
     uint64_t seed = 20;
-    pid_t mates[STORM_MATES];
+    pid_t actors[STORM_MATES];
     uint32_t *rounds = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(rounds, MAP_FAILED);
-    for (int i = 0; i < STORM_MATES; i++) mates[i] = storm_start(rounds, seed + (uint64_t)i);
+    for (int i = 0; i < STORM_MATES; i++) actors[i] = storm_start(rounds, seed + (uint64_t)i);
     for (int kills = 0; kills < KILLS; kills++) {
         uint32_t until = LOAD(*rounds) + (uint32_t)(random_next(&seed) % 20);
         AWAIT((int32_t)(LOAD(*rounds) - until) >= 0);
         for (uint64_t spins = random_next(&seed) % 20000; spins; spins--) prim_pause();
-        pid_t *mate = &mates[random_next(&seed) % STORM_MATES];
-        end(*mate); /* fails if it has ended itself: by a failed check, or by a fault */
-        *mate = storm_start(rounds, random_next(&seed) | 1);
+        pid_t *actor = &actors[random_next(&seed) % STORM_MATES];
+        end(*actor); /* fails if it has ended itself: by a failed check, or by a fault */
+        *actor = storm_start(rounds, random_next(&seed) | 1);
     }
-    for (int i = 0; i < STORM_MATES; i++) end(mates[i]);
+    for (int i = 0; i < STORM_MATES; i++) end(actors[i]);
     munmap(rounds, 4096);
 
     /* Whatever is left, no place is lost. */
@@ -755,9 +755,9 @@ static void any_kill_leaves_it_whole(void **state) {
     for (uint32_t i = 0; i <= STORM_MATES; i++) {
         assert_int_equal(segment_member_alive(buffer->segment, i), i == segment_self(buffer->segment));
     }
-    for (int i = 0; i < STORM_MATES; i++) mates[i] = mate_start();
+    for (int i = 0; i < STORM_MATES; i++) actors[i] = actor_start();
     for (uint32_t i = 0; i <= STORM_MATES; i++) assert_true(segment_member_alive(buffer->segment, i));
-    for (int i = 0; i < STORM_MATES; i++) end(mates[i]);
+    for (int i = 0; i < STORM_MATES; i++) end(actors[i]);
     destroy(buffer);
 }
 
@@ -900,9 +900,9 @@ static void no_child_inherits_the_lock(void **state) {
     (void)state;
     vigil_buffer *buffer = create(NULL);
     assert_int_equal(pipe(heirs_life), 0);
-    pid_t mate = mate_start_with(fork_heir);
+    pid_t actor = actor_start_with(fork_heir);
     assert_true(segment_member_alive(buffer->segment, 1));
-    end(mate);
+    end(actor);
     AWAIT(!segment_member_alive(buffer->segment, 1)); /* although its child lives, which may need a moment to begin */
     end_heirs();
     destroy(buffer);
@@ -925,7 +925,7 @@ static void *open_it_too(void *opened) {
 static void fork_while_opening(void) {
     uint32_t opened = 0;
     pthread_t thread;
-    CHECK(vigil_buffer_destroy(mates_own) == 0);
+    CHECK(vigil_buffer_destroy(actors_own) == 0);
     CHECK(pthread_create(&thread, NULL, open_it_too, &opened) == 0);
     fork_heir();
     AWAIT(LOAD(opened));
@@ -939,7 +939,7 @@ static void no_child_inherits_a_lock_in_the_making(void **state) {
     assert_int_equal(fcntl(fd, F_OFD_SETLK, &taken), 0);
     assert_int_equal(pipe(heirs_life), 0);
     for (int i = 0; i < 20; i++) {
-        end(mate_start_with(fork_while_opening));
+        end(actor_start_with(fork_while_opening));
         AWAIT(!segment_member_alive(buffer->segment, TAKEN));
     }
     end_heirs();
@@ -980,7 +980,7 @@ static void exec_ends_membership(void **state) {
     assert_int_equal(pipe(heirs_life), 0);
     pid_t member = fork_here();
     if (member == 0) {
-        CHECK(vigil_segment_open(&mates_own, name) == VIGIL_OK);
+        CHECK(vigil_segment_open(&actors_own, name) == VIGIL_OK);
         exec_cat();
     }
     AWAIT(life_of(buffer, 1) != life); /* it has joined; by now it may have been struck off, too */

@@ -4,7 +4,7 @@
 
 #include "vigil/sem.h"
 
-#include "askers.h"
+#include "requesters.h"
 #include "takers.h"
 
 static vigil_sem sem;
@@ -18,8 +18,8 @@ static int take(uint32_t permits, int64_t timeout_ns) {
     return vigil_sem_acquire_for(&sem, permits, timeout_ns);
 }
 
-static int ask(struct asker *asker, uint32_t permits, int64_t timeout_ns) {
-    return vigil_sem_acquire_async(agent, &asker->request, &sem, permits, timeout_ns, answer);
+static int ask(struct requester *requester, uint32_t permits, int64_t timeout_ns) {
+    return vigil_sem_acquire_async(agent, &requester->request, &sem, permits, timeout_ns, answer);
 }
 
 static void release(uint32_t permits) {
@@ -49,8 +49,8 @@ static void all_or_nothing(void **state) {
     assert_int_equal(vigil_sem_acquire_for(&sem, 4, 0), VIGIL_TIMED_OUT);
     assert_int_equal(vigil_sem_acquire_for(&sem, 4, INT64_MIN), VIGIL_TIMED_OUT);
     assert_int_equal(vigil_sem_acquire_for(&sem, 4, MILLISECOND), VIGIL_TIMED_OUT);
-    struct asker asker = {0};
-    assert_int_equal(ask(&asker, 4, 0), VIGIL_TIMED_OUT);
+    struct requester requester = {0};
+    assert_int_equal(ask(&requester, 4, 0), VIGIL_TIMED_OUT);
     assert_int_equal(vigil_sem_value(&sem), 3);
     assert_int_equal(vigil_sem_tryacquire(&sem, 3), VIGIL_OK);
 }
@@ -85,7 +85,7 @@ static void too_many_change_nothing_while_somebody_waits(void **state) {
 
 static void wrong_arguments(void **state) {
     (void)state;
-    struct asker asker = {0};
+    struct requester requester = {0};
     assert_int_equal(vigil_sem_acquire(NULL, 1), VIGIL_ENULL);
     assert_int_equal(vigil_sem_acquire_for(NULL, 1, 1), VIGIL_ENULL);
     assert_int_equal(vigil_sem_tryacquire(NULL, 1), VIGIL_ENULL);
@@ -97,18 +97,18 @@ static void wrong_arguments(void **state) {
     assert_int_equal(vigil_sem_acquire_for(&sem, 0, 1), VIGIL_EINVAL);
     assert_int_equal(vigil_sem_tryacquire(&sem, 0), VIGIL_EINVAL);
     assert_int_equal(vigil_sem_release(&sem, 0), VIGIL_EINVAL);
-    assert_int_equal(ask(&asker, 0, VIGIL_FOREVER), VIGIL_EINVAL);
-    assert_int_equal(ask(&asker, VIGIL_SEM_MAX + 1, VIGIL_FOREVER), VIGIL_ERANGE);
-    assert_int_equal(vigil_sem_acquire_async(NULL, &asker.request, &sem, 1, 1, answer), VIGIL_ENULL);
+    assert_int_equal(ask(&requester, 0, VIGIL_FOREVER), VIGIL_EINVAL);
+    assert_int_equal(ask(&requester, VIGIL_SEM_MAX + 1, VIGIL_FOREVER), VIGIL_ERANGE);
+    assert_int_equal(vigil_sem_acquire_async(NULL, &requester.request, &sem, 1, 1, answer), VIGIL_ENULL);
     assert_int_equal(vigil_sem_acquire_async(agent, NULL, &sem, 1, 1, answer), VIGIL_ENULL);
-    assert_int_equal(vigil_sem_acquire_async(agent, &asker.request, NULL, 1, 1, answer), VIGIL_ENULL);
-    assert_int_equal(vigil_sem_acquire_async(agent, &asker.request, &sem, 1, 1, NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_sem_acquire_async(agent, &requester.request, NULL, 1, 1, answer), VIGIL_ENULL);
+    assert_int_equal(vigil_sem_acquire_async(agent, &requester.request, &sem, 1, 1, NULL), VIGIL_ENULL);
     vigil_sem two[2] = {{0}, {0}};
     for (int i = 1; i < 4; i++) {
         vigil_sem *askew = (vigil_sem *)(void *)((char *)two + i);
         assert_int_equal(vigil__sem_acquire_slowly(askew, 1, 0), VIGIL_EMISALIGNED);
         assert_int_equal(vigil__sem_release_slowly(askew, 1), VIGIL_EMISALIGNED);
-        assert_int_equal(vigil_sem_acquire_async(agent, &asker.request, askew, 1, 1, answer), VIGIL_EMISALIGNED);
+        assert_int_equal(vigil_sem_acquire_async(agent, &requester.request, askew, 1, 1, answer), VIGIL_EMISALIGNED);
     }
     assert_int_equal(LOAD(sem.word), before);
 }
@@ -195,22 +195,22 @@ static void who_leaves_lets_the_next_one_have_it(void **state) {
 static void who_waits_on_forgotten_memory_is_cancelled(void **state) {
     (void)state;
     struct taker taker;
-    struct asker asker;
+    struct requester requester;
     taker_start(&taker, 1);
-    ask_pending(&asker, 1, VIGIL_FOREVER);
+    ask_pending(&requester, 1, VIGIL_FOREVER);
     assert_int_equal(vigil_forget(&sem, sizeof sem), 2);
     assert_int_equal(taker_join(&taker), VIGIL_CANCELLED);
-    until_answered(&asker, VIGIL_CANCELLED);
+    until_answered(&requester, VIGIL_CANCELLED);
     assert_int_equal(vigil_sem_value(&sem), 0);
 }
 
 /* Code that knows nothing of permits waits for a change of the word. */
 static void a_plain_wait_ends_with_a_release(void **state) {
     (void)state;
-    struct asker asker;
+    struct requester requester;
     struct sleeper sleeper = {.address = &sem, .timeout_ns = VIGIL_FOREVER};
     struct noted noted = {0};
-    ask_pending(&asker, 1, VIGIL_FOREVER); /* otherwise the release would not look at the line */
+    ask_pending(&requester, 1, VIGIL_FOREVER); /* otherwise the release would not look at the line */
     sleeper.expected = LOAD(sem.word);
     sleeper_launch(&sleeper);
     AWAIT(waiters_in_line(&sem) == 2);
@@ -218,7 +218,7 @@ static void a_plain_wait_ends_with_a_release(void **state) {
     assert_int_equal(status, VIGIL_PENDING);
     release(1);
     assert_int_equal(sleeper_join(&sleeper), VIGIL_OK);
-    until_answered(&asker, VIGIL_OK);
+    until_answered(&requester, VIGIL_OK);
     assert_int_equal(noted.calls, 1);
     assert_int_equal(noted.status, VIGIL_OK);
     assert_int_equal(vigil_sem_value(&sem), 0);
@@ -227,7 +227,7 @@ static void a_plain_wait_ends_with_a_release(void **state) {
 /* What its slot was used for before does not matter either. */
 static void a_plain_wait_of_a_loop_wants_nothing(void **state) {
     (void)state;
-    static struct asker large, small;
+    static struct requester large, small;
     static struct noted noted;
     ask_pending(&large, 1000, VIGIL_FOREVER);
     assert_int_equal(vigil_cancel(&large.request.op), VIGIL_OK);
@@ -244,47 +244,47 @@ static void a_plain_wait_of_a_loop_wants_nothing(void **state) {
 
 static void what_is_there_is_had_at_once(void **state) {
     (void)state;
-    struct asker asker = {0};
+    struct requester requester = {0};
     release(3);
-    assert_int_equal(ask(&asker, 2, VIGIL_FOREVER), VIGIL_OK);
+    assert_int_equal(ask(&requester, 2, VIGIL_FOREVER), VIGIL_OK);
     assert_int_equal(vigil_sem_value(&sem), 1);
     dispatch();
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
 }
 
 static void a_loop_is_served_when_there_are_enough(void **state) {
     (void)state;
-    struct asker asker;
-    ask_pending(&asker, 2, VIGIL_FOREVER);
-    assert_int_equal(ask(&asker, 2, VIGIL_FOREVER), VIGIL_EINUSE);
+    struct requester requester;
+    ask_pending(&requester, 2, VIGIL_FOREVER);
+    assert_int_equal(ask(&requester, 2, VIGIL_FOREVER), VIGIL_EINUSE);
     release(1);
     dispatch();
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
     release(1);
-    until_answered(&asker, VIGIL_OK);
+    until_answered(&requester, VIGIL_OK);
     assert_int_equal(vigil_sem_value(&sem), 0);
 }
 
 static void requests_of_a_loop_are_served_in_order(void **state) {
     (void)state;
-    struct asker askers[3];
-    for (size_t i = 0; i < COUNT_OF(askers); i++) ask_pending(&askers[i], (uint32_t)i + 1, VIGIL_FOREVER);
+    struct requester requesters[3];
+    for (size_t i = 0; i < COUNT_OF(requesters); i++) ask_pending(&requesters[i], (uint32_t)i + 1, VIGIL_FOREVER);
     assert_int_equal(vigil_waiters(&sem), 1);
     release(3);
-    until_answered(&askers[0], VIGIL_OK);
-    until_answered(&askers[1], VIGIL_OK);
-    assert_int_equal(askers[2].calls, 0);
+    until_answered(&requesters[0], VIGIL_OK);
+    until_answered(&requesters[1], VIGIL_OK);
+    assert_int_equal(requesters[2].calls, 0);
     release(3);
-    until_answered(&askers[2], VIGIL_OK);
+    until_answered(&requesters[2], VIGIL_OK);
     assert_int_equal(vigil_sem_value(&sem), 0);
 }
 
 static void a_request_times_out(void **state) {
     (void)state;
-    struct asker asker;
+    struct requester requester;
     int64_t due_ns = vigil_now_ns() + MILLISECOND;
-    ask_pending(&asker, 1, MILLISECOND);
-    until_answered(&asker, VIGIL_TIMED_OUT);
+    ask_pending(&requester, 1, MILLISECOND);
+    until_answered(&requester, VIGIL_TIMED_OUT);
     assert_true(vigil_now_ns() >= due_ns);
     assert_int_equal(vigil_waiters(&sem), 0);
     release(1);
@@ -294,14 +294,14 @@ static void a_request_times_out(void **state) {
 static void a_large_request_that_goes_lets_a_thread_have_it(void **state) {
     (void)state;
     for (int how = 0; how < WAYS_TO_GO; how++) {
-        struct asker asker;
+        struct requester requester;
         struct taker taker;
-        ask_pending(&asker, 2, how == AT_ITS_DEADLINE ? MILLISECOND : VIGIL_FOREVER);
+        ask_pending(&requester, 2, how == AT_ITS_DEADLINE ? MILLISECOND : VIGIL_FOREVER);
         taker_start(&taker, 1);
         release(1);
         assert_int_equal(vigil_sem_value(&sem), 1);
         assert_false(taker_through(&taker));
-        asker_goes(&asker, how);
+        requester_goes(&requester, how);
         assert_int_equal(taker_join(&taker), VIGIL_OK);
         assert_int_equal(vigil_sem_value(&sem), 0);
     }
@@ -309,7 +309,7 @@ static void a_large_request_that_goes_lets_a_thread_have_it(void **state) {
 
 static void a_small_request_inherits_a_large_ones_place(void **state) {
     (void)state;
-    struct asker large, small;
+    struct requester large, small;
     ask_pending(&large, 2, VIGIL_FOREVER);
     ask_pending(&small, 1, VIGIL_FOREVER);
     release(1);
@@ -321,36 +321,36 @@ static void a_small_request_inherits_a_large_ones_place(void **state) {
 
 static void what_was_for_a_cancelled_request_goes_on(void **state) {
     (void)state;
-    struct asker asker;
-    ask_pending(&asker, 1, VIGIL_FOREVER);
+    struct requester requester;
+    ask_pending(&requester, 1, VIGIL_FOREVER);
     release(1); /* it has been called */
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_OK);
     dispatch();
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
     assert_int_equal(vigil_sem_tryacquire(&sem, 1), VIGIL_OK);
     assert_int_equal(vigil_sem_value(&sem), 0);
 }
 
 static void a_loop_that_does_not_run_keeps_nobody_from_it(void **state) {
     (void)state;
-    struct asker asker;
+    struct requester requester;
     struct taker taker;
-    ask_pending(&asker, 1, VIGIL_FOREVER);
+    ask_pending(&requester, 1, VIGIL_FOREVER);
     taker_start(&taker, 1);
     let_pass(MILLISECOND);
     release(1); /* reserved for the loop, which does not run */
     assert_int_equal(taker_join(&taker), VIGIL_OK);
     dispatch();
-    assert_int_equal(asker.calls, 0);
+    assert_int_equal(requester.calls, 0);
     release(1);
-    until_answered(&asker, VIGIL_OK);
+    until_answered(&requester, VIGIL_OK);
 }
 
 /* Forgotten, and freed before the loop is told: the address sanitizer checks. */
 
-static void start_on(vigil_sem *which, struct asker *asker, vigil_callback *callback) {
-    *asker = (struct asker){0};
-    int status = vigil_sem_acquire_async(agent, &asker->request, which, 1, VIGIL_FOREVER, callback);
+static void start_on(vigil_sem *which, struct requester *requester, vigil_callback *callback) {
+    *requester = (struct requester){0};
+    int status = vigil_sem_acquire_async(agent, &requester->request, which, 1, VIGIL_FOREVER, callback);
     assert_int_equal(status, VIGIL_PENDING);
 }
 
@@ -362,23 +362,23 @@ static void forget_and_free(vigil_sem *which) {
 static void a_request_goes_that_was_for_freed_memory(void **state) {
     (void)state;
     for (int how = CANCELLED; how < WAYS_TO_GO; how++) {
-        struct asker asker, next;
+        struct requester requester, next;
         vigil_sem *gone = calloc(1, sizeof *gone);
-        start_on(gone, &asker, answer);
+        start_on(gone, &requester, answer);
         forget_and_free(gone);
-        asker_goes(&asker, how);
+        requester_goes(&requester, how);
         dispatch();
         gone = calloc(1, sizeof *gone);
-        start_on(gone, &asker, answer);
+        start_on(gone, &requester, answer);
         start_on(gone, &next, answer);
         forget_and_free(gone);
-        asker_goes(&asker, how); /* and its place goes to the next */
+        requester_goes(&requester, how); /* and its place goes to the next */
         until_answered(&next, VIGIL_CANCELLED);
-        assert_int_equal(asker.calls, how == CANCELLED ? 0 : 1);
+        assert_int_equal(requester.calls, how == CANCELLED ? 0 : 1);
     }
 }
 
-static struct asker victim;
+static struct requester victim;
 
 static void cancel_the_victim(vigil_op *op, int status) {
     answer(op, status);
@@ -387,12 +387,12 @@ static void cancel_the_victim(vigil_op *op, int status) {
 
 static void who_hears_of_it_cancels_the_next(void **state) {
     (void)state;
-    struct asker asker;
+    struct requester requester;
     vigil_sem *gone = calloc(1, sizeof *gone);
-    start_on(gone, &asker, cancel_the_victim);
+    start_on(gone, &requester, cancel_the_victim);
     start_on(gone, &victim, answer);
     forget_and_free(gone);
-    until_answered(&asker, VIGIL_CANCELLED);
+    until_answered(&requester, VIGIL_CANCELLED);
     assert_int_equal(vigil_agent_run(agent), VIGIL_OK);
     assert_int_equal(victim.calls, 0);
 }
@@ -440,11 +440,11 @@ static void nobody_holds_what_there_is_not(void **state) {
     release(SUPPLY);
     launch_all(users, COUNT_OF(users), user_main);
     for (int i = 0; i < ROUNDS; i++) {
-        struct asker asker = {0};
-        int status = vigil_sem_acquire_async(agent, &asker.request, &sem, 2, VIGIL_FOREVER, use_and_release);
-        if (status == VIGIL_OK) use_and_release(&asker.request.op, status);
-        else if (i % 3 == 0) assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_OK);
-        else until_answered(&asker, VIGIL_OK);
+        struct requester requester = {0};
+        int status = vigil_sem_acquire_async(agent, &requester.request, &sem, 2, VIGIL_FOREVER, use_and_release);
+        if (status == VIGIL_OK) use_and_release(&requester.request.op, status);
+        else if (i % 3 == 0) assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_OK);
+        else until_answered(&requester, VIGIL_OK);
     }
     join_all(users, COUNT_OF(users));
     assert_true(most_in_use > 0 && most_in_use <= SUPPLY);

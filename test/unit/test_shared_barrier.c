@@ -7,18 +7,18 @@
 #include "lot/shared.h"
 #include "vigil/barrier.h"
 
-#define MATES  3
+#define ACTORS 3
 #define ROUNDS 2000
 #define KILLS  100
 
 struct common {
     vigil_barrier barrier;
-    unsigned passed[MATES + 2], last_ones;     /* not atomic: the barrier makes that correct */
+    unsigned passed[ACTORS + 2], last_ones;    /* not atomic: the barrier makes that correct */
     unsigned counted_ok, counted_last, rounds; /* atomic */
     bool stop;                                 /* atomic */
 };
 
-#include "company.h"
+#include "segment_fixture.h"
 
 static void barrier_for(uint32_t parties) {
     common->barrier = (vigil_barrier)VIGIL_BARRIER_INIT(parties);
@@ -32,9 +32,9 @@ static int arrive(int64_t timeout_ns) {
     return vigil_barrier_wait_for(&common->barrier, timeout_ns);
 }
 
-static int ask(vigil_agent *agent, struct asker *asker, int64_t timeout_ns) {
-    *asker = (struct asker){0};
-    return vigil_barrier_wait_async(agent, &asker->request, &common->barrier, timeout_ns, answer);
+static int ask(vigil_agent *agent, struct requester *requester, int64_t timeout_ns) {
+    *requester = (struct requester){0};
+    return vigil_barrier_wait_async(agent, &requester->request, &common->barrier, timeout_ns, answer);
 }
 
 /* A thread of the test that arrives: returns once it is in line. */
@@ -67,21 +67,21 @@ static void expect_as_thread(uintptr_t status) {
 }
 
 static void expect_as_loop(uintptr_t status) {
-    struct asker asker;
+    struct requester requester;
     vigil_agent *agent;
     CHECK(vigil_agent_create(&agent, 0) == VIGIL_OK);
-    int answered = ask(agent, &asker, VIGIL_FOREVER);
-    if (answered == VIGIL_PENDING) answered = answer_of(agent, &asker);
+    int answered = ask(agent, &requester, VIGIL_FOREVER);
+    if (answered == VIGIL_PENDING) answered = answer_of(agent, &requester);
     CHECK(answered == (int)status);
     CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
 }
 
 /* Returns once it is in line. */
-static pid_t mate_arrives(void (*part)(uintptr_t)) {
+static pid_t actor_arrives(void (*part)(uintptr_t)) {
     int64_t before = in_line_now();
-    pid_t mate = mate_start(part, VIGIL_OK);
+    pid_t actor = actor_start(part, VIGIL_OK);
     AWAIT(in_line_now() > before);
-    return mate;
+    return actor;
 }
 
 static void (*const parts[])(uintptr_t) = {expect_as_thread, expect_as_loop};
@@ -92,9 +92,9 @@ static void processes_meet(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         barrier_for(2);
-        pid_t mate = mate_arrives(parts[i]);
+        pid_t actor = actor_arrives(parts[i]);
         assert_int_equal(arrive(VIGIL_FOREVER), VIGIL_LAST);
-        mate_ends(mate);
+        actor_ends(actor);
         assert_int_equal(in_line_now(), 0);
     }
 }
@@ -104,13 +104,13 @@ static void the_last_is_told_so_wherever_it_is(void **state) {
     vigil_agent *agent = new_agent(0);
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         struct arriver arriver;
-        struct asker asker;
+        struct requester requester;
         barrier_for(3);
         arriver_start(&arriver);
-        assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_PENDING);
-        mate_ends(mate_start(parts[i], VIGIL_LAST));
+        assert_int_equal(ask(agent, &requester, VIGIL_FOREVER), VIGIL_PENDING);
+        actor_ends(actor_start(parts[i], VIGIL_LAST));
         assert_int_equal(arriver_join(&arriver), VIGIL_OK);
-        assert_int_equal(answer_of(agent, &asker), VIGIL_OK);
+        assert_int_equal(answer_of(agent, &requester), VIGIL_OK);
     }
     end_agent(agent);
 }
@@ -118,14 +118,14 @@ static void the_last_is_told_so_wherever_it_is(void **state) {
 static void one_alone_is_always_the_last(void **state) {
     (void)state;
     vigil_agent *agent = new_agent(VIGIL_AGENT_MAY_NOT_BLOCK);
-    struct asker asker;
+    struct requester requester;
     barrier_for(1);
     assert_int_equal(arrive(VIGIL_FOREVER), VIGIL_LAST);
     assert_int_equal(arrive(0), VIGIL_LAST);
-    assert_int_equal(ask(agent, &asker, 0), VIGIL_LAST);
+    assert_int_equal(ask(agent, &requester, 0), VIGIL_LAST);
     barrier_for(2);
     assert_int_equal(arrive(0), VIGIL_EMAYNOTBLOCK);
-    assert_int_equal(ask(agent, &asker, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(ask(agent, &requester, 0), VIGIL_TIMED_OUT);
     assert_int_equal(in_line_now(), 0);
     end_agent(agent);
     assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
@@ -136,13 +136,13 @@ static void one_alone_is_always_the_last(void **state) {
 struct party {
     vigil_agent *agent; /* null: it blocks */
     unsigned number, wrong;
-    struct asker asker;
+    struct requester requester;
 };
 
 static int pass(struct party *party) {
     if (!party->agent) return arrive(VIGIL_FOREVER);
-    int status = ask(party->agent, &party->asker, VIGIL_FOREVER);
-    return status == VIGIL_PENDING ? answer_of(party->agent, &party->asker) : status;
+    int status = ask(party->agent, &party->requester, VIGIL_FOREVER);
+    return status == VIGIL_PENDING ? answer_of(party->agent, &party->requester) : status;
 }
 
 static void pass_all_rounds(struct party *party) {
@@ -151,14 +151,14 @@ static void pass_all_rounds(struct party *party) {
         int status = pass(party);
         if (status == VIGIL_LAST) common->last_ones++; /* no other party, until all have passed the next one */
         party->wrong += status != VIGIL_OK && status != VIGIL_LAST;
-        for (unsigned i = 0; i < MATES + 2; i++) party->wrong += common->passed[i] != round;
+        for (unsigned i = 0; i < ACTORS + 2; i++) party->wrong += common->passed[i] != round;
         status = pass(party);
         party->wrong += status != VIGIL_OK && status != VIGIL_LAST;
         party->wrong += common->last_ones != round;
     }
 }
 
-static void mate_passes(uintptr_t number) {
+static void actor_passes(uintptr_t number) {
     struct party party = {.number = (unsigned)number};
     if (number % 2) CHECK(vigil_agent_create(&party.agent, 0) == VIGIL_OK);
     pass_all_rounds(&party);
@@ -173,15 +173,15 @@ static void *thread_passes(void *party) {
 
 static void rounds_of_threads_and_loops_of_several_processes(void **state) {
     (void)state;
-    struct party loop = {.agent = new_agent(0), .number = MATES}, thread = {.number = MATES + 1};
-    pid_t mates[MATES];
+    struct party loop = {.agent = new_agent(0), .number = ACTORS}, thread = {.number = ACTORS + 1};
+    pid_t actors[ACTORS];
     pthread_t other;
-    barrier_for(MATES + 2);
-    for (uintptr_t i = 0; i < MATES; i++) mates[i] = mate_start(mate_passes, i);
+    barrier_for(ACTORS + 2);
+    for (uintptr_t i = 0; i < ACTORS; i++) actors[i] = actor_start(actor_passes, i);
     assert_int_equal(pthread_create(&other, NULL, thread_passes, &thread), 0);
     pass_all_rounds(&loop);
     assert_int_equal(pthread_join(other, NULL), 0);
-    for (size_t i = 0; i < MATES; i++) mate_ends(mates[i]);
+    for (size_t i = 0; i < ACTORS; i++) actor_ends(actors[i]);
     assert_int_equal(loop.wrong, 0);
     assert_int_equal(thread.wrong, 0);
     assert_int_equal(common->last_ones, ROUNDS);
@@ -204,12 +204,12 @@ static void arrive_in_haste(uintptr_t seed) {
 
 static void a_round_has_as_many_as_there_are_parties(void **state) {
     (void)state;
-    pid_t mates[MATES];
+    pid_t actors[ACTORS];
     barrier_for(2);
-    for (uintptr_t i = 0; i < MATES; i++) mates[i] = mate_start(arrive_in_haste, i);
+    for (uintptr_t i = 0; i < ACTORS; i++) actors[i] = actor_start(arrive_in_haste, i);
     AWAIT(LOAD(common->counted_last) >= ROUNDS);
     STORE(common->stop, true);
-    for (size_t i = 0; i < MATES; i++) mate_ends(mates[i]);
+    for (size_t i = 0; i < ACTORS; i++) actor_ends(actors[i]);
     assert_int_equal(common->counted_ok, common->counted_last);
     assert_int_equal(in_line_now(), 0);
 }
@@ -223,7 +223,7 @@ static void a_thread_takes_its_arrival_back(uintptr_t argument) {
 
 static void a_loop_takes_its_arrivals_back(uintptr_t argument) {
     (void)argument;
-    struct asker timed, cancelled, ended;
+    struct requester timed, cancelled, ended;
     vigil_agent *agent;
     CHECK(vigil_agent_create(&agent, 0) == VIGIL_OK);
     CHECK(ask(agent, &timed, MILLISECOND) == VIGIL_PENDING);
@@ -243,8 +243,8 @@ static void an_arrival_is_taken_back(void **state) {
     struct arriver arriver, another;
     barrier_for(3);
     arriver_start(&arriver);
-    mate_ends(mate_start(a_thread_takes_its_arrival_back, 0));
-    mate_ends(mate_start(a_loop_takes_its_arrivals_back, 0));
+    actor_ends(actor_start(a_thread_takes_its_arrival_back, 0));
+    actor_ends(actor_start(a_loop_takes_its_arrivals_back, 0));
     assert_int_equal(in_line_now(), 1);
     assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
     arriver_start(&another);
@@ -256,12 +256,12 @@ static void an_arrival_is_taken_back(void **state) {
 static void cancel_may_come_too_late(void **state) {
     (void)state;
     vigil_agent *agent = new_agent(0);
-    struct asker asker;
+    struct requester requester;
     barrier_for(2);
-    assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_PENDING);
-    mate_ends(mate_start(expect_as_thread, VIGIL_LAST));
-    assert_int_equal(vigil_cancel(&asker.request.op), VIGIL_ETOOLATE);
-    assert_int_equal(answer_of(agent, &asker), VIGIL_OK);
+    assert_int_equal(ask(agent, &requester, VIGIL_FOREVER), VIGIL_PENDING);
+    actor_ends(actor_start(expect_as_thread, VIGIL_LAST));
+    assert_int_equal(vigil_cancel(&requester.request.op), VIGIL_ETOOLATE);
+    assert_int_equal(answer_of(agent, &requester), VIGIL_OK);
     end_agent(agent);
 }
 
@@ -269,13 +269,13 @@ static void forgetting_cancels_all(void **state) {
     (void)state;
     vigil_agent *agent = new_agent(0);
     struct arriver arriver;
-    struct asker asker;
+    struct requester requester;
     barrier_for(3);
     arriver_start(&arriver);
-    assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_PENDING);
+    assert_int_equal(ask(agent, &requester, VIGIL_FOREVER), VIGIL_PENDING);
     assert_int_equal(vigil_forget(common, sizeof *common), 2);
     assert_int_equal(arriver_join(&arriver), VIGIL_CANCELLED);
-    assert_int_equal(answer_of(agent, &asker), VIGIL_CANCELLED);
+    assert_int_equal(answer_of(agent, &requester), VIGIL_CANCELLED);
     end_agent(agent);
 }
 
@@ -287,13 +287,13 @@ static void the_last_needs_no_place_in_line(void **state) {
     common = vigil_buffer_data(small);
     vigil_agent *agent = new_agent(0);
     struct arriver arriver;
-    struct asker asker;
+    struct requester requester;
     barrier_for(3);
     arriver_start(&arriver);
     assert_int_equal(arrive(VIGIL_FOREVER), VIGIL_ELIMIT);
-    assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_ELIMIT);
+    assert_int_equal(ask(agent, &requester, VIGIL_FOREVER), VIGIL_ELIMIT);
     common->barrier.parties = 2;
-    assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_LAST);
+    assert_int_equal(ask(agent, &requester, VIGIL_FOREVER), VIGIL_LAST);
     assert_int_equal(arriver_join(&arriver), VIGIL_OK);
     end_agent(agent);
     assert_int_equal(vigil_buffer_destroy(small), 0);
@@ -305,7 +305,7 @@ static void who_is_killed_has_not_arrived(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         barrier_for(2);
-        mate_kill(mate_arrives(parts[i]));
+        actor_kill(actor_arrives(parts[i]));
         assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
         struct arriver arriver;
         assert_int_equal(pthread_create(&arriver.thread, NULL, arriver_main, &arriver), 0);
@@ -321,13 +321,13 @@ static void a_killed_ones_place_is_taken_by_another(void **state) {
         struct arriver arriver;
         barrier_for(3);
         arriver_start(&arriver);
-        mate_kill(mate_arrives(parts[i]));
+        actor_kill(actor_arrives(parts[i]));
         AWAIT(in_line_now() == 1); /* the sleeping process has a watcher */
         assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
-        pid_t mate = mate_arrives(parts[i]);
+        pid_t actor = actor_arrives(parts[i]);
         assert_int_equal(arrive(0), VIGIL_LAST);
         assert_int_equal(arriver_join(&arriver), VIGIL_OK);
-        mate_ends(mate);
+        actor_ends(actor);
     }
 }
 
@@ -355,15 +355,15 @@ static void a_round_is_completed_in_the_place_of_a_dead_one(void **state) {
     vigil_agent *agent = new_agent(0);
     for (uintptr_t told = 0; told <= 3; told++) {
         struct arriver arriver;
-        struct asker asker;
+        struct requester requester;
         barrier_for(4);
         arriver_start(&arriver);
-        assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_PENDING);
-        pid_t mate = mate_arrives(expect_as_loop);
-        mate_dies(mate_start(complete_in_part, told));
-        assert_int_equal(answer_of(agent, &asker), VIGIL_OK);
+        assert_int_equal(ask(agent, &requester, VIGIL_FOREVER), VIGIL_PENDING);
+        pid_t actor = actor_arrives(expect_as_loop);
+        actor_dies(actor_start(complete_in_part, told));
+        assert_int_equal(answer_of(agent, &requester), VIGIL_OK);
         assert_int_equal(arriver_join(&arriver), VIGIL_OK);
-        mate_ends(mate);
+        actor_ends(actor);
         assert_int_equal(in_line_now(), 0);
         assert_int_equal(common->barrier.word, 65536);
     }
@@ -375,7 +375,7 @@ static void who_arrives_next_is_of_the_next_round(void **state) {
     struct arriver arriver;
     barrier_for(2);
     arriver_start(&arriver);
-    mate_dies(mate_start(complete_in_part, 0));
+    actor_dies(actor_start(complete_in_part, 0));
     assert_int_equal(arrive(0), VIGIL_TIMED_OUT);
     assert_int_equal(arriver_join(&arriver), VIGIL_OK);
 }
@@ -413,9 +413,9 @@ static void others_go_on_whenever_one_is_killed(void **state) {
         assert_int_equal(pthread_create(&survivors[i].thread, NULL, survive, &survivors[i]), 0);
     for (unsigned i = 0; i < KILLS; i++) {
         unsigned until = LOAD(common->rounds) + 1 + (unsigned)(random_next(&random) % 20);
-        pid_t mate = mate_start(arrive_again_and_again, 0);
+        pid_t actor = actor_start(arrive_again_and_again, 0);
         AWAIT((int)(LOAD(common->rounds) - until) >= 0);
-        mate_kill(mate);
+        actor_kill(actor);
     }
     STORE(common->stop, true);
     for (size_t i = 0; i < 2; i++) assert_int_equal(pthread_join(survivors[i].thread, NULL), 0);

@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "child.h"
-#include "mates.h"
+#include "actors.h"
 
 #include "lot/line.h"
 #include "recovery/guard.h"
@@ -44,12 +44,12 @@ static int64_t make_consistent(const struct order *order) {
 
 static int64_t lock_async(const struct order *order) {
     int64_t timeout_ns = order->number ? order->number : VIGIL_FOREVER;
-    return vigil_mutex_lock_async(mates_agent, &mates_ops[order->tag].request, at(order->where), timeout_ns,
+    return vigil_mutex_lock_async(actors_agent, &actors_ops[order->tag].request, at(order->where), timeout_ns,
                                   tell_outcome);
 }
 
 static int64_t execute(const struct order *order) {
-    return vigil_mutex_execute(mates_agent, &mates_ops[order->tag].request, at(order->where), VIGIL_FOREVER,
+    return vigil_mutex_execute(actors_agent, &actors_ops[order->tag].request, at(order->where), VIGIL_FOREVER,
                                tell_outcome);
 }
 
@@ -59,7 +59,7 @@ static int64_t cond_wait(const struct order *order) {
 }
 
 static int64_t cond_wait_async(const struct order *order) {
-    return vigil_cond_wait_async(mates_agent, &mates_ops[order->tag].request, at(order->where), at(PLAIN),
+    return vigil_cond_wait_async(actors_agent, &actors_ops[order->tag].request, at(order->where), at(PLAIN),
                                  VIGIL_FOREVER, tell_outcome);
 }
 
@@ -67,30 +67,30 @@ static int64_t signal_one(const struct order *order) {
     return vigil_cond_signal(at(order->where));
 }
 
-/* Directing the mates. */
+/* Directing the actors. */
 
 static bool in_the_line(uint32_t where, int64_t count) {
     return vigil_waiters(at(where)) == count;
 }
 
-static void gets(struct mate *mate, uint32_t where) {
-    assert_int_equal(mate_does(mate, lock, where), VIGIL_OK);
+static void gets(struct actor *actor, uint32_t where) {
+    assert_int_equal(actor_does(actor, lock, where), VIGIL_OK);
 }
 
-static void gives_back(struct mate *mate, uint32_t where) {
-    assert_int_equal(mate_does(mate, unlock, where), VIGIL_OK);
+static void gives_back(struct actor *actor, uint32_t where) {
+    assert_int_equal(actor_does(actor, unlock, where), VIGIL_OK);
 }
 
-static void repairs(struct mate *mate, uint32_t where) {
-    assert_int_equal(mate_does(mate, make_consistent, where), VIGIL_OK);
-    gives_back(mate, where);
+static void repairs(struct actor *actor, uint32_t where) {
+    assert_int_equal(actor_does(actor, make_consistent, where), VIGIL_OK);
+    gives_back(actor, where);
 }
 
-/* For a mutex that is held: returns once the mate, or its event loop, is in line for it. */
-static void queues(struct mate *mate, bool blocking, uint32_t where) {
+/* For a mutex that is held: returns once the actor, or its event loop, is in line for it. */
+static void queues(struct actor *actor, bool blocking, uint32_t where) {
     int64_t before = vigil_waiters(at(where));
-    if (blocking) mate_tell(mate, lock, where);
-    else assert_int_equal(mate_does(mate, lock_async, where), VIGIL_PENDING);
+    if (blocking) actor_tell(actor, lock, where);
+    else assert_int_equal(actor_does(actor, lock_async, where), VIGIL_PENDING);
     AWAIT(in_the_line(where, before + 1));
 }
 
@@ -116,9 +116,9 @@ static int locks_end(void **state) {
 
 /* A thread ends while its process lives. */
 
-static void locks_in_thread(struct mate *mate, uint32_t where) {
-    mate_order(mate, &(struct order){.act = lock, .where = where, .in_thread = true}); /* and the thread ends */
-    assert_hears(mate, VIGIL_OK);
+static void locks_in_thread(struct actor *actor, uint32_t where) {
+    actor_order(actor, &(struct order){.act = lock, .where = where, .in_thread = true}); /* and the thread ends */
+    assert_hears(actor, VIGIL_OK);
 }
 
 static void of_a_robust_one_the_end_of_a_thread_is_noticed(void **state) {
@@ -126,29 +126,29 @@ static void of_a_robust_one_the_end_of_a_thread_is_noticed(void **state) {
     const vigil_mutex robust = VIGIL_MUTEX_ROBUST;
     *(vigil_mutex *)at(ROBUST) = robust;
     for (int blocking = 0; blocking < 2; blocking++) {
-        mates_start(2);
-        locks_in_thread(&mates[0], ROBUST);
-        int64_t status = mate_does(&mates[1], blocking ? lock : lock_async, ROBUST);
-        if (status == VIGIL_PENDING) status = mate_hears(&mates[1]);
+        actors_start(2);
+        locks_in_thread(&actors[0], ROBUST);
+        int64_t status = actor_does(&actors[1], blocking ? lock : lock_async, ROBUST);
+        if (status == VIGIL_PENDING) status = actor_hears(&actors[1]);
         assert_int_equal(status, VIGIL_OWNER_DIED);
-        repairs(&mates[1], ROBUST);
+        repairs(&actors[1], ROBUST);
 
-        gets(&mates[0], ROBUST); /* on its main thread */
-        assert_int_equal(mate_does(&mates[1], unlock, ROBUST), VIGIL_ENOTHELD);
-        mate_order(&mates[0], &(struct order){.act = unlock, .where = ROBUST, .in_thread = true});
-        assert_hears(&mates[0], VIGIL_ENOTHELD);
-        queues(&mates[1], blocking, ROBUST);
-        gives_back(&mates[0], ROBUST);
-        assert_hears(&mates[1], VIGIL_OK);
-        gives_back(&mates[1], ROBUST);
+        gets(&actors[0], ROBUST); /* on its main thread */
+        assert_int_equal(actor_does(&actors[1], unlock, ROBUST), VIGIL_ENOTHELD);
+        actor_order(&actors[0], &(struct order){.act = unlock, .where = ROBUST, .in_thread = true});
+        assert_hears(&actors[0], VIGIL_ENOTHELD);
+        queues(&actors[1], blocking, ROBUST);
+        gives_back(&actors[0], ROBUST);
+        assert_hears(&actors[1], VIGIL_OK);
+        gives_back(&actors[1], ROBUST);
 
-        gets(&mates[0], ROBUST);
-        queues(&mates[1], blocking, ROBUST);
-        mate_kill(&mates[0]);
-        assert_hears(&mates[1], VIGIL_OWNER_DIED);
-        repairs(&mates[1], ROBUST);
+        gets(&actors[0], ROBUST);
+        queues(&actors[1], blocking, ROBUST);
+        actor_kill(&actors[0]);
+        assert_hears(&actors[1], VIGIL_OWNER_DIED);
+        repairs(&actors[1], ROBUST);
         assert_int_equal(*(uint32_t *)at(ROBUST), robust.word);
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
@@ -167,52 +167,52 @@ static void what_was_held_in_a_segment_that_has_been_left_is_let_be(void **state
     (void)state;
     const vigil_mutex robust = VIGIL_MUTEX_ROBUST;
     *(vigil_mutex *)at(ROBUST) = robust;
-    mates_start(2);
-    mate_order(&mates[0], &(struct order){.act = lock_and_leave, .where = ROBUST, .in_thread = true});
-    assert_hears(&mates[0], VIGIL_OK);
-    assert_int_equal(mate_does(&mates[1], lock, ROBUST), VIGIL_OWNER_DIED);
-    assert_int_equal(mate_does(&mates[0], opens_again, 0), VIGIL_OK);
-    repairs(&mates[1], ROBUST);
-    gets(&mates[0], ROBUST);
-    gives_back(&mates[0], ROBUST);
+    actors_start(2);
+    actor_order(&actors[0], &(struct order){.act = lock_and_leave, .where = ROBUST, .in_thread = true});
+    assert_hears(&actors[0], VIGIL_OK);
+    assert_int_equal(actor_does(&actors[1], lock, ROBUST), VIGIL_OWNER_DIED);
+    assert_int_equal(actor_does(&actors[0], opens_again, 0), VIGIL_OK);
+    repairs(&actors[1], ROBUST);
+    gets(&actors[0], ROBUST);
+    gives_back(&actors[0], ROBUST);
 }
 
 /* Alive. */
 
 static void one_has_it_at_a_time(void **state) {
     (void)state;
-    mates_start(2);
+    actors_start(2);
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        gets(&mates[0], both[i]);
-        assert_int_equal(mate_does(&mates[1], try_lock, both[i]), VIGIL_TIMED_OUT);
-        assert_int_equal(mate_does_with(&mates[1], lock_for, both[i], 5 * MILLISECOND), VIGIL_TIMED_OUT);
+        gets(&actors[0], both[i]);
+        assert_int_equal(actor_does(&actors[1], try_lock, both[i]), VIGIL_TIMED_OUT);
+        assert_int_equal(actor_does_with(&actors[1], lock_for, both[i], 5 * MILLISECOND), VIGIL_TIMED_OUT);
         assert_int_equal(vigil_mutex_trylock(at(both[i])), VIGIL_TIMED_OUT);
-        queues(&mates[1], true, both[i]);
-        gives_back(&mates[0], both[i]);
-        assert_hears(&mates[1], VIGIL_OK);
-        assert_int_equal(mate_does(&mates[0], try_lock, both[i]), VIGIL_TIMED_OUT);
-        gives_back(&mates[1], both[i]);
-        assert_int_equal(mate_does(&mates[0], unlock, both[i]), VIGIL_ENOTHELD);
+        queues(&actors[1], true, both[i]);
+        gives_back(&actors[0], both[i]);
+        assert_hears(&actors[1], VIGIL_OK);
+        assert_int_equal(actor_does(&actors[0], try_lock, both[i]), VIGIL_TIMED_OUT);
+        gives_back(&actors[1], both[i]);
+        assert_int_equal(actor_does(&actors[0], unlock, both[i]), VIGIL_ENOTHELD);
         assert_true(unlocked(both[i]));
     }
 }
 
 static void asynchronous_requests(void **state) {
     (void)state;
-    mates_start(3);
+    actors_start(3);
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        gets(&mates[0], both[i]);
-        assert_int_equal(mate_does_with(&mates[1], lock_async, both[i], 5 * MILLISECOND), VIGIL_PENDING);
-        assert_hears(&mates[1], VIGIL_TIMED_OUT);
-        queues(&mates[1], false, both[i]);
-        assert_int_equal(mate_does(&mates[1], cancel_op, both[i]), VIGIL_OK);
-        queues(&mates[1], false, both[i]);
-        assert_int_equal(mate_does(&mates[2], execute, both[i]), VIGIL_PENDING);
-        gives_back(&mates[0], both[i]);
-        struct mate *first = first_to_say(VIGIL_OK);
-        if (first == &mates[1]) gives_back(first, both[i]);
-        struct mate *second = first_to_say(VIGIL_OK);
-        if (second == &mates[1]) gives_back(second, both[i]);
+        gets(&actors[0], both[i]);
+        assert_int_equal(actor_does_with(&actors[1], lock_async, both[i], 5 * MILLISECOND), VIGIL_PENDING);
+        assert_hears(&actors[1], VIGIL_TIMED_OUT);
+        queues(&actors[1], false, both[i]);
+        assert_int_equal(actor_does(&actors[1], cancel_op, both[i]), VIGIL_OK);
+        queues(&actors[1], false, both[i]);
+        assert_int_equal(actor_does(&actors[2], execute, both[i]), VIGIL_PENDING);
+        gives_back(&actors[0], both[i]);
+        struct actor *first = first_to_say(VIGIL_OK);
+        if (first == &actors[1]) gives_back(first, both[i]);
+        struct actor *second = first_to_say(VIGIL_OK);
+        if (second == &actors[1]) gives_back(second, both[i]);
         assert_ptr_not_equal(first, second);
         AWAIT(!vigil_mutex_is_locked(at(both[i]))); /* the holder has unlocked it */
     }
@@ -221,32 +221,32 @@ static void asynchronous_requests(void **state) {
 static void fair_is_first_come_first_served(void **state) {
     (void)state;
     enum { COMERS = 5 };
-    mates_start(COMERS + 1);
-    gets(&mates[COMERS], FAIR);
-    for (int i = 0; i < COMERS; i++) queues(&mates[i], i % 2, FAIR);
-    gives_back(&mates[COMERS], FAIR);
+    actors_start(COMERS + 1);
+    gets(&actors[COMERS], FAIR);
+    for (int i = 0; i < COMERS; i++) queues(&actors[i], i % 2, FAIR);
+    gives_back(&actors[COMERS], FAIR);
     for (int i = 0; i < COMERS; i++) {
-        assert_hears(&mates[i], VIGIL_OK);
-        for (int j = i + 1; j < COMERS; j++) assert_true(mate_silent(&mates[j]));
-        gives_back(&mates[i], FAIR);
+        assert_hears(&actors[i], VIGIL_OK);
+        for (int j = i + 1; j < COMERS; j++) assert_true(actor_silent(&actors[j]));
+        gives_back(&actors[i], FAIR);
     }
 }
 
 static void conditions(void **state) {
     (void)state;
-    mates_start(3);
-    gets(&mates[0], PLAIN);
-    mate_tell(&mates[0], cond_wait, COND);
+    actors_start(3);
+    gets(&actors[0], PLAIN);
+    actor_tell(&actors[0], cond_wait, COND);
     AWAIT(in_the_line(COND, 1));
-    gets(&mates[1], PLAIN);
-    assert_int_equal(mate_does(&mates[1], cond_wait_async, COND), VIGIL_PENDING);
+    gets(&actors[1], PLAIN);
+    assert_int_equal(actor_does(&actors[1], cond_wait_async, COND), VIGIL_PENDING);
     assert_true(in_the_line(COND, 2));
-    gets(&mates[2], PLAIN);
-    assert_int_equal(mate_does(&mates[2], signal_one, COND), 1);
-    assert_int_equal(mate_does(&mates[2], signal_one, COND), 1);
-    assert_int_equal(mate_does(&mates[2], signal_one, COND), 0);
-    assert_true(mate_silent(&mates[0]) && mate_silent(&mates[1]));
-    gives_back(&mates[2], PLAIN);
+    gets(&actors[2], PLAIN);
+    assert_int_equal(actor_does(&actors[2], signal_one, COND), 1);
+    assert_int_equal(actor_does(&actors[2], signal_one, COND), 1);
+    assert_int_equal(actor_does(&actors[2], signal_one, COND), 0);
+    assert_true(actor_silent(&actors[0]) && actor_silent(&actors[1]));
+    gives_back(&actors[2], PLAIN);
     gives_back(first_to_say(VIGIL_OK), PLAIN);
     gives_back(first_to_say(VIGIL_OK), PLAIN);
 }
@@ -256,7 +256,7 @@ static int64_t wait_apart(const struct order *order) {
     vigil_cond own = VIGIL_COND_INIT;
     CHECK(vigil_mutex_lock(&mine) == VIGIL_OK);
     CHECK(vigil_cond_wait(at(order->where), &mine) == VIGIL_EINVAL);
-    CHECK(vigil_cond_wait_async(mates_agent, &mates_ops[0].request, at(order->where), &mine, VIGIL_FOREVER,
+    CHECK(vigil_cond_wait_async(actors_agent, &actors_ops[0].request, at(order->where), &mine, VIGIL_FOREVER,
                                 tell_outcome) == VIGIL_EINVAL);
     CHECK(vigil_mutex_unlock(&mine) == VIGIL_OK);
     CHECK(vigil_cond_wait(&own, at(PLAIN)) == VIGIL_EINVAL);
@@ -266,10 +266,10 @@ static int64_t wait_apart(const struct order *order) {
 static void a_condition_lies_where_its_mutex_does(void **state) {
     (void)state;
     segment_new(1, NULL);
-    mates_start(1);
-    gets(&mates[0], PLAIN);
-    assert_int_equal(mate_does(&mates[0], wait_apart, COND), VIGIL_EINVAL);
-    gives_back(&mates[0], PLAIN); /* it was held all the time */
+    actors_start(1);
+    gets(&actors[0], PLAIN);
+    assert_int_equal(actor_does(&actors[0], wait_apart, COND), VIGIL_EINVAL);
+    gives_back(&actors[0], PLAIN); /* it was held all the time */
 }
 
 /* The holder dies. */
@@ -279,17 +279,17 @@ static void and_nobody_waits(void **state) {
     act *const ways[] = {lock, try_lock, lock_async};
     for (size_t i = 0; i < COUNT_OF(both) * COUNT_OF(ways); i++) {
         uint32_t mutex = both[i % COUNT_OF(both)];
-        mates_start(2);
-        gets(&mates[0], mutex);
-        mate_kill(&mates[0]);
-        int64_t status = mate_does(&mates[1], ways[i / COUNT_OF(both)], mutex);
-        if (status == VIGIL_PENDING) status = mate_hears(&mates[1]);
+        actors_start(2);
+        gets(&actors[0], mutex);
+        actor_kill(&actors[0]);
+        int64_t status = actor_does(&actors[1], ways[i / COUNT_OF(both)], mutex);
+        if (status == VIGIL_PENDING) status = actor_hears(&actors[1]);
         assert_int_equal(status, VIGIL_OWNER_DIED);
-        assert_int_equal(mate_does(&mates[1], try_lock, mutex), VIGIL_TIMED_OUT);
-        repairs(&mates[1], mutex);
-        gets(&mates[1], mutex); /* as if nothing had happened */
-        gives_back(&mates[1], mutex);
-        mate_dismiss(&mates[1]);
+        assert_int_equal(actor_does(&actors[1], try_lock, mutex), VIGIL_TIMED_OUT);
+        repairs(&actors[1], mutex);
+        gets(&actors[1], mutex); /* as if nothing had happened */
+        gives_back(&actors[1], mutex);
+        actor_dismiss(&actors[1]);
     }
 }
 
@@ -297,9 +297,9 @@ static void and_nobody_waits(void **state) {
 static void and_the_next_only_tries(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        mates_start(1);
-        gets(&mates[0], both[i]);
-        mate_kill(&mates[0]);
+        actors_start(1);
+        gets(&actors[0], both[i]);
+        actor_kill(&actors[0]);
         assert_int_equal(vigil_mutex_trylock(at(both[i])), VIGIL_OWNER_DIED);
         assert_int_equal(vigil_mutex_consistent(at(both[i])), VIGIL_OK);
         assert_int_equal(vigil_mutex_unlock(at(both[i])), VIGIL_OK);
@@ -311,81 +311,81 @@ static void and_others_wait(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both) * 4; i++) {
         uint32_t mutex = both[i % COUNT_OF(both)];
-        mates_start(3);
-        gets(&mates[0], mutex);
-        queues(&mates[1], i & 2, mutex);
-        queues(&mates[2], i & 4, mutex);
-        mate_kill(&mates[0]);
-        struct mate *heir = first_to_say(VIGIL_OWNER_DIED);
+        actors_start(3);
+        gets(&actors[0], mutex);
+        queues(&actors[1], i & 2, mutex);
+        queues(&actors[2], i & 4, mutex);
+        actor_kill(&actors[0]);
+        struct actor *heir = first_to_say(VIGIL_OWNER_DIED);
         assert_true(all_silent());
         repairs(heir, mutex);
         gives_back(first_to_say(VIGIL_OK), mutex);
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
 static void and_one_executes(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        mates_start(2);
-        gets(&mates[0], both[i]);
-        assert_int_equal(mate_does(&mates[1], execute, both[i]), VIGIL_PENDING);
-        mate_kill(&mates[0]);
-        assert_hears(&mates[1], VIGIL_OWNER_DIED);
+        actors_start(2);
+        gets(&actors[0], both[i]);
+        assert_int_equal(actor_does(&actors[1], execute, both[i]), VIGIL_PENDING);
+        actor_kill(&actors[0]);
+        assert_hears(&actors[1], VIGIL_OWNER_DIED);
         AWAIT(!vigil_mutex_is_locked(at(both[i])));
-        assert_int_equal(mate_does(&mates[1], lock, both[i]), VIGIL_OWNER_DIED); /* not marked consistent */
-        repairs(&mates[1], both[i]);
-        mate_dismiss(&mates[1]);
+        assert_int_equal(actor_does(&actors[1], lock, both[i]), VIGIL_OWNER_DIED); /* not marked consistent */
+        repairs(&actors[1], both[i]);
+        actor_dismiss(&actors[1]);
     }
 }
 
 /* At once, if it is free apart from that. */
 static void and_one_executes_later(void **state) {
     (void)state;
-    mates_start(2);
-    gets(&mates[0], PLAIN);
-    mate_kill(&mates[0]);
-    mate_tell(&mates[1], execute, PLAIN);
-    int64_t first = mate_hears(&mates[1]), second = mate_hears(&mates[1]);
+    actors_start(2);
+    gets(&actors[0], PLAIN);
+    actor_kill(&actors[0]);
+    actor_tell(&actors[1], execute, PLAIN);
+    int64_t first = actor_hears(&actors[1]), second = actor_hears(&actors[1]);
     assert_true((first == VIGIL_OWNER_DIED && second == VIGIL_OK) ||
                 (first == VIGIL_PENDING && second == VIGIL_OWNER_DIED));
     AWAIT(!vigil_mutex_is_locked(at(PLAIN)));
-    assert_int_equal(mate_does(&mates[1], lock, PLAIN), VIGIL_OWNER_DIED);
-    repairs(&mates[1], PLAIN);
+    assert_int_equal(actor_does(&actors[1], lock, PLAIN), VIGIL_OWNER_DIED);
+    repairs(&actors[1], PLAIN);
 }
 
 /* A process that waited for a condition is signalled, and comes back to a mutex with a dead holder. */
 static void and_one_comes_back_from_a_condition(void **state) {
     (void)state;
     for (int blocking = 0; blocking < 2; blocking++) {
-        mates_start(2);
-        gets(&mates[0], PLAIN);
-        if (blocking) mate_tell(&mates[0], cond_wait, COND);
-        else assert_int_equal(mate_does(&mates[0], cond_wait_async, COND), VIGIL_PENDING);
+        actors_start(2);
+        gets(&actors[0], PLAIN);
+        if (blocking) actor_tell(&actors[0], cond_wait, COND);
+        else assert_int_equal(actor_does(&actors[0], cond_wait_async, COND), VIGIL_PENDING);
         AWAIT(in_the_line(COND, 1));
-        gets(&mates[1], PLAIN);
-        assert_int_equal(mate_does(&mates[1], signal_one, COND), 1);
-        mate_kill(&mates[1]);
-        assert_hears(&mates[0], VIGIL_OWNER_DIED);
-        repairs(&mates[0], PLAIN);
-        mate_dismiss(&mates[0]);
+        gets(&actors[1], PLAIN);
+        assert_int_equal(actor_does(&actors[1], signal_one, COND), 1);
+        actor_kill(&actors[1]);
+        assert_hears(&actors[0], VIGIL_OWNER_DIED);
+        repairs(&actors[0], PLAIN);
+        actor_dismiss(&actors[0]);
     }
 }
 
 /* Processes that wait for a condition are not affected if the holder of the mutex dies, or another waiter. */
 static void and_others_wait_for_a_condition(void **state) {
     (void)state;
-    mates_start(4);
+    actors_start(4);
     for (int i = 0; i < 3; i++) {
-        gets(&mates[i], PLAIN);
-        if (i == 1) assert_int_equal(mate_does(&mates[i], cond_wait_async, COND), VIGIL_PENDING);
-        else mate_tell(&mates[i], cond_wait, COND);
+        gets(&actors[i], PLAIN);
+        if (i == 1) assert_int_equal(actor_does(&actors[i], cond_wait_async, COND), VIGIL_PENDING);
+        else actor_tell(&actors[i], cond_wait, COND);
         AWAIT(in_the_line(COND, i + 1));
     }
-    mate_kill(&mates[0]);
+    actor_kill(&actors[0]);
     AWAIT(in_the_line(COND, 2));
-    assert_int_equal(mate_does(&mates[3], lock, PLAIN), VIGIL_OK); /* the dead process did not hold it */
-    mate_kill(&mates[3]);
+    assert_int_equal(actor_does(&actors[3], lock, PLAIN), VIGIL_OK); /* the dead process did not hold it */
+    actor_kill(&actors[3]);
     assert_int_equal(vigil_cond_broadcast(at(COND)), 2);
     repairs(first_to_say(VIGIL_OWNER_DIED), PLAIN);
     gives_back(first_to_say(VIGIL_OK), PLAIN);
@@ -394,36 +394,36 @@ static void and_others_wait_for_a_condition(void **state) {
 /* A signal that a dead process had received and not used goes on to the next. */
 static void and_had_been_signalled(void **state) {
     (void)state;
-    mates_start(3);
+    actors_start(3);
     for (int i = 0; i < 2; i++) {
-        gets(&mates[i], PLAIN);
-        mate_tell(&mates[i], cond_wait, COND);
+        gets(&actors[i], PLAIN);
+        actor_tell(&actors[i], cond_wait, COND);
         AWAIT(in_the_line(COND, i + 1));
     }
-    mate_stop(&mates[0]);
-    assert_int_equal(mate_does(&mates[2], signal_one, COND), 1);
-    mate_kill(&mates[0]);
-    int64_t status = mate_hears(&mates[1]);
+    actor_stop(&actors[0]);
+    assert_int_equal(actor_does(&actors[2], signal_one, COND), 1);
+    actor_kill(&actors[0]);
+    int64_t status = actor_hears(&actors[1]);
     assert_true(status == VIGIL_OK || status == VIGIL_OWNER_DIED);
-    if (status == VIGIL_OWNER_DIED) assert_int_equal(mate_does(&mates[1], make_consistent, PLAIN), VIGIL_OK);
-    gives_back(&mates[1], PLAIN);
+    if (status == VIGIL_OWNER_DIED) assert_int_equal(actor_does(&actors[1], make_consistent, PLAIN), VIGIL_OK);
+    gives_back(&actors[1], PLAIN);
 }
 
 static void several_times(void **state) {
     (void)state;
     enum { DEATHS = 6 };
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        mates_start(DEATHS + 1);
-        gets(&mates[0], both[i]);
-        for (int j = 1; j <= DEATHS; j++) queues(&mates[j], j % 2, both[i]);
-        struct mate *holder = &mates[0];
+        actors_start(DEATHS + 1);
+        gets(&actors[0], both[i]);
+        for (int j = 1; j <= DEATHS; j++) queues(&actors[j], j % 2, both[i]);
+        struct actor *holder = &actors[0];
         for (int deaths = 0; deaths < DEATHS; deaths++) {
-            mate_kill(holder);
+            actor_kill(holder);
             holder = first_to_say(VIGIL_OWNER_DIED);
             assert_true(all_silent());
         }
         repairs(holder, both[i]);
-        mate_dismiss(holder);
+        actor_dismiss(holder);
     }
 }
 
@@ -431,33 +431,33 @@ static void several_times(void **state) {
 
 static void consistent(void **state) {
     (void)state;
-    mates_start(3);
+    actors_start(3);
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        assert_int_equal(mate_does(&mates[1], make_consistent, both[i]), VIGIL_ENOTHELD);
-        gets(&mates[1], both[i]);
-        assert_int_equal(mate_does(&mates[1], make_consistent, both[i]), VIGIL_EINVAL);
-        gives_back(&mates[1], both[i]);
+        assert_int_equal(actor_does(&actors[1], make_consistent, both[i]), VIGIL_ENOTHELD);
+        gets(&actors[1], both[i]);
+        assert_int_equal(actor_does(&actors[1], make_consistent, both[i]), VIGIL_EINVAL);
+        gives_back(&actors[1], both[i]);
     }
     assert_int_equal(vigil_mutex_consistent(NULL), VIGIL_ENULL);
 
-    for (size_t i = 0; i < COUNT_OF(both); i++) gets(&mates[0], both[i]);
-    mate_kill(&mates[0]);
+    for (size_t i = 0; i < COUNT_OF(both); i++) gets(&actors[0], both[i]);
+    actor_kill(&actors[0]);
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         for (int round = 0; round < 3; round++) { /* it stays so until it is marked consistent */
-            assert_int_equal(mate_does(&mates[1 + round % 2], lock, both[i]), VIGIL_OWNER_DIED);
-            gives_back(&mates[1 + round % 2], both[i]);
-            assert_int_equal(mate_does(&mates[1], make_consistent, both[i]), VIGIL_ENOTHELD);
+            assert_int_equal(actor_does(&actors[1 + round % 2], lock, both[i]), VIGIL_OWNER_DIED);
+            gives_back(&actors[1 + round % 2], both[i]);
+            assert_int_equal(actor_does(&actors[1], make_consistent, both[i]), VIGIL_ENOTHELD);
         }
-        assert_int_equal(mate_does(&mates[2], try_lock, both[i]), VIGIL_OWNER_DIED);
-        queues(&mates[1], true, both[i]);
-        gives_back(&mates[2], both[i]);
-        assert_hears(&mates[1], VIGIL_OWNER_DIED);
-        assert_int_equal(mate_does(&mates[1], make_consistent, both[i]), VIGIL_OK);
-        assert_int_equal(mate_does(&mates[1], make_consistent, both[i]), VIGIL_EINVAL);
-        queues(&mates[2], false, both[i]);
-        gives_back(&mates[1], both[i]);
-        assert_hears(&mates[2], VIGIL_OK);
-        gives_back(&mates[2], both[i]);
+        assert_int_equal(actor_does(&actors[2], try_lock, both[i]), VIGIL_OWNER_DIED);
+        queues(&actors[1], true, both[i]);
+        gives_back(&actors[2], both[i]);
+        assert_hears(&actors[1], VIGIL_OWNER_DIED);
+        assert_int_equal(actor_does(&actors[1], make_consistent, both[i]), VIGIL_OK);
+        assert_int_equal(actor_does(&actors[1], make_consistent, both[i]), VIGIL_EINVAL);
+        queues(&actors[2], false, both[i]);
+        gives_back(&actors[1], both[i]);
+        assert_hears(&actors[2], VIGIL_OK);
+        gives_back(&actors[2], both[i]);
     }
     assert_int_equal(*(uint32_t *)at(PLAIN), 0);
     assert_int_equal(*(uint32_t *)at(FAIR) & ~0xfffffff0u, FAIR_BIT);
@@ -467,19 +467,19 @@ static void consistent(void **state) {
 static void nothing_is_taken_from_the_stopped(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        mates_start(3);
-        gets(&mates[0], both[i]);
-        queues(&mates[1], true, both[i]);
-        queues(&mates[2], false, both[i]);
-        mate_stop(&mates[0]);
+        actors_start(3);
+        gets(&actors[0], both[i]);
+        queues(&actors[1], true, both[i]);
+        queues(&actors[2], false, both[i]);
+        actor_stop(&actors[0]);
         let_pass(200 * MILLISECOND); /* a death would have been noticed by now */
-        assert_true(mate_silent(&mates[1]) && mate_silent(&mates[2]));
+        assert_true(actor_silent(&actors[1]) && actor_silent(&actors[2]));
         assert_int_equal(vigil_mutex_trylock(at(both[i])), VIGIL_TIMED_OUT);
-        mate_continue(&mates[0]);
-        gives_back(&mates[0], both[i]);
+        actor_continue(&actors[0]);
+        gives_back(&actors[0], both[i]);
         gives_back(first_to_say(VIGIL_OK), both[i]);
         gives_back(first_to_say(VIGIL_OK), both[i]);
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
@@ -489,14 +489,14 @@ static void the_holder_leaves(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         for (int waited_for = 0; waited_for < 2; waited_for++) {
-            mates_start(2);
-            gets(&mates[0], both[i]);
-            if (waited_for) queues(&mates[1], true, both[i]);
-            assert_int_equal(mate_does(&mates[0], leave_segment, 0), 0);
-            if (waited_for) assert_hears(&mates[1], VIGIL_OWNER_DIED);
-            else assert_int_equal(mate_does(&mates[1], lock, both[i]), VIGIL_OWNER_DIED);
-            repairs(&mates[1], both[i]);
-            mates_dismiss();
+            actors_start(2);
+            gets(&actors[0], both[i]);
+            if (waited_for) queues(&actors[1], true, both[i]);
+            assert_int_equal(actor_does(&actors[0], leave_segment, 0), 0);
+            if (waited_for) assert_hears(&actors[1], VIGIL_OWNER_DIED);
+            else assert_int_equal(actor_does(&actors[1], lock, both[i]), VIGIL_OWNER_DIED);
+            repairs(&actors[1], both[i]);
+            actors_dismiss();
         }
     }
 }
@@ -511,11 +511,11 @@ static int64_t leave_and_return(const struct order *order) {
 static void the_holder_leaves_and_returns(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        mates_start(1);
-        gets(&mates[0], both[i]);
-        assert_int_equal(mate_does(&mates[0], leave_and_return, both[i]), VIGIL_OWNER_DIED);
-        repairs(&mates[0], both[i]);
-        mate_dismiss(&mates[0]);
+        actors_start(1);
+        gets(&actors[0], both[i]);
+        assert_int_equal(actor_does(&actors[0], leave_and_return, both[i]), VIGIL_OWNER_DIED);
+        repairs(&actors[0], both[i]);
+        actor_dismiss(&actors[0]);
     }
 }
 
@@ -524,13 +524,13 @@ static void the_holder_goes_otherwise(void **state) {
     act *const ways[] = {become_another_program, just_exit};
     for (size_t i = 0; i < COUNT_OF(ways) * COUNT_OF(both); i++) {
         uint32_t mutex = both[i % COUNT_OF(both)];
-        mates_start(2);
-        gets(&mates[0], mutex);
-        queues(&mates[1], i % 2, mutex);
-        mate_tell(&mates[0], ways[i / COUNT_OF(both)], 0);
-        assert_hears(&mates[1], VIGIL_OWNER_DIED);
-        repairs(&mates[1], mutex);
-        mates_dismiss();
+        actors_start(2);
+        gets(&actors[0], mutex);
+        queues(&actors[1], i % 2, mutex);
+        actor_tell(&actors[0], ways[i / COUNT_OF(both)], 0);
+        assert_hears(&actors[1], VIGIL_OWNER_DIED);
+        repairs(&actors[1], mutex);
+        actors_dismiss();
     }
 }
 
@@ -540,15 +540,15 @@ static void a_place_in_line_disappears(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both) * 2; i++) {
         uint32_t mutex = both[i % 2];
-        mates_start(4);
-        gets(&mates[3], mutex);
-        for (int j = 0; j < 3; j++) queues(&mates[j], i & 2, mutex);
-        mate_kill(&mates[1]);
+        actors_start(4);
+        gets(&actors[3], mutex);
+        for (int j = 0; j < 3; j++) queues(&actors[j], i & 2, mutex);
+        actor_kill(&actors[1]);
         AWAIT(in_the_line(mutex, 2));
-        gives_back(&mates[3], mutex);
+        gives_back(&actors[3], mutex);
         gives_back(first_to_say(VIGIL_OK), mutex);
         gives_back(first_to_say(VIGIL_OK), mutex); /* no holder has died */
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
@@ -557,19 +557,19 @@ static void killed_after_being_called(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both) * 4; i++) {
         uint32_t mutex = both[i % 2];
-        mates_start(4);
-        gets(&mates[3], mutex);
-        queues(&mates[0], i & 2, mutex);
-        queues(&mates[1], i & 4, mutex);
-        queues(&mates[2], true, mutex);
-        mate_stop(&mates[0]);
-        gives_back(&mates[3], mutex);
-        mate_kill(&mates[0]);
-        struct mate *next = first_to_say(VIGIL_OK);
+        actors_start(4);
+        gets(&actors[3], mutex);
+        queues(&actors[0], i & 2, mutex);
+        queues(&actors[1], i & 4, mutex);
+        queues(&actors[2], true, mutex);
+        actor_stop(&actors[0]);
+        gives_back(&actors[3], mutex);
+        actor_kill(&actors[0]);
+        struct actor *next = first_to_say(VIGIL_OK);
         assert_true(all_silent());
         gives_back(next, mutex);
         gives_back(first_to_say(VIGIL_OK), mutex);
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
@@ -577,18 +577,18 @@ static void killed_after_being_called(void **state) {
 static void stopped_after_being_called(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        mates_start(3);
-        gets(&mates[2], both[i]);
-        queues(&mates[0], true, both[i]);
-        queues(&mates[1], true, both[i]);
-        mate_stop(&mates[0]);
-        gives_back(&mates[2], both[i]);
-        assert_hears(&mates[1], VIGIL_OK); /* a waiter that does not come loses its turn */
-        mate_continue(&mates[0]);
-        gives_back(&mates[1], both[i]);
-        assert_hears(&mates[0], VIGIL_OK);
-        gives_back(&mates[0], both[i]);
-        mates_dismiss();
+        actors_start(3);
+        gets(&actors[2], both[i]);
+        queues(&actors[0], true, both[i]);
+        queues(&actors[1], true, both[i]);
+        actor_stop(&actors[0]);
+        gives_back(&actors[2], both[i]);
+        assert_hears(&actors[1], VIGIL_OK); /* a waiter that does not come loses its turn */
+        actor_continue(&actors[0]);
+        gives_back(&actors[1], both[i]);
+        assert_hears(&actors[0], VIGIL_OK);
+        gives_back(&actors[0], both[i]);
+        actors_dismiss();
     }
 }
 
@@ -602,23 +602,23 @@ static void a_new_member_does_not_pass_for_the_dead_one(void **state) {
     *(vigil_mutex *)at(FAIR) = (vigil_mutex)VIGIL_MUTEX_FAIR;
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         for (int heir = 0; heir < 2; heir++) { /* taken by the new one, or by the one that was there before */
-            mates_start(2);
-            gets(&mates[0], both[i]);
-            mate_kill(&mates[0]);
-            mate_start(&mates[0]);
-            if (heir == 0) assert_int_equal(mate_does(&mates[0], unlock, WORD), VIGIL_ENOTHELD); /* it has a number */
-            assert_int_equal(mate_does(&mates[heir], lock, both[i]), VIGIL_OWNER_DIED);
-            assert_int_equal(mate_does(&mates[1 - heir], try_lock, both[i]), VIGIL_TIMED_OUT);
-            repairs(&mates[heir], both[i]);
+            actors_start(2);
+            gets(&actors[0], both[i]);
+            actor_kill(&actors[0]);
+            actor_start(&actors[0]);
+            if (heir == 0) assert_int_equal(actor_does(&actors[0], unlock, WORD), VIGIL_ENOTHELD); /* it has a number */
+            assert_int_equal(actor_does(&actors[heir], lock, both[i]), VIGIL_OWNER_DIED);
+            assert_int_equal(actor_does(&actors[1 - heir], try_lock, both[i]), VIGIL_TIMED_OUT);
+            repairs(&actors[heir], both[i]);
 
             /* And with a waiter in line. */
-            gets(&mates[0], both[i]);
-            queues(&mates[1], heir, both[i]);
-            mate_kill(&mates[0]);
-            mate_start(&mates[0]);
-            assert_hears(&mates[1], VIGIL_OWNER_DIED);
-            repairs(&mates[1], both[i]);
-            mates_dismiss();
+            gets(&actors[0], both[i]);
+            queues(&actors[1], heir, both[i]);
+            actor_kill(&actors[0]);
+            actor_start(&actors[0]);
+            assert_hears(&actors[1], VIGIL_OWNER_DIED);
+            repairs(&actors[1], both[i]);
+            actors_dismiss();
         }
     }
 }
@@ -628,16 +628,16 @@ static void a_new_member_does_not_pass_for_the_dead_one(void **state) {
 static void fork_without_exec(void **state) {
     (void)state;
     allow_heirs();
-    mates_start(2);
-    gets(&mates[0], PLAIN);
-    queues(&mates[1], true, PLAIN);
-    assert_int_equal(mate_does(&mates[0], fork_and_reap, 0), VIGIL_OK);
+    actors_start(2);
+    gets(&actors[0], PLAIN);
+    queues(&actors[1], true, PLAIN);
+    assert_int_equal(actor_does(&actors[0], fork_and_reap, 0), VIGIL_OK);
     let_pass(100 * MILLISECOND); /* a death would have been noticed by now */
-    assert_true(mate_silent(&mates[1]));
-    assert_int_equal(mate_does(&mates[0], fork_heir, 0), VIGIL_OK);
-    mate_kill(&mates[0]);
-    assert_hears(&mates[1], VIGIL_OWNER_DIED);
-    repairs(&mates[1], PLAIN);
+    assert_true(actor_silent(&actors[1]));
+    assert_int_equal(actor_does(&actors[0], fork_heir, 0), VIGIL_OK);
+    actor_kill(&actors[0]);
+    assert_hears(&actors[1], VIGIL_OWNER_DIED);
+    repairs(&actors[1], PLAIN);
     end_heirs();
 }
 
@@ -645,28 +645,28 @@ static void fork_without_exec(void **state) {
 static void a_lock_in_each_of_two_segments(void **state) {
     (void)state;
     segment_new(1, NULL);
-    mates_start(3);
-    gets(&mates[0], PLAIN);
-    gets(&mates[0], OTHER + PLAIN);
-    queues(&mates[1], true, PLAIN);
-    queues(&mates[2], false, OTHER + PLAIN);
-    mate_kill(&mates[0]);
-    assert_hears(&mates[1], VIGIL_OWNER_DIED);
-    assert_hears(&mates[2], VIGIL_OWNER_DIED);
-    repairs(&mates[1], PLAIN);
-    repairs(&mates[2], OTHER + PLAIN);
+    actors_start(3);
+    gets(&actors[0], PLAIN);
+    gets(&actors[0], OTHER + PLAIN);
+    queues(&actors[1], true, PLAIN);
+    queues(&actors[2], false, OTHER + PLAIN);
+    actor_kill(&actors[0]);
+    assert_hears(&actors[1], VIGIL_OWNER_DIED);
+    assert_hears(&actors[2], VIGIL_OWNER_DIED);
+    repairs(&actors[1], PLAIN);
+    repairs(&actors[2], OTHER + PLAIN);
 
     /* Leaving one of them does not affect the other. */
-    gets(&mates[1], PLAIN);
-    gets(&mates[1], OTHER + PLAIN);
-    queues(&mates[2], false, PLAIN);
-    assert_int_equal(mate_does(&mates[1], leave_segment, OTHER), 0);
-    assert_int_equal(mate_does(&mates[2], lock, OTHER + PLAIN), VIGIL_OWNER_DIED);
-    assert_true(mate_silent(&mates[2]));
-    repairs(&mates[2], OTHER + PLAIN);
-    gives_back(&mates[1], PLAIN);
-    assert_hears(&mates[2], VIGIL_OK);
-    gives_back(&mates[2], PLAIN);
+    gets(&actors[1], PLAIN);
+    gets(&actors[1], OTHER + PLAIN);
+    queues(&actors[2], false, PLAIN);
+    assert_int_equal(actor_does(&actors[1], leave_segment, OTHER), 0);
+    assert_int_equal(actor_does(&actors[2], lock, OTHER + PLAIN), VIGIL_OWNER_DIED);
+    assert_true(actor_silent(&actors[2]));
+    repairs(&actors[2], OTHER + PLAIN);
+    gives_back(&actors[1], PLAIN);
+    assert_hears(&actors[2], VIGIL_OK);
+    gives_back(&actors[2], PLAIN);
 }
 
 /* Private memory, in a process that has segments. */
@@ -711,7 +711,7 @@ static int64_t use_private_mutex(const struct order *order) {
 }
 
 /* Locked before the process had a segment, unlocked after it, and the other way round. */
-static void mate_locks_and_then_joins(void) {
+static void actor_locks_and_then_joins(void) {
     vigil_mutex before[] = {VIGIL_MUTEX_INIT, VIGIL_MUTEX_FAIR}, during[] = {VIGIL_MUTEX_INIT, VIGIL_MUTEX_FAIR};
     for (int i = 0; i < 2; i++) CHECK(vigil_mutex_lock(&before[i]) == VIGIL_OK);
     CHECK(vigil_buffer_destroy(buffers[0]) == 0);
@@ -732,14 +732,14 @@ static void mate_locks_and_then_joins(void) {
 
 static void private_mutexes_are_as_ever(void **state) {
     (void)state;
-    mates_start(1);
+    actors_start(1);
     for (int fair = 0; fair < 2; fair++) {
-        assert_int_equal(mate_does_with(&mates[0], use_private_mutex, 0, fair), VIGIL_OK);
-        gets(&mates[0], PLAIN);
-        assert_int_equal(mate_does_with(&mates[0], use_private_mutex, 0, fair), VIGIL_OK);
-        gives_back(&mates[0], PLAIN);
+        assert_int_equal(actor_does_with(&actors[0], use_private_mutex, 0, fair), VIGIL_OK);
+        gets(&actors[0], PLAIN);
+        assert_int_equal(actor_does_with(&actors[0], use_private_mutex, 0, fair), VIGIL_OK);
+        gives_back(&actors[0], PLAIN);
     }
-    mate_start_by(&mates[1], mate_locks_and_then_joins);
+    actor_start_by(&actors[1], actor_locks_and_then_joins);
 }
 
 /* Held by the parent, in private memory: fork copies it, and the child may unlock its copy. */
@@ -760,12 +760,12 @@ static int64_t fork_while_holding(const struct order *order) {
 
 static void a_private_mutex_across_fork(void **state) {
     (void)state;
-    mates_start(1);
-    assert_int_equal(mate_does(&mates[0], fork_while_holding, 0), VIGIL_OK);
+    actors_start(1);
+    assert_int_equal(actor_does(&actors[0], fork_while_holding, 0), VIGIL_OK);
 }
 
 /*
- * The mate that closes the segment has to repair a bucket, and a line there needs a guard from then on: not the mate.
+ * The actor that closes the segment has to repair a bucket, and a line there needs a guard from then on: not the actor.
  * Its keeper continues, for the other segment.
  */
 static int64_t leave_a_line_to_be_guarded(const struct order *order) {
@@ -781,17 +781,17 @@ static int64_t leave_a_line_to_be_guarded(const struct order *order) {
 static void closing_leaves_no_guard_behind(void **state) {
     (void)state;
     segment_new(1, NULL);
-    mates_start(4);
-    gets(&mates[0], FAIR);
-    queues(&mates[1], true, FAIR);
-    queues(&mates[2], true, FAIR);
-    mate_stop(&mates[1]);
-    mate_stop(&mates[2]);
-    gives_back(&mates[0], FAIR); /* reserved for a waiter that does not come */
-    assert_int_equal(mate_does(&mates[3], leave_a_line_to_be_guarded, FAIR), VIGIL_OK);
-    mate_kill(&mates[3]);
-    for (int i = 1; i <= 2; i++) mate_continue(&mates[i]);
-    struct mate *first = first_to_say(VIGIL_OK), *second = first == &mates[1] ? &mates[2] : &mates[1];
+    actors_start(4);
+    gets(&actors[0], FAIR);
+    queues(&actors[1], true, FAIR);
+    queues(&actors[2], true, FAIR);
+    actor_stop(&actors[1]);
+    actor_stop(&actors[2]);
+    gives_back(&actors[0], FAIR); /* reserved for a waiter that does not come */
+    assert_int_equal(actor_does(&actors[3], leave_a_line_to_be_guarded, FAIR), VIGIL_OK);
+    actor_kill(&actors[3]);
+    for (int i = 1; i <= 2; i++) actor_continue(&actors[i]);
+    struct actor *first = first_to_say(VIGIL_OK), *second = first == &actors[1] ? &actors[2] : &actors[1];
     gives_back(first, FAIR);
     assert_hears(second, VIGIL_OK);
     gives_back(second, FAIR);

@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "child.h"
-#include "mates.h"
+#include "actors.h"
 
 #include "lot/shared.h"
 #include "observe/observer.h"
@@ -166,20 +166,20 @@ static void names_and_labels(void **state) {
 
 static void members_are_seen(void **state) {
     (void)state;
-    mates_start(2);
+    actors_start(2);
     look();
     assert_int_equal(seen.member_count, 3);
     assert_int_equal(seen.members[0].pid, getpid());
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(seen.members[i + 1].pid, mates[i].pid);
+        assert_int_equal(seen.members[i + 1].pid, actors[i].pid);
         assert_true(seen.members[i + 1].alive && seen.members[i + 1].number != seen.members[0].number);
         assert_memory_equal(seen.members[i + 1].program, "unit_shared_ob", 14);
     }
-    mate_kill(&mates[0]); /* it is struck off, and nothing else needs mending */
+    actor_kill(&actors[0]); /* it is struck off, and nothing else needs mending */
     do look();
     while (seen.member_count == 3);
     assert_int_equal(seen.member_count, 2);
-    assert_int_equal(seen.members[1].pid, mates[1].pid);
+    assert_int_equal(seen.members[1].pid, actors[1].pid);
     assert_true(seen.members[1].alive);
     assert_int_equal(vigil_segment_mend(buffers[0]), 0);
 }
@@ -188,10 +188,10 @@ static void members_are_seen(void **state) {
 static void an_observer_is_no_member(void **state) {
     (void)state;
     assert_int_equal(vigil_sem_tryacquire(&(vigil_sem)VIGIL_SEM_INIT(1), 1), VIGIL_OK);
-    mates_start(1);
-    assert_int_equal(mate_does(&mates[0], lock_to_write, RWLOCK), VIGIL_OK);
+    actors_start(1);
+    assert_int_equal(actor_does(&actors[0], lock_to_write, RWLOCK), VIGIL_OK);
     assert_int_equal(vigil_buffer_destroy(buffers[0]), 0);
-    mate_kill(&mates[0]);
+    actor_kill(&actors[0]);
     assert_int_equal(line_at(RWLOCK)->holder_count, 1);
     assert_int_equal(vigil_segment_open_fd(&buffers[0], fds[0]), VIGIL_OK);
     assert_null(line_at(RWLOCK));
@@ -201,18 +201,18 @@ static void an_observer_is_no_member(void **state) {
 /* The first member of an emptied segment counts dead members from the start again: the count may equal an older one. */
 static void as_many_gone_as_before(void **state) {
     (void)state;
-    mates_start(4); /* so that more records are used now than later */
-    mates_dismiss();
+    actors_start(4); /* so that more records are used now than later */
+    actors_dismiss();
     struct segment_header *header = mmap(NULL, sizeof *header, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
     assert_true(header != MAP_FAILED);
-    header->recovered = 2; /* the count when one of the two mates that follow is killed */
+    header->recovered = 2; /* the count when one of the two actors that follow is killed */
     assert_int_equal(vigil_buffer_destroy(buffers[0]), 0);
     assert_int_equal(vigil_segment_open_fd(&buffers[0], fds[0]), VIGIL_OK);
-    mates_start(2);
-    assert_int_equal(mate_does(&mates[0], lock_to_read, RWLOCK), VIGIL_OK);
-    mate_kill(&mates[0]);
-    assert_int_equal(mate_does(&mates[1], lock_to_write, RWLOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[1], unlock_to_write, RWLOCK), VIGIL_OK);
+    actors_start(2);
+    assert_int_equal(actor_does(&actors[0], lock_to_read, RWLOCK), VIGIL_OK);
+    actor_kill(&actors[0]);
+    assert_int_equal(actor_does(&actors[1], lock_to_write, RWLOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[1], unlock_to_write, RWLOCK), VIGIL_OK);
     munmap(header, sizeof *header);
 }
 
@@ -220,14 +220,14 @@ static void as_many_gone_as_before(void **state) {
 
 static void a_line_in_order(void **state) {
     (void)state;
-    mates_start(4);
+    actors_start(4);
     int64_t before_ns = vigil_now_ns();
-    mate_tell(&mates[0], wait_32, WORD);
+    actor_tell(&actors[0], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 1);
-    assert_int_equal(mate_does(&mates[1], wait_async, WORD), VIGIL_PENDING);
-    mate_tell(&mates[2], wait_32, WORD);
+    assert_int_equal(actor_does(&actors[1], wait_async, WORD), VIGIL_PENDING);
+    actor_tell(&actors[2], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 3);
-    assert_int_equal(mate_does(&mates[3], wait_async, WORD), VIGIL_PENDING);
+    assert_int_equal(actor_does(&actors[3], wait_async, WORD), VIGIL_PENDING);
     const vigil_seen_line *line = line_at(WORD);
     assert_int_equal(line->waiter_count, 4);
     assert_int_equal(line->holder_count, 0);
@@ -235,52 +235,52 @@ static void a_line_in_order(void **state) {
     assert_string_equal(vigil_seen_kind_name(line->kind), "word");
     for (int i = 0; i < 4; i++) {
         const vigil_seen_waiter *waiter = &line->waiters[i];
-        assert_int_equal(pid_of(waiter->number), mates[i].pid);
-        assert_int_equal(waiter->thread_id, i % 2 ? 0 : mates[i].pid); /* its main thread */
+        assert_int_equal(pid_of(waiter->number), actors[i].pid);
+        assert_int_equal(waiter->thread_id, i % 2 ? 0 : actors[i].pid); /* its main thread */
         assert_false(waiter->called);
         assert_true(waiter->since_ns >= before_ns - 20000000 && waiter->since_ns <= seen.at_ns);
     }
     assert_int_equal(seen.places_used, 4);
     assert_int_equal(vigil_notify(at(WORD), VIGIL_ALL), 4);
-    for (int i = 0; i < 4; i++) assert_hears(&mates[i], VIGIL_OK);
+    for (int i = 0; i < 4; i++) assert_hears(&actors[i], VIGIL_OK);
     AWAIT(!line_at(WORD));
 }
 
 static void who_is_called_and_does_not_come(void **state) {
     (void)state;
-    mates_start(2);
-    assert_int_equal(mate_does(&mates[0], wait_async, WORD), VIGIL_PENDING);
-    mate_stop(&mates[0]);
+    actors_start(2);
+    assert_int_equal(actor_does(&actors[0], wait_async, WORD), VIGIL_PENDING);
+    actor_stop(&actors[0]);
     assert_int_equal(vigil_notify(at(WORD), 1), 1);
     const vigil_seen_line *line = line_at(WORD);
     assert_int_equal(line->waiter_count, 1);
     assert_true(line->waiters[0].called);
-    mate_continue(&mates[0]);
-    assert_hears(&mates[0], VIGIL_OK);
+    actor_continue(&actors[0]);
+    assert_hears(&actors[0], VIGIL_OK);
 }
 
 static void locks_and_their_holders(void **state) {
     (void)state;
-    mates_start(3);
+    actors_start(3);
     *(vigil_sem *)at(SEM) = (vigil_sem)VIGIL_SEM_LEASED(5);
-    assert_int_equal(mate_does(&mates[0], lock_mutex, MUTEX), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], lock_mutex, MUTEX), VIGIL_OK);
     assert_null(line_at(MUTEX)); /* only the program knows what that word is */
-    assert_int_equal(mate_does(&mates[0], lock_to_write, RWLOCK), VIGIL_OK);
-    assert_int_equal(mate_does_with(&mates[0], acquire, SEM, 4), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], lock_to_write, RWLOCK), VIGIL_OK);
+    assert_int_equal(actor_does_with(&actors[0], acquire, SEM, 4), VIGIL_OK);
     int64_t now_ns = vigil_now_ns();
-    mate_tell(&mates[1], lock_mutex, MUTEX);
-    mate_tell(&mates[2], lock_to_read, RWLOCK);
+    actor_tell(&actors[1], lock_mutex, MUTEX);
+    actor_tell(&actors[2], lock_to_read, RWLOCK);
     AWAIT(waiting_at(MUTEX) == 1 && waiting_at(RWLOCK) == 1);
 
     const vigil_seen_line *line = line_at(MUTEX);
     assert_int_equal(line->kind, VIGIL_SEEN_MUTEX);
     assert_int_equal(line->holder_count, 1);
-    assert_int_equal(pid_of(line->holders[0].number), mates[0].pid);
+    assert_int_equal(pid_of(line->holders[0].number), actors[0].pid);
     assert_int_equal(line->holders[0].since_ns, 0);
     line = line_at(RWLOCK);
     assert_int_equal(line->kind, VIGIL_SEEN_RWLOCK);
     assert_int_equal(line->holder_count, 1);
-    assert_int_equal(pid_of(line->holders[0].number), mates[0].pid);
+    assert_int_equal(pid_of(line->holders[0].number), actors[0].pid);
     assert_false(line->holders[0].shared);
     assert_true(line->holders[0].since_ns <= now_ns && line->holders[0].since_ns > now_ns - INT64_C(20000000000));
     assert_true(line->waiters[0].shared);
@@ -289,14 +289,14 @@ static void locks_and_their_holders(void **state) {
     assert_int_equal(line->holders[0].count, 4);
     assert_int_equal(line->waiter_count, 0);
 
-    mate_kill(&mates[0]); /* the waiters are told, and hold it now */
-    assert_hears(&mates[1], VIGIL_OWNER_DIED);
-    assert_hears(&mates[2], VIGIL_OWNER_DIED);
+    actor_kill(&actors[0]); /* the waiters are told, and hold it now */
+    assert_hears(&actors[1], VIGIL_OWNER_DIED);
+    assert_hears(&actors[2], VIGIL_OWNER_DIED);
     line = line_at(RWLOCK);
     assert_true(line->owner_died);
     assert_true(line->holders[0].shared);
-    assert_int_equal(mate_does(&mates[1], unlock_mutex, MUTEX), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[2], unlock_to_read, RWLOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[1], unlock_mutex, MUTEX), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[2], unlock_to_read, RWLOCK), VIGIL_OK);
     look();
     assert_int_equal(seen.line_count, 0);
 }
@@ -322,9 +322,9 @@ static int64_t check(void) {
 /* However busy the members are, nothing is reported as damage, and no member is held up. */
 static void nothing_is_wrong_while_all_goes_well(void **state) {
     (void)state;
-    mates_start(3);
+    actors_start(3);
     for (int i = 0; i < 3; i++) {
-        mate_order(&mates[i], &(struct order){.act = lock_and_unlock_often, .number = 3000});
+        actor_order(&actors[i], &(struct order){.act = lock_and_unlock_often, .number = 3000});
     }
     int looks = 0;
     do {
@@ -333,8 +333,8 @@ static void nothing_is_wrong_while_all_goes_well(void **state) {
         assert_int_equal(findings, 0);
         look();
         looks++;
-    } while (mate_silent(&mates[0]) || looks < 20);
-    for (int i = 0; i < 3; i++) assert_hears(&mates[i], VIGIL_OK);
+    } while (actor_silent(&actors[0]) || looks < 20);
+    for (int i = 0; i < 3; i++) assert_hears(&actors[i], VIGIL_OK);
 }
 
 /*
@@ -344,26 +344,26 @@ static void nothing_is_wrong_while_all_goes_well(void **state) {
 static void stop_all(int count) {
     struct lot *lot = lot_in(buffers[0]->segment);
     for (bool inside = true; inside;) {
-        for (int i = 0; i < count; i++) mate_stop(&mates[i]);
+        for (int i = 0; i < count; i++) actor_stop(&actors[i]);
         inside = false;
         for (uint32_t i = 0; i < 1u << lot->bucket_bits; i++) inside |= prim_load_relaxed(&lot->buckets[i].word) & 1;
-        for (int i = 0; i < count && inside; i++) mate_continue(&mates[i]);
+        for (int i = 0; i < count && inside; i++) actor_continue(&actors[i]);
     }
 }
 
 /* No process has swept after it: the observer is not a member, and the only member is stopped. */
 static void the_dead_are_found(void **state) {
     (void)state;
-    mates_start(2);
-    mate_tell(&mates[0], wait_32, WORD);
+    actors_start(2);
+    actor_tell(&actors[0], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 1);
     stop_all(2);
     assert_int_equal(vigil_buffer_destroy(buffers[0]), 0);
-    mate_kill(&mates[0]);
+    actor_kill(&actors[0]);
     assert_int_equal(check(), 1); /* only the member: its slot still belongs to one */
     assert_int_equal(found.counts[VIGIL_FINDING_DEAD], 1);
     assert_non_null(strstr(found.last, "has died"));
-    mate_continue(&mates[1]);
+    actor_continue(&actors[1]);
     AWAIT(check() == 0 && !line_at(WORD));
     assert_int_equal(vigil_segment_open_fd(&buffers[0], fds[0]), VIGIL_OK);
 }
@@ -382,9 +382,9 @@ static void damaged_links(void **state) {
     (void)state;
     enum damage { NEXT, PREV, TAIL, FAR_AWAY, DAMAGES };
     for (enum damage damage = 0; damage < DAMAGES; damage++) {
-        mates_start(3);
+        actors_start(3);
         for (uint32_t i = 0; i < 3; i++) {
-            mate_tell(&mates[i], wait_32, WORD);
+            actor_tell(&actors[i], wait_32, WORD);
             AWAIT(waiting_at(WORD) == i + 1);
         }
         stop_all(3);
@@ -398,12 +398,12 @@ static void damaged_links(void **state) {
         assert_int_equal(found.counts[VIGIL_FINDING_BROKEN], check());
         assert_true(vigil_segment_mend(buffers[0]) >= 1);
         assert_int_equal(check(), 0);
-        for (int i = 0; i < 3; i++) mate_continue(&mates[i]);
+        for (int i = 0; i < 3; i++) actor_continue(&actors[i]);
         for (int i = 0; i < 3; i++) {
             assert_int_equal(vigil_notify(at(WORD), 1), 1);
-            assert_hears(&mates[i], VIGIL_OK);
+            assert_hears(&actors[i], VIGIL_OK);
         }
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
@@ -442,13 +442,13 @@ static int64_t read_and_wait_often(const struct order *order) {
 /* However busy the members are: nothing that is intact is mended, and no waiter is harmed. */
 static void mending_what_is_well(void **state) {
     (void)state;
-    mates_start(3);
-    assert_int_equal(mate_does(&mates[2], wait_async, OTHER_WORD), VIGIL_PENDING);
-    for (int i = 0; i < 2; i++) mate_order(&mates[i], &(struct order){.act = read_and_wait_often, .number = 30000});
-    while (mate_silent(&mates[0]) || mate_silent(&mates[1])) assert_int_equal(vigil_segment_mend(buffers[0]), 0);
-    for (int i = 0; i < 2; i++) assert_hears(&mates[i], VIGIL_OK);
+    actors_start(3);
+    assert_int_equal(actor_does(&actors[2], wait_async, OTHER_WORD), VIGIL_PENDING);
+    for (int i = 0; i < 2; i++) actor_order(&actors[i], &(struct order){.act = read_and_wait_often, .number = 30000});
+    while (actor_silent(&actors[0]) || actor_silent(&actors[1])) assert_int_equal(vigil_segment_mend(buffers[0]), 0);
+    for (int i = 0; i < 2; i++) assert_hears(&actors[i], VIGIL_OK);
     assert_int_equal(vigil_notify(at(OTHER_WORD), 1), 1);
-    assert_hears(&mates[2], VIGIL_OK);
+    assert_hears(&actors[2], VIGIL_OK);
 }
 
 static void note_status(vigil_op *op, int status) {
@@ -474,15 +474,15 @@ static void mending_while_one_waits(void **state) {
 /* A waiter at a place where no process can notify it any more is woken. */
 static void a_waiter_whose_key_is_lost(void **state) {
     (void)state;
-    mates_start(1);
-    mate_tell(&mates[0], wait_32, WORD);
+    actors_start(1);
+    actor_tell(&actors[0], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 1);
     stop_all(1);
     slot_at(WORD, 0)->key = 3;
     assert_true(check() >= 1);
     assert_true(vigil_segment_mend(buffers[0]) >= 1);
-    mate_continue(&mates[0]);
-    assert_hears(&mates[0], VIGIL_OK);
+    actor_continue(&actors[0]);
+    assert_hears(&actors[0], VIGIL_OK);
     assert_int_equal(check(), 0);
 }
 
@@ -490,8 +490,8 @@ static void a_waiter_whose_key_is_lost(void **state) {
 static void a_damaged_header(void **state) {
     (void)state;
     struct segment_header *header = segment_header(buffers[0]->segment), good = *header;
-    mates_start(1);
-    mate_tell(&mates[0], wait_32, WORD);
+    actors_start(1);
+    actor_tell(&actors[0], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 1);
     header->length = UINT64_MAX;
     assert_int_equal(check(), 1);
@@ -510,7 +510,7 @@ static void a_damaged_header(void **state) {
     assert_int_equal(vigil_segment_mend(buffers[0]), 1);
     assert_int_equal(check(), 0);
     assert_int_equal(vigil_notify(at(WORD), 1), 1);
-    assert_hears(&mates[0], VIGIL_OK);
+    assert_hears(&actors[0], VIGIL_OK);
 }
 
 /*
@@ -520,11 +520,11 @@ static void a_damaged_header(void **state) {
 static void mending_around_the_stuck(void **state) {
     (void)state;
     struct lot *lot = lot_in(buffers[0]->segment);
-    mates_start(1);
-    mate_tell(&mates[0], wait_32, WORD);
+    actors_start(1);
+    actor_tell(&actors[0], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 1);
     for (uint32_t i = 0; i < 1u << lot->bucket_bits; i++) lot->buckets[i].word |= 1u | lot->number << 4;
-    mate_kill(&mates[0]);
+    actor_kill(&actors[0]);
     vigil_segment_mend(buffers[0]);
     assert_int_equal(waiting_at(WORD), 1);
     for (uint32_t i = 0; i < 1u << lot->bucket_bits; i++) lot->buckets[i].word &= ~(1u | UINT32_MAX << 4);
@@ -690,23 +690,23 @@ static void begin_to_record(void) {
 static void what_happens_is_recorded(void **state) {
     (void)state;
     begin_to_record();
-    mates_start(3);
+    actors_start(3);
     look();
     uint32_t numbers[3];
     for (int i = 0; i < 3; i++) numbers[i] = seen.members[i + 1].number;
-    assert_int_equal(event_of(VIGIL_EVENT_JOINED, 0)->pid, mates[0].pid);
+    assert_int_equal(event_of(VIGIL_EVENT_JOINED, 0)->pid, actors[0].pid);
 
-    assert_int_equal(mate_does(&mates[0], lock_to_write, RWLOCK), VIGIL_OK);
-    mate_tell(&mates[1], lock_to_write, RWLOCK);
+    assert_int_equal(actor_does(&actors[0], lock_to_write, RWLOCK), VIGIL_OK);
+    actor_tell(&actors[1], lock_to_write, RWLOCK);
     AWAIT(waiting_at(RWLOCK) == 1);
     assert_int_equal(event_of(VIGIL_EVENT_GRANTED, RWLOCK)->number, numbers[0]);
     assert_null(event_of(VIGIL_EVENT_RELEASED, RWLOCK));
     const vigil_event *event = event_of(VIGIL_EVENT_WAITS, RWLOCK);
     assert_int_equal(event->number, numbers[1]);
-    assert_int_equal(event->thread_id, mates[1].pid);
+    assert_int_equal(event->thread_id, actors[1].pid);
     assert_int_equal(event->kind, VIGIL_SEEN_RWLOCK);
-    assert_int_equal(mate_does(&mates[0], unlock_to_write, RWLOCK), VIGIL_OK);
-    assert_hears(&mates[1], VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], unlock_to_write, RWLOCK), VIGIL_OK);
+    assert_hears(&actors[1], VIGIL_OK);
     event = event_of(VIGIL_EVENT_CALLED, RWLOCK);
     assert_int_equal(event->number, numbers[1]);
     assert_int_equal(event->by, numbers[0]);
@@ -714,29 +714,29 @@ static void what_happens_is_recorded(void **state) {
     assert_int_equal(event->place, event_of(VIGIL_EVENT_WAITS, RWLOCK)->place);
     assert_int_equal(event_of(VIGIL_EVENT_RELEASED, RWLOCK)->number, numbers[0]);
 
-    mate_order(&mates[2], &(struct order){.act = wait_async, .where = WORD, .number = 1000000});
-    assert_hears(&mates[2], VIGIL_PENDING);
-    assert_hears(&mates[2], VIGIL_TIMED_OUT);
+    actor_order(&actors[2], &(struct order){.act = wait_async, .where = WORD, .number = 1000000});
+    assert_hears(&actors[2], VIGIL_PENDING);
+    assert_hears(&actors[2], VIGIL_TIMED_OUT);
     event = event_of(VIGIL_EVENT_GAVE_UP, WORD);
     assert_int_equal(event->number, numbers[2]);
     assert_int_equal(event->thread_id, 0);
 
-    mate_tell(&mates[2], lock_to_write, RWLOCK);
+    actor_tell(&actors[2], lock_to_write, RWLOCK);
     AWAIT(waiting_at(RWLOCK) == 1);
-    mate_kill(&mates[1]);
-    assert_hears(&mates[2], VIGIL_OWNER_DIED);
+    actor_kill(&actors[1]);
+    assert_hears(&actors[2], VIGIL_OWNER_DIED);
     event = event_of(VIGIL_EVENT_DIED, 0);
     assert_int_equal(event->number, numbers[1]);
     assert_true(event->by && event->by != numbers[1]); /* the member that watched it */
     for (size_t i = 1; i < event_count; i++) assert_true(events[i].at_ns >= events[0].at_ns);
-    assert_int_equal(mate_does(&mates[2], unlock_to_write, RWLOCK), VIGIL_OK);
-    mate_dismiss(&mates[2]);
+    assert_int_equal(actor_does(&actors[2], unlock_to_write, RWLOCK), VIGIL_OK);
+    actor_dismiss(&actors[2]);
     assert_int_equal(event_of(VIGIL_EVENT_LEFT, 0)->number, numbers[2]);
 }
 
 static void too_much_to_keep(void **state) {
     (void)state;
-    mates_start(1);
+    actors_start(1);
     *(vigil_sem *)at(SEM) = (vigil_sem)VIGIL_SEM_LEASED(1);
     begin_to_record();
     uint64_t lost = 0;
@@ -748,8 +748,8 @@ static void too_much_to_keep(void **state) {
     assert_int_equal(lost, VIGIL_EVENTS_KEPT);
     assert_int_equal(events[0].type, VIGIL_EVENT_GRANTED);
     assert_int_equal(vigil_observer_events(observer, events, COUNT_OF(events), &lost), 0);
-    assert_int_equal(mate_does_with(&mates[0], acquire, SEM, 1), VIGIL_OK);
-    assert_int_equal(mate_does_with(&mates[0], release, SEM, 1), VIGIL_OK);
+    assert_int_equal(actor_does_with(&actors[0], acquire, SEM, 1), VIGIL_OK);
+    assert_int_equal(actor_does_with(&actors[0], release, SEM, 1), VIGIL_OK);
     assert_int_equal(vigil_observer_events(observer, events, 1, &lost), 1);
     assert_int_equal(vigil_observer_events(observer, events, 1, &lost), 1);
     assert_int_equal(events[0].type, VIGIL_EVENT_RELEASED);
@@ -831,10 +831,10 @@ static void a_lock_whose_readers_pass_is_in_order(void **state) {
     (void)state;
     const vigil_rwlock passing = VIGIL_RWLOCK_READERS_PASS;
     *(vigil_rwlock *)at(RWLOCK) = passing;
-    mates_start(1);
-    assert_int_equal(mate_does(&mates[0], lock_to_read, RWLOCK), VIGIL_OK);
+    actors_start(1);
+    assert_int_equal(actor_does(&actors[0], lock_to_read, RWLOCK), VIGIL_OK);
     assert_int_equal(check(), 0);
-    assert_int_equal(mate_does(&mates[0], unlock_to_read, RWLOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], unlock_to_read, RWLOCK), VIGIL_OK);
 }
 
 int main(void) {

@@ -6,7 +6,7 @@
 
 #include "vigil/once.h"
 
-#define MATES   3
+#define ACTORS  3
 #define THREADS 3
 #define FAILED  (-1000)
 
@@ -21,7 +21,7 @@ struct common {
     bool begun, may_end; /* atomic, for functions that take a while */
 };
 
-#include "company.h"
+#include "segment_fixture.h"
 
 static uint32_t state_now(void) {
     return LOAD(common->once.word) & STATE;
@@ -55,9 +55,9 @@ static int call(vigil_once_function *function, int status, int64_t timeout_ns) {
     return vigil_once_call_for(&common->once, function, (void *)(intptr_t)status, timeout_ns);
 }
 
-static int ask(vigil_agent *agent, struct asker *asker, int64_t timeout_ns) {
-    *asker = (struct asker){0};
-    return vigil_once_call_async(agent, &asker->request, &common->once, count_call, (void *)(intptr_t)VIGIL_OK,
+static int ask(vigil_agent *agent, struct requester *requester, int64_t timeout_ns) {
+    *requester = (struct requester){0};
+    return vigil_once_call_async(agent, &requester->request, &common->once, count_call, (void *)(intptr_t)VIGIL_OK,
                                  timeout_ns, answer);
 }
 
@@ -71,7 +71,7 @@ static void run_for_a_while(uintptr_t status) {
 static pid_t runner_start(int status) {
     STORE(common->begun, false);
     STORE(common->may_end, false);
-    pid_t runner = mate_start(run_for_a_while, (uintptr_t)(intptr_t)status);
+    pid_t runner = actor_start(run_for_a_while, (uintptr_t)(intptr_t)status);
     AWAIT(LOAD(common->begun));
     return runner;
 }
@@ -83,11 +83,11 @@ static void be_told_as_thread(uintptr_t argument) {
 
 static void be_told_as_loop(uintptr_t argument) {
     (void)argument;
-    struct asker asker;
+    struct requester requester;
     vigil_agent *agent;
     CHECK(vigil_agent_create(&agent, 0) == VIGIL_OK);
-    int status = ask(agent, &asker, VIGIL_FOREVER);
-    if (status == VIGIL_PENDING) status = answer_of(agent, &asker);
+    int status = ask(agent, &requester, VIGIL_FOREVER);
+    if (status == VIGIL_PENDING) status = answer_of(agent, &requester);
     CHECK(status == VIGIL_OK);
     CHECK(vigil_agent_destroy(agent) == VIGIL_OK);
 }
@@ -117,26 +117,26 @@ static void caller_join(pthread_t thread, const int *status) {
 
 struct crowd {
     vigil_agent *agent;
-    struct asker asker;
+    struct requester requester;
     pthread_t threads[THREADS];
     int statuses[THREADS];
-    pid_t mates[2];
+    pid_t actors[2];
 };
 
 static void crowd_start(struct crowd *crowd) {
     int64_t before = in_line_now();
-    crowd->mates[0] = mate_start(be_told_as_thread, 0);
-    crowd->mates[1] = mate_start(be_told_as_loop, 0);
+    crowd->actors[0] = actor_start(be_told_as_thread, 0);
+    crowd->actors[1] = actor_start(be_told_as_loop, 0);
     AWAIT(in_line_now() == before + 2);
     crowd->agent = new_agent(0);
-    assert_int_equal(ask(crowd->agent, &crowd->asker, VIGIL_FOREVER), VIGIL_PENDING);
+    assert_int_equal(ask(crowd->agent, &crowd->requester, VIGIL_FOREVER), VIGIL_PENDING);
     for (size_t i = 0; i < THREADS; i++) crowd->threads[i] = caller_start(&crowd->statuses[i]);
 }
 
 static void crowd_is_told(struct crowd *crowd) {
-    assert_int_equal(answer_of(crowd->agent, &crowd->asker), VIGIL_OK);
+    assert_int_equal(answer_of(crowd->agent, &crowd->requester), VIGIL_OK);
     for (size_t i = 0; i < THREADS; i++) caller_join(crowd->threads[i], &crowd->statuses[i]);
-    for (size_t i = 0; i < COUNT_OF(crowd->mates); i++) mate_ends(crowd->mates[i]);
+    for (size_t i = 0; i < COUNT_OF(crowd->actors); i++) actor_ends(crowd->actors[i]);
     end_agent(crowd->agent);
     assert_int_equal(common->once.word, DONE);
     assert_int_equal(in_line_now(), 0);
@@ -148,11 +148,11 @@ static void one_of_all_processes_calls_it(void **state) {
     (void)state;
     for (unsigned turn = 0; turn < 20; turn++) {
         *common = (struct common){0};
-        pid_t mates[MATES];
-        for (size_t i = 0; i < MATES; i++) mates[i] = mate_start(i % 2 ? be_told_as_loop : be_told_as_thread, 0);
+        pid_t actors[ACTORS];
+        for (size_t i = 0; i < ACTORS; i++) actors[i] = actor_start(i % 2 ? be_told_as_loop : be_told_as_thread, 0);
         assert_int_equal(call(count_call, VIGIL_OK, VIGIL_FOREVER), VIGIL_OK);
         assert_int_equal(common->calls, 1);
-        for (size_t i = 0; i < MATES; i++) mate_ends(mates[i]);
+        for (size_t i = 0; i < ACTORS; i++) actor_ends(actors[i]);
         assert_int_equal(common->calls, 1);
         assert_true(vigil_once_is_done(&common->once));
     }
@@ -168,7 +168,7 @@ static void all_wait_until_it_is_done(void **state) {
     assert_int_equal(state_now(), AWAITED);
     STORE(common->may_end, true);
     crowd_is_told(&crowd);
-    mate_ends(runner);
+    actor_ends(runner);
     assert_int_equal(common->calls, 1);
 }
 
@@ -179,14 +179,14 @@ static void after_a_failure_another_calls_it(void **state) {
     crowd_start(&crowd);
     STORE(common->may_end, true);
     crowd_is_told(&crowd);
-    mate_ends(runner);
+    actor_ends(runner);
     assert_int_equal(common->calls, 2);
 }
 
 static void a_loop_may_leave(void **state) {
     (void)state;
     vigil_agent *agent = new_agent(VIGIL_AGENT_MAY_NOT_BLOCK);
-    struct asker timed, cancelled, ended;
+    struct requester timed, cancelled, ended;
     pid_t runner = runner_start(VIGIL_OK);
     assert_int_equal(call(count_call, VIGIL_OK, VIGIL_FOREVER), VIGIL_EMAYNOTBLOCK);
     assert_int_equal(ask(agent, &timed, 0), VIGIL_TIMED_OUT);
@@ -200,7 +200,7 @@ static void a_loop_may_leave(void **state) {
     assert_int_equal(ended.status, VIGIL_CANCELLED);
     assert_int_equal(in_line_now(), 0);
     STORE(common->may_end, true);
-    mate_ends(runner);
+    actor_ends(runner);
     assert_int_equal(common->calls, 1);
 }
 
@@ -208,16 +208,16 @@ static void forgetting_cancels_all(void **state) {
     (void)state;
     int status;
     vigil_agent *agent = new_agent(0);
-    struct asker asker;
+    struct requester requester;
     pid_t runner = runner_start(VIGIL_OK);
     pthread_t thread = caller_start(&status);
-    assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_PENDING);
+    assert_int_equal(ask(agent, &requester, VIGIL_FOREVER), VIGIL_PENDING);
     assert_int_equal(vigil_forget(common, sizeof *common), 2);
-    assert_int_equal(answer_of(agent, &asker), VIGIL_CANCELLED);
+    assert_int_equal(answer_of(agent, &requester), VIGIL_CANCELLED);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(status, VIGIL_CANCELLED);
     STORE(common->may_end, true);
-    mate_ends(runner);
+    actor_ends(runner);
     end_agent(agent);
 }
 
@@ -243,7 +243,7 @@ static void if_the_runner_is_killed_the_next_calls_it(void **state) {
     (void)state;
     pid_t runner = runner_start(VIGIL_OK);
     assert_int_equal(state_now(), RUNNING);
-    mate_kill(runner);
+    actor_kill(runner);
     assert_int_equal(call(count_call, VIGIL_OK, VIGIL_FOREVER), VIGIL_OK);
     assert_int_equal(common->calls, 2);
     assert_int_equal(common->once.word, DONE);
@@ -252,14 +252,14 @@ static void if_the_runner_is_killed_the_next_calls_it(void **state) {
 static void it_is_known_at_once_that_the_runner_is_dead(void **state) {
     (void)state;
     vigil_agent *agent = new_agent(VIGIL_AGENT_MAY_NOT_BLOCK);
-    struct asker asker;
-    mate_kill(runner_start(VIGIL_OK));
+    struct requester requester;
+    actor_kill(runner_start(VIGIL_OK));
     assert_int_equal(call(count_call, FAILED, VIGIL_FOREVER), FAILED); /* although it may not wait */
-    mate_kill(runner_start(VIGIL_OK));
-    assert_int_equal(ask(agent, &asker, 0), VIGIL_OK);
+    actor_kill(runner_start(VIGIL_OK));
+    assert_int_equal(ask(agent, &requester, 0), VIGIL_OK);
     end_agent(agent);
     common->once = (vigil_once)VIGIL_ONCE_INIT;
-    mate_kill(runner_start(VIGIL_OK));
+    actor_kill(runner_start(VIGIL_OK));
     assert_int_equal(call(count_call, VIGIL_OK, 0), VIGIL_OK);
     assert_int_equal(common->calls, 6);
 }
@@ -270,7 +270,7 @@ static void a_sleeping_thread_calls_it(void **state) {
     int status;
     pid_t runner = runner_start(VIGIL_OK);
     pthread_t thread = caller_start(&status);
-    mate_kill(runner);
+    actor_kill(runner);
     caller_join(thread, &status);
     assert_int_equal(common->calls, 2);
 }
@@ -278,11 +278,11 @@ static void a_sleeping_thread_calls_it(void **state) {
 static void a_resting_loop_calls_it(void **state) {
     (void)state;
     vigil_agent *agent = new_agent(0);
-    struct asker asker;
+    struct requester requester;
     pid_t runner = runner_start(VIGIL_OK);
-    assert_int_equal(ask(agent, &asker, VIGIL_FOREVER), VIGIL_PENDING);
-    mate_kill(runner);
-    assert_int_equal(answer_of(agent, &asker), VIGIL_OK);
+    assert_int_equal(ask(agent, &requester, VIGIL_FOREVER), VIGIL_PENDING);
+    actor_kill(runner);
+    assert_int_equal(answer_of(agent, &requester), VIGIL_OK);
     assert_int_equal(common->calls, 2);
     end_agent(agent);
 }
@@ -292,7 +292,7 @@ static void of_all_who_wait_one_calls_it(void **state) {
     struct crowd crowd;
     pid_t runner = runner_start(VIGIL_OK);
     crowd_start(&crowd);
-    mate_kill(runner);
+    actor_kill(runner);
     crowd_is_told(&crowd);
     assert_int_equal(common->calls, 2);
 }
@@ -304,13 +304,13 @@ static void be_killed_calling(uintptr_t argument) {
 
 static void one_after_the_other_is_killed(void **state) {
     (void)state;
-    pid_t mates[MATES], runner = runner_start(VIGIL_OK);
-    for (size_t i = 0; i < MATES; i++) mates[i] = mate_start(be_killed_calling, 0);
-    AWAIT(in_line_now() == MATES);
-    mate_kill(runner);
-    for (size_t i = 0; i < MATES; i++) mate_dies(mates[i]);
+    pid_t actors[ACTORS], runner = runner_start(VIGIL_OK);
+    for (size_t i = 0; i < ACTORS; i++) actors[i] = actor_start(be_killed_calling, 0);
+    AWAIT(in_line_now() == ACTORS);
+    actor_kill(runner);
+    for (size_t i = 0; i < ACTORS; i++) actor_dies(actors[i]);
     assert_int_equal(call(count_call, VIGIL_OK, VIGIL_FOREVER), VIGIL_OK);
-    assert_int_equal(common->calls, MATES + 2);
+    assert_int_equal(common->calls, ACTORS + 2);
 }
 
 /* The runner is killed after it has changed the word, but before it has notified any waiter. */
@@ -334,12 +334,12 @@ static void those_in_line_are_told_in_the_place_of_a_dead_one(void **state) {
     } ends[] = {{DONE, 0}, {0, 1}};
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
         *common = (struct common){0};
-        pid_t runner = mate_start(change_without_notifying, ends[i].word);
+        pid_t runner = actor_start(change_without_notifying, ends[i].word);
         AWAIT(state_now() == RUNNING);
         struct crowd crowd;
         crowd_start(&crowd);
         STORE(common->may_end, true);
-        mate_dies(runner);
+        actor_dies(runner);
         crowd_is_told(&crowd);
         assert_int_equal(common->calls, ends[i].calls);
     }
@@ -347,7 +347,7 @@ static void those_in_line_are_told_in_the_place_of_a_dead_one(void **state) {
 
 static int kill_and_be_awaited(void *runner) {
     assert_int_equal(state_now(), RUNNING);
-    mate_kill(*(pid_t *)runner);
+    actor_kill(*(pid_t *)runner);
     AWAIT(state_now() == AWAITED); /* by the waiter in line, which has not been notified */
     return VIGIL_OK;
 }
@@ -368,7 +368,7 @@ static void change_and_do_nothing_more(uintptr_t argument) {
 static void those_in_line_are_told_though_another_is_at_it_already(void **state) {
     (void)state;
     int status;
-    pid_t runner = mate_start(change_and_do_nothing_more, 0);
+    pid_t runner = actor_start(change_and_do_nothing_more, 0);
     AWAIT(state_now() == RUNNING);
     pthread_t thread = caller_start(&status);
     STORE(common->may_end, true);

@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "child.h"
-#include "mates.h"
+#include "actors.h"
 
 #include "lot/shared.h"
 #include "vigil/rwlock.h"
@@ -69,12 +69,12 @@ static int64_t make_consistent(const struct order *order) {
 
 /* Zero is a timeout as well; negative: forever. */
 static int64_t read_async(const struct order *order) {
-    return vigil_rwlock_read_lock_async(mates_agent, &mates_ops[order->tag].request, at(order->where),
+    return vigil_rwlock_read_lock_async(actors_agent, &actors_ops[order->tag].request, at(order->where),
                                         order->number < 0 ? VIGIL_FOREVER : order->number, tell_outcome);
 }
 
 static int64_t write_async(const struct order *order) {
-    return vigil_rwlock_write_lock_async(mates_agent, &mates_ops[order->tag].request, at(order->where),
+    return vigil_rwlock_write_lock_async(actors_agent, &actors_ops[order->tag].request, at(order->where),
                                          order->number < 0 ? VIGIL_FOREVER : order->number, tell_outcome);
 }
 
@@ -84,26 +84,26 @@ static int64_t go_deaf(const struct order *order) {
     return VIGIL_OK;
 }
 
-/* Directing the mates. */
+/* Directing the actors. */
 
-static void does(struct mate *mate, act *what) {
-    assert_int_equal(mate_does(mate, what, LOCK), VIGIL_OK);
+static void does(struct actor *actor, act *what) {
+    assert_int_equal(actor_does(actor, what, LOCK), VIGIL_OK);
 }
 
-static void is_refused(struct mate *mate, act *what, int status) {
-    assert_int_equal(mate_does(mate, what, LOCK), status);
+static void is_refused(struct actor *actor, act *what, int status) {
+    assert_int_equal(actor_does(actor, what, LOCK), status);
 }
 
 /* Returns once it is in line. */
-static void waits(struct mate *mate, act *what) {
+static void waits(struct actor *actor, act *what) {
     int64_t before = vigil_waiters(at(LOCK));
-    mate_order(mate, &(struct order){.act = what, .where = LOCK, .number = -1});
+    actor_order(actor, &(struct order){.act = what, .where = LOCK, .number = -1});
     AWAIT(vigil_waiters(at(LOCK)) > before);
 }
 
-static void waits_async(struct mate *mate, act *what) {
-    waits(mate, what);
-    assert_hears(mate, VIGIL_PENDING);
+static void waits_async(struct actor *actor, act *what) {
+    waits(actor, what);
+    assert_hears(actor, VIGIL_PENDING);
 }
 
 /* Slots taken by waiters and records. Those of the dead are free again a moment after the locks that they held. */
@@ -123,87 +123,87 @@ static void segment_of_waiters(uint32_t waiters) {
 
 static void processes_share_it_to_read_and_not_to_write(void **state) {
     (void)state;
-    mates_start(3);
-    does(&mates[0], read_lock);
-    does(&mates[0], read_try);
-    does(&mates[1], read_lock);
-    is_refused(&mates[2], write_try, VIGIL_TIMED_OUT);
-    is_refused(&mates[2], write_lock_for, VIGIL_TIMED_OUT);
-    is_refused(&mates[2], write_async, VIGIL_TIMED_OUT);
-    does(&mates[2], read_async);
-    for (int i = 0; i < 3; i++) does(&mates[i], read_unlock);
-    does(&mates[0], read_unlock);
+    actors_start(3);
+    does(&actors[0], read_lock);
+    does(&actors[0], read_try);
+    does(&actors[1], read_lock);
+    is_refused(&actors[2], write_try, VIGIL_TIMED_OUT);
+    is_refused(&actors[2], write_lock_for, VIGIL_TIMED_OUT);
+    is_refused(&actors[2], write_async, VIGIL_TIMED_OUT);
+    does(&actors[2], read_async);
+    for (int i = 0; i < 3; i++) does(&actors[i], read_unlock);
+    does(&actors[0], read_unlock);
     assert_int_equal(word(LOCK), 0);
     assert_int_equal(slots_taken(), 0);
 
-    does(&mates[2], write_lock);
-    is_refused(&mates[0], read_try, VIGIL_TIMED_OUT);
-    is_refused(&mates[0], read_lock_for, VIGIL_TIMED_OUT);
-    is_refused(&mates[1], write_try, VIGIL_TIMED_OUT);
-    does(&mates[2], downgrade);
-    does(&mates[0], read_try);
-    is_refused(&mates[1], write_try, VIGIL_TIMED_OUT);
-    does(&mates[0], read_unlock);
-    does(&mates[2], read_unlock);
+    does(&actors[2], write_lock);
+    is_refused(&actors[0], read_try, VIGIL_TIMED_OUT);
+    is_refused(&actors[0], read_lock_for, VIGIL_TIMED_OUT);
+    is_refused(&actors[1], write_try, VIGIL_TIMED_OUT);
+    does(&actors[2], downgrade);
+    does(&actors[0], read_try);
+    is_refused(&actors[1], write_try, VIGIL_TIMED_OUT);
+    does(&actors[0], read_unlock);
+    does(&actors[2], read_unlock);
     assert_int_equal(word(LOCK), 0);
     assert_int_equal(slots_taken(), 0);
 }
 
 static void processes_wait_in_one_line(void **state) {
     (void)state;
-    mates_start(4);
-    does(&mates[0], write_lock);
-    waits(&mates[1], read_lock);
-    waits_async(&mates[2], read_async);
-    waits(&mates[3], write_lock);
-    does(&mates[0], write_unlock);
+    actors_start(4);
+    does(&actors[0], write_lock);
+    waits(&actors[1], read_lock);
+    waits_async(&actors[2], read_async);
+    waits(&actors[3], write_lock);
+    does(&actors[0], write_unlock);
     for (int served = 0; served < 3; served++) {
-        struct mate *mate = first_to_say(VIGIL_OK);
-        does(mate, mate == &mates[3] ? write_unlock : read_unlock);
+        struct actor *actor = first_to_say(VIGIL_OK);
+        does(actor, actor == &actors[3] ? write_unlock : read_unlock);
     }
     assert_int_equal(word(LOCK), 0);
 }
 
 static void only_who_holds_it_can_unlock_it(void **state) {
     (void)state;
-    mates_start(2);
-    does(&mates[0], read_lock);
-    does(&mates[0], read_lock);
-    is_refused(&mates[1], read_unlock, VIGIL_ENOTHELD);
-    does(&mates[1], read_lock);
-    does(&mates[1], read_unlock);
-    is_refused(&mates[1], read_unlock, VIGIL_ENOTHELD);
+    actors_start(2);
+    does(&actors[0], read_lock);
+    does(&actors[0], read_lock);
+    is_refused(&actors[1], read_unlock, VIGIL_ENOTHELD);
+    does(&actors[1], read_lock);
+    does(&actors[1], read_unlock);
+    is_refused(&actors[1], read_unlock, VIGIL_ENOTHELD);
     assert_int_equal(word(LOCK), 2 * READER);
-    does(&mates[0], read_unlock);
-    does(&mates[0], read_unlock);
-    is_refused(&mates[0], read_unlock, VIGIL_ENOTHELD);
+    does(&actors[0], read_unlock);
+    does(&actors[0], read_unlock);
+    is_refused(&actors[0], read_unlock, VIGIL_ENOTHELD);
 
-    does(&mates[0], write_lock);
-    is_refused(&mates[1], write_unlock, VIGIL_ENOTHELD);
-    is_refused(&mates[1], downgrade, VIGIL_ENOTHELD);
-    is_refused(&mates[1], read_unlock, VIGIL_ENOTHELD);
+    does(&actors[0], write_lock);
+    is_refused(&actors[1], write_unlock, VIGIL_ENOTHELD);
+    is_refused(&actors[1], downgrade, VIGIL_ENOTHELD);
+    is_refused(&actors[1], read_unlock, VIGIL_ENOTHELD);
     assert_int_equal(word(LOCK), WRITER);
-    waits(&mates[1], write_lock); /* this time it is refused under the lock of the line */
+    waits(&actors[1], write_lock); /* this time it is refused under the lock of the line */
     assert_int_equal(vigil_rwlock_write_unlock(at(LOCK)), VIGIL_ENOTHELD);
     assert_int_equal(vigil_rwlock_downgrade(at(LOCK)), VIGIL_ENOTHELD);
     assert_int_equal(word(LOCK), WRITER | WAITERS);
-    does(&mates[0], write_unlock);
-    assert_hears(&mates[1], VIGIL_OK);
-    does(&mates[1], write_unlock);
+    does(&actors[0], write_unlock);
+    assert_hears(&actors[1], VIGIL_OK);
+    does(&actors[1], write_unlock);
     assert_int_equal(slots_taken(), 0);
 }
 
 static void the_stopped_keep_it(void **state) {
     (void)state;
-    mates_start(2);
-    does(&mates[0], write_lock);
-    mate_stop(&mates[0]);
-    is_refused(&mates[1], write_try, VIGIL_TIMED_OUT);
-    is_refused(&mates[1], read_try, VIGIL_TIMED_OUT);
-    mate_continue(&mates[0]);
-    does(&mates[0], write_unlock);
-    does(&mates[1], write_try);
-    does(&mates[1], write_unlock);
+    actors_start(2);
+    does(&actors[0], write_lock);
+    actor_stop(&actors[0]);
+    is_refused(&actors[1], write_try, VIGIL_TIMED_OUT);
+    is_refused(&actors[1], read_try, VIGIL_TIMED_OUT);
+    actor_continue(&actors[0]);
+    does(&actors[0], write_unlock);
+    does(&actors[1], write_try);
+    does(&actors[1], write_unlock);
 }
 
 /* A lock that lets readers pass does so in every process, even after some have died. */
@@ -212,35 +212,35 @@ static void readers_pass_between_processes(void **state) {
     act *const ways[] = {write_lock, write_async};
     const vigil_rwlock passing = VIGIL_RWLOCK_READERS_PASS;
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
-        mates_start(4);
+        actors_start(4);
         STORE(((vigil_rwlock *)at(LOCK))->word, passing.word);
-        does(&mates[0], read_lock);
-        waits(&mates[2], ways[i]);
-        if (ways[i] == write_async) assert_hears(&mates[2], VIGIL_PENDING);
-        does(&mates[0], read_lock);
-        does(&mates[1], read_lock);
-        does(&mates[1], read_try);
-        does(&mates[3], read_async);
-        does(&mates[3], read_unlock);
-        mate_kill(&mates[0]);
+        does(&actors[0], read_lock);
+        waits(&actors[2], ways[i]);
+        if (ways[i] == write_async) assert_hears(&actors[2], VIGIL_PENDING);
+        does(&actors[0], read_lock);
+        does(&actors[1], read_lock);
+        does(&actors[1], read_try);
+        does(&actors[3], read_async);
+        does(&actors[3], read_unlock);
+        actor_kill(&actors[0]);
         AWAIT((word(LOCK) & ~WAITERS) == (passing.word | 2 * READER));
-        assert_true(mate_silent(&mates[2]));
-        does(&mates[1], read_unlock);
-        does(&mates[1], read_unlock);
-        assert_hears(&mates[2], VIGIL_OK);
-        is_refused(&mates[1], read_try, VIGIL_TIMED_OUT);
-        waits(&mates[1], read_lock);
-        mate_kill(&mates[2]);
-        assert_hears(&mates[1], VIGIL_OWNER_DIED);
-        is_refused(&mates[1], read_lock, VIGIL_OWNER_DIED);
-        does(&mates[1], read_unlock);
-        does(&mates[1], read_unlock);
-        is_refused(&mates[3], write_lock, VIGIL_OWNER_DIED);
-        does(&mates[3], make_consistent);
-        does(&mates[3], write_unlock);
+        assert_true(actor_silent(&actors[2]));
+        does(&actors[1], read_unlock);
+        does(&actors[1], read_unlock);
+        assert_hears(&actors[2], VIGIL_OK);
+        is_refused(&actors[1], read_try, VIGIL_TIMED_OUT);
+        waits(&actors[1], read_lock);
+        actor_kill(&actors[2]);
+        assert_hears(&actors[1], VIGIL_OWNER_DIED);
+        is_refused(&actors[1], read_lock, VIGIL_OWNER_DIED);
+        does(&actors[1], read_unlock);
+        does(&actors[1], read_unlock);
+        is_refused(&actors[3], write_lock, VIGIL_OWNER_DIED);
+        does(&actors[3], make_consistent);
+        does(&actors[3], write_unlock);
         assert_int_equal(word(LOCK), passing.word);
         STORE(((vigil_rwlock *)at(LOCK))->word, 0);
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
@@ -271,32 +271,32 @@ static void a_dead_readers_share_comes_back(void **state) {
     (void)state;
     act *const ways[] = {write_lock, write_async};
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
-        mates_start(3);
-        does(&mates[0], read_lock);
-        does(&mates[0], read_lock);
-        does(&mates[1], read_lock);
-        waits(&mates[2], ways[i]);
-        if (ways[i] == write_async) assert_hears(&mates[2], VIGIL_PENDING);
-        mate_kill(&mates[0]);
+        actors_start(3);
+        does(&actors[0], read_lock);
+        does(&actors[0], read_lock);
+        does(&actors[1], read_lock);
+        waits(&actors[2], ways[i]);
+        if (ways[i] == write_async) assert_hears(&actors[2], VIGIL_PENDING);
+        actor_kill(&actors[0]);
         AWAIT((word(LOCK) & ~(WAITERS | SAVED)) == READER); /* another process sweeps */
-        assert_true(mate_silent(&mates[2]));
-        does(&mates[1], read_unlock);
-        assert_hears(&mates[2], VIGIL_OK);
-        does(&mates[2], write_unlock);
+        assert_true(actor_silent(&actors[2]));
+        does(&actors[1], read_unlock);
+        assert_hears(&actors[2], VIGIL_OK);
+        does(&actors[2], write_unlock);
         assert_int_equal(word(LOCK), 0);
         AWAIT(slots_taken() == 0);
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
 static void a_dead_last_reader_lets_the_writer_in(void **state) {
     (void)state;
-    mates_start(2);
-    does(&mates[0], read_lock);
-    waits(&mates[1], write_lock);
-    mate_kill(&mates[0]);
-    assert_hears(&mates[1], VIGIL_OK);
-    does(&mates[1], write_unlock);
+    actors_start(2);
+    does(&actors[0], read_lock);
+    waits(&actors[1], write_lock);
+    actor_kill(&actors[0]);
+    assert_hears(&actors[1], VIGIL_OK);
+    does(&actors[1], write_unlock);
     assert_int_equal(word(LOCK), 0);
 }
 
@@ -304,20 +304,20 @@ static void who_tries_finds_the_dead(void **state) {
     (void)state;
     act *const ways[] = {write_try, write_lock_for, write_async};
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
-        mates_start(2);
-        does(&mates[0], read_lock);
-        mate_kill(&mates[0]);
-        does(&mates[1], ways[i]);
-        does(&mates[1], write_unlock);
+        actors_start(2);
+        does(&actors[0], read_lock);
+        actor_kill(&actors[0]);
+        does(&actors[1], ways[i]);
+        does(&actors[1], write_unlock);
         assert_int_equal(word(LOCK), 0);
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
 /* Dead writers. */
 
-static void unlocks(struct mate *mate, bool writing) {
-    does(mate, writing ? write_unlock : read_unlock);
+static void unlocks(struct actor *actor, bool writing) {
+    does(actor, writing ? write_unlock : read_unlock);
 }
 
 static void after_a_dead_writer_everybody_is_told(void **state) {
@@ -330,28 +330,28 @@ static void after_a_dead_writer_everybody_is_told(void **state) {
                 {read_async, read_lock_for, false, true},
                 {write_async, write_lock_for, true, true}};
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
-        mates_start(3);
-        does(&mates[0], write_lock);
-        waits(&mates[1], ways[i].wait);
-        if (ways[i].async) assert_hears(&mates[1], VIGIL_PENDING);
-        mate_kill(&mates[0]);
-        assert_hears(&mates[1], VIGIL_OWNER_DIED);
-        unlocks(&mates[1], ways[i].writes);
+        actors_start(3);
+        does(&actors[0], write_lock);
+        waits(&actors[1], ways[i].wait);
+        if (ways[i].async) assert_hears(&actors[1], VIGIL_PENDING);
+        actor_kill(&actors[0]);
+        assert_hears(&actors[1], VIGIL_OWNER_DIED);
+        unlocks(&actors[1], ways[i].writes);
 
-        is_refused(&mates[2], ways[i].try, VIGIL_OWNER_DIED); /* not marked consistent yet */
-        unlocks(&mates[2], ways[i].writes);
-        is_refused(&mates[1], ways[i].wait, VIGIL_OWNER_DIED);
-        unlocks(&mates[1], ways[i].writes);
+        is_refused(&actors[2], ways[i].try, VIGIL_OWNER_DIED); /* not marked consistent yet */
+        unlocks(&actors[2], ways[i].writes);
+        is_refused(&actors[1], ways[i].wait, VIGIL_OWNER_DIED);
+        unlocks(&actors[1], ways[i].writes);
 
-        is_refused(&mates[2], write_lock, VIGIL_OWNER_DIED);
-        does(&mates[2], make_consistent);
-        is_refused(&mates[2], make_consistent, VIGIL_EINVAL);
-        does(&mates[2], write_unlock);
-        does(&mates[1], ways[i].try);
-        unlocks(&mates[1], ways[i].writes);
+        is_refused(&actors[2], write_lock, VIGIL_OWNER_DIED);
+        does(&actors[2], make_consistent);
+        is_refused(&actors[2], make_consistent, VIGIL_EINVAL);
+        does(&actors[2], write_unlock);
+        does(&actors[1], ways[i].try);
+        unlocks(&actors[1], ways[i].writes);
         assert_int_equal(word(LOCK), 0);
         AWAIT(slots_taken() == 0);
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
@@ -360,92 +360,92 @@ static void who_tries_finds_a_dead_writer(void **state) {
     act *const ways[] = {read_try, write_try, read_async, write_async};
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
         bool writes = ways[i] == write_try || ways[i] == write_async;
-        mates_start(2);
-        does(&mates[0], write_lock);
-        mate_kill(&mates[0]);
-        is_refused(&mates[1], ways[i], VIGIL_OWNER_DIED);
-        unlocks(&mates[1], writes);
-        is_refused(&mates[1], write_lock, VIGIL_OWNER_DIED);
-        does(&mates[1], make_consistent);
-        does(&mates[1], write_unlock);
-        mates_dismiss();
+        actors_start(2);
+        does(&actors[0], write_lock);
+        actor_kill(&actors[0]);
+        is_refused(&actors[1], ways[i], VIGIL_OWNER_DIED);
+        unlocks(&actors[1], writes);
+        is_refused(&actors[1], write_lock, VIGIL_OWNER_DIED);
+        does(&actors[1], make_consistent);
+        does(&actors[1], write_unlock);
+        actors_dismiss();
     }
 }
 
 static void only_who_writes_says_that_it_is_consistent(void **state) {
     (void)state;
-    mates_start(3);
-    does(&mates[0], write_lock);
-    mate_kill(&mates[0]);
-    is_refused(&mates[1], read_try, VIGIL_OWNER_DIED);
-    is_refused(&mates[1], make_consistent, VIGIL_ENOTHELD);
-    does(&mates[1], read_unlock);
-    is_refused(&mates[1], write_lock, VIGIL_OWNER_DIED);
-    is_refused(&mates[2], make_consistent, VIGIL_ENOTHELD);
-    does(&mates[1], make_consistent);
-    does(&mates[1], downgrade);
-    does(&mates[2], read_lock);
-    is_refused(&mates[2], make_consistent, VIGIL_ENOTHELD);
-    does(&mates[1], read_unlock);
-    does(&mates[2], read_unlock);
+    actors_start(3);
+    does(&actors[0], write_lock);
+    actor_kill(&actors[0]);
+    is_refused(&actors[1], read_try, VIGIL_OWNER_DIED);
+    is_refused(&actors[1], make_consistent, VIGIL_ENOTHELD);
+    does(&actors[1], read_unlock);
+    is_refused(&actors[1], write_lock, VIGIL_OWNER_DIED);
+    is_refused(&actors[2], make_consistent, VIGIL_ENOTHELD);
+    does(&actors[1], make_consistent);
+    does(&actors[1], downgrade);
+    does(&actors[2], read_lock);
+    is_refused(&actors[2], make_consistent, VIGIL_ENOTHELD);
+    does(&actors[1], read_unlock);
+    does(&actors[2], read_unlock);
 }
 
 /* A writer that has downgraded has nothing half done. */
 static void a_downgraded_writer_dies_as_a_reader(void **state) {
     (void)state;
-    mates_start(2);
-    does(&mates[0], write_lock);
-    does(&mates[0], downgrade);
-    mate_kill(&mates[0]);
-    does(&mates[1], write_try);
-    does(&mates[1], write_unlock);
+    actors_start(2);
+    does(&actors[0], write_lock);
+    does(&actors[0], downgrade);
+    actor_kill(&actors[0]);
+    does(&actors[1], write_try);
+    does(&actors[1], write_unlock);
     assert_int_equal(word(LOCK), 0);
 }
 
 /* A process that leaves, with the same effect as a death. */
 static void who_leaves_gives_it_back(void **state) {
     (void)state;
-    mates_start(3);
-    does(&mates[0], read_lock);
-    assert_int_equal(mate_does(&mates[0], leave_segment, LOCK), 0);
-    does(&mates[1], write_try);
-    assert_int_equal(mate_does(&mates[1], leave_segment, LOCK), 0);
-    is_refused(&mates[2], write_lock, VIGIL_OWNER_DIED);
-    does(&mates[2], make_consistent);
-    does(&mates[2], write_unlock);
+    actors_start(3);
+    does(&actors[0], read_lock);
+    assert_int_equal(actor_does(&actors[0], leave_segment, LOCK), 0);
+    does(&actors[1], write_try);
+    assert_int_equal(actor_does(&actors[1], leave_segment, LOCK), 0);
+    is_refused(&actors[2], write_lock, VIGIL_OWNER_DIED);
+    does(&actors[2], make_consistent);
+    does(&actors[2], write_unlock);
     assert_int_equal(word(LOCK), 0);
 }
 
 /* A process that opens it then cannot know which process held the locks. */
 static void when_all_are_dead_all_comes_back(void **state) {
     (void)state;
-    mates_start(2);
-    does(&mates[0], read_lock);
-    does(&mates[1], read_lock);
-    does(&mates[1], read_lock);
-    assert_int_equal(mate_does(&mates[0], write_lock, SECOND_LOCK), VIGIL_OK);
-    for (int i = 0; i < 2; i++) mate_kill(&mates[i]);
+    actors_start(2);
+    does(&actors[0], read_lock);
+    does(&actors[1], read_lock);
+    does(&actors[1], read_lock);
+    assert_int_equal(actor_does(&actors[0], write_lock, SECOND_LOCK), VIGIL_OK);
+    for (int i = 0; i < 2; i++) actor_kill(&actors[i]);
     assert_int_equal(vigil_buffer_destroy(buffers[0]), 0);
     assert_int_equal(vigil_segment_open_fd(&buffers[0], fds[0]), VIGIL_OK);
     assert_int_equal(word(LOCK), 0);
-    mate_start(&mates[0]);
-    does(&mates[0], write_try);
-    does(&mates[0], write_unlock);
-    assert_int_equal(mate_does(&mates[0], write_lock, SECOND_LOCK), VIGIL_OWNER_DIED);
-    assert_int_equal(mate_does(&mates[0], make_consistent, SECOND_LOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[0], write_unlock, SECOND_LOCK), VIGIL_OK);
+    actor_start(&actors[0]);
+    does(&actors[0], write_try);
+    does(&actors[0], write_unlock);
+    assert_int_equal(actor_does(&actors[0], write_lock, SECOND_LOCK), VIGIL_OWNER_DIED);
+    assert_int_equal(actor_does(&actors[0], make_consistent, SECOND_LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], write_unlock, SECOND_LOCK), VIGIL_OK);
 }
 
 /* Waiters are forgotten, holders are not. */
 static void to_forget_a_range_forgets_no_holder(void **state) {
     (void)state;
     segment_of_waiters(4);
-    mates_start(2);
-    does(&mates[0], write_lock);
-    waits(&mates[1], read_lock);
+    actors_start(2);
+    does(&actors[0], write_lock);
+    waits(&actors[1], read_lock);
     assert_int_equal(vigil_forget(at(LOCK), vigil_buffer_length(buffers[0])), 1);
-    assert_hears(&mates[1], VIGIL_CANCELLED);
-    does(&mates[0], write_unlock);
+    assert_hears(&actors[1], VIGIL_CANCELLED);
+    does(&actors[0], write_unlock);
     assert_int_equal(word(LOCK), 0);
     assert_int_equal(slots_taken(), 0);
 }
@@ -454,62 +454,62 @@ static void to_forget_a_range_forgets_no_holder(void **state) {
 
 static void a_writer_that_is_killed_lets_readers_in(void **state) {
     (void)state;
-    mates_start(4);
-    does(&mates[0], read_lock);
-    waits(&mates[1], write_lock);
+    actors_start(4);
+    does(&actors[0], read_lock);
+    waits(&actors[1], write_lock);
     AWAIT(word(LOCK) & SAVED);
-    waits(&mates[2], read_lock);
-    waits_async(&mates[3], read_async);
-    mate_kill(&mates[1]);
-    assert_hears(&mates[2], VIGIL_OK);
-    assert_hears(&mates[3], VIGIL_OK);
-    for (int i = 2; i < 4; i++) does(&mates[i], read_unlock);
-    does(&mates[0], read_unlock);
+    waits(&actors[2], read_lock);
+    waits_async(&actors[3], read_async);
+    actor_kill(&actors[1]);
+    assert_hears(&actors[2], VIGIL_OK);
+    assert_hears(&actors[3], VIGIL_OK);
+    for (int i = 2; i < 4; i++) does(&actors[i], read_unlock);
+    does(&actors[0], read_unlock);
     assert_int_equal(vigil_waiters(at(LOCK)), 0);
 }
 
 /* No other waiter is in line that would notice. */
 static void nothing_is_saved_for_the_dead(void **state) {
     (void)state;
-    mates_start(3);
-    does(&mates[0], read_lock);
-    waits(&mates[1], write_lock);
+    actors_start(3);
+    does(&actors[0], read_lock);
+    waits(&actors[1], write_lock);
     AWAIT(word(LOCK) & SAVED);
-    is_refused(&mates[2], read_try, VIGIL_TIMED_OUT);
-    mate_kill(&mates[1]);
-    does(&mates[2], read_try);
-    does(&mates[2], read_unlock);
-    does(&mates[0], read_unlock);
+    is_refused(&actors[2], read_try, VIGIL_TIMED_OUT);
+    actor_kill(&actors[1]);
+    does(&actors[2], read_try);
+    does(&actors[2], read_unlock);
+    does(&actors[0], read_unlock);
     assert_int_equal(word(LOCK) & ~WAITERS, 0);
 }
 
 static void nothing_is_reserved_for_the_dead(void **state) {
     (void)state;
-    mates_start(3);
-    does(&mates[0], write_lock);
-    waits_async(&mates[1], write_async);
-    assert_int_equal(mate_does(&mates[1], go_deaf, 0), VIGIL_OK);
+    actors_start(3);
+    does(&actors[0], write_lock);
+    waits_async(&actors[1], write_async);
+    assert_int_equal(actor_does(&actors[1], go_deaf, 0), VIGIL_OK);
     let_pass(MILLISECOND);
-    does(&mates[0], write_unlock); /* it has been called, and the lock is reserved */
+    does(&actors[0], write_unlock); /* it has been called, and the lock is reserved */
     assert_true(word(LOCK) & RESERVED);
-    is_refused(&mates[2], read_try, VIGIL_TIMED_OUT);
-    mate_kill(&mates[1]);
-    does(&mates[2], write_try);
-    does(&mates[2], write_unlock);
+    is_refused(&actors[2], read_try, VIGIL_TIMED_OUT);
+    actor_kill(&actors[1]);
+    does(&actors[2], write_try);
+    does(&actors[2], write_unlock);
     assert_int_equal(word(LOCK), 0);
 }
 
 static void who_was_called_is_killed_and_the_next_is_called(void **state) {
     (void)state;
-    mates_start(3);
-    does(&mates[0], write_lock);
-    waits(&mates[1], write_lock);
-    waits(&mates[2], write_lock);
-    mate_stop(&mates[1]);
-    does(&mates[0], write_unlock);
-    mate_kill(&mates[1]);
-    assert_hears(&mates[2], VIGIL_OK);
-    does(&mates[2], write_unlock);
+    actors_start(3);
+    does(&actors[0], write_lock);
+    waits(&actors[1], write_lock);
+    waits(&actors[2], write_lock);
+    actor_stop(&actors[1]);
+    does(&actors[0], write_unlock);
+    actor_kill(&actors[1]);
+    assert_hears(&actors[2], VIGIL_OK);
+    does(&actors[2], write_unlock);
 }
 
 /* No room for records. */
@@ -517,38 +517,38 @@ static void who_was_called_is_killed_and_the_next_is_called(void **state) {
 static void without_slots_it_is_refused(void **state) {
     (void)state;
     segment_of_waiters(2);
-    mates_start(2);
-    assert_int_equal(mate_does(&mates[0], read_lock, LOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[0], write_lock, SECOND_LOCK), VIGIL_OK);
+    actors_start(2);
+    assert_int_equal(actor_does(&actors[0], read_lock, LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], write_lock, SECOND_LOCK), VIGIL_OK);
     act *const ways[] = {read_lock, read_try, write_lock, write_try, read_async, write_async};
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
-        assert_int_equal(mate_does(&mates[0], ways[i], THIRD_LOCK), VIGIL_ELIMIT);
-        assert_int_equal(mate_does(&mates[1], ways[i], THIRD_LOCK), VIGIL_ELIMIT);
+        assert_int_equal(actor_does(&actors[0], ways[i], THIRD_LOCK), VIGIL_ELIMIT);
+        assert_int_equal(actor_does(&actors[1], ways[i], THIRD_LOCK), VIGIL_ELIMIT);
     }
-    assert_int_equal(mate_does(&mates[1], write_lock, LOCK), VIGIL_ELIMIT); /* it would have to wait */
+    assert_int_equal(actor_does(&actors[1], write_lock, LOCK), VIGIL_ELIMIT); /* it would have to wait */
     assert_int_equal(word(THIRD_LOCK), 0);
-    assert_int_equal(mate_does(&mates[0], read_lock, LOCK), VIGIL_OK); /* for this there is a record */
-    assert_int_equal(mate_does(&mates[0], read_unlock, LOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[0], read_unlock, LOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[1], read_lock, THIRD_LOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[1], read_unlock, THIRD_LOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[0], write_unlock, SECOND_LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], read_lock, LOCK), VIGIL_OK); /* for this there is a record */
+    assert_int_equal(actor_does(&actors[0], read_unlock, LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], read_unlock, LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[1], read_lock, THIRD_LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[1], read_unlock, THIRD_LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], write_unlock, SECOND_LOCK), VIGIL_OK);
     assert_int_equal(slots_taken(), 0);
 }
 
 static void the_slots_of_the_dead_are_used_again(void **state) {
     (void)state;
     segment_of_waiters(2);
-    mates_start(2);
-    assert_int_equal(mate_does(&mates[0], read_lock, LOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[0], write_lock, SECOND_LOCK), VIGIL_OK);
-    mate_kill(&mates[0]);
-    assert_int_equal(mate_does(&mates[1], write_lock, THIRD_LOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[1], write_lock, LOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[1], write_unlock, LOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[1], write_lock, SECOND_LOCK), VIGIL_OWNER_DIED);
-    assert_int_equal(mate_does(&mates[1], write_unlock, SECOND_LOCK), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[1], write_unlock, THIRD_LOCK), VIGIL_OK);
+    actors_start(2);
+    assert_int_equal(actor_does(&actors[0], read_lock, LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], write_lock, SECOND_LOCK), VIGIL_OK);
+    actor_kill(&actors[0]);
+    assert_int_equal(actor_does(&actors[1], write_lock, THIRD_LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[1], write_lock, LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[1], write_unlock, LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[1], write_lock, SECOND_LOCK), VIGIL_OWNER_DIED);
+    assert_int_equal(actor_does(&actors[1], write_unlock, SECOND_LOCK), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[1], write_unlock, THIRD_LOCK), VIGIL_OK);
 }
 
 /* A waiter that is called, and cannot get a record then, leaves the lock to others. */
@@ -557,17 +557,17 @@ static void who_is_called_may_be_refused(void **state) {
     act *const ways[] = {read_lock, read_async};
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
         segment_of_waiters(2);
-        mates_start(2);
-        does(&mates[0], write_lock);
-        waits(&mates[1], ways[i]);
-        if (ways[i] == read_async) assert_hears(&mates[1], VIGIL_PENDING);
-        does(&mates[0], downgrade);
-        assert_hears(&mates[1], VIGIL_ELIMIT);
+        actors_start(2);
+        does(&actors[0], write_lock);
+        waits(&actors[1], ways[i]);
+        if (ways[i] == read_async) assert_hears(&actors[1], VIGIL_PENDING);
+        does(&actors[0], downgrade);
+        assert_hears(&actors[1], VIGIL_ELIMIT);
         assert_int_equal(word(LOCK) & ~WAITERS, READER);
-        does(&mates[1], read_try); /* its place in line is free for a record */
-        does(&mates[1], read_unlock);
-        does(&mates[0], read_unlock);
-        mates_dismiss();
+        does(&actors[1], read_try); /* its place in line is free for a record */
+        does(&actors[1], read_unlock);
+        does(&actors[0], read_unlock);
+        actors_dismiss();
     }
 }
 
@@ -607,31 +607,31 @@ static int64_t read_and_write_until_over(const struct order *order) {
     return good ? VIGIL_OK : VIGIL_ECORRUPT;
 }
 
-static void go_on(struct mate *mate, int64_t seed) {
-    mate_order(mate, &(struct order){.act = read_and_write_until_over, .number = seed, .in_thread = seed % 2});
+static void go_on(struct actor *actor, int64_t seed) {
+    actor_order(actor, &(struct order){.act = read_and_write_until_over, .number = seed, .in_thread = seed % 2});
 }
 
 static void many_are_killed_and_the_others_go_on(void **state) {
     (void)state;
     uint64_t seed = 1;
-    mates_start(3);
-    go_on(&mates[0], 1);
-    go_on(&mates[1], 2);
+    actors_start(3);
+    go_on(&actors[0], 1);
+    go_on(&actors[1], 2);
     for (int kills = 0; kills < KILLS; kills++) {
-        go_on(&mates[2], kills + 3);
+        go_on(&actors[2], kills + 3);
         let_pass((int64_t)(random_next(&seed) % 400) * MICROSECOND);
-        mate_kill(&mates[2]);
-        mate_start(&mates[2]);
+        actor_kill(&actors[2]);
+        actor_start(&actors[2]);
     }
     uint32_t written = *(uint32_t *)at(PAIR);
     AWAIT(LOAD(*(uint32_t *)at(PAIR)) != written); /* the others continue */
     STORE(*(uint32_t *)at(OVER), 1);
-    assert_hears(&mates[0], VIGIL_OK);
-    assert_hears(&mates[1], VIGIL_OK);
-    int64_t status = mate_does(&mates[2], write_try, LOCK);
+    assert_hears(&actors[0], VIGIL_OK);
+    assert_hears(&actors[1], VIGIL_OK);
+    int64_t status = actor_does(&actors[2], write_try, LOCK);
     assert_true(status == VIGIL_OK || status == VIGIL_OWNER_DIED);
-    if (status == VIGIL_OWNER_DIED) does(&mates[2], make_consistent);
-    does(&mates[2], write_unlock);
+    if (status == VIGIL_OWNER_DIED) does(&actors[2], make_consistent);
+    does(&actors[2], write_unlock);
     assert_int_equal(word(LOCK), 0);
     AWAIT(slots_taken() == 0);
 }

@@ -3,12 +3,12 @@
 #include "support.h"
 
 #include "child.h"
-#include "mates.h"
+#include "actors.h"
 
 #include "lot/shared.h"
 #include "vigil/sem.h"
 
-/* In the segment: semaphores, and a word that tells the mates to stop. */
+/* In the segment: semaphores, and a word that tells the actors to stop. */
 #define LEASED       0u
 #define ORDINARY     64u
 #define OTHER_LEASED 128u
@@ -44,12 +44,12 @@ static int64_t release(const struct order *order) {
 }
 
 static int64_t acquire_async(const struct order *order) {
-    return vigil_sem_acquire_async(mates_agent, &mates_ops[order->tag].request, at(order->where),
+    return vigil_sem_acquire_async(actors_agent, &actors_ops[order->tag].request, at(order->where),
                                    (uint32_t)order->number, VIGIL_FOREVER, tell_outcome);
 }
 
 static int64_t try_async(const struct order *order) {
-    return vigil_sem_acquire_async(mates_agent, &mates_ops[order->tag].request, at(order->where),
+    return vigil_sem_acquire_async(actors_agent, &actors_ops[order->tag].request, at(order->where),
                                    (uint32_t)order->number, 0, tell_outcome);
 }
 
@@ -59,7 +59,7 @@ static int64_t go_deaf(const struct order *order) {
     return VIGIL_OK;
 }
 
-/* Directing the mates. */
+/* Directing the actors. */
 
 static void begin(uint32_t waiters) {
     if (waiters) {
@@ -70,20 +70,20 @@ static void begin(uint32_t waiters) {
     *sem(ORDINARY) = (vigil_sem)VIGIL_SEM_INIT(PERMITS);
 }
 
-static void does(struct mate *mate, act *what, uint32_t where, uint32_t permits) {
-    assert_int_equal(mate_does_with(mate, what, where, permits), VIGIL_OK);
+static void does(struct actor *actor, act *what, uint32_t where, uint32_t permits) {
+    assert_int_equal(actor_does_with(actor, what, where, permits), VIGIL_OK);
 }
 
-static void is_refused(struct mate *mate, act *what, uint32_t where, uint32_t permits, int status) {
-    assert_int_equal(mate_does_with(mate, what, where, permits), status);
+static void is_refused(struct actor *actor, act *what, uint32_t where, uint32_t permits, int status) {
+    assert_int_equal(actor_does_with(actor, what, where, permits), status);
 }
 
 /* Returns once it is in line. */
-static void waits(struct mate *mate, act *what, uint32_t where, uint32_t permits) {
+static void waits(struct actor *actor, act *what, uint32_t where, uint32_t permits) {
     int64_t before = vigil_waiters(at(where));
-    mate_order(mate, &(struct order){.act = what, .where = where, .number = permits});
+    actor_order(actor, &(struct order){.act = what, .where = where, .number = permits});
     AWAIT(vigil_waiters(at(where)) > before);
-    if (what == acquire_async) assert_hears(mate, VIGIL_PENDING);
+    if (what == acquire_async) assert_hears(actor, VIGIL_PENDING);
 }
 
 /* Slots taken by waiters and records. Those of the dead are free again a moment after the permits that they held. */
@@ -103,18 +103,18 @@ static act *const ways_to_try[] = {acquire_at_once, try_acquire, try_async};
 static void processes_share_the_permits(void **state) {
     (void)state;
     begin(0);
-    mates_start(2);
+    actors_start(2);
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        does(&mates[0], acquire, both[i], 2);
-        does(&mates[1], try_acquire, both[i], 1);
-        does(&mates[0], try_async, both[i], 1);
+        does(&actors[0], acquire, both[i], 2);
+        does(&actors[1], try_acquire, both[i], 1);
+        does(&actors[0], try_async, both[i], 1);
         assert_int_equal(value(both[i]), PERMITS - 4);
         for (size_t j = 0; j < COUNT_OF(ways_to_try); j++)
-            is_refused(&mates[1], ways_to_try[j], both[i], 2, VIGIL_TIMED_OUT);
-        does(&mates[0], release, both[i], 1);
-        does(&mates[1], try_acquire, both[i], 2);
-        does(&mates[1], release, both[i], 3);
-        does(&mates[0], release, both[i], 2);
+            is_refused(&actors[1], ways_to_try[j], both[i], 2, VIGIL_TIMED_OUT);
+        does(&actors[0], release, both[i], 1);
+        does(&actors[1], try_acquire, both[i], 2);
+        does(&actors[1], release, both[i], 3);
+        does(&actors[0], release, both[i], 2);
         assert_int_equal(value(both[i]), PERMITS);
     }
     assert_int_equal(slots_taken(), 0);
@@ -123,16 +123,16 @@ static void processes_share_the_permits(void **state) {
 static void processes_wait_in_one_line(void **state) {
     (void)state;
     begin(0);
-    mates_start(4);
+    actors_start(4);
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        does(&mates[0], acquire, both[i], PERMITS);
-        waits(&mates[1], acquire, both[i], 3);
-        waits(&mates[2], acquire_async, both[i], 2);
-        waits(&mates[3], acquire, both[i], 4);
-        does(&mates[0], release, both[i], PERMITS);
+        does(&actors[0], acquire, both[i], PERMITS);
+        waits(&actors[1], acquire, both[i], 3);
+        waits(&actors[2], acquire_async, both[i], 2);
+        waits(&actors[3], acquire, both[i], 4);
+        does(&actors[0], release, both[i], PERMITS);
         for (int served = 0; served < 3; served++) {
-            struct mate *mate = first_to_say(VIGIL_OK);
-            does(mate, release, both[i], mate == &mates[1] ? 3 : mate == &mates[2] ? 2 : 4);
+            struct actor *actor = first_to_say(VIGIL_OK);
+            does(actor, release, both[i], actor == &actors[1] ? 3 : actor == &actors[2] ? 2 : 4);
         }
         assert_int_equal(value(both[i]), PERMITS);
     }
@@ -142,28 +142,28 @@ static void processes_wait_in_one_line(void **state) {
 static void leased_permits_are_released_by_who_has_them(void **state) {
     (void)state;
     begin(0);
-    mates_start(2);
-    is_refused(&mates[0], release, LEASED, 1, VIGIL_ENOTHELD);
-    does(&mates[0], acquire, LEASED, 3);
-    is_refused(&mates[1], release, LEASED, 1, VIGIL_ENOTHELD);
-    is_refused(&mates[0], release, LEASED, 4, VIGIL_ENOTHELD);
+    actors_start(2);
+    is_refused(&actors[0], release, LEASED, 1, VIGIL_ENOTHELD);
+    does(&actors[0], acquire, LEASED, 3);
+    is_refused(&actors[1], release, LEASED, 1, VIGIL_ENOTHELD);
+    is_refused(&actors[0], release, LEASED, 4, VIGIL_ENOTHELD);
     assert_int_equal(value(LEASED), PERMITS - 3);
-    waits(&mates[1], acquire, LEASED, PERMITS); /* this time it is refused under the lock of the line */
-    is_refused(&mates[0], release, LEASED, 4, VIGIL_ENOTHELD);
+    waits(&actors[1], acquire, LEASED, PERMITS); /* this time it is refused under the lock of the line */
+    is_refused(&actors[0], release, LEASED, 4, VIGIL_ENOTHELD);
     assert_int_equal(vigil_sem_release(sem(LEASED), 1), VIGIL_ENOTHELD);
     assert_int_equal(value(LEASED), PERMITS - 3);
-    does(&mates[0], release, LEASED, 3);
-    assert_hears(&mates[1], VIGIL_OK);
-    does(&mates[1], release, LEASED, PERMITS);
+    does(&actors[0], release, LEASED, 3);
+    assert_hears(&actors[1], VIGIL_OK);
+    does(&actors[1], release, LEASED, PERMITS);
     assert_int_equal(slots_taken(), 0);
 }
 
 static void ordinary_permits_are_nobodys(void **state) {
     (void)state;
     begin(0);
-    mates_start(2);
-    does(&mates[0], acquire, ORDINARY, 3);
-    does(&mates[1], release, ORDINARY, 4);
+    actors_start(2);
+    does(&actors[0], acquire, ORDINARY, 3);
+    does(&actors[1], release, ORDINARY, 4);
     assert_int_equal(value(ORDINARY), PERMITS + 1);
     assert_int_equal(slots_taken(), 0);
 }
@@ -185,27 +185,27 @@ static void elsewhere_leased_ones_are_like_others(void **state) {
 static void all_that_there_can_be_is_leased(void **state) {
     (void)state;
     *sem(LEASED) = (vigil_sem)VIGIL_SEM_LEASED(VIGIL_SEM_MAX);
-    mates_start(2);
-    does(&mates[0], acquire, LEASED, VIGIL_SEM_MAX);
+    actors_start(2);
+    does(&actors[0], acquire, LEASED, VIGIL_SEM_MAX);
     assert_int_equal(value(LEASED), 0);
-    is_refused(&mates[0], release, LEASED, VIGIL_SEM_MAX + 1, VIGIL_ERANGE);
-    mate_kill(&mates[0]);
-    does(&mates[1], try_acquire, LEASED, VIGIL_SEM_MAX);
-    does(&mates[1], release, LEASED, VIGIL_SEM_MAX);
+    is_refused(&actors[0], release, LEASED, VIGIL_SEM_MAX + 1, VIGIL_ERANGE);
+    actor_kill(&actors[0]);
+    does(&actors[1], try_acquire, LEASED, VIGIL_SEM_MAX);
+    does(&actors[1], release, LEASED, VIGIL_SEM_MAX);
     assert_int_equal(value(LEASED), VIGIL_SEM_MAX);
 }
 
 static void the_stopped_keep_theirs(void **state) {
     (void)state;
     begin(0);
-    mates_start(2);
-    does(&mates[0], acquire, LEASED, 1);
-    mate_stop(&mates[0]);
-    is_refused(&mates[1], try_acquire, LEASED, PERMITS, VIGIL_TIMED_OUT);
-    mate_continue(&mates[0]);
-    does(&mates[0], release, LEASED, 1);
-    does(&mates[1], try_acquire, LEASED, PERMITS);
-    does(&mates[1], release, LEASED, PERMITS);
+    actors_start(2);
+    does(&actors[0], acquire, LEASED, 1);
+    actor_stop(&actors[0]);
+    is_refused(&actors[1], try_acquire, LEASED, PERMITS, VIGIL_TIMED_OUT);
+    actor_continue(&actors[0]);
+    does(&actors[0], release, LEASED, 1);
+    does(&actors[1], try_acquire, LEASED, PERMITS);
+    does(&actors[1], release, LEASED, PERMITS);
 }
 
 /* The dead. */
@@ -214,20 +214,20 @@ static void leased_permits_come_back_to_who_waits(void **state) {
     (void)state;
     begin(0);
     for (size_t i = 0; i < COUNT_OF(ways_to_wait); i++) {
-        mates_start(3);
-        does(&mates[0], acquire, LEASED, 2);
-        does(&mates[0], acquire, LEASED, 1);
-        does(&mates[1], acquire, LEASED, 1);
-        waits(&mates[2], ways_to_wait[i], LEASED, PERMITS);
-        mate_kill(&mates[0]);
+        actors_start(3);
+        does(&actors[0], acquire, LEASED, 2);
+        does(&actors[0], acquire, LEASED, 1);
+        does(&actors[1], acquire, LEASED, 1);
+        waits(&actors[2], ways_to_wait[i], LEASED, PERMITS);
+        actor_kill(&actors[0]);
         AWAIT(value(LEASED) == PERMITS - 1); /* another process sweeps */
-        assert_true(mate_silent(&mates[2]));
-        mate_kill(&mates[1]);
-        assert_hears(&mates[2], VIGIL_OK);
-        does(&mates[2], release, LEASED, PERMITS);
+        assert_true(actor_silent(&actors[2]));
+        actor_kill(&actors[1]);
+        assert_hears(&actors[2], VIGIL_OK);
+        does(&actors[2], release, LEASED, PERMITS);
         assert_int_equal(value(LEASED), PERMITS);
         AWAIT(slots_taken() == 0);
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
@@ -235,35 +235,35 @@ static void leased_permits_come_back_to_who_tries(void **state) {
     (void)state;
     begin(0);
     for (size_t i = 0; i < COUNT_OF(ways_to_try); i++) {
-        mates_start(2);
-        does(&mates[0], acquire, LEASED, 2);
-        does(&mates[0], release, LEASED, 1);
-        mate_kill(&mates[0]);
-        does(&mates[1], ways_to_try[i], LEASED, PERMITS);
-        does(&mates[1], release, LEASED, PERMITS);
-        mates_dismiss();
+        actors_start(2);
+        does(&actors[0], acquire, LEASED, 2);
+        does(&actors[0], release, LEASED, 1);
+        actor_kill(&actors[0]);
+        does(&actors[1], ways_to_try[i], LEASED, PERMITS);
+        does(&actors[1], release, LEASED, PERMITS);
+        actors_dismiss();
     }
 }
 
 static void they_come_back_from_who_leaves(void **state) {
     (void)state;
     begin(0);
-    mates_start(2);
-    does(&mates[0], acquire, LEASED, 2);
-    assert_int_equal(mate_does(&mates[0], leave_segment, 0), 0);
-    does(&mates[1], acquire, LEASED, PERMITS);
-    does(&mates[1], release, LEASED, PERMITS);
+    actors_start(2);
+    does(&actors[0], acquire, LEASED, 2);
+    assert_int_equal(actor_does(&actors[0], leave_segment, 0), 0);
+    does(&actors[1], acquire, LEASED, PERMITS);
+    does(&actors[1], release, LEASED, PERMITS);
 }
 
 /* A process that opens it then cannot know which process held the permits. */
 static void when_all_are_dead_they_come_back(void **state) {
     (void)state;
     begin(0);
-    mates_start(2);
-    does(&mates[0], acquire, LEASED, 2);
-    does(&mates[1], acquire, LEASED, 1);
-    does(&mates[1], acquire, ORDINARY, 1);
-    for (int i = 0; i < 2; i++) mate_kill(&mates[i]);
+    actors_start(2);
+    does(&actors[0], acquire, LEASED, 2);
+    does(&actors[1], acquire, LEASED, 1);
+    does(&actors[1], acquire, ORDINARY, 1);
+    for (int i = 0; i < 2; i++) actor_kill(&actors[i]);
     assert_int_equal(vigil_buffer_destroy(buffers[0]), 0);
     assert_int_equal(vigil_segment_open_fd(&buffers[0], fds[0]), VIGIL_OK);
     assert_int_equal(value(LEASED), PERMITS);
@@ -273,15 +273,15 @@ static void when_all_are_dead_they_come_back(void **state) {
 static void ordinary_permits_do_not_come_back(void **state) {
     (void)state;
     begin(0);
-    mates_start(2);
-    does(&mates[0], acquire, ORDINARY, 2);
-    does(&mates[0], acquire, LEASED, 2);
-    mate_kill(&mates[0]);
-    does(&mates[1], acquire, LEASED, PERMITS); /* by then all sweeping is done */
+    actors_start(2);
+    does(&actors[0], acquire, ORDINARY, 2);
+    does(&actors[0], acquire, LEASED, 2);
+    actor_kill(&actors[0]);
+    does(&actors[1], acquire, LEASED, PERMITS); /* by then all sweeping is done */
     assert_int_equal(value(ORDINARY), PERMITS - 2);
     for (size_t i = 0; i < COUNT_OF(ways_to_try); i++)
-        is_refused(&mates[1], ways_to_try[i], ORDINARY, PERMITS - 1, VIGIL_TIMED_OUT);
-    does(&mates[1], release, LEASED, PERMITS);
+        is_refused(&actors[1], ways_to_try[i], ORDINARY, PERMITS - 1, VIGIL_TIMED_OUT);
+    does(&actors[1], release, LEASED, PERMITS);
 }
 
 /* Killed in line. */
@@ -290,20 +290,20 @@ static void a_large_request_that_is_killed_lets_small_ones_in(void **state) {
     (void)state;
     begin(0);
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        mates_start(4);
-        does(&mates[0], acquire, both[i], 4);
-        waits(&mates[1], acquire, both[i], PERMITS);
+        actors_start(4);
+        does(&actors[0], acquire, both[i], 4);
+        waits(&actors[1], acquire, both[i], PERMITS);
         let_pass(MILLISECOND);
-        does(&mates[0], release, both[i], 1); /* from now on all permits are saved for it */
-        waits(&mates[2], acquire, both[i], 1);
-        waits(&mates[3], acquire_async, both[i], 1);
-        mate_kill(&mates[1]);
-        assert_hears(&mates[2], VIGIL_OK);
-        assert_hears(&mates[3], VIGIL_OK);
-        for (int j = 2; j < 4; j++) does(&mates[j], release, both[i], 1);
-        does(&mates[0], release, both[i], 3);
+        does(&actors[0], release, both[i], 1); /* from now on all permits are saved for it */
+        waits(&actors[2], acquire, both[i], 1);
+        waits(&actors[3], acquire_async, both[i], 1);
+        actor_kill(&actors[1]);
+        assert_hears(&actors[2], VIGIL_OK);
+        assert_hears(&actors[3], VIGIL_OK);
+        for (int j = 2; j < 4; j++) does(&actors[j], release, both[i], 1);
+        does(&actors[0], release, both[i], 3);
         assert_int_equal(value(both[i]), PERMITS);
-        mates_dismiss();
+        actors_dismiss();
     }
 }
 
@@ -312,19 +312,19 @@ static void nothing_is_kept_for_the_dead(void **state) {
     begin(0);
     for (uint32_t wanted = 2; wanted <= 4; wanted += 2) { /* released permits are reserved for it, or saved */
         for (size_t i = 0; i < COUNT_OF(both); i++) {
-            mates_start(3);
-            does(&mates[0], acquire, both[i], PERMITS);
-            waits(&mates[1], acquire_async, both[i], wanted);
-            assert_int_equal(mate_does(&mates[1], go_deaf, 0), VIGIL_OK);
+            actors_start(3);
+            does(&actors[0], acquire, both[i], PERMITS);
+            waits(&actors[1], acquire_async, both[i], wanted);
+            assert_int_equal(actor_does(&actors[1], go_deaf, 0), VIGIL_OK);
             let_pass(MILLISECOND);
-            does(&mates[0], release, both[i], 3);
-            is_refused(&mates[2], try_acquire, both[i], 1, VIGIL_TIMED_OUT);
-            mate_kill(&mates[1]);
-            does(&mates[2], try_acquire, both[i], 1);
-            does(&mates[2], release, both[i], 1);
-            does(&mates[0], release, both[i], PERMITS - 3);
+            does(&actors[0], release, both[i], 3);
+            is_refused(&actors[2], try_acquire, both[i], 1, VIGIL_TIMED_OUT);
+            actor_kill(&actors[1]);
+            does(&actors[2], try_acquire, both[i], 1);
+            does(&actors[2], release, both[i], 1);
+            does(&actors[0], release, both[i], PERMITS - 3);
             assert_int_equal(value(both[i]), PERMITS);
-            mates_dismiss();
+            actors_dismiss();
         }
     }
 }
@@ -333,16 +333,16 @@ static void who_was_called_is_killed_and_the_next_is_called(void **state) {
     (void)state;
     begin(0);
     for (size_t i = 0; i < COUNT_OF(both); i++) {
-        mates_start(3);
-        does(&mates[0], acquire, both[i], PERMITS);
-        waits(&mates[1], acquire, both[i], PERMITS);
-        waits(&mates[2], acquire, both[i], PERMITS);
-        mate_stop(&mates[1]);
-        does(&mates[0], release, both[i], PERMITS);
-        mate_kill(&mates[1]);
-        assert_hears(&mates[2], VIGIL_OK);
-        does(&mates[2], release, both[i], PERMITS);
-        mates_dismiss();
+        actors_start(3);
+        does(&actors[0], acquire, both[i], PERMITS);
+        waits(&actors[1], acquire, both[i], PERMITS);
+        waits(&actors[2], acquire, both[i], PERMITS);
+        actor_stop(&actors[1]);
+        does(&actors[0], release, both[i], PERMITS);
+        actor_kill(&actors[1]);
+        assert_hears(&actors[2], VIGIL_OK);
+        does(&actors[2], release, both[i], PERMITS);
+        actors_dismiss();
     }
 }
 
@@ -351,35 +351,35 @@ static void who_was_called_is_killed_and_the_next_is_called(void **state) {
 static void without_slots_it_is_refused(void **state) {
     (void)state;
     begin(2);
-    mates_start(2);
-    does(&mates[0], acquire, LEASED, 1);
-    does(&mates[0], acquire, OTHER_LEASED, 1);
+    actors_start(2);
+    does(&actors[0], acquire, LEASED, 1);
+    does(&actors[0], acquire, OTHER_LEASED, 1);
     act *const ways[] = {acquire, acquire_at_once, try_acquire, acquire_async, try_async};
-    for (size_t i = 0; i < COUNT_OF(ways); i++) is_refused(&mates[1], ways[i], THIRD_LEASED, 1, VIGIL_ELIMIT);
-    is_refused(&mates[1], acquire, ORDINARY, PERMITS + 1, VIGIL_ELIMIT); /* it would have to wait */
+    for (size_t i = 0; i < COUNT_OF(ways); i++) is_refused(&actors[1], ways[i], THIRD_LEASED, 1, VIGIL_ELIMIT);
+    is_refused(&actors[1], acquire, ORDINARY, PERMITS + 1, VIGIL_ELIMIT); /* it would have to wait */
     assert_int_equal(value(THIRD_LEASED), PERMITS);
-    does(&mates[1], acquire, ORDINARY, 1); /* for this no record is needed */
-    does(&mates[0], acquire, LEASED, 1);   /* for this there is one */
-    does(&mates[0], release, LEASED, 2);
-    does(&mates[1], acquire, THIRD_LEASED, 1);
-    does(&mates[1], release, THIRD_LEASED, 1);
-    does(&mates[0], release, OTHER_LEASED, 1);
+    does(&actors[1], acquire, ORDINARY, 1); /* for this no record is needed */
+    does(&actors[0], acquire, LEASED, 1);   /* for this there is one */
+    does(&actors[0], release, LEASED, 2);
+    does(&actors[1], acquire, THIRD_LEASED, 1);
+    does(&actors[1], release, THIRD_LEASED, 1);
+    does(&actors[0], release, OTHER_LEASED, 1);
     assert_int_equal(slots_taken(), 0);
 }
 
 static void the_slots_of_the_dead_are_used_again(void **state) {
     (void)state;
     begin(2);
-    mates_start(2);
-    does(&mates[0], acquire, LEASED, 1);
-    does(&mates[0], acquire, OTHER_LEASED, 1);
-    mate_kill(&mates[0]);
-    does(&mates[1], acquire, THIRD_LEASED, PERMITS);
-    does(&mates[1], acquire, LEASED, PERMITS);
-    does(&mates[1], release, THIRD_LEASED, PERMITS);
-    does(&mates[1], acquire, OTHER_LEASED, PERMITS);
-    does(&mates[1], release, OTHER_LEASED, PERMITS);
-    does(&mates[1], release, LEASED, PERMITS);
+    actors_start(2);
+    does(&actors[0], acquire, LEASED, 1);
+    does(&actors[0], acquire, OTHER_LEASED, 1);
+    actor_kill(&actors[0]);
+    does(&actors[1], acquire, THIRD_LEASED, PERMITS);
+    does(&actors[1], acquire, LEASED, PERMITS);
+    does(&actors[1], release, THIRD_LEASED, PERMITS);
+    does(&actors[1], acquire, OTHER_LEASED, PERMITS);
+    does(&actors[1], release, OTHER_LEASED, PERMITS);
+    does(&actors[1], release, LEASED, PERMITS);
 }
 
 /* A waiter that is called, and cannot get a record then, leaves the permits to others. */
@@ -387,16 +387,16 @@ static void who_is_called_may_be_refused(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(ways_to_wait); i++) {
         begin(2);
-        mates_start(2);
-        does(&mates[0], acquire, LEASED, PERMITS);
-        waits(&mates[1], ways_to_wait[i], LEASED, 2);
-        does(&mates[0], release, LEASED, 3); /* the slot for its record is kept, and the other one is used to wait */
-        assert_hears(&mates[1], VIGIL_ELIMIT);
+        actors_start(2);
+        does(&actors[0], acquire, LEASED, PERMITS);
+        waits(&actors[1], ways_to_wait[i], LEASED, 2);
+        does(&actors[0], release, LEASED, 3); /* the slot for its record is kept, and the other one is used to wait */
+        assert_hears(&actors[1], VIGIL_ELIMIT);
         assert_int_equal(value(LEASED), 3);
-        does(&mates[1], acquire, LEASED, 2);
-        does(&mates[1], release, LEASED, 2);
-        does(&mates[0], release, LEASED, 2);
-        mates_dismiss();
+        does(&actors[1], acquire, LEASED, 2);
+        does(&actors[1], release, LEASED, 2);
+        does(&actors[0], release, LEASED, 2);
+        actors_dismiss();
     }
 }
 
@@ -415,28 +415,28 @@ static int64_t acquire_and_release_until_over(const struct order *order) {
     return VIGIL_OK;
 }
 
-static void go_on(struct mate *mate, int64_t seed) {
-    mate_order(mate, &(struct order){.act = acquire_and_release_until_over, .number = seed, .in_thread = seed % 2});
+static void go_on(struct actor *actor, int64_t seed) {
+    actor_order(actor, &(struct order){.act = acquire_and_release_until_over, .number = seed, .in_thread = seed % 2});
 }
 
 static void many_are_killed_and_no_permit_is_lost(void **state) {
     (void)state;
     uint64_t seed = 1;
     begin(0);
-    mates_start(3);
-    go_on(&mates[0], 1);
-    go_on(&mates[1], 2);
+    actors_start(3);
+    go_on(&actors[0], 1);
+    go_on(&actors[1], 2);
     for (int kills = 0; kills < KILLS; kills++) {
-        go_on(&mates[2], kills + 3);
+        go_on(&actors[2], kills + 3);
         let_pass((int64_t)(random_next(&seed) % 400) * MICROSECOND);
-        mate_kill(&mates[2]);
-        mate_start(&mates[2]);
+        actor_kill(&actors[2]);
+        actor_start(&actors[2]);
     }
     STORE(*(uint32_t *)at(OVER), 1);
-    assert_hears(&mates[0], VIGIL_OK);
-    assert_hears(&mates[1], VIGIL_OK);
-    does(&mates[2], acquire, LEASED, PERMITS);
-    does(&mates[2], release, LEASED, PERMITS);
+    assert_hears(&actors[0], VIGIL_OK);
+    assert_hears(&actors[1], VIGIL_OK);
+    does(&actors[2], acquire, LEASED, PERMITS);
+    does(&actors[2], release, LEASED, PERMITS);
     assert_int_equal(value(LEASED), PERMITS);
     AWAIT(slots_taken() == 0);
 }

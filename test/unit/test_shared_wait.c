@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "child.h"
-#include "mates.h"
+#include "actors.h"
 
 #include "lot/line.h"
 
@@ -41,23 +41,23 @@ static int64_t address_of(const struct order *order) {
     return (int64_t)(uintptr_t)at(order->where);
 }
 
-/* Directing the mates. */
+/* Directing the actors. */
 
 static bool waiting(uint32_t where, int64_t count) {
     return vigil_waiters(at(where)) == count;
 }
 
 /* Joins the line behind those already in it: returns once it is there. */
-static void joins(struct mate *mate, bool blocking, uint32_t where) {
+static void joins(struct actor *actor, bool blocking, uint32_t where) {
     int64_t before = vigil_waiters(at(where));
-    if (blocking) mate_tell(mate, wait_32, where);
-    else assert_int_equal(mate_does(mate, wait_async, where), VIGIL_PENDING);
+    if (blocking) actor_tell(actor, wait_32, where);
+    else assert_int_equal(actor_does(actor, wait_async, where), VIGIL_PENDING);
     AWAIT(waiting(where, before + 1));
 }
 
-static void joins_in_thread(struct mate *mate, uint32_t where, uint32_t tag) {
+static void joins_in_thread(struct actor *actor, uint32_t where, uint32_t tag) {
     int64_t before = vigil_waiters(at(where));
-    mate_order(mate, &(struct order){.act = wait_32, .where = where, .tag = tag, .in_thread = true});
+    actor_order(actor, &(struct order){.act = wait_32, .where = where, .tag = tag, .in_thread = true});
     AWAIT(waiting(where, before + 1));
 }
 
@@ -66,29 +66,29 @@ static void notify(uint32_t where, int64_t count, int64_t expected) {
 }
 
 /* Deaths are noticed by waiting processes. This one waits elsewhere. */
-static void bystander_starts(struct mate *mate) {
-    mate_start(mate);
-    joins(mate, true, BYSTANDER);
+static void bystander_starts(struct actor *actor) {
+    actor_start(actor);
+    joins(actor, true, BYSTANDER);
 }
 
-static void bystander_ends(struct mate *mate) {
+static void bystander_ends(struct actor *actor) {
     notify(BYSTANDER, 1, 1);
-    assert_hears(mate, VIGIL_OK);
+    assert_hears(actor, VIGIL_OK);
 }
 
 /* Alive. */
 
 static void notified_by_another_process(void **state) {
     (void)state;
-    mates_start(2);
+    actors_start(2);
     for (int blocking = 0; blocking < 2; blocking++) {
-        joins(&mates[0], blocking, WORD);
-        assert_true(mate_silent(&mates[0]));
+        joins(&actors[0], blocking, WORD);
+        assert_true(actor_silent(&actors[0]));
         notify(WORD, 1, 1); /* by a process that has never waited */
-        assert_hears(&mates[0], VIGIL_OK);
-        joins(&mates[0], blocking, WORD);
-        assert_int_equal(mate_does_with(&mates[1], notify_act, WORD, VIGIL_ALL), 1);
-        assert_hears(&mates[0], VIGIL_OK);
+        assert_hears(&actors[0], VIGIL_OK);
+        joins(&actors[0], blocking, WORD);
+        assert_int_equal(actor_does_with(&actors[1], notify_act, WORD, VIGIL_ALL), 1);
+        assert_hears(&actors[0], VIGIL_OK);
     }
     notify(WORD, VIGIL_ALL, 0);
 }
@@ -111,42 +111,42 @@ static int64_t play_ping_pong(const struct order *order) {
 
 static void ping_pong(void **state) {
     (void)state;
-    mates_start(2);
+    actors_start(2);
     for (int i = 0; i < 2; i++)
-        mate_order(&mates[i], &(struct order){.act = play_ping_pong, .where = WORD, .number = i});
-    for (int i = 0; i < 2; i++) assert_hears(&mates[i], VIGIL_OK);
+        actor_order(&actors[i], &(struct order){.act = play_ping_pong, .where = WORD, .number = i});
+    for (int i = 0; i < 2; i++) assert_hears(&actors[i], VIGIL_OK);
     assert_int_equal(*(uint32_t *)at(WORD), 2 * ROUNDS);
 }
 
 static void another_value_is_seen(void **state) {
     (void)state;
-    mates_start(1);
+    actors_start(1);
     __atomic_store_n((uint32_t *)at(WORD), 1, __ATOMIC_SEQ_CST);
-    assert_int_equal(mate_does(&mates[0], wait_32, WORD), VIGIL_NOT_EQUAL);
-    assert_int_equal(mate_does(&mates[0], wait_async, WORD), VIGIL_NOT_EQUAL);
+    assert_int_equal(actor_does(&actors[0], wait_32, WORD), VIGIL_NOT_EQUAL);
+    assert_int_equal(actor_does(&actors[0], wait_async, WORD), VIGIL_NOT_EQUAL);
     assert_true(waiting(WORD, 0));
 }
 
 /* Blocking and asynchronous, of three processes, with two threads in one of them. */
 static void first_come_first_served(void **state) {
     (void)state;
-    mates_start(3);
+    actors_start(3);
     const struct {
-        int mate;
+        int actor;
         uint32_t tag;
         bool blocking;
     } comers[] = {{0, 1, false}, {1, 2, true},  {2, 3, false}, {0, 4, true}, {2, 5, false},
                   {2, 6, true},  {0, 7, false}, {1, 8, false}, {0, 9, true}};
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < COUNT_OF(comers); i++) {
-            struct mate *mate = &mates[comers[i].mate];
-            if (comers[i].blocking) joins_in_thread(mate, WORD, comers[i].tag);
-            else assert_int_equal(mate_does_tagged(mate, wait_async, WORD, comers[i].tag), VIGIL_PENDING);
+            struct actor *actor = &actors[comers[i].actor];
+            if (comers[i].blocking) joins_in_thread(actor, WORD, comers[i].tag);
+            else assert_int_equal(actor_does_tagged(actor, wait_async, WORD, comers[i].tag), VIGIL_PENDING);
         }
         for (size_t i = 0; i < COUNT_OF(comers); i++) {
             uint32_t tag;
             notify(WORD, 1, 1);
-            assert_int_equal(mate_hears_tagged(&mates[comers[i].mate], &tag), VIGIL_OK);
+            assert_int_equal(actor_hears_tagged(&actors[comers[i].actor], &tag), VIGIL_OK);
             assert_int_equal(tag, comers[i].tag);
             assert_true(waiting(WORD, (int64_t)(COUNT_OF(comers) - i - 1)));
         }
@@ -155,128 +155,128 @@ static void first_come_first_served(void **state) {
 
 static void counts(void **state) {
     (void)state;
-    mates_start(5);
-    for (int i = 0; i < 5; i++) joins(&mates[i], i % 2, WORD);
-    assert_int_equal(mate_does(&mates[0], count_waiters, WORD), 5);
+    actors_start(5);
+    for (int i = 0; i < 5; i++) joins(&actors[i], i % 2, WORD);
+    assert_int_equal(actor_does(&actors[0], count_waiters, WORD), 5);
     notify(WORD, 0, 0);
     notify(WORD, 2, 2);
-    for (int i = 0; i < 2; i++) assert_hears(&mates[i], VIGIL_OK);
+    for (int i = 0; i < 2; i++) assert_hears(&actors[i], VIGIL_OK);
     assert_true(waiting(WORD, 3));
     notify(WORD, 1, 1);
-    assert_hears(&mates[2], VIGIL_OK);
+    assert_hears(&actors[2], VIGIL_OK);
     notify(WORD, VIGIL_ALL, 2);
-    for (int i = 3; i < 5; i++) assert_hears(&mates[i], VIGIL_OK);
+    for (int i = 3; i < 5; i++) assert_hears(&actors[i], VIGIL_OK);
     notify(WORD, VIGIL_ALL, 0);
 }
 
 static void widths_share_a_line(void **state) {
     (void)state;
-    mates_start(3);
-    mate_tell(&mates[0], wait_64, WORD);
+    actors_start(3);
+    actor_tell(&actors[0], wait_64, WORD);
     AWAIT(waiting(WORD, 1));
-    joins(&mates[1], true, WORD);
-    mate_tell(&mates[2], wait_64, WORD);
+    joins(&actors[1], true, WORD);
+    actor_tell(&actors[2], wait_64, WORD);
     AWAIT(waiting(WORD, 3));
     notify(WORD + 4, VIGIL_ALL, 0); /* the wide word's other half is another address */
     for (int i = 0; i < 3; i++) {
         notify(WORD, 1, 1);
-        assert_hears(&mates[i], VIGIL_OK);
+        assert_hears(&actors[i], VIGIL_OK);
     }
     ((uint32_t *)at(WORD))[1] = 1;
-    assert_int_equal(mate_does(&mates[0], wait_64, WORD), VIGIL_NOT_EQUAL);
+    assert_int_equal(actor_does(&actors[0], wait_64, WORD), VIGIL_NOT_EQUAL);
 }
 
 static void deadlines(void **state) {
     (void)state;
-    mates_start(3);
-    assert_int_equal(mate_does_with(&mates[0], wait_for, WORD, 0), VIGIL_TIMED_OUT);
-    joins(&mates[1], true, WORD);
-    assert_int_equal(mate_does_with(&mates[0], wait_for, WORD, 20 * MILLISECOND), VIGIL_TIMED_OUT);
-    assert_int_equal(mate_does_with(&mates[0], wait_async, WORD, 20 * MILLISECOND), VIGIL_PENDING);
-    joins(&mates[2], false, WORD);
-    assert_hears(&mates[0], VIGIL_TIMED_OUT); /* from the middle of the line */
+    actors_start(3);
+    assert_int_equal(actor_does_with(&actors[0], wait_for, WORD, 0), VIGIL_TIMED_OUT);
+    joins(&actors[1], true, WORD);
+    assert_int_equal(actor_does_with(&actors[0], wait_for, WORD, 20 * MILLISECOND), VIGIL_TIMED_OUT);
+    assert_int_equal(actor_does_with(&actors[0], wait_async, WORD, 20 * MILLISECOND), VIGIL_PENDING);
+    joins(&actors[2], false, WORD);
+    assert_hears(&actors[0], VIGIL_TIMED_OUT); /* from the middle of the line */
     assert_true(waiting(WORD, 2));
-    mate_order(&mates[0], &(struct order){.act = wait_for, .where = WORD, .number = 3600 * SECOND});
+    actor_order(&actors[0], &(struct order){.act = wait_for, .where = WORD, .number = 3600 * SECOND});
     AWAIT(waiting(WORD, 3));
     notify(WORD, VIGIL_ALL, 3);
-    for (int i = 0; i < 3; i++) assert_hears(&mates[i], VIGIL_OK);
+    for (int i = 0; i < 3; i++) assert_hears(&actors[i], VIGIL_OK);
 }
 
 static void cancelling(void **state) {
     (void)state;
-    mates_start(2);
+    actors_start(2);
     for (uint32_t tag = 1; tag <= 3; tag++)
-        assert_int_equal(mate_does_tagged(&mates[0], wait_async, WORD, tag), VIGIL_PENDING);
-    joins(&mates[1], true, WORD);
-    assert_int_equal(mate_does_tagged(&mates[0], cancel_op, WORD, 1), VIGIL_OK);
-    assert_int_equal(mate_does_tagged(&mates[0], cancel_op, WORD, 1), VIGIL_EIDLE);
+        assert_int_equal(actor_does_tagged(&actors[0], wait_async, WORD, tag), VIGIL_PENDING);
+    joins(&actors[1], true, WORD);
+    assert_int_equal(actor_does_tagged(&actors[0], cancel_op, WORD, 1), VIGIL_OK);
+    assert_int_equal(actor_does_tagged(&actors[0], cancel_op, WORD, 1), VIGIL_EIDLE);
     assert_true(waiting(WORD, 3));
 
-    assert_int_equal(mate_does_with(&mates[0], turn_deaf, 0, 1), VIGIL_OK);
+    assert_int_equal(actor_does_with(&actors[0], turn_deaf, 0, 1), VIGIL_OK);
     notify(WORD, 1, 1);
-    assert_int_equal(mate_does_tagged(&mates[0], cancel_op, WORD, 3), VIGIL_OK);
-    assert_int_equal(mate_does_tagged(&mates[0], cancel_op, WORD, 2), VIGIL_ETOOLATE);
-    assert_true(mate_silent(&mates[0]));
-    assert_int_equal(mate_does_with(&mates[0], turn_deaf, 0, 0), VIGIL_OK);
+    assert_int_equal(actor_does_tagged(&actors[0], cancel_op, WORD, 3), VIGIL_OK);
+    assert_int_equal(actor_does_tagged(&actors[0], cancel_op, WORD, 2), VIGIL_ETOOLATE);
+    assert_true(actor_silent(&actors[0]));
+    assert_int_equal(actor_does_with(&actors[0], turn_deaf, 0, 0), VIGIL_OK);
     uint32_t tag;
-    assert_int_equal(mate_hears_tagged(&mates[0], &tag), VIGIL_OK);
+    assert_int_equal(actor_hears_tagged(&actors[0], &tag), VIGIL_OK);
     assert_int_equal(tag, 2);
     notify(WORD, VIGIL_ALL, 1);
-    assert_hears(&mates[1], VIGIL_OK);
+    assert_hears(&actors[1], VIGIL_OK);
 }
 
 /* The end of its agent returns all places. */
 static int64_t end_agent_act(const struct order *order) {
     (void)order;
-    CHECK(vigil_agent_destroy(mates_agent) == VIGIL_OK);
-    CHECK(vigil_agent_create(&mates_agent, 0) == VIGIL_OK);
+    CHECK(vigil_agent_destroy(actors_agent) == VIGIL_OK);
+    CHECK(vigil_agent_create(&actors_agent, 0) == VIGIL_OK);
     return 100;
 }
 
 static void agents_end(void **state) {
     (void)state;
-    mates_start(2);
+    actors_start(2);
     for (uint32_t tag = 1; tag <= 2; tag++)
-        assert_int_equal(mate_does_tagged(&mates[0], wait_async, WORD, tag), VIGIL_PENDING);
-    joins(&mates[1], true, WORD);
-    mate_tell(&mates[0], end_agent_act, 0);
-    assert_hears(&mates[0], VIGIL_CANCELLED);
-    assert_hears(&mates[0], VIGIL_CANCELLED);
-    assert_hears(&mates[0], 100);
+        assert_int_equal(actor_does_tagged(&actors[0], wait_async, WORD, tag), VIGIL_PENDING);
+    joins(&actors[1], true, WORD);
+    actor_tell(&actors[0], end_agent_act, 0);
+    assert_hears(&actors[0], VIGIL_CANCELLED);
+    assert_hears(&actors[0], VIGIL_CANCELLED);
+    assert_hears(&actors[0], 100);
     notify(WORD, VIGIL_ALL, 1);
-    assert_hears(&mates[1], VIGIL_OK);
+    assert_hears(&actors[1], VIGIL_OK);
 }
 
 static void mapped_at_different_addresses(void **state) {
     (void)state;
-    mates_avoid = at(0);
-    mates_start(4);
-    mates_avoid = NULL;
-    for (int i = 0; i < 4; i++) assert_int_not_equal(mate_does(&mates[i], address_of, 0), (uintptr_t)at(0));
-    for (int i = 0; i < 4; i++) joins(&mates[i], i % 2, BYSTANDER + 4);
+    actors_avoid = at(0);
+    actors_start(4);
+    actors_avoid = NULL;
+    for (int i = 0; i < 4; i++) assert_int_not_equal(actor_does(&actors[i], address_of, 0), (uintptr_t)at(0));
+    for (int i = 0; i < 4; i++) joins(&actors[i], i % 2, BYSTANDER + 4);
     for (int i = 0; i < 4; i++) {
         notify(BYSTANDER + 4, 1, 1);
-        assert_hears(&mates[i], VIGIL_OK);
+        assert_hears(&actors[i], VIGIL_OK);
     }
 }
 
 static void two_segments(void **state) {
     (void)state;
     segment_new(1, NULL);
-    mates_start(2);
-    joins(&mates[0], true, WORD);
-    joins(&mates[1], true, OTHER + WORD);
+    actors_start(2);
+    joins(&actors[0], true, WORD);
+    joins(&actors[1], true, OTHER + WORD);
     notify(OTHER + WORD, VIGIL_ALL, 1);
-    assert_hears(&mates[1], VIGIL_OK);
-    assert_int_equal(mate_does_tagged(&mates[1], wait_async, WORD, 1), VIGIL_PENDING);
-    assert_int_equal(mate_does_tagged(&mates[1], wait_async, OTHER + WORD, 2), VIGIL_PENDING);
+    assert_hears(&actors[1], VIGIL_OK);
+    assert_int_equal(actor_does_tagged(&actors[1], wait_async, WORD, 1), VIGIL_PENDING);
+    assert_int_equal(actor_does_tagged(&actors[1], wait_async, OTHER + WORD, 2), VIGIL_PENDING);
     notify(WORD, VIGIL_ALL, 2);
-    assert_hears(&mates[0], VIGIL_OK);
+    assert_hears(&actors[0], VIGIL_OK);
     uint32_t tag;
-    assert_int_equal(mate_hears_tagged(&mates[1], &tag), VIGIL_OK);
+    assert_int_equal(actor_hears_tagged(&actors[1], &tag), VIGIL_OK);
     assert_int_equal(tag, 1);
     notify(OTHER + WORD, VIGIL_ALL, 1);
-    assert_int_equal(mate_hears_tagged(&mates[1], &tag), VIGIL_OK);
+    assert_int_equal(actor_hears_tagged(&actors[1], &tag), VIGIL_OK);
     assert_int_equal(tag, 2);
 }
 
@@ -303,7 +303,7 @@ static int64_t take_all_places(const struct order *order) {
     int64_t taken = 0;
     for (int status; taken < PLACES_OPS; taken++) {
         status =
-            vigil_wait32_async(mates_agent, &place_ops[taken], at(order->where), 0, VIGIL_FOREVER, place_given_back);
+            vigil_wait32_async(actors_agent, &place_ops[taken], at(order->where), 0, VIGIL_FOREVER, place_given_back);
         if (status == VIGIL_ELIMIT) break;
         CHECK(status == VIGIL_PENDING);
     }
@@ -321,44 +321,44 @@ static void places_run_out_and_come_back(void **state) {
     (void)state;
     segment_end(0);
     segment_new(0, &(vigil_segment_options){.waiters = PLACES});
-    mates_start(2);
-    int64_t places = mate_does(&mates[0], take_all_places, WORD);
+    actors_start(2);
+    int64_t places = actor_does(&actors[0], take_all_places, WORD);
     assert_in_range(places, PLACES, PLACES_OPS - 1);
-    assert_int_equal(mate_does(&mates[1], wait_async, WORD), VIGIL_ELIMIT); /* all processes share one limit */
-    assert_int_equal(mate_does(&mates[1], wait_32, WORD), VIGIL_ELIMIT);
+    assert_int_equal(actor_does(&actors[1], wait_async, WORD), VIGIL_ELIMIT); /* all processes share one limit */
+    assert_int_equal(actor_does(&actors[1], wait_32, WORD), VIGIL_ELIMIT);
 
     notify(WORD, 1, 1); /* one place becomes free once its owner has run */
-    AWAIT(mate_does(&mates[1], wait_async, WORD) == VIGIL_PENDING);
-    assert_int_equal(mate_does(&mates[1], cancel_op, WORD), VIGIL_OK);
+    AWAIT(actor_does(&actors[1], wait_async, WORD) == VIGIL_PENDING);
+    assert_int_equal(actor_does(&actors[1], cancel_op, WORD), VIGIL_OK);
     notify(WORD, VIGIL_ALL, places - 1);
-    AWAIT(mate_does(&mates[0], count_given_back, 0) == places);
-    assert_int_equal(mate_does(&mates[1], take_all_places, WORD), places);
+    AWAIT(actor_does(&actors[0], count_given_back, 0) == places);
+    assert_int_equal(actor_does(&actors[1], take_all_places, WORD), places);
     assert_true(waiting(WORD, places));
-    assert_int_equal(mate_does_with(&mates[1], cancel_places, WORD, places), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[0], take_all_places, WORD), places);
+    assert_int_equal(actor_does_with(&actors[1], cancel_places, WORD, places), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], take_all_places, WORD), places);
 
     /* A dead process's places come back as well: to a process that waits, or tries to. */
-    mate_kill(&mates[0]);
-    AWAIT(mate_does(&mates[1], wait_async, WORD) == VIGIL_PENDING);
+    actor_kill(&actors[0]);
+    AWAIT(actor_does(&actors[1], wait_async, WORD) == VIGIL_PENDING);
     AWAIT(waiting(WORD, 1));
-    assert_int_equal(mate_does(&mates[1], cancel_op, WORD), VIGIL_OK);
-    assert_int_equal(mate_does(&mates[1], take_all_places, WORD), places);
-    assert_int_equal(mate_does_with(&mates[1], cancel_places, WORD, places), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[1], cancel_op, WORD), VIGIL_OK);
+    assert_int_equal(actor_does(&actors[1], take_all_places, WORD), places);
+    assert_int_equal(actor_does_with(&actors[1], cancel_places, WORD, places), VIGIL_OK);
 }
 
 static void busy_while_something_waits(void **state) {
     (void)state;
-    mates_start(1);
-    assert_int_equal(mate_does(&mates[0], wait_async, WORD), VIGIL_PENDING);
-    assert_int_equal(mate_does(&mates[0], leave_segment, 0), VIGIL_EBUSY);
+    actors_start(1);
+    assert_int_equal(actor_does(&actors[0], wait_async, WORD), VIGIL_PENDING);
+    assert_int_equal(actor_does(&actors[0], leave_segment, 0), VIGIL_EBUSY);
     assert_true(waiting(WORD, 1)); /* nothing has happened */
     notify(WORD, 1, 1);
-    assert_hears(&mates[0], VIGIL_OK);
-    joins_in_thread(&mates[0], WORD, 1);
-    assert_int_equal(mate_does(&mates[0], leave_segment, 0), VIGIL_EBUSY);
+    assert_hears(&actors[0], VIGIL_OK);
+    joins_in_thread(&actors[0], WORD, 1);
+    assert_int_equal(actor_does(&actors[0], leave_segment, 0), VIGIL_EBUSY);
     notify(WORD, 1, 1);
-    assert_hears(&mates[0], VIGIL_OK);
-    assert_int_equal(mate_does(&mates[0], leave_segment, 0), 0);
+    assert_hears(&actors[0], VIGIL_OK);
+    assert_int_equal(actor_does(&actors[0], leave_segment, 0), 0);
 }
 
 /* Dead. */
@@ -367,20 +367,20 @@ static void the_place_of_the_killed_disappears(void **state) {
     (void)state;
     for (int blocking = 0; blocking < 2; blocking++) {
         for (int killed = 0; killed < 4; killed++) {
-            mates_start(4);
-            bystander_starts(&mates[4]);
-            for (int i = 0; i < 4; i++) joins(&mates[i], i == killed ? blocking : i % 2, WORD);
-            mate_kill(&mates[killed]);
+            actors_start(4);
+            bystander_starts(&actors[4]);
+            for (int i = 0; i < 4; i++) joins(&actors[i], i == killed ? blocking : i % 2, WORD);
+            actor_kill(&actors[killed]);
             AWAIT(waiting(WORD, 3));
             for (int i = 0; i < 4; i++) {
                 if (i == killed) continue;
                 notify(WORD, 1, 1);
-                assert_hears(&mates[i], VIGIL_OK);
-                mate_dismiss(&mates[i]);
+                assert_hears(&actors[i], VIGIL_OK);
+                actor_dismiss(&actors[i]);
             }
             notify(WORD, VIGIL_ALL, 0);
-            bystander_ends(&mates[4]);
-            mate_dismiss(&mates[4]);
+            bystander_ends(&actors[4]);
+            actor_dismiss(&actors[4]);
         }
     }
 }
@@ -389,21 +389,21 @@ static void the_place_of_the_killed_disappears(void **state) {
 static void a_massacre(void **state) {
     (void)state;
     enum { LINES = 20 };
-    mates_start(5);
+    actors_start(5);
     for (uint32_t line = 0; line < LINES; line++) {
         for (int i = 0; i < 5; i++) {
-            assert_int_equal(mate_does_tagged(&mates[i], wait_async, line * 8, line), VIGIL_PENDING);
+            assert_int_equal(actor_does_tagged(&actors[i], wait_async, line * 8, line), VIGIL_PENDING);
         }
     }
-    mate_kill(&mates[0]);
-    mate_kill(&mates[2]);
-    mate_kill(&mates[3]);
+    actor_kill(&actors[0]);
+    actor_kill(&actors[2]);
+    actor_kill(&actors[3]);
     for (uint32_t line = 0; line < LINES; line++) {
         AWAIT(waiting(line * 8, 2));
         for (int i = 1; i < 5; i += 3) {
             uint32_t tag;
             notify(line * 8, 1, 1);
-            assert_int_equal(mate_hears_tagged(&mates[i], &tag), VIGIL_OK);
+            assert_int_equal(actor_hears_tagged(&actors[i], &tag), VIGIL_OK);
             assert_int_equal(tag, line);
         }
     }
@@ -413,21 +413,21 @@ static void a_massacre(void **state) {
 static void a_notification_of_the_killed_is_passed_on(void **state) {
     (void)state;
     for (int ways = 0; ways < 4; ways++) {
-        mates_start(3);
-        joins(&mates[0], ways & 1, WORD);
-        joins(&mates[1], ways & 2, WORD);
-        joins(&mates[2], true, WORD);
-        mate_stop(&mates[0]);
+        actors_start(3);
+        joins(&actors[0], ways & 1, WORD);
+        joins(&actors[1], ways & 2, WORD);
+        joins(&actors[2], true, WORD);
+        actor_stop(&actors[0]);
         notify(WORD, 1, 1);
         assert_true(waiting(WORD, 2));
-        assert_true(mate_silent(&mates[1]));
-        mate_kill(&mates[0]);
-        assert_hears(&mates[1], VIGIL_OK);
+        assert_true(actor_silent(&actors[1]));
+        actor_kill(&actors[0]);
+        assert_hears(&actors[1], VIGIL_OK);
         assert_true(waiting(WORD, 1)); /* just one, just once */
-        assert_true(mate_silent(&mates[2]));
+        assert_true(actor_silent(&actors[2]));
         notify(WORD, VIGIL_ALL, 1);
-        assert_hears(&mates[2], VIGIL_OK);
-        for (int i = 1; i < 3; i++) mate_dismiss(&mates[i]);
+        assert_hears(&actors[2], VIGIL_OK);
+        for (int i = 1; i < 3; i++) actor_dismiss(&actors[i]);
     }
 }
 
@@ -435,73 +435,73 @@ static void a_notification_of_the_killed_is_passed_on(void **state) {
 static void a_notification_that_no_loop_has_seen_is_passed_on(void **state) {
     (void)state;
     for (int by_itself = 0; by_itself < 2; by_itself++) {
-        mates_start(2);
-        assert_int_equal(mate_does_with(&mates[0], turn_deaf, 0, 1), VIGIL_OK);
-        joins(&mates[0], false, WORD);
-        joins(&mates[1], true, WORD);
-        if (by_itself) assert_int_equal(mate_does_with(&mates[0], notify_act, WORD, 1), 1);
+        actors_start(2);
+        assert_int_equal(actor_does_with(&actors[0], turn_deaf, 0, 1), VIGIL_OK);
+        joins(&actors[0], false, WORD);
+        joins(&actors[1], true, WORD);
+        if (by_itself) assert_int_equal(actor_does_with(&actors[0], notify_act, WORD, 1), 1);
         else notify(WORD, 1, 1);
         let_pass(50 * MILLISECOND); /* so that it is under way, inside that process */
-        assert_true(mate_silent(&mates[1]));
-        mate_kill(&mates[0]);
-        assert_hears(&mates[1], VIGIL_OK);
-        mates_dismiss();
+        assert_true(actor_silent(&actors[1]));
+        actor_kill(&actors[0]);
+        assert_hears(&actors[1], VIGIL_OK);
+        actors_dismiss();
     }
 }
 
 static void all_of_its_notifications_are_passed_on(void **state) {
     (void)state;
     enum { GIVEN = 5 };
-    mates_start(3);
+    actors_start(3);
     for (uint32_t tag = 0; tag < GIVEN; tag++)
-        assert_int_equal(mate_does_tagged(&mates[0], wait_async, WORD, tag), VIGIL_PENDING);
+        assert_int_equal(actor_does_tagged(&actors[0], wait_async, WORD, tag), VIGIL_PENDING);
     for (uint32_t tag = 0; tag < GIVEN; tag++)
-        assert_int_equal(mate_does_tagged(&mates[1], wait_async, WORD, tag), VIGIL_PENDING);
-    joins(&mates[2], true, WORD);
-    mate_stop(&mates[0]);
+        assert_int_equal(actor_does_tagged(&actors[1], wait_async, WORD, tag), VIGIL_PENDING);
+    joins(&actors[2], true, WORD);
+    actor_stop(&actors[0]);
     notify(WORD, GIVEN, GIVEN);
-    mate_kill(&mates[0]);
+    actor_kill(&actors[0]);
     for (uint32_t i = 0; i < GIVEN; i++) {
         uint32_t tag;
-        assert_int_equal(mate_hears_tagged(&mates[1], &tag), VIGIL_OK);
+        assert_int_equal(actor_hears_tagged(&actors[1], &tag), VIGIL_OK);
         assert_int_equal(tag, i);
     }
     assert_true(waiting(WORD, 1));
-    assert_true(mate_silent(&mates[2]));
+    assert_true(actor_silent(&actors[2]));
     notify(WORD, VIGIL_ALL, 1);
-    assert_hears(&mates[2], VIGIL_OK);
+    assert_hears(&actors[2], VIGIL_OK);
 }
 
 /* It is passed on until a living process receives it. */
 static void passed_on_from_the_dead_to_the_dead(void **state) {
     (void)state;
-    mates_start(4);
-    for (int i = 0; i < 4; i++) joins(&mates[i], i % 2, WORD);
-    for (int i = 0; i < 3; i++) mate_stop(&mates[i]);
+    actors_start(4);
+    for (int i = 0; i < 4; i++) joins(&actors[i], i % 2, WORD);
+    for (int i = 0; i < 3; i++) actor_stop(&actors[i]);
     notify(WORD, 1, 1);
-    for (int i = 0; i < 3; i++) mate_kill(&mates[i]);
-    assert_hears(&mates[3], VIGIL_OK);
+    for (int i = 0; i < 3; i++) actor_kill(&actors[i]);
+    assert_hears(&actors[3], VIGIL_OK);
     AWAIT(waiting(WORD, 0));
 }
 
 static void the_stopped_keep_their_place(void **state) {
     (void)state;
     for (int blocking = 0; blocking < 2; blocking++) {
-        mates_start(2);
-        joins(&mates[0], blocking, WORD);
-        joins(&mates[1], true, WORD);
-        mate_stop(&mates[0]);
+        actors_start(2);
+        joins(&actors[0], blocking, WORD);
+        joins(&actors[1], true, WORD);
+        actor_stop(&actors[0]);
         let_pass(100 * MILLISECOND); /* a death would have been noticed by now */
         assert_true(waiting(WORD, 2));
         notify(WORD, 1, 1);
         let_pass(100 * MILLISECOND);
         assert_true(waiting(WORD, 1));
-        assert_true(mate_silent(&mates[1]));
-        mate_continue(&mates[0]);
-        assert_hears(&mates[0], VIGIL_OK);
+        assert_true(actor_silent(&actors[1]));
+        actor_continue(&actors[0]);
+        assert_hears(&actors[0], VIGIL_OK);
         notify(WORD, 1, 1);
-        assert_hears(&mates[1], VIGIL_OK);
-        for (int i = 0; i < 2; i++) mate_dismiss(&mates[i]);
+        assert_hears(&actors[1], VIGIL_OK);
+        for (int i = 0; i < 2; i++) actor_dismiss(&actors[i]);
     }
 }
 
@@ -510,15 +510,15 @@ static void other_ways_to_go(void **state) {
     (void)state;
     act *const ways[] = {become_another_program, just_exit};
     for (size_t way = 0; way < COUNT_OF(ways); way++) {
-        mates_start(1);
-        bystander_starts(&mates[1]);
-        joins(&mates[0], false, WORD);
-        joins_in_thread(&mates[0], WORD, 1);
-        mate_tell(&mates[0], ways[way], 0);
+        actors_start(1);
+        bystander_starts(&actors[1]);
+        joins(&actors[0], false, WORD);
+        joins_in_thread(&actors[0], WORD, 1);
+        actor_tell(&actors[0], ways[way], 0);
         AWAIT(waiting(WORD, 0));
-        mate_dismiss(&mates[0]);
-        bystander_ends(&mates[1]);
-        mate_dismiss(&mates[1]);
+        actor_dismiss(&actors[0]);
+        bystander_ends(&actors[1]);
+        actor_dismiss(&actors[1]);
     }
 }
 
@@ -526,30 +526,30 @@ static void other_ways_to_go(void **state) {
 
 static void the_death_of_a_forked_child_is_not_its_parents(void **state) {
     (void)state;
-    mates_start(1);
-    bystander_starts(&mates[1]);
-    joins(&mates[0], false, WORD);
-    assert_int_equal(mate_does(&mates[0], fork_and_reap, 0), VIGIL_OK);
-    joins_in_thread(&mates[0], WORD, 1);
-    assert_int_equal(mate_does(&mates[0], fork_and_reap, 0), VIGIL_OK);
+    actors_start(1);
+    bystander_starts(&actors[1]);
+    joins(&actors[0], false, WORD);
+    assert_int_equal(actor_does(&actors[0], fork_and_reap, 0), VIGIL_OK);
+    joins_in_thread(&actors[0], WORD, 1);
+    assert_int_equal(actor_does(&actors[0], fork_and_reap, 0), VIGIL_OK);
     let_pass(100 * MILLISECOND); /* a death would have been noticed by now */
     assert_true(waiting(WORD, 2));
     notify(WORD, VIGIL_ALL, 2);
-    assert_hears(&mates[0], VIGIL_OK);
-    assert_hears(&mates[0], VIGIL_OK);
-    bystander_ends(&mates[1]);
+    assert_hears(&actors[0], VIGIL_OK);
+    assert_hears(&actors[0], VIGIL_OK);
+    bystander_ends(&actors[1]);
 }
 
 static void a_forked_child_does_not_keep_its_parent_alive(void **state) {
     (void)state;
     allow_heirs();
-    mates_start(1);
-    bystander_starts(&mates[1]);
-    joins(&mates[0], false, WORD);
-    assert_int_equal(mate_does(&mates[0], fork_heir, 0), VIGIL_OK);
-    mate_kill(&mates[0]);
+    actors_start(1);
+    bystander_starts(&actors[1]);
+    joins(&actors[0], false, WORD);
+    assert_int_equal(actor_does(&actors[0], fork_heir, 0), VIGIL_OK);
+    actor_kill(&actors[0]);
     AWAIT(waiting(WORD, 0));
-    bystander_ends(&mates[1]);
+    bystander_ends(&actors[1]);
     end_heirs();
 }
 
@@ -562,7 +562,7 @@ static bool enter_pid_namespace(void) {
 }
 
 /* The first process of a pid namespace, where its number is 1. Its parent reports its number outside. */
-static void mate_contained(void) {
+static void actor_contained(void) {
     if (!enter_pid_namespace()) {
         say(NUMBER_OF_INNER, 0);
         _exit(0);
@@ -573,7 +573,7 @@ static void mate_contained(void) {
         alarm(60);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         CHECK(getpid() == 1);
-        mate_main();
+        actor_main();
     }
     say(NUMBER_OF_INNER, inner);
     close(director);
@@ -581,12 +581,12 @@ static void mate_contained(void) {
 }
 
 /* The number of the process inside, or 0 if namespaces are not available. */
-static pid_t contained_start(struct mate *mate) {
+static pid_t contained_start(struct actor *actor) {
     int64_t inner = 0;
-    mate_fork(mate, mate_contained);
+    actor_fork(actor, actor_contained);
     for (int answers = 0; answers < 2; answers++) {
         uint32_t tag;
-        int64_t status = mate_hears_tagged(mate, &tag);
+        int64_t status = actor_hears_tagged(actor, &tag);
         if (tag != NUMBER_OF_INNER) assert_int_equal(status, VIGIL_OK);
         else if ((inner = status) == 0) break;
     }
@@ -595,26 +595,26 @@ static pid_t contained_start(struct mate *mate) {
 
 static void in_another_pid_namespace(void **state) {
     (void)state;
-    pid_t inner = contained_start(&mates[0]);
+    pid_t inner = contained_start(&actors[0]);
     if (!inner) {
         fprintf(stderr, "left out: no pid namespaces here\n");
         return;
     }
-    mates_start_from(1, 3);
-    for (int i = 0; i < 3; i++) joins(&mates[i], i != 1, WORD);
+    actors_start_from(1, 3);
+    for (int i = 0; i < 3; i++) joins(&actors[i], i != 1, WORD);
     notify(WORD, 1, 1);
-    assert_hears(&mates[0], VIGIL_OK);
-    assert_int_equal(mate_does_with(&mates[0], notify_act, WORD, 1), 1);
-    assert_hears(&mates[1], VIGIL_OK);
-    joins(&mates[0], true, WORD);
-    joins(&mates[1], true, WORD);
+    assert_hears(&actors[0], VIGIL_OK);
+    assert_int_equal(actor_does_with(&actors[0], notify_act, WORD, 1), 1);
+    assert_hears(&actors[1], VIGIL_OK);
+    joins(&actors[0], true, WORD);
+    joins(&actors[1], true, WORD);
     let_pass(100 * MILLISECOND); /* it lives, although no process out here has the number by which it knows itself */
     assert_true(waiting(WORD, 3));
     assert_int_equal(kill(inner, SIGKILL), 0);
     AWAIT(waiting(WORD, 2));
     for (int i = 2; i > 0; i--) {
         notify(WORD, 1, 1);
-        assert_hears(&mates[i], VIGIL_OK);
+        assert_hears(&actors[i], VIGIL_OK);
     }
 }
 
@@ -634,11 +634,11 @@ static int64_t notify_one(const struct order *order) {
 
 static void a_bucket_is_taken_from_the_dead_though_their_pulse_beats(void **state) {
     (void)state;
-    mates_start(2);
-    mate_tell(&mates[0], die_in_a_bucket, 0);
-    assert_int_equal(waitpid(mates[0].pid, NULL, 0), mates[0].pid);
-    mate_gone(&mates[0]);
-    assert_int_equal(mate_does(&mates[1], notify_one, 0), 0);
+    actors_start(2);
+    actor_tell(&actors[0], die_in_a_bucket, 0);
+    assert_int_equal(waitpid(actors[0].pid, NULL, 0), actors[0].pid);
+    actor_gone(&actors[0]);
+    assert_int_equal(actor_does(&actors[1], notify_one, 0), 0);
 }
 
 int main(void) {
