@@ -68,7 +68,16 @@ static int pass_turnstile(struct shell_lock *lock, struct waiting *waiting) {
     return vigil_mutex_consistent(&lock->turnstile); /* it protects nothing but the order */
 }
 
-static int acquire(struct shell_lock *lock, const struct options *options, struct waiting *waiting) {
+/* A lock, and how it is wanted. */
+struct use {
+    struct shell_lock *lock;
+    const struct options *options;
+};
+
+static int acquire(void *data, struct waiting *waiting) {
+    struct use *use = data;
+    struct shell_lock *lock = use->lock;
+    const struct options *options = use->options;
     const struct want to_read = {read_try, read_ask, &lock->lock}, to_write = {write_try, write_ask, &lock->lock};
     int status = options->fair ? pass_turnstile(lock, waiting) : VIGIL_OK;
     if (status != VIGIL_OK) return status;
@@ -77,7 +86,10 @@ static int acquire(struct shell_lock *lock, const struct options *options, struc
     return status;
 }
 
-static void release(struct shell_lock *lock, const struct options *options) {
+static void release(void *data) {
+    struct use *use = data;
+    struct shell_lock *lock = use->lock;
+    const struct options *options = use->options;
     if (options->shared) vigil_rwlock_read_unlock(&lock->lock);
     else vigil_rwlock_write_unlock(&lock->lock);
     if (options->fair && !options->shared) vigil_mutex_unlock(&lock->turnstile);
@@ -138,48 +150,31 @@ static bool set_environment(const char *name, bool owner_died) {
     return done && (owner_died ? setenv(OWNER_DIED, "1", 1) : unsetenv(OWNER_DIED)) == 0;
 }
 
-/* With the lock and its leash held. The lock is declared consistent once the command has started; if it does not get
- * that far, the next holder is told of the death as well. */
-static int run(struct shell_lock *lock, const struct options *options, struct waiting *waiting, bool owner_died,
-               struct command *command) {
-    int status;
-    waiting_granted(waiting, owner_died);
-    if (owner_died && !accept_death(options, waiting->name)) return CLI_RUN_CANNOT;
-    if (!set_environment(waiting->name, owner_died)) return cli_fail(VIGIL_ENOMEM, "%s", waiting->name);
-    if (!run_start(command, &status)) return status;
-    if (owner_died && !options->shared) vigil_rwlock_consistent(&lock->lock);
-    return run_finish(command);
+static bool prepare(void *data, const char *name, bool owner_died, int *status) {
+    const struct use *use = data;
+    *status = CLI_RUN_CANNOT;
+    if (owner_died && !accept_death(use->options, name)) return false;
+    if (set_environment(name, owner_died)) return true;
+    *status = cli_fail(VIGIL_ENOMEM, "%s", name);
+    return false;
 }
 
-/* With the lock held. */
-static int leash_and_run(struct shell_lock *lock, const struct options *options, struct waiting *waiting,
-                         bool owner_died, struct command *command) {
-    int status = waiting_for_leash(waiting, command->leash);
-    if (status == VIGIL_OK) status = run(lock, options, waiting, owner_died, command);
-    else status = waiting_failed(waiting, status);
-    leash_give_back(command->leash);
-    return status;
+/* If the command does not get that far, the next holder is told of the death as well. */
+static void started(void *data, bool owner_died) {
+    struct use *use = data;
+    if (owner_died && !use->options->shared) vigil_rwlock_consistent(&use->lock->lock);
 }
 
 static int lock_and_run(vigil_buffer *buffer, const struct options *options, const char *name, char **words) {
-    struct shell_lock *lock = vigil_buffer_data(buffer);
+    static const struct run_steps steps = {acquire, prepare, started, release};
+    struct use use = {vigil_buffer_data(buffer), options};
     struct waiting waiting = {.name = name, .timeout_ns = options->timeout_ns, .wait_status = options->wait_status};
     struct leash leash = {.shared = options->shared, .count = 1};
-    struct command command = {.words = words, .leash = &leash};
     uint32_t nobody = 0;
     const vigil_mutex fair = VIGIL_MUTEX_FAIR;
-    __atomic_compare_exchange_n(&lock->turnstile.word, &nobody, fair.word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    int status = leash_open(&leash, buffer);
-    if (status == VIGIL_OK) status = acquire(lock, options, &waiting);
-    if (is_ours(status)) {
-        status = leash_and_run(lock, options, &waiting, status == VIGIL_OWNER_DIED, &command);
-        release(lock, options);
-    } else {
-        status = waiting_failed(&waiting, status);
-    }
-    waiting_end(&waiting);
-    leash_close(&leash);
-    return status;
+    __atomic_compare_exchange_n(&use.lock->turnstile.word, &nobody, fair.word, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
+    return run_under(buffer, &leash, &waiting, words, &steps, &use);
 }
 
 static int open_and_run(const struct options *options, const char *name, char **words) {

@@ -13,6 +13,14 @@
 #define TRY_EVERY_MS   10
 #define TRIES_PER_LOOK 25
 
+struct command {
+    char **words;
+    const struct leash *leash;
+
+    pid_t pid;
+    int64_t since_ns;
+};
+
 bool run_arguments(int count, char **arguments, const struct cli_option *options, char **name, char ***words) {
     struct cli_arguments parsed;
     if (!cli_options(count, arguments, options, &parsed)) return false;
@@ -162,7 +170,8 @@ static int await_leash(const struct leash *leash, struct waiting *waiting) {
     return status;
 }
 
-int waiting_for_leash(struct waiting *waiting, const struct leash *leash) {
+/* With the lock held: waits until no process runs any more that a killed holder started. Returns as waiting_for. */
+static int waiting_for_leash(struct waiting *waiting, const struct leash *leash) {
     int status = leash_try(leash);
     waiting->has_orphans = status == VIGIL_TIMED_OUT;
     waiting->is_orphan = waiting->has_orphans && leash->count == 1 && leash_inherited(leash);
@@ -173,7 +182,8 @@ int waiting_for_leash(struct waiting *waiting, const struct leash *leash) {
     return status;
 }
 
-void waiting_granted(struct waiting *waiting, bool owner_died) {
+/* The lock is acquired: stops showing the line. */
+static void waiting_granted(struct waiting *waiting, bool owner_died) {
     struct cli_json json;
     place_end(&waiting->place);
     if (!cli_wants_json) return;
@@ -186,14 +196,15 @@ void waiting_granted(struct waiting *waiting, bool owner_died) {
     json_end(&json, '}');
 }
 
-void waiting_end(struct waiting *waiting) {
+static void waiting_end(struct waiting *waiting) {
     if (!waiting->since_ns) return;
     place_end(&waiting->place);
     if (waiting->agent) vigil_agent_destroy(waiting->agent);
     if (waiting->signals_fd >= 0) close(waiting->signals_fd);
 }
 
-int waiting_failed(struct waiting *waiting, int status) {
+/* The lock was not acquired: prints why, unless it was a signal, and returns the exit status. */
+static int waiting_failed(struct waiting *waiting, int status) {
     char waited[16];
     int error = errno;
     place_end(&waiting->place);
@@ -264,7 +275,7 @@ static int not_begun(const struct command *command, int error) {
     return error == NOT_BEGUN ? exit_status(end) : not_run(command->words[0], error);
 }
 
-bool run_start(struct command *command, int *status) {
+static bool run_start(struct command *command, int *status) {
     volatile int error = NOT_BEGUN;
     if (came_before(status)) return false;
     pid_t parent = getpid();
@@ -316,9 +327,43 @@ static void tell_done(const struct command *command, int status) {
     json_end(&json, '}');
 }
 
-int run_finish(const struct command *command) {
+static int run_finish(const struct command *command) {
     int end = forward_signals(command);
     int status = exit_status(end);
     if (cli_wants_json) tell_done(command, status);
+    return status;
+}
+
+/* With the lock or slot held. */
+static int run_leashed(struct waiting *waiting, struct command *command, const struct run_steps *steps, void *data,
+                       bool owner_died) {
+    int status = waiting_for_leash(waiting, command->leash);
+    if (status == VIGIL_OK) {
+        waiting_granted(waiting, owner_died);
+        bool ready = !steps->prepare || steps->prepare(data, waiting->name, owner_died, &status);
+        if (ready && run_start(command, &status)) {
+            if (steps->started) steps->started(data, owner_died);
+            status = run_finish(command);
+        }
+    } else {
+        status = waiting_failed(waiting, status);
+    }
+    leash_give_back(command->leash); /* before the lock or slot */
+    return status;
+}
+
+int run_under(vigil_buffer *buffer, struct leash *leash, struct waiting *waiting, char **words,
+              const struct run_steps *steps, void *data) {
+    struct command command = {.words = words, .leash = leash};
+    int status = leash_open(leash, buffer);
+    if (status == VIGIL_OK) status = steps->acquire(data, waiting);
+    if (status == VIGIL_OK || status == VIGIL_OWNER_DIED) {
+        status = run_leashed(waiting, &command, steps, data, status == VIGIL_OWNER_DIED);
+        steps->release(data);
+    } else {
+        status = waiting_failed(waiting, status);
+    }
+    waiting_end(waiting);
+    leash_close(leash);
     return status;
 }

@@ -3,13 +3,7 @@
  * run.h - common parts of lock and sem: waiting for a lock or slot and for signals at once, and running a command.
  *
  *     run_signals_begin();                             from now on signals stay pending
- *     status = leash_open(&leash, buffer);
- *     status = waiting_for(&waiting, &something);      as often as needed
- *     status = waiting_for_leash(&waiting, &leash);
- *     if (run_start(&command, &status)) status = run_finish(&command);
- *     leash_give_back(&leash);                         before the lock or slot
- *     leash_close(&leash);
- *     waiting_end(&waiting);
+ *     status = run_under(buffer, &leash, &waiting, words, &steps, data);
  *     return run_end(status);
  */
 #ifndef VIGIL_CLI_RUN_H
@@ -59,25 +53,23 @@ struct waiting {
 /* Returns the status of `try` or `ask`, or that of the callback. VIGIL_CANCELLED: a signal has come, see run_end; a
  * request that is still pending ends with waiting_end. */
 int waiting_for(struct waiting *waiting, const struct want *want);
-/* With the lock held: waits until no process runs any more that a killed holder started. Returns the same. */
-int waiting_for_leash(struct waiting *waiting, const struct leash *leash);
-/* The lock is acquired: stops showing the line. */
-void waiting_granted(struct waiting *waiting, bool owner_died);
-/* The lock was not acquired: prints why, unless it was a signal, and returns the exit status. */
-int waiting_failed(struct waiting *waiting, int status);
-void waiting_end(struct waiting *waiting);
 
-struct command {
-    char **words;
-    const struct leash *leash;
-
-    pid_t pid;
-    int64_t since_ns;
+/* What lock and sem do differently; `data` is theirs. */
+struct run_steps {
+    /* By waiting_for, as often as needed. VIGIL_OK or VIGIL_OWNER_DIED: the lock or slot is acquired. */
+    int (*acquire)(void *data, struct waiting *waiting);
+    /* With it and the leash held. False: do not run the command; `status` is the exit status. May be null. */
+    bool (*prepare)(void *data, const char *name, bool owner_died, int *status);
+    /* The command has started. May be null. */
+    void (*started)(void *data, bool owner_died);
+    void (*release)(void *data);
 };
-/* Starts the command, unless a signal has come already. False: `status` is the exit status; a failure was printed. */
-bool run_start(struct command *command, int *status);
-/* Passes signals on until the command has ended. Returns its exit status, or CLI_RUN_SIGNAL plus the signal's number.
- * */
-int run_finish(const struct command *command);
+/*
+ * Acquires, waits until no process of a killed holder runs any more (the leash), runs the command, and releases.
+ * Returns the command's exit status, or CLI_RUN_SIGNAL plus the number of the signal that ended it; or that of a
+ * failure, which was printed.
+ */
+int run_under(vigil_buffer *buffer, struct leash *leash, struct waiting *waiting, char **words,
+              const struct run_steps *steps, void *data);
 
 #endif

@@ -20,41 +20,24 @@ static int slot_ask(vigil_agent *agent, vigil_request *request, void *sem, int64
     return vigil_sem_acquire_async(agent, request, sem, 1, timeout_ns, callback);
 }
 
-/* With the slot and its leash held. */
-static int run(struct waiting *waiting, struct command *command) {
-    int status;
-    waiting_granted(waiting, false);
-    return run_start(command, &status) ? run_finish(command) : status;
+static int acquire(void *sem, struct waiting *waiting) {
+    const struct want slot = {slot_try, slot_ask, sem};
+    return waiting_for(waiting, &slot);
 }
 
-/* With the slot held. */
-static int leash_and_run(struct waiting *waiting, struct command *command) {
-    int status = waiting_for_leash(waiting, command->leash);
-    status = status == VIGIL_OK ? run(waiting, command) : waiting_failed(waiting, status);
-    leash_give_back(command->leash);
-    return status;
+static void release(void *sem) {
+    vigil_sem_release(sem, 1);
 }
 
 /* There is a leash for each slot: so processes that killed holders started count as running, too. */
 static int acquire_and_run(vigil_buffer *buffer, uint64_t slots, struct waiting *waiting, char **words) {
+    static const struct run_steps steps = {.acquire = acquire, .release = release};
     vigil_sem *sem = vigil_buffer_data(buffer);
     const vigil_sem all = VIGIL_SEM_LEASED(slots);
-    const struct want slot = {slot_try, slot_ask, sem};
     struct leash leash = {.count = slots};
-    struct command command = {.words = words, .leash = &leash};
     uint32_t nothing = 0; /* a new segment: the word of a leased semaphore is never zero again */
     __atomic_compare_exchange_n(&sem->word, &nothing, all.word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    int status = leash_open(&leash, buffer);
-    if (status == VIGIL_OK) status = waiting_for(waiting, &slot);
-    if (status == VIGIL_OK) {
-        status = leash_and_run(waiting, &command);
-        vigil_sem_release(sem, 1);
-    } else {
-        status = waiting_failed(waiting, status);
-    }
-    waiting_end(waiting);
-    leash_close(&leash);
-    return status;
+    return run_under(buffer, &leash, waiting, words, &steps, sem);
 }
 
 /* The number of slots; 0: not a semaphore of vigil sem. */
