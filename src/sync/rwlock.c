@@ -45,8 +45,9 @@
  *                 That is a thread that has timed out or been interrupted, or an event loop that has given its
  *                 request up, whether that is in line or called (decline).
  *
- * A lock is RESERVED for the head of the line if that has waited for PATIENCE_NS, or if it is a thread that has not
- * fallen asleep yet: that thread will be here before a newcomer could be through.
+ * A lock is RESERVED for the head of the line if that has waited for PATIENCE_NS, once in that time (lock_may_reserve):
+ * else a long line would have every lock and unlock wait for a thread to wake up. Or if the head is a thread that has
+ * not fallen asleep yet: that thread will be here before a newcomer could be through.
  *
  * SAVED is set only while there are readers, and the last of them clears it. Readers that were called before it was set
  * may still come in: they are few, and were first. SAVED has no guard.
@@ -161,7 +162,7 @@ static uint32_t rwlock_flags_for(const struct rwlock_update *update, uint32_t se
 static bool rwlock_is_entitled(const struct rwlock_update *update, const struct slot *head) {
     if (!head || head->kind == SLOT_PLAIN) return false;
     bool is_awake = rwlock_is_thread_here(update, head) && prim_load_relaxed(&head->state) == SLOT_WAITING;
-    return is_awake || prim_now_ns() >= head->began_ns + PATIENCE_NS;
+    return is_awake || lock_may_reserve(head);
 }
 
 static bool rwlock_begin(uint32_t *word, const struct slot *head, void *context) {
