@@ -18,8 +18,9 @@
  * line, and readers that stand together at the head are called together. If the head is a thread that has not fallen
  * asleep yet, the lock is reserved for it (not in a segment). Otherwise the lock goes to the first that takes it, and
  * until the head has woken up others may take it several times. New readers join the readers that hold the lock, past
- * a writer that waits, for half a millisecond; from then on they wait behind the writer. No waiter starves: once the
- * head has waited for half a millisecond the unlock reserves the lock for it, and no newcomer can take it in between.
+ * a writer that waits, for half a millisecond; from then on they wait behind the writer. No waiter starves: once in
+ * half a millisecond, an unlock reserves the lock for a head that has waited so long, and no newcomer can take it in
+ * between.
  * It is the same for event loops. A loop that is called but does not run does not keep other waiters from the lock:
  * after half a millisecond the next waiter is called. (The try forms, which do not wait, may fail meanwhile although
  * the lock is not held.)
