@@ -58,8 +58,8 @@ static double x_of(double count) {
 }
 
 static double y_of(double cost_ns) {
-    double place = log10(cost_ns < 1 ? 1 : cost_ns) / (COSTS_COUNT - 1);
-    return PANEL_HEIGHT * (1 - (place > 1 ? 1 : place));
+    double height = log10(cost_ns < 1 ? 1 : cost_ns) / (COSTS_COUNT - 1);
+    return PANEL_HEIGHT * (1 - (height > 1 ? 1 : height));
 }
 
 static void draw_grid(FILE *out) {
@@ -109,9 +109,9 @@ static bool is_drawn(size_t contestant) {
     return strcmp(contestants[contestant]->name, "vigil") == 0 || strcmp(contestants[contestant]->name, "V8") == 0;
 }
 
-static void draw_panel(FILE *out, const struct panel *panel, size_t place) {
-    fprintf(out, "<g transform=\"translate(%d %d)\">\n", MARGIN_LEFT + (int)(place % 2) * (PANEL_WIDTH + GAP_X),
-            MARGIN_TOP + (int)(place / 2) * (PANEL_HEIGHT + GAP_Y));
+static void draw_panel(FILE *out, const struct panel *panel, size_t position) {
+    fprintf(out, "<g transform=\"translate(%d %d)\">\n", MARGIN_LEFT + (int)(position % 2) * (PANEL_WIDTH + GAP_X),
+            MARGIN_TOP + (int)(position / 2) * (PANEL_HEIGHT + GAP_Y));
     fprintf(out, "<text x=\"0\" y=\"-14\" font-weight=\"600\">%s</text>\n", panel->title);
     draw_grid(out);
     bool alone = true;
@@ -153,9 +153,9 @@ static void draw_bar(FILE *out, const struct bars *kind, size_t contestant, int 
             kind->decimals, value);
 }
 
-static void draw_bars(FILE *out, const struct bars *kind, int place) {
+static void draw_bars(FILE *out, const struct bars *kind, int position) {
     int y = 0;
-    fprintf(out, "<g transform=\"translate(%d %d)\">\n", 24 + place * (BARS_WIDTH + 30), BARS_TOP);
+    fprintf(out, "<g transform=\"translate(%d %d)\">\n", 24 + position * (BARS_WIDTH + 30), BARS_TOP);
     fprintf(out, "<text x=\"0\" y=\"-14\" font-weight=\"600\">%s</text>\n", kind->title);
     for (size_t i = 0; i < contestant_count; i++) {
         if (isnan(result_of_row(kind->row, contestants[i]->name))) continue;

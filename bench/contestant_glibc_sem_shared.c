@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <semaphore.h>
 
-struct place {
+struct side {
     _Alignas(128) sem_t sem;
 };
 
 struct shared {
-    struct place lock, arrived[2];
+    struct side lock, arrived[2];
 };
 static struct shared *shared;
 

@@ -4,14 +4,14 @@
 
 #include <pthread.h>
 
-struct place {
+struct side {
     _Alignas(128) pthread_cond_t arrived;
     uint32_t ball;
 };
 
 struct shared {
     _Alignas(128) pthread_mutex_t mutex;
-    struct place places[2];
+    struct side sides[2];
 };
 static struct shared *shared;
 
@@ -25,7 +25,7 @@ static void open_arena(void) {
     pthread_condattr_t for_cond;
     pthread_condattr_init(&for_cond);
     pthread_condattr_setpshared(&for_cond, PTHREAD_PROCESS_SHARED);
-    for (unsigned i = 0; i < 2; i++) must(pthread_cond_init(&shared->places[i].arrived, &for_cond) == 0);
+    for (unsigned i = 0; i < 2; i++) must(pthread_cond_init(&shared->sides[i].arrived, &for_cond) == 0);
     pthread_condattr_destroy(&for_cond);
 }
 
@@ -52,7 +52,7 @@ const struct skill glibc_shared[] = {
 };
 
 static void signal_loop(uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) pthread_cond_signal(&shared->places[0].arrived);
+    for (uint64_t i = 0; i < n; i++) pthread_cond_signal(&shared->sides[0].arrived);
 }
 
 static void shared_notify_nobody(const struct job *job, double figures[FIGURES_MAX]) {
@@ -61,14 +61,14 @@ static void shared_notify_nobody(const struct job *job, double figures[FIGURES_M
 
 static void throw_ball(unsigned side, uint32_t ball) {
     lock();
-    shared->places[side].ball = ball;
+    shared->sides[side].ball = ball;
     unlock();
-    pthread_cond_signal(&shared->places[side].arrived);
+    pthread_cond_signal(&shared->sides[side].arrived);
 }
 
 static void catch_ball(unsigned side, uint32_t ball) {
     lock();
-    while (shared->places[side].ball != ball) pthread_cond_wait(&shared->places[side].arrived, &shared->mutex);
+    while (shared->sides[side].ball != ball) pthread_cond_wait(&shared->sides[side].arrived, &shared->mutex);
     unlock();
 }
 

@@ -85,7 +85,7 @@ static void look_at(struct patient *patient, const vigil_look *look) {
         snprintf(text, sizeof text, "all %u places for members are taken", look->members_most);
         add_finding(patient, FINDING_FULL, text);
     }
-    if (look->places_used >= look->waiters_most) {
+    if (look->slots_used >= look->waiters_most) {
         snprintf(text, sizeof text, "all %u places for waiters and holders are taken", look->waiters_most);
         add_finding(patient, FINDING_FULL, text);
     }

@@ -79,7 +79,7 @@ static void print_heading(const struct page *page, const char *name) {
             (unsigned long long)look->length);
     if (look->max_length > look->length) fprintf(page->out, " of %llu", (unsigned long long)look->max_length);
     fprintf(page->out, "\n%u of %u members, %u of %u places for waiters and holders used\n", look->member_count,
-            look->members_most, look->places_used, look->waiters_most);
+            look->members_most, look->slots_used, look->waiters_most);
 }
 
 static void print_members(const struct page *page) {
@@ -237,7 +237,7 @@ void show_json(struct cli_json *json, const char *name, const vigil_look *look) 
     json_unsigned(json, "max_length", look->max_length);
     json_unsigned(json, "members_most", look->members_most);
     json_unsigned(json, "places_most", look->waiters_most);
-    json_unsigned(json, "places_used", look->places_used);
+    json_unsigned(json, "places_used", look->slots_used);
     json_members(json, look);
     json_array(json, "lines");
     for (uint32_t i = 0; i < look->line_count; i++) json_line(json, look, &look->lines[i]);

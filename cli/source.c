@@ -189,7 +189,7 @@ static void make(struct made *made, const struct serve_event *event, vigil_event
                                                 .thread_id = event->thread_id,
                                                 .by = by,
                                                 .count = 1,
-                                                .place = event->thread_id,
+                                                .waiter = event->thread_id,
                                                 .shared = event->kind == WAIT_READ};
 }
 

@@ -142,14 +142,14 @@ static void process_gone(struct story *story, uint32_t process, enum span_end en
 
 /* Waits. */
 
-/* The open wait of an event, as an index of the list of open spans. It is found by its place; if it is known from a
+/* The open wait of an event, as an index of the list of open spans. It is found by its waiter; if it is known from a
  * look only, by process, offset and thread. */
 static uint32_t open_wait(const struct story *story, uint32_t process, const vigil_event *event) {
     uint32_t looked = STORY_NONE;
     for (uint32_t i = 0; i < story->open.count; i++) {
         const struct story_span *span = open_at(story, i);
         if (span->type != SPAN_WAIT || span->process != process) continue;
-        if (span->place == event->place) return i;
+        if (span->place == event->waiter) return i;
         bool same = span->offset == event->offset && span->thread_id == event->thread_id;
         if (span->place == STORY_NONE && same) looked = i;
     }
@@ -170,16 +170,16 @@ static void waits(struct story *story, uint32_t process, const vigil_event *even
     if (known != STORY_NONE) {
         struct story_span *span = open_at(story, known);
         if (span->place == STORY_NONE && event->at_ns <= story->synced_ns) { /* the look has shown it already */
-            span->place = event->place;
+            span->place = event->waiter;
             return;
         }
-        if (span->place == event->place) close_open(story, known, SPAN_CALLED, event->at_ns); /* moved on */
+        if (span->place == event->waiter) close_open(story, known, SPAN_CALLED, event->at_ns); /* moved on */
     }
     open_span(story, &(struct story_span){.from_ns = event->at_ns,
                                           .offset = event->offset,
                                           .process = process,
                                           .thread_id = event->thread_id,
-                                          .place = event->place,
+                                          .place = event->waiter,
                                           .type = SPAN_WAIT,
                                           .kind = event->kind});
 }

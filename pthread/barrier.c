@@ -29,15 +29,15 @@ static bool is_foreign(pthread_barrier_t *barrier) {
 PRELOAD_API int pthread_barrier_wait(pthread_barrier_t *object) {
     if (is_foreign(object)) return REAL(pthread_barrier_wait)(object);
     struct barrier *barrier = barrier_of(object);
-    struct wait_place place;
+    struct wait_scope scope;
     int status;
     __atomic_fetch_add(&barrier->inside, 1, __ATOMIC_RELAXED);
-    wait_begin(&place, WAIT_BARRIER, barrier, CALLER);
+    wait_begin(&scope, WAIT_BARRIER, barrier, CALLER);
     do status = vigil_barrier_wait(&barrier->barrier);
     while ((status == VIGIL_ENOMEM || status == VIGIL_ELIMIT) && deadline_pause());
-    place.counts = status != VIGIL_LAST;
-    place.got = true;
-    wait_end(&place);
+    scope.counts = status != VIGIL_LAST;
+    scope.got = true;
+    wait_end(&scope);
     if (__atomic_sub_fetch(&barrier->inside, 1, __ATOMIC_RELEASE) == 0) vigil_notify(&barrier->inside, VIGIL_ALL);
     return status == VIGIL_LAST ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
 }

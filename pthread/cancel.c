@@ -49,10 +49,10 @@ PRELOAD_API int pthread_cancel(pthread_t thread) {
 
 /* As before, but seen to wait: a thread that joins one which waits for it is a deadlock, too. A cancellation point. */
 PRELOAD_API int pthread_join(pthread_t thread, void **result) {
-    __attribute__((cleanup(wait_end))) struct wait_place place;
-    wait_begin(&place, WAIT_JOIN, (const void *)(uintptr_t)thread, CALLER);
-    place.counts = false;
+    __attribute__((cleanup(wait_end))) struct wait_scope scope;
+    wait_begin(&scope, WAIT_JOIN, (const void *)(uintptr_t)thread, CALLER);
+    scope.counts = false;
     int error = REAL(pthread_join)(thread, result);
-    place.got = !error;
+    scope.got = !error;
     return error;
 }

@@ -143,14 +143,14 @@ static int wait_ours(struct condition *condition, pthread_mutex_t *mutex, int64_
  */
 static int wait_deferred(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
     struct condition *condition = condition_of(cond);
-    __attribute__((cleanup(wait_end))) struct wait_place place; /* also when the thread is cancelled */
-    wait_begin(&place, WAIT_COND, condition, site);
+    __attribute__((cleanup(wait_end))) struct wait_scope scope; /* also when the thread is cancelled */
+    wait_begin(&scope, WAIT_COND, condition, site);
     pthread_testcancel();
-    int64_t end_ns = wait_slice(&place, deadline_ns);
+    int64_t end_ns = wait_slice(&scope, deadline_ns);
     int result =
         mutex_is_foreign(mutex) ? wait_foreign(condition, mutex, end_ns) : wait_ours(condition, mutex, end_ns, site);
-    place.got = result == 0;
-    place.retaken = mutex_is_foreign(mutex) ? NULL : mutex;
+    scope.got = result == 0;
+    scope.retaken = mutex_is_foreign(mutex) ? NULL : mutex;
     if (result == ETIMEDOUT && end_ns < deadline_ns) result = EINTR; /* a slice only: see cancel.c */
     if (result == EINTR || result == ETIMEDOUT) pthread_testcancel();
     return result == EINTR ? 0 : result;

@@ -58,13 +58,13 @@ static int take(pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
     if (!preload.check && vigil_mutex_trylock(word) == VIGIL_OK)
         return VIGIL_OK; /* free, though it says more than that */
     if (deadline_ns == DEADLINE_TRY) return take_slowly(word, deadline_ns, site);
-    struct wait_place place;
-    wait_begin(&place, WAIT_MUTEX, word, site);
-    place.releaser = &mutex->__data.__nusers;
-    place.counts = !preload.check || vigil_mutex_is_locked(word);
+    struct wait_scope scope;
+    wait_begin(&scope, WAIT_MUTEX, word, site);
+    scope.releaser = &mutex->__data.__nusers;
+    scope.counts = !preload.check || vigil_mutex_is_locked(word);
     int status = take_slowly(word, deadline_ns, site);
-    place.got = status == VIGIL_OK;
-    wait_end(&place);
+    scope.got = status == VIGIL_OK;
+    wait_end(&scope);
     return status;
 }
 

@@ -43,11 +43,11 @@ static void wait_for(uint32_t *word, uint32_t seen, const void *site) {
     if (seen != awaited &&
         !__atomic_compare_exchange_n(word, &seen, awaited, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return;
-    struct wait_place place;
-    wait_begin(&place, WAIT_ONCE, word, site);
+    struct wait_scope scope;
+    wait_begin(&scope, WAIT_ONCE, word, site);
     int status = vigil_wait32(word, awaited, VIGIL_FOREVER);
-    place.got = status >= 0;
-    wait_end(&place);
+    scope.got = status >= 0;
+    wait_end(&scope);
     if (status < 0) deadline_pause();
 }
 

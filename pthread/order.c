@@ -15,7 +15,7 @@
 
 #define SITES (1u << 16)
 
-static const void *sites[SITES]; /* open addressing: the number is the place */
+static const void *sites[SITES]; /* open addressing: the number is the index */
 static _Thread_local bool inside;
 
 /* A lock that the check itself needs, in a report's symbols say, is not checked. */
@@ -30,14 +30,14 @@ void order_leave(void) {
 }
 
 int order_site(const void *site) {
-    uint32_t place = (uint32_t)(((uintptr_t)site * UINT64_C(0x9E3779B97F4A7C15)) >> 48) % SITES;
-    for (uint32_t i = 0; i < SITES; i++, place = (place + 1) % SITES) {
-        const void *seen = __atomic_load_n(&sites[place], __ATOMIC_RELAXED);
-        if (seen == site) return (int)place;
+    uint32_t at = (uint32_t)(((uintptr_t)site * UINT64_C(0x9E3779B97F4A7C15)) >> 48) % SITES;
+    for (uint32_t i = 0; i < SITES; i++, at = (at + 1) % SITES) {
+        const void *seen = __atomic_load_n(&sites[at], __ATOMIC_RELAXED);
+        if (seen == site) return (int)at;
         if (seen) continue;
-        if (__atomic_compare_exchange_n(&sites[place], &seen, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+        if (__atomic_compare_exchange_n(&sites[at], &seen, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
             seen == site)
-            return (int)place;
+            return (int)at;
     }
     return 0; /* there are more than that: a wrong name is what it costs */
 }
@@ -53,11 +53,11 @@ static void report(enum vigil_check_problem problem, const char *found) {
     struct text text = {.fd = 2, .room = sizeof page, .at = page};
     (void)problem;
     while (*found) {
-        const char *place = strstr(found, ORDER_FILE ":");
-        size_t plain = place ? (size_t)(place - found) : strlen(found);
+        const char *marker = strstr(found, ORDER_FILE ":");
+        size_t plain = marker ? (size_t)(marker - found) : strlen(found);
         text_add(&text, "%.*s", (int)plain, found);
         found += plain;
-        if (!place) break;
+        if (!marker) break;
         char *end;
         unsigned long number = strtoul(found + strlen(ORDER_FILE ":"), &end, 10);
         text_add(&text, "%s", symbol_of(sites[number % SITES], name));

@@ -77,21 +77,21 @@ int64_t deadline_timeout_ns(int64_t deadline_ns);
 bool deadline_pause(void);
 
 /* waits.c: the threads that wait now, in the table of serve.h. */
-struct wait_place {    /* of one wait, on its thread's stack */
+struct wait_scope {    /* of one wait, on its thread's stack */
     struct wait *wait; /* null: the table is full */
     enum wait_kind kind;
     const void *lock, *site;
     int64_t since_ns;
     bool counts;              /* for the profile: it was contended. True unless it is changed */
     bool got;                 /* what it waited for. False unless it is changed */
-    const uint32_t *releaser; /* in the lock: the thread that has released it last; null: there is no such place */
+    const uint32_t *releaser; /* in the lock: the thread that has released it last; null: it has no such word */
     const void *retaken;      /* the mutex that the thread has again after a wait at a condition; null: none */
 };
-void wait_begin(struct wait_place *place, enum wait_kind kind, const void *lock, const void *site);
-void wait_end(const struct wait_place *place);
+void wait_begin(struct wait_scope *scope, enum wait_kind kind, const void *lock, const void *site);
+void wait_end(const struct wait_scope *scope);
 /* Of a wait at a condition or semaphore: when to look whether the thread is cancelled. That is at the deadline, unless
  * pthread_cancel cannot end the wait. */
-int64_t wait_slice(const struct wait_place *place, int64_t deadline_ns);
+int64_t wait_slice(const struct wait_scope *scope, int64_t deadline_ns);
 /* Copies entry number `index` if it is in use. False: it is not. `*more`: there may be others behind it. */
 bool wait_copy(uint32_t index, struct wait *copy, bool *more);
 const char *wait_kind_name(uint32_t kind);
@@ -199,7 +199,7 @@ void order_forget(const void *lock, uint64_t length);
 
 struct text;
 /* profile.c: vigil run --profile. */
-void profile_add(const struct wait_place *place, int64_t waited_ns);
+void profile_add(const struct wait_scope *scope, int64_t waited_ns);
 void profile_in_child(void);
 void profile_write(void);
 /* The longest so far, as a part of a report: see there. */

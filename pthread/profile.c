@@ -26,31 +26,31 @@ struct entry {
 static struct entry entries[ENTRIES];
 static uint64_t left_out;
 
-static bool matches(struct entry *entry, const struct wait_place *place) {
+static bool matches(struct entry *entry, const struct wait_scope *scope) {
     while (!__atomic_load_n(&entry->ready, __ATOMIC_ACQUIRE)) sched_yield();
-    return entry->site == place->site && entry->kind == (uint32_t)place->kind;
+    return entry->site == scope->site && entry->kind == (uint32_t)scope->kind;
 }
 
-static struct entry *find(const struct wait_place *place) {
-    uint64_t mixed = ((uintptr_t)place->lock ^ (uintptr_t)place->site << 20) * UINT64_C(0x9E3779B97F4A7C15);
+static struct entry *find(const struct wait_scope *scope) {
+    uint64_t mixed = ((uintptr_t)scope->lock ^ (uintptr_t)scope->site << 20) * UINT64_C(0x9E3779B97F4A7C15);
     for (uint32_t i = 0; i < 64; i++) {
         struct entry *entry = &entries[(mixed + i) % ENTRIES];
         const void *seen = __atomic_load_n(&entry->lock, __ATOMIC_RELAXED);
         if (!seen &&
-            __atomic_compare_exchange_n(&entry->lock, &seen, place->lock, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-            entry->site = place->site;
-            entry->kind = place->kind;
+            __atomic_compare_exchange_n(&entry->lock, &seen, scope->lock, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            entry->site = scope->site;
+            entry->kind = scope->kind;
             __atomic_store_n(&entry->ready, 1, __ATOMIC_RELEASE);
             return entry;
         }
-        if (seen == place->lock && matches(entry, place)) return entry;
+        if (seen == scope->lock && matches(entry, scope)) return entry;
     }
     return NULL;
 }
 
-void profile_add(const struct wait_place *place, int64_t waited_ns) {
+void profile_add(const struct wait_scope *scope, int64_t waited_ns) {
     uint64_t waited = waited_ns > 0 ? (uint64_t)waited_ns : 0;
-    struct entry *entry = find(place);
+    struct entry *entry = find(scope);
     if (!entry) {
         __atomic_fetch_add(&left_out, 1, __ATOMIC_RELAXED);
         return;

@@ -110,13 +110,13 @@ static int read_lock(pthread_rwlock_t *lock, int64_t deadline_ns, const void *si
     if ((!preload.check || passes(lock)) && read_at_once(lock)) return 0;
     begin_to_pass(lock);
     if (deadline_ns == DEADLINE_TRY) return result_of(take_to_read(word, deadline_ns, site), deadline_ns);
-    struct wait_place place;
-    wait_begin(&place, WAIT_READ, word, site);
-    place.releaser = &lock->__data.__writers;
-    place.counts = !preload.check || __atomic_load_n(&word->word, __ATOMIC_RELAXED) & WRITER;
+    struct wait_scope scope;
+    wait_begin(&scope, WAIT_READ, word, site);
+    scope.releaser = &lock->__data.__writers;
+    scope.counts = !preload.check || __atomic_load_n(&word->word, __ATOMIC_RELAXED) & WRITER;
     int status = take_to_read(word, deadline_ns, site);
-    place.got = status == VIGIL_OK;
-    wait_end(&place);
+    scope.got = status == VIGIL_OK;
+    wait_end(&scope);
     return result_of(status, deadline_ns);
 }
 
@@ -139,13 +139,13 @@ static int take_to_write(vigil_rwlock *word, int64_t deadline_ns, const void *si
 static int write_and_wait(pthread_rwlock_t *lock, int64_t deadline_ns, const void *site) {
     vigil_rwlock *word = word_of(lock);
     if (deadline_ns == DEADLINE_TRY) return take_to_write(word, deadline_ns, site);
-    struct wait_place place;
-    wait_begin(&place, WAIT_WRITE, word, site);
-    place.releaser = &lock->__data.__writers;
-    place.counts = !preload.check || (__atomic_load_n(&word->word, __ATOMIC_RELAXED) & ~PASS);
+    struct wait_scope scope;
+    wait_begin(&scope, WAIT_WRITE, word, site);
+    scope.releaser = &lock->__data.__writers;
+    scope.counts = !preload.check || (__atomic_load_n(&word->word, __ATOMIC_RELAXED) & ~PASS);
     int status = take_to_write(word, deadline_ns, site);
-    place.got = status == VIGIL_OK;
-    wait_end(&place);
+    scope.got = status == VIGIL_OK;
+    wait_end(&scope);
     return status;
 }
 

@@ -49,11 +49,11 @@ static int acquire_once(vigil_sem *word, int64_t deadline_ns) {
  * A signal handler ends the wait, as it does in glibc. (vigil_sem_acquire itself goes on.) So does pthread_cancel; but
  * not while the thread does not allow it: then the wait goes on.
  */
-static int acquire(vigil_sem *word, int64_t deadline_ns, const struct wait_place *place) {
+static int acquire(vigil_sem *word, int64_t deadline_ns, const struct wait_scope *scope) {
     int status;
     int64_t end_ns;
     do {
-        end_ns = wait_slice(place, deadline_ns);
+        end_ns = wait_slice(scope, deadline_ns);
         status = acquire_once(word, end_ns);
     } while ((status == VIGIL_INTERRUPTED && !prim_self()->signalled) ||
              (status == VIGIL_TIMED_OUT && end_ns < deadline_ns));
@@ -66,12 +66,12 @@ static int acquire(vigil_sem *word, int64_t deadline_ns, const struct wait_place
 }
 
 static int wait_deferred(vigil_sem *word, int64_t deadline_ns, const void *site) {
-    __attribute__((cleanup(wait_end))) struct wait_place place; /* also when the thread is cancelled */
-    wait_begin(&place, WAIT_SEM, word, site);
-    int64_t end_ns = wait_slice(&place, deadline_ns);
-    if (place.wait) place.wait->heeds_signals = end_ns != DEADLINE_NEVER; /* else the system goes on with it */
-    int error = acquire(word, deadline_ns, &place);
-    place.got = !error;
+    __attribute__((cleanup(wait_end))) struct wait_scope scope; /* also when the thread is cancelled */
+    wait_begin(&scope, WAIT_SEM, word, site);
+    int64_t end_ns = wait_slice(&scope, deadline_ns);
+    if (scope.wait) scope.wait->heeds_signals = end_ns != DEADLINE_NEVER; /* else the system goes on with it */
+    int error = acquire(word, deadline_ns, &scope);
+    scope.got = !error;
     return error;
 }
 

@@ -5,7 +5,7 @@
  * The process has an open, unnamed file, "memfd:vigil-run", which others find as /proc/PID/fd/N; it is gone with the
  * process, however that ends. It can be opened by the process's user only, and its size is sealed. The library has it
  * mapped over a variable of its own, so that where it lies is known when the library is linked; where there is no file,
- * that variable is plain memory. The child of a fork gets a file of its own, at the same place.
+ * that variable is plain memory. The child of a fork gets a file of its own, at the same scope.
  *
  *     waits      the threads that wait now. Others read it, and the process does not notice: see waits.c
  *     text       reports. The holders are in the memory of the locks, which another process may not read: so the asking

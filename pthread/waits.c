@@ -48,51 +48,51 @@ static bool is_never_cancelled(enum wait_kind kind) {
     return kind == WAIT_MUTEX || kind == WAIT_READ || kind == WAIT_WRITE || kind == WAIT_BARRIER;
 }
 
-void wait_begin(struct wait_place *place, enum wait_kind kind, const void *lock, const void *site) {
+void wait_begin(struct wait_scope *scope, enum wait_kind kind, const void *lock, const void *site) {
     uint32_t self = preload_self();
     struct wait *wait = claim(self);
-    *place = (struct wait_place){wait, kind, lock, site, vigil_now_ns(), true, false, NULL, NULL};
+    *scope = (struct wait_scope){wait, kind, lock, site, vigil_now_ns(), true, false, NULL, NULL};
     if (is_never_cancelled(kind)) interrupt_hold_back();
-    if (is_recorded()) record_event(SERVE_WAITS, kind, lock, 0, place->since_ns);
+    if (is_recorded()) record_event(SERVE_WAITS, kind, lock, 0, scope->since_ns);
     if (!wait) return;
     wait->thread_id = preload_thread_id(self);
     wait->kind = (uint16_t)kind;
     wait->heeds_signals = false;
     wait->lock = lock;
     wait->site = site;
-    wait->since_ns = place->since_ns;
+    wait->since_ns = scope->since_ns;
     wait->handle = (uintptr_t)pthread_self();
     wait->name = kind == WAIT_COND || kind == WAIT_SEM ? vigil_thread_self() : 0;
     __atomic_store_n(&wait->turn, next_turn(), __ATOMIC_RELEASE);
     if (wait->name) __atomic_thread_fence(__ATOMIC_SEQ_CST); /* see cancel.c */
 }
 
-int64_t wait_slice(const struct wait_place *place, int64_t deadline_ns) {
-    if (place->wait && place->wait->name) return deadline_ns;
+int64_t wait_slice(const struct wait_scope *scope, int64_t deadline_ns) {
+    if (scope->wait && scope->wait->name) return deadline_ns;
     int64_t end_ns = vigil_now_ns() + SLICE_NS;
     return end_ns < deadline_ns ? end_ns : deadline_ns;
 }
 
-static void record_end(const struct wait_place *place) {
-    bool lock = place->kind == WAIT_MUTEX || place->kind == WAIT_READ || place->kind == WAIT_WRITE;
-    uint32_t by = place->got && place->releaser ? __atomic_load_n(place->releaser, __ATOMIC_RELAXED) : 0;
-    record_event(place->got ? SERVE_GOT : SERVE_GAVE_UP, place->kind, place->lock, by, 0);
-    if (place->got && lock) record_hold(place->lock);
-    if (!place->retaken) return;
-    record_event(SERVE_RETAKEN, WAIT_MUTEX, place->retaken, 0, 0);
-    record_hold(place->retaken);
+static void record_end(const struct wait_scope *scope) {
+    bool lock = scope->kind == WAIT_MUTEX || scope->kind == WAIT_READ || scope->kind == WAIT_WRITE;
+    uint32_t by = scope->got && scope->releaser ? __atomic_load_n(scope->releaser, __ATOMIC_RELAXED) : 0;
+    record_event(scope->got ? SERVE_GOT : SERVE_GAVE_UP, scope->kind, scope->lock, by, 0);
+    if (scope->got && lock) record_hold(scope->lock);
+    if (!scope->retaken) return;
+    record_event(SERVE_RETAKEN, WAIT_MUTEX, scope->retaken, 0, 0);
+    record_hold(scope->retaken);
 }
 
-void wait_end(const struct wait_place *place) {
-    struct wait *wait = place->wait;
-    if (is_never_cancelled(place->kind)) interrupt_allow();
+void wait_end(const struct wait_scope *scope) {
+    struct wait *wait = scope->wait;
+    if (is_never_cancelled(scope->kind)) interrupt_allow();
     if (wait) {
         __atomic_store_n(&wait->turn, 0, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_RELEASE); /* a reader that sees the next wait sees turn zero first */
         __atomic_store_n(&wait->thread, 0, __ATOMIC_RELEASE);
     }
-    if (is_recorded()) record_end(place);
-    if (preload.profile && place->counts) profile_add(place, vigil_now_ns() - place->since_ns);
+    if (is_recorded()) record_end(scope);
+    if (preload.profile && scope->counts) profile_add(scope, vigil_now_ns() - scope->since_ns);
 }
 
 bool wait_copy(uint32_t index, struct wait *copy, bool *more) {

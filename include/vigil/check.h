@@ -18,7 +18,7 @@
  *     lock order            A thread waited for lock B while it held A, and a thread waited for A while it held B; or
  *                           for C while it held B, and for A while it held C, and so on. No deadlock need have
  *                           happened: it will when these waits coincide. Each step of such a cycle is reported with
- *                           both places in your code. The try forms do not count, because they never wait.
+ *                           both sites in your code. The try forms do not count, because they never wait.
  *
  *     vigil: lock order: these wait for each other, if they come at the same time
  *         thread 4711 held 0x5581e32c4040, locked at bank.c:17, and went for 0x5581e32c4044 at bank.c:18
@@ -31,7 +31,7 @@
  *     vigil: thread ended: thread 4712 holds these, and nothing will unlock them
  *         lock 0x5581e32c4040, locked at bank.c:25
  *
- * Each mistake is reported once for the same places. Without VIGIL_CHECK none of this costs anything. With it each of
+ * Each mistake is reported once for the same sites. Without VIGIL_CHECK none of this costs anything. With it each of
  * these calls takes a lock of the library. Calls through function pointers, and the asynchronous calls of rwlock.h,
  * are not checked.
  *

@@ -72,9 +72,9 @@ VIGIL_API int vigil_cond_wait_until(vigil_cond *cond, vigil_mutex *mutex, int64_
  *
  * VIGIL_PENDING: the mutex has been released, and callback(&request->op, status) is called once, from the agent's
  * dispatch. With VIGIL_OK, VIGIL_TIMED_OUT or VIGIL_OWNER_DIED the mutex is held, and the callback, or what it
- * starts, must release it by vigil_mutex_unlock. With VIGIL_CANCELLED, or VIGIL_ELIMIT if every place to wait for the
- * mutex was taken, it is not. It is the same with a timeout of zero or less. If anything else is returned nothing has
- * happened, and the mutex is still held.
+ * starts, must release it by vigil_mutex_unlock. With VIGIL_CANCELLED, or VIGIL_ELIMIT if there were too many waiters
+ * to wait for the mutex, it is not. It is the same with a timeout of zero or less. If anything else is returned
+ * nothing has happened, and the mutex is still held.
  *
  * Between the signal and the callback vigil_cancel(&request->op) may return VIGIL_ETOOLATE. If a request that has
  * been signalled is cancelled after all, or its agent ends, the signal goes to the next waiter in line.

@@ -110,9 +110,9 @@ typedef struct vigil_seen_line {
 typedef struct vigil_look {
     int64_t at_ns; /* the time of the look, on the clock of vigil_now_ns */
     const char *label;
-    uint64_t length, max_length;            /* of the segment, in bytes */
-    uint32_t members_most, waiters_most;    /* the limits */
-    uint32_t places_used;                   /* of waiters_most: by waiters and holders, living and dead */
+    uint64_t length, max_length;         /* of the segment, in bytes */
+    uint32_t members_most, waiters_most; /* the limits */
+    uint32_t slots_used;                 /* of waiters_most: by waiters and holders, living and dead */
     uint32_t member_count, line_count;
     const vigil_seen_member *members;
     const vigil_seen_line *lines; /* sorted by offset */
@@ -130,7 +130,7 @@ VIGIL_API int vigil_observer_look(vigil_observer *observer, vigil_look *look);
  * many there were, at most 256 (then there may be more), or VIGIL_ENULL, VIGIL_ENOMEM.
  *
  * It checks the rules of the library's own structures: the header, the records of the members, the owner of each
- * place, and the order and links of every line. Findings that are true only for a moment, because a process is at
+ * slot, and the order and links of every line. Findings that are true only for a moment, because a process is at
  * work there, are checked again and not counted. vigil_segment_mend repairs what can be repaired.
  */
 typedef enum vigil_finding {
@@ -170,7 +170,7 @@ typedef struct vigil_event {
     uint32_t thread_id; /* of WAITS, CALLED, GAVE_UP: the waiter; 0: an event loop. Of GRANTED, RELEASED: the caller */
     uint32_t by;        /* of DIED and CALLED */
     uint32_t count;     /* of GRANTED and RELEASED */
-    uint32_t place;     /* of WAITS, CALLED and GAVE_UP: identifies the waiter, until it is gone */
+    uint32_t waiter;    /* of WAITS, CALLED and GAVE_UP: identifies the waiter, until it is gone */
     bool shared;        /* of GRANTED: to read */
     int status;         /* of CALLED: the outcome of its wait */
 } vigil_event;

@@ -19,7 +19,7 @@
  * the library knows by the address. Threads and event loops of all its processes stand in one line, first come, first
  * served. A condition and its mutex must be in the same segment. The number of waiters, of all processes together, is
  * fixed when the segment is created; beyond that a wait returns VIGIL_ELIMIT, until others have ended. What a process
- * holds of a read-write lock, or of a semaphore whose permits are leased, takes one of these places too. While such a
+ * holds of a read-write lock, or of a semaphore whose permits are leased, counts as a waiter here. While such a
  * lock is held, its memory must not be used for anything else.
  *
  * MEMBERS. A process that opens a segment is a member of it, until it destroys the buffer, ends, is killed or

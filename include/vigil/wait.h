@@ -97,7 +97,7 @@ VIGIL_API int64_t vigil_now_ns(void);
  * instead.
  *
  * Errors, checked in this order and before the word is read: VIGIL_ENULL, VIGIL_EMISALIGNED (4 or 8 bytes),
- * VIGIL_EMAYNOTBLOCK. After that: VIGIL_ELIMIT, if every place to wait is taken, and VIGIL_ENOMEM, if the process
+ * VIGIL_EMAYNOTBLOCK. After that: VIGIL_ELIMIT, if there are too many waiters, and VIGIL_ENOMEM, if the process
  * could not map the memory for the lines at its first wait; all later waits return the same.
  */
 VIGIL_API int vigil_wait32(const volatile void *address, uint32_t expected, int64_t timeout_ns);

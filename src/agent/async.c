@@ -57,20 +57,20 @@ struct agent_slot agent_slot(const vigil_agent *agent, uint32_t index) {
 }
 
 void agent_slot_release(vigil_agent *agent, uint32_t index) {
-    struct agent_slot place = agent_slot(agent, index);
+    struct agent_slot at = agent_slot(agent, index);
     agent->lot->slots[index].kind = SLOT_PLAIN;
-    if (place.lot != agent->lot) slot_release(place.lot, place.slot);
+    if (at.lot != agent->lot) slot_release(at.lot, at.slot);
     slot_release(agent->lot, index);
 }
 
 bool agent_leave(vigil_agent *agent, const vigil_op *op) {
-    struct agent_slot place = agent_slot(agent, op->slot);
-    return lot_leave(place.lot, place.slot, (const void *)(uintptr_t)op->address);
+    struct agent_slot at = agent_slot(agent, op->slot);
+    return lot_leave(at.lot, at.slot, (const void *)(uintptr_t)op->address);
 }
 
 bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct word *word, enum slot_kind kind) {
-    struct agent_slot place = agent_slot(agent, index);
-    struct slot *slot = &place.lot->slots[place.slot], *own = &agent->lot->slots[index];
+    struct agent_slot at = agent_slot(agent, index);
+    struct slot *slot = &at.lot->slots[at.slot], *own = &agent->lot->slots[index];
     own->op = (uint64_t)(uintptr_t)op;
     prim_store_relaxed(&own->seat, agent->seat.number);
     slot_begin(slot, kind);
@@ -79,7 +79,7 @@ bool agent_join(vigil_agent *agent, vigil_op *op, uint32_t index, const struct w
         prim_store_relaxed(&slot->seat, agent->seat.number);
         prim_store_release(&slot->home, index);
     }
-    return lot_join(place.lot, place.slot, word);
+    return lot_join(at.lot, at.slot, word);
 }
 
 void agent_start_timer(vigil_agent *agent, vigil_op *op, uint64_t now_ns) {

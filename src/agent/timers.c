@@ -10,26 +10,26 @@ static unsigned timers_lowest_bit(uint64_t bits) {
     return (unsigned)__builtin_ctzll(bits);
 }
 
-static unsigned timers_lowest_place(const struct timers *timers, unsigned level) {
+static unsigned timers_lowest_bin(const struct timers *timers, unsigned level) {
     unsigned word = timers_lowest_bit(timers->taken[level].words);
-    return word * 64 + timers_lowest_bit(timers->taken[level].place[word]);
+    return word * 64 + timers_lowest_bit(timers->taken[level].bin[word]);
 }
 
 static void timers_mark_taken(struct timers *timers, unsigned level, unsigned at) {
-    timers->taken[level].place[at / 64] |= UINT64_C(1) << at % 64;
+    timers->taken[level].bin[at / 64] |= UINT64_C(1) << at % 64;
     timers->taken[level].words |= 1u << at / 64;
     timers->levels |= 1u << level;
 }
 
 static void timers_mark_empty(struct timers *timers, unsigned level, unsigned at) {
-    timers->taken[level].place[at / 64] &= ~(UINT64_C(1) << at % 64);
-    if (timers->taken[level].place[at / 64]) return;
+    timers->taken[level].bin[at / 64] &= ~(UINT64_C(1) << at % 64);
+    if (timers->taken[level].bin[at / 64]) return;
     timers->taken[level].words &= ~(1u << at / 64);
     if (!timers->taken[level].words) timers->levels &= ~(1u << level);
 }
 
 static unsigned timers_digit(uint64_t time_ns, unsigned level) {
-    return (time_ns >> (level * TIMER_DIGIT_BITS)) & (TIMER_PLACES - 1);
+    return (time_ns >> (level * TIMER_DIGIT_BITS)) & (TIMER_BINS - 1);
 }
 
 static unsigned timers_level_of(const struct timers *timers, uint64_t deadline_ns) {
@@ -40,12 +40,12 @@ static unsigned timers_level_of(const struct timers *timers, uint64_t deadline_n
 static void timers_deal(struct timers *timers, vigil_op *op) {
     assert(op->deadline_ns >= timers->last_ns);
     unsigned level = timers_level_of(timers, op->deadline_ns), at = timers_digit(op->deadline_ns, level);
-    struct timer_bin *place = &timers->place[level][at];
-    if (!place->first || op->deadline_ns < place->least_ns) place->least_ns = op->deadline_ns;
-    op->timer_next = place->first;
-    op->timer_link = &place->first;
-    if (place->first) place->first->timer_link = &op->timer_next;
-    place->first = op;
+    struct timer_bin *bin = &timers->bin[level][at];
+    if (!bin->first || op->deadline_ns < bin->least_ns) bin->least_ns = op->deadline_ns;
+    op->timer_next = bin->first;
+    op->timer_link = &bin->first;
+    if (bin->first) bin->first->timer_link = &op->timer_next;
+    bin->first = op;
     timers_mark_taken(timers, level, at);
 }
 
@@ -57,10 +57,10 @@ void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns) {
 void timers_remove(struct timers *timers, vigil_op *op) {
     *op->timer_link = op->timer_next;
     if (op->timer_next) op->timer_next->timer_link = op->timer_link;
-    /* Its place still follows from its deadline: last_ns has changed only in lower digits, or in this digit to one that
+    /* Its bin still follows from its deadline: last_ns has changed only in lower digits, or in this digit to one that
      * still differs. */
     unsigned level = timers_level_of(timers, op->deadline_ns), at = timers_digit(op->deadline_ns, level);
-    if (!timers->place[level][at].first) timers_mark_empty(timers, level, at);
+    if (!timers->bin[level][at].first) timers_mark_empty(timers, level, at);
     op->timer_link = NULL;
 }
 
@@ -70,20 +70,20 @@ void timers_move(vigil_op *from, vigil_op *to) {
     from->timer_link = NULL;
 }
 
-static const struct timer_bin *timers_first_place(const struct timers *timers) {
+static const struct timer_bin *timers_first_bin(const struct timers *timers) {
     unsigned level = timers_lowest_bit(timers->levels);
-    return &timers->place[level][timers_lowest_place(timers, level)];
+    return &timers->bin[level][timers_lowest_bin(timers, level)];
 }
 
 uint64_t timers_next(const struct timers *timers) {
-    return timers->levels ? timers_first_place(timers)->least_ns : PRIM_NEVER;
+    return timers->levels ? timers_first_bin(timers)->least_ns : PRIM_NEVER;
 }
 
 vigil_op *timers_first(const struct timers *timers) {
-    return timers->levels ? timers_first_place(timers)->first : NULL;
+    return timers->levels ? timers_first_bin(timers)->first : NULL;
 }
 
-static uint64_t timers_place_begins(const struct timers *timers, unsigned level, unsigned at) {
+static uint64_t timers_bin_begins(const struct timers *timers, unsigned level, unsigned at) {
     unsigned shift = level * TIMER_DIGIT_BITS;
     uint64_t digits_above =
         level + 1 < TIMER_LEVELS ? timers->last_ns >> (shift + TIMER_DIGIT_BITS) << (shift + TIMER_DIGIT_BITS) : 0;
@@ -92,14 +92,14 @@ static uint64_t timers_place_begins(const struct timers *timers, unsigned level,
 
 vigil_op *timers_due(struct timers *timers, uint64_t now_ns) {
     while (timers_next(timers) <= now_ns) {
-        unsigned level = timers_lowest_bit(timers->levels), at = timers_lowest_place(timers, level);
-        vigil_op *op = timers->place[level][at].first;
+        unsigned level = timers_lowest_bit(timers->levels), at = timers_lowest_bin(timers, level);
+        vigil_op *op = timers->bin[level][at].first;
         if (level == 0) {
             timers_remove(timers, op);
             return op;
         }
-        timers->last_ns = timers_place_begins(timers, level, at);
-        timers->place[level][at].first = NULL;
+        timers->last_ns = timers_bin_begins(timers, level, at);
+        timers->bin[level][at].first = NULL;
         timers_mark_empty(timers, level, at);
         for (vigil_op *next; op; op = next) {
             next = op->timer_next;

@@ -3,10 +3,10 @@
  * timers.h - the deadlines of one agent's operations. Used by the agent's thread only.
  *
  * A radix heap: no deadline is before `last_ns`. A deadline's level is the highest digit, in base 1024, in which it
- * differs from last_ns; its place there is that digit. So everything in a lower level is earlier than everything in a
- * higher one, lower places are earlier than higher ones, and each place of level 0 holds a single nanosecond. To get at
- * the earliest deadline, the lowest place is dealt out over the levels below it, and last_ns moves up to where that
- * place begins.
+ * differs from last_ns; its bin there is that digit. So everything in a lower level is earlier than everything in a
+ * higher one, lower bins are earlier than higher ones, and each bin of level 0 holds a single nanosecond. To get at
+ * the earliest deadline, the lowest bin is dealt out over the levels below it, and last_ns moves up to where that
+ * bin begins.
  *
  * Adding and removing cost a handful of instructions; a deadline is dealt out at most once per level, typically twice
  * in its life. A removed deadline is gone at once. The links are in the operations: nothing is allocated.
@@ -18,9 +18,9 @@
 
 #include "vigil/wait.h"
 
-/* Level 1 has places of about a microsecond, level 2 of a millisecond, level 3 of a second. */
+/* Level 1 has bins of about a microsecond, level 2 of a millisecond, level 3 of a second. */
 #define TIMER_DIGIT_BITS 10
-#define TIMER_PLACES     (1u << TIMER_DIGIT_BITS)
+#define TIMER_BINS       (1u << TIMER_DIGIT_BITS)
 #define TIMER_LEVELS     7
 
 struct timer_bin {
@@ -32,10 +32,10 @@ struct timers {
     uint64_t last_ns;
     uint32_t levels; /* bit n: level n is not empty */
     struct {
-        uint32_t words;                    /* bit n: word n of `place` is not zero */
-        uint64_t place[TIMER_PLACES / 64]; /* bit n % 64 of word n / 64: place n is not empty */
+        uint32_t words;                /* bit n: word n of `bin` is not zero */
+        uint64_t bin[TIMER_BINS / 64]; /* bit n % 64 of word n / 64: bin n is not empty */
     } taken[TIMER_LEVELS];
-    struct timer_bin place[TIMER_LEVELS][TIMER_PLACES];
+    struct timer_bin bin[TIMER_LEVELS][TIMER_BINS];
 };
 
 /* Add an operation by its deadline_ns, which may have passed since timers_due was last called, but not before that. */
@@ -45,7 +45,7 @@ void timers_remove(struct timers *timers, vigil_op *op);
 void timers_move(vigil_op *from, vigil_op *to);
 /* No deadline passes before this; PRIM_NEVER if there are none. */
 uint64_t timers_next(const struct timers *timers);
-/* An operation from the earliest place; null: there are none. */
+/* An operation from the earliest bin; null: there are none. */
 vigil_op *timers_first(const struct timers *timers);
 /* Remove and return the earliest operation that is due; null: none is. */
 vigil_op *timers_due(struct timers *timers, uint64_t now_ns);

@@ -18,7 +18,7 @@ static struct deferral *critical_deferral_at(uint32_t number) {
     return &pool[number - 1];
 }
 
-/* Each thread starts its search at a different place. */
+/* Each thread starts its search at a different index. */
 static uint32_t critical_take_from_pool(void) {
     uint32_t first = prim_thread_id();
     for (uint32_t tried = 0; tried < PRIM_DEFERRALS; tried++) {

@@ -20,7 +20,7 @@
  *
  * In between the slot may leave and join the mutex's line as often as needed: key and state change, `gift` does not.
  *
- * To pass a gift on, in the place of a dead waiter or by a living waiter that gives up, under the lock of C's bucket:
+ * To pass a gift on, on behalf of a dead waiter or by a living waiter that gives up, under the lock of C's bucket:
  *
  *     P1  store began_ns = the place of the head of line C (or NOBODY)        the slot itself is in no line any more
  *     P2  store gift = PASSING | C                                            from here on the heir is decided
@@ -46,7 +46,7 @@
  *                              the waiters that are left in line after it
  *     a turn of a once         is the runner's number in the word: the next caller takes a dead runner's turn
  *
- * The table of the places where a process is killed, with the scenario of the simulator and the planted bug that show
+ * The table of the steps at which a process is killed, with the scenario of the simulator and the planted bug that show
  * each, is in test/sim/gifts.c.
  */
 #ifndef VIGIL_GIFT_H

@@ -79,7 +79,7 @@ static inline uint32_t *line_of(struct lot *lot, struct bucket *bucket, uint64_t
     return line;
 }
 
-/* The link to the line behind the key's. If the key's line has ended, the next line is in its place: `line` itself. */
+/* The link to the line behind the key's. If the key's line has ended, `line` itself leads there. */
 static inline uint32_t *line_after(struct lot *lot, uint32_t *line, uint64_t key) {
     return *line && lot->slots[*line].key == key ? &lot->slots[*line].next_line : line;
 }

@@ -193,7 +193,7 @@ void lot_record_event(const struct lot *lot, int type, uint32_t index, uint64_t 
                                          .number = claim_number(prim_load_relaxed(&lot->share->claims[index])),
                                          .by = type == VIGIL_EVENT_CALLED ? lot->number : 0,
                                          .thread_id = slot->seat ? 0 : (uint32_t)slot->signature,
-                                         .place = index,
+                                         .slot = index,
                                          .status = status,
                                      });
 }

@@ -15,7 +15,7 @@
  * These change in single stores, each of which is the whole of what it means:
  *
  *     to join      store key       under the bucket's lock; all else has been filled in
- *     to leave     store key = 0   the same; by its own waiter, or in the place of a dead waiter
+ *     to leave     store key = 0   the same; by its own waiter, or on behalf of a dead waiter
  *     to tell      store state     the same; what it is told. The key stays, until the waiter has used what it was told
  *     to move      store key       under the locks of both buckets
  *     used         store key = 0   by its own waiter, which then waits for something else or gives the slot back

@@ -283,7 +283,7 @@ int vigil_observer_look(vigil_observer *observer, vigil_look *look) {
         .max_length = segment->buffer.max_length,
         .members_most = segment->members,
         .waiters_most = (uint32_t)segment->layout.slots - 1,
-        .places_used = used,
+        .slots_used = used,
         .member_count = observer_look_at_members(observer),
         .line_count = lines,
         .members = observer->members,

@@ -37,7 +37,7 @@ static vigil_event observer_event_of(const vigil_observer *observer, const struc
         .thread_id = entry->thread_id,
         .by = entry->by,
         .count = entry->count,
-        .place = entry->place,
+        .waiter = entry->slot,
         .shared = entry->shared,
         .status = entry->status == SLOT_CALLED || entry->status == SLOT_BESIDE ? VIGIL_OK : (int)entry->status,
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probe.h - places for tracing tools (bpftrace, perf, systemtap) to look at: USDT probes, a no-op each until a tool
+ * probe.h - points for tracing tools (bpftrace, perf, systemtap) to look at: USDT probes, a no-op each until a tool
  * is attached. None where the system lacks their header.
  *
  *     vigil:lock_contended   a waiter has joined the line of a lock

@@ -4,7 +4,7 @@
  *
  * A thread that is called comes. An event loop may be busy for a minute, or its thread may block, perhaps behind its
  * own request. So whenever a loop is called, the keeper of its process guards the call: if the lock has not been
- * taken after a while, and others are in line, the keeper calls the next waiter in the loop's place. A release
+ * taken after a while, and others are in line, the keeper calls the next waiter in place of the loop. A release
  * therefore calls only the head of the line, be it a thread or a loop.
  *
  *     N1  note the line, under the lock of its bucket, in the step that calls the loop, if others are in line

@@ -114,7 +114,7 @@ int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t t
     return changed ? VIGIL_OK : VIGIL_NOT_EQUAL;
 }
 
-/* In the place of dead processes. */
+/* On behalf of dead processes. */
 
 static uint32_t *hold_word_of_record(const struct lot *lot, const struct slot *record) {
     return word_of(lot, hold_lock_key_of(record));

@@ -7,7 +7,7 @@ static void event_copy(struct segment_event *to, const struct segment_event *fro
     to->key = from->key;
     to->number = from->number, to->by = from->by;
     to->thread_id = from->thread_id, to->pid = from->pid;
-    to->count = from->count, to->place = from->place;
+    to->count = from->count, to->slot = from->slot;
     to->status = from->status;
     to->type = from->type, to->kind = from->kind;
     to->shared = from->shared;

@@ -26,7 +26,7 @@ struct segment_event {
     uint64_t key; /* of the word, as in the lot; 0: none */
     uint32_t number, by;
     uint32_t thread_id, pid;
-    uint32_t count, place;
+    uint32_t count, slot;
     uint32_t status;
     uint16_t type, kind; /* vigil_event_type, vigil_seen_kind */
     uint32_t shared, padding;

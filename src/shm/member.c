@@ -34,7 +34,7 @@ static bool member_goes_by(const struct segment_member *record, uint32_t number)
 /*
  * The hash table `found` caches the records in which members were found, by their numbers: an entry is right if its
  * record's member has the number. The table has at least twice as many entries as there are records, so nearly all
- * members find a place in MEMBER_PROBES entries.
+ * members find a free one in MEMBER_PROBES entries.
  */
 #define MEMBER_PROBES 8u
 

@@ -16,7 +16,7 @@
  * A thread that is called comes: it runs sooner or later, and has nothing else to do. An event loop may not come: it
  * may be busy for a long time, or its thread may block, perhaps behind its own request. So a call to a loop is guarded
  * by the keeper, the library's own thread in that loop's process (recovery/guard.h): if others are in line, and the
- * lock is still not taken after half a millisecond, the keeper calls the next waiter in the loop's place.
+ * lock is still not taken after half a millisecond, the keeper calls the next waiter in place of the loop.
  *
  * To keep lines short, an event loop has one place in the line of a lock, that of its oldest request; the others queue
  * up behind it on the agent's own side (request.c).
@@ -120,7 +120,7 @@ static inline int lock_take(const struct lock_kind *kind, uint32_t *word, uint32
 
 /*
  * Under the lock of the line: whether to reserve the lock for the head of the line now. Not too often: while a lock is
- * reserved no thread holds it, and in a long line every waiter would change places all the time.
+ * reserved no thread holds it, and in a long line every release would hand it to another thread.
  */
 bool lock_may_reserve(const struct slot *head);
 

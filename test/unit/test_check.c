@@ -509,7 +509,7 @@ static void callbacks_have_an_order(void **state) {
         if (!later) expect_report(VIGIL_CHECK_ORDER);
         vigil_check_forget(&a, sizeof a);
     }
-    expect_quiet(); /* the same two places as before */
+    expect_quiet(); /* the same two sites as before */
 }
 
 /* Conditions. */

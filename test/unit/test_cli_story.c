@@ -82,9 +82,9 @@ static void a_hand_over(void **state) {
     EVENT(JOINED, 1010, 1, .pid = 11);
     EVENT(JOINED, 1020, 2, .pid = 12);
     EVENT(GRANTED, 1100, 1, .count = 1);
-    EVENT(WAITS, 1200, 2, .place = 7, .thread_id = 99);
+    EVENT(WAITS, 1200, 2, .waiter = 7, .thread_id = 99);
     EVENT(RELEASED, 1300, 1, .count = 1);
-    EVENT(CALLED, 1310, 2, .place = 7, .by = 1, .thread_id = 99);
+    EVENT(CALLED, 1310, 2, .waiter = 7, .by = 1, .thread_id = 99);
     EVENT(GRANTED, 1320, 2, .count = 1);
     EVENT(RELEASED, 1400, 2, .count = 1);
     EVENT(LEFT, 1500, 2, .status = VIGIL_OK);
@@ -104,10 +104,10 @@ static void a_hand_over(void **state) {
 
 static void giving_up_and_dying(void **state) {
     (void)state;
-    EVENT(WAITS, 1100, 1, .place = 1);
-    EVENT(WAITS, 1110, 2, .place = 2);
+    EVENT(WAITS, 1100, 1, .waiter = 1);
+    EVENT(WAITS, 1110, 2, .waiter = 2);
     EVENT(GRANTED, 1120, 3, .count = 1);
-    EVENT(GAVE_UP, 1200, 1, .place = 1);
+    EVENT(GAVE_UP, 1200, 1, .waiter = 1);
     EVENT(DIED, 1300, 3, .by = 2);
     EVENT(DIED, 1310, 2, .by = 1);
     EVENT(RELEASED, 1320, 3, .count = 1); /* by the process that swept after it: there is nothing left to end */
@@ -124,10 +124,10 @@ static void giving_up_and_dying(void **state) {
 static void a_number_is_used_again(void **state) {
     (void)state;
     EVENT(JOINED, 1010, 1, .pid = 11);
-    EVENT(WAITS, 1100, 1, .place = 1);
+    EVENT(WAITS, 1100, 1, .waiter = 1);
     EVENT(LEFT, 1200, 1, .status = VIGIL_OK);
     EVENT(JOINED, 1300, 1, .pid = 12);
-    EVENT(WAITS, 1400, 1, .place = 1);
+    EVENT(WAITS, 1400, 1, .waiter = 1);
     story_end(&story, 2000);
     assert_int_equal(story.processes.count, 2);
     assert_span(0, SPAN_WAIT, 1, 1100, 1200, SPAN_LEFT);
@@ -138,11 +138,11 @@ static void a_number_is_used_again(void **state) {
 /* No event is recorded when a mutex without waiters is taken and released. */
 static void holds_of_which_a_part_was_not_seen(void **state) {
     (void)state;
-    EVENT(WAITS, 1100, 2, .place = 1);
+    EVENT(WAITS, 1100, 2, .waiter = 1);
     EVENT(RELEASED, 1200, 1, .count = 1); /* it was held at least while 2 waited */
-    EVENT(CALLED, 1210, 2, .place = 1, .by = 1);
+    EVENT(CALLED, 1210, 2, .waiter = 1, .by = 1);
     EVENT(GRANTED, 1220, 2, .count = 1);
-    EVENT(WAITS, 1300, 3, .place = 2);
+    EVENT(WAITS, 1300, 3, .waiter = 2);
     EVENT(GRANTED, 1900, 4, .count = 1); /* so 2 has released it: when is not known, but 3 found it held */
     story_end(&story, 2000);
     assert_int_equal(story.spans.count, 5);
@@ -206,9 +206,9 @@ static void what_began_before(void **state) {
     vigil_seen_line line;
     vigil_look look = look_at(1050, &line, 1, 1);
     story_sync(&story, &look);
-    EVENT(WAITS, 1040, 2, .place = 5, .thread_id = 99); /* recorded before the look, which includes it */
+    EVENT(WAITS, 1040, 2, .waiter = 5, .thread_id = 99); /* recorded before the look, which includes it */
     EVENT(RELEASED, 1300, 1, .count = 1);
-    EVENT(CALLED, 1310, 2, .place = 5, .thread_id = 99, .by = 1);
+    EVENT(CALLED, 1310, 2, .waiter = 5, .thread_id = 99, .by = 1);
     story_end(&story, 2000);
     assert_int_equal(story.spans.count, 2);
     assert_span(0, SPAN_WAIT, 2, 1000, 1310, SPAN_CALLED);
@@ -222,7 +222,7 @@ static void what_was_lost(void **state) {
     vigil_look look = look_at(1010, &line, 0, 0);
     story_sync(&story, &look);
     EVENT(GRANTED, 1100, 2, .count = 1);
-    EVENT(WAITS, 1200, 1, .place = 3);
+    EVENT(WAITS, 1200, 1, .waiter = 3);
     look = look_at(1500, &line, 1, 1); /* now 1 holds it, and 2 waits */
     story_lost(&story, 6, 1500);
     story_sync(&story, &look);
@@ -238,11 +238,11 @@ static void what_was_lost(void **state) {
 
 static void threads_of_a_process(void **state) {
     (void)state;
-    EVENT(WAITS, 1100, 2, .place = 2, .thread_id = 2);
+    EVENT(WAITS, 1100, 2, .waiter = 2, .thread_id = 2);
     EVENT(RELEASED, 1300, 1, .count = 1); /* it had not waited for it */
-    EVENT(CALLED, 1310, 2, .place = 2, .by = 1, .thread_id = 2);
+    EVENT(CALLED, 1310, 2, .waiter = 2, .by = 1, .thread_id = 2);
     EVENT(GRANTED, 1310, 2, .count = 1, .thread_id = 2);
-    EVENT(WAITS, 1400, 1, .place = 1, .thread_id = 1);
+    EVENT(WAITS, 1400, 1, .waiter = 1, .thread_id = 1);
     story_leave(&story, 1500);
     story_end(&story, 2000);
     assert_int_equal(story.spans.count, 4);

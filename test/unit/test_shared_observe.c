@@ -240,7 +240,7 @@ static void a_line_in_order(void **state) {
         assert_false(waiter->called);
         assert_true(waiter->since_ns >= before_ns - 20000000 && waiter->since_ns <= seen.at_ns);
     }
-    assert_int_equal(seen.places_used, 4);
+    assert_int_equal(seen.slots_used, 4);
     assert_int_equal(vigil_notify(at(WORD), VIGIL_ALL), 4);
     for (int i = 0; i < 4; i++) assert_hears(&actors[i], VIGIL_OK);
     AWAIT(!line_at(WORD));
@@ -711,7 +711,7 @@ static void what_happens_is_recorded(void **state) {
     assert_int_equal(event->number, numbers[1]);
     assert_int_equal(event->by, numbers[0]);
     assert_int_equal(event->status, VIGIL_OK);
-    assert_int_equal(event->place, event_of(VIGIL_EVENT_WAITS, RWLOCK)->place);
+    assert_int_equal(event->waiter, event_of(VIGIL_EVENT_WAITS, RWLOCK)->waiter);
     assert_int_equal(event_of(VIGIL_EVENT_RELEASED, RWLOCK)->number, numbers[0]);
 
     actor_order(&actors[2], &(struct order){.act = wait_async, .where = WORD, .number = 1000000});

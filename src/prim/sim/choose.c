@@ -32,11 +32,11 @@ static unsigned spent[SIM_DEVIATIONS];
 static unsigned deviations;
 static struct decision script[SCRIPT]; /* decisions other than the default: made, or to be made */
 static unsigned script_length;
-static unsigned script_place;
+static unsigned script_at;
 
 /* EXHAUSTIVE */
 static struct decision path[DECISIONS];
-static unsigned path_length, path_place;
+static unsigned path_length, path_at;
 static const struct sim_search *bounds;
 static unsigned deviation_bound;
 
@@ -58,9 +58,9 @@ static unsigned choose_lowest(unsigned mask) {
 
 static unsigned choose_decide_exhaustively(unsigned number, unsigned allowed, enum sim_deviation kind) {
     unsigned first = choose_lowest(allowed);
-    if (path_place < path_length) {
-        if (path[path_place].number == number) {
-            return path[path_place++].option;
+    if (path_at < path_length) {
+        if (path[path_at].number == number) {
+            return path[path_at++].option;
         }
         return first;
     }
@@ -69,7 +69,7 @@ static unsigned choose_decide_exhaustively(unsigned number, unsigned allowed, en
             sim_fail("too many choices for one execution");
         }
         path[path_length++] = (struct decision){number, first, allowed};
-        path_place = path_length;
+        path_at = path_length;
     }
     return first;
 }
@@ -107,10 +107,10 @@ static unsigned choose_decide_randomly(unsigned options, enum sim_deviation kind
 }
 
 static unsigned choose_decide_by_script(unsigned number, unsigned options) {
-    if (script_place == script_length || script[script_place].number != number) {
+    if (script_at == script_length || script[script_at].number != number) {
         return 0;
     }
-    unsigned option = script[script_place++].option;
+    unsigned option = script[script_at++].option;
     return option < options ? option : 0;
 }
 
@@ -134,7 +134,7 @@ unsigned sim_choose(unsigned options, unsigned allowed, enum sim_deviation kind)
 /* ---- Running ---- */
 
 static enum sim_outcome choose_execute(const struct sim_scenario *scenario, struct sim_report *report) {
-    next_number = deviations = script_place = path_place = 0;
+    next_number = deviations = script_at = path_at = 0;
     memset(spent, 0, sizeof spent);
     enum sim_outcome outcome = sim_execute(scenario);
     report->points = next_number;

@@ -41,17 +41,17 @@ void sim_process_enter(unsigned process);
 void sim_process_died(unsigned process);
 void sim_process_reset(void);
 
-/* The address that identifies this one, in the current process, wherever places are compared. */
-const volatile void *sim_place_elsewhere(const volatile void *place);
-static inline const volatile void *sim_place(const volatile void *place) {
-    return sim_process ? sim_place_elsewhere(place) : place;
+/* The address that identifies this one, in the current process, wherever variables are compared. */
+const volatile void *sim_address_elsewhere(const volatile void *variable);
+static inline const volatile void *sim_address_of(const volatile void *variable) {
+    return sim_process ? sim_address_elsewhere(variable) : variable;
 }
 
 /* ---- fiber.c: which fiber runs ---- */
 
 /* What an operation touches, to know whether two of them can be exchanged without a difference. */
 struct sim_footprint {
-    const volatile void *place;
+    const volatile void *variable;
     bool writes;
     bool fence;
     bool seq_cst;
@@ -117,7 +117,7 @@ void sim_sleep(enum sim_state state, const volatile void *on, uint64_t deadline_
 unsigned sim_fiber_count(void);
 unsigned sim_fiber_index(const struct sim_fiber *fiber);
 const char *sim_fiber_name(unsigned index);
-bool sim_on_own_stack(const volatile void *place);
+bool sim_on_own_stack(const volatile void *variable);
 struct sim_fiber *sim_fiber_new(unsigned process, const char *name, void (*main)(void *), void *argument);
 /* Wakes one fiber that sleeps in this state: SIM_PARKED, in this process, or SIM_PARKED_SHARED, in any. */
 bool sim_wake_parked(enum sim_state how, const volatile void *word);
@@ -126,10 +126,10 @@ void sim_may_die(void);
 void sim_was_seen(unsigned process);
 extern bool sim_executing;
 extern FILE *sim_trace_file; /* null: no trace */
-void sim_trace(const struct sim_site *site, const volatile void *place, const char *format, ...)
+void sim_trace(const struct sim_site *site, const volatile void *variable, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Forget which places fibers share: another scenario begins. */
+/* Forget which variables fibers share: another scenario begins. */
 void sim_sharing_forget(void);
 /* Whether the last executions have shown that more is shared than was known before. */
 bool sim_sharing_grew(void);
@@ -146,17 +146,17 @@ const char *sim_prim_leak(void);
 
 /* ---- race.c ---- */
 void sim_race_reset(void);
-void sim_race_atomic(const volatile void *place, size_t size, bool writes, const void *code);
+void sim_race_atomic(const volatile void *variable, size_t size, bool writes, const void *code);
 
 /* ---- heap.c ---- */
 void sim_heap_reset(void);
-/* Why this process may not touch the place; null if it may. */
-const char *sim_heap_trouble(const volatile void *place);
+/* Why this process may not touch the variable; null if it may. */
+const char *sim_heap_trouble(const volatile void *variable);
 size_t sim_heap_in_use(void); /* blocks, of processes that live */
 
 /* ---- file.c ---- */
 void sim_file_reset(void);
-bool sim_file_memory(const volatile void *place);
+bool sim_file_memory(const volatile void *variable);
 /* `known`: the joined views of its fibers. */
 void sim_file_process_died(unsigned process, const struct sim_view *known);
 const char *sim_file_leak(void);

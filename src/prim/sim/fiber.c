@@ -10,7 +10,7 @@
  * nothing that conflicts with the operation happens until the fiber goes on, then preempting it one operation later
  * would have had the same result, with no more deviations. So a preempted fiber is `asleep` until another fiber does
  * something that conflicts, and an execution in which only such sleepers could go on is dropped. And no fiber is
- * preempted before an operation on a place where no other fiber was ever seen to do anything that conflicts.
+ * preempted before an operation on a variable where no other fiber was ever seen to do anything that conflicts.
  *
  * A scenario's victims may be killed at any time. The other processes notice little of a kill: the victim's locks on
  * files are free, its pulses have ended, and it does not consume a wake. So a kill can be moved to an earlier time,
@@ -58,7 +58,7 @@ static unsigned victims;                 /* a bit for each process that may be k
 static uint64_t moments[8];
 static unsigned moment_count;
 static struct {
-    const volatile void *place;
+    const volatile void *variable;
     size_t size;
     const char *name;
 } names[32];
@@ -190,28 +190,28 @@ static void fiber_catch_faults(void) {
 
 /* ---- The trace ---- */
 
-void sim_name(const volatile void *place, size_t size, const char *name) {
+void sim_name(const volatile void *variable, size_t size, const char *name) {
     sim_check(name_count < sizeof names / sizeof *names, "too many names");
-    names[name_count].place = place;
+    names[name_count].variable = variable;
     names[name_count].size = size;
     names[name_count++].name = name;
 }
 
-static const char *fiber_name_of(const volatile void *place) {
-    for (unsigned i = 0; place && i < name_count; i++) {
-        if ((uintptr_t)place - (uintptr_t)names[i].place < names[i].size) {
+static const char *fiber_name_of(const volatile void *variable) {
+    for (unsigned i = 0; variable && i < name_count; i++) {
+        if ((uintptr_t)variable - (uintptr_t)names[i].variable < names[i].size) {
             return names[i].name;
         }
     }
     return NULL;
 }
 
-void sim_trace(const struct sim_site *site, const volatile void *place, const char *format, ...) {
+void sim_trace(const struct sim_site *site, const volatile void *variable, const char *format, ...) {
     if (!sim_trace_file) {
         return;
     }
     char what[160], who[20] = "";
-    const char *name = fiber_name_of(sim_place(place));
+    const char *name = fiber_name_of(sim_address_of(variable));
     snprintf(what, sizeof what, "%s%s%s%s", site->expression, name ? " (" : "", name ? name : "", name ? ")" : "");
     if (sim_process) {
         snprintf(who, sizeof who, "%u: ", sim_process);
@@ -433,7 +433,7 @@ static bool fiber_conflict(const struct sim_footprint *a, const struct sim_footp
     if ((a->fence && (b->fence || b->seq_cst)) || (b->fence && a->seq_cst)) {
         return true;
     }
-    return a->place && a->place == b->place && (a->writes || b->writes);
+    return a->variable && a->variable == b->variable && (a->writes || b->writes);
 }
 
 static void fiber_wake_conflicting_sleepers(const struct sim_footprint *footprint) {
@@ -444,9 +444,9 @@ static void fiber_wake_conflicting_sleepers(const struct sim_footprint *footprin
     }
 }
 
-/* Which fibers were ever seen to read or write a place, and to write it; by hash of the place. */
+/* Which fibers were ever seen to read or write a variable, and to write it; by hash of the variable. */
 static struct sharing {
-    const volatile void *place;
+    const volatile void *variable;
     uint16_t users, writers;
 } sharing[2048];
 static unsigned sharing_count;
@@ -464,25 +464,25 @@ bool sim_sharing_grew(void) {
     return grew;
 }
 
-static struct sharing *fiber_sharing_of(const volatile void *place) {
+static struct sharing *fiber_sharing_of(const volatile void *variable) {
     const unsigned size = sizeof sharing / sizeof *sharing;
-    unsigned hash = (unsigned)(((uintptr_t)place >> 2) * 0x9E3779B1u) % size;
-    while (sharing[hash].place && sharing[hash].place != place) {
+    unsigned hash = (unsigned)(((uintptr_t)variable >> 2) * 0x9E3779B1u) % size;
+    while (sharing[hash].variable && sharing[hash].variable != variable) {
         hash = (hash + 1) % size;
     }
-    if (!sharing[hash].place) {
-        sim_check(++sharing_count < size / 2, "too many places");
-        sharing[hash].place = place;
+    if (!sharing[hash].variable) {
+        sim_check(++sharing_count < size / 2, "too many variables");
+        sharing[hash].variable = variable;
     }
     return &sharing[hash];
 }
 
-/* Notes this use of the place. Returns whether another fiber's use of it may conflict. */
+/* Notes this use of the variable. Returns whether another fiber's use of it may conflict. */
 static bool fiber_shared(const struct sim_footprint *footprint) {
-    if (!footprint->place) {
+    if (!footprint->variable) {
         return true;
     }
-    struct sharing *known = fiber_sharing_of(footprint->place);
+    struct sharing *known = fiber_sharing_of(footprint->variable);
     uint16_t self = (uint16_t)(1u << sim_fiber_index(sim_current));
     uint16_t users = known->users | self, writers = known->writers | (footprint->writes ? self : 0);
     sharing_grew |= users != known->users || writers != known->writers;
@@ -599,7 +599,7 @@ bool sim_point(struct sim_footprint footprint, const struct sim_site *site) {
     sim_may_die();
     sim_signal_point();
     self->site = *site->expression ? site : self->site;
-    footprint.place = sim_place(footprint.place);
+    footprint.variable = sim_address_of(footprint.variable);
     self->pending = footprint;
     if (fiber_clock_intervenes()) {
         fiber_switch_to(fiber_choose_anybody());
@@ -659,10 +659,10 @@ static bool fiber_sleeps_on(const struct sim_fiber *fiber, enum sim_state how, c
         return false;
     }
     unsigned at = 0;
-    const volatile void *place = fiber->sleep_on;
-    while (place != word) {
-        place = at < SIM_WORDS ? fiber->sleep_on_more[at++] : NULL;
-        if (!place) {
+    const volatile void *variable = fiber->sleep_on;
+    while (variable != word) {
+        variable = at < SIM_WORDS ? fiber->sleep_on_more[at++] : NULL;
+        if (!variable) {
             return false;
         }
     }
@@ -696,8 +696,8 @@ const char *sim_fiber_name(unsigned index) {
     return fibers[index].name;
 }
 
-bool sim_on_own_stack(const volatile void *place) {
-    return (uintptr_t)place - (uintptr_t)sim_current->stack < GUARD_BYTES + STACK_BYTES;
+bool sim_on_own_stack(const volatile void *variable) {
+    return (uintptr_t)variable - (uintptr_t)sim_current->stack < GUARD_BYTES + STACK_BYTES;
 }
 
 /* ---- The life of a fiber, and of an execution ---- */

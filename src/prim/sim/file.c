@@ -43,8 +43,8 @@ static struct description {
     unsigned mappings;
 } descriptions[DESCRIPTIONS];
 
-bool sim_file_memory(const volatile void *place) {
-    return (uintptr_t)place - (uintptr_t)pages < sizeof pages;
+bool sim_file_memory(const volatile void *variable) {
+    return (uintptr_t)variable - (uintptr_t)pages < sizeof pages;
 }
 
 /* ---- Descriptors ---- */
@@ -119,9 +119,9 @@ void sim_file_process_died(unsigned process, const struct sim_view *known) {
 }
 
 /* The point before an operation on something that others can see as well. */
-static void file_point(const char *operation, const volatile void *place, bool writes) {
+static void file_point(const char *operation, const volatile void *variable, bool writes) {
     const struct sim_site site = {operation, "", __FILE__, __LINE__};
-    if (sim_point((struct sim_footprint){.place = place, .writes = writes}, &site)) {
+    if (sim_point((struct sim_footprint){.variable = variable, .writes = writes}, &site)) {
         sim_trace(&site, NULL, "%s", "");
     }
 }
@@ -309,7 +309,7 @@ static const struct sim_site testing = {"test a lock", "", __FILE__, __LINE__};
 enum prim_lock prim_file_lock(int fd, uint64_t at) {
     const struct description *self = file_description_of(fd);
     struct lock *lock = file_lock_at(self->file, at);
-    sim_point((struct sim_footprint){.place = lock, .writes = true}, &locking);
+    sim_point((struct sim_footprint){.variable = lock, .writes = true}, &locking);
     if (!lock->holder) {
         lock->holder = self;
     }
@@ -335,7 +335,7 @@ enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count) {
         if (!lock->at || lock->at - at >= count) {
             continue;
         }
-        sim_point((struct sim_footprint){.place = lock}, &testing);
+        sim_point((struct sim_footprint){.variable = lock}, &testing);
         found = file_answer(&testing, lock, self);
     }
     return found;

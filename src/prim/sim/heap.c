@@ -35,19 +35,19 @@ void sim_heap_reset(void) {
     memset(blocks_in_use, 0, sizeof blocks_in_use);
 }
 
-static bool heap_in_arena(const volatile void *place) {
-    return (uintptr_t)place >= (uintptr_t)arena && (uintptr_t)place < (uintptr_t)arena + ARENA_BYTES;
+static bool heap_in_arena(const volatile void *variable) {
+    return (uintptr_t)variable >= (uintptr_t)arena && (uintptr_t)variable < (uintptr_t)arena + ARENA_BYTES;
 }
 
-static size_t heap_grain_of(const volatile void *place) {
-    return ((uintptr_t)place - (uintptr_t)arena) / GRAIN;
+static size_t heap_grain_of(const volatile void *variable) {
+    return ((uintptr_t)variable - (uintptr_t)arena) / GRAIN;
 }
 
-const char *sim_heap_trouble(const volatile void *place) {
-    if (!heap_in_arena(place) || owner[heap_grain_of(place)] == sim_process + 1) {
+const char *sim_heap_trouble(const volatile void *variable) {
+    if (!heap_in_arena(variable) || owner[heap_grain_of(variable)] == sim_process + 1) {
         return NULL;
     }
-    return owner[heap_grain_of(place)] ? "another process's memory" : "freed memory";
+    return owner[heap_grain_of(variable)] ? "another process's memory" : "freed memory";
 }
 
 size_t sim_heap_in_use(void) {

@@ -34,8 +34,8 @@ struct message {
 };
 
 struct location {
-    const volatile void *key; /* sim_place of it */
-    volatile void *place;
+    const volatile void *key; /* sim_address_of of it */
+    volatile void *variable;
     size_t size;
     int16_t oldest, newest; /* time stamps */
     struct message history[HISTORY];
@@ -67,15 +67,15 @@ void sim_view_passed_on(void) {
     sim_current->knows.now.heard[sim_fiber_index(sim_current)]++;
 }
 
-static uint64_t memory_real_read(const volatile void *place, size_t size) {
-    return size == 4 ? *(const volatile uint32_t *)place : *(const volatile uint64_t *)place;
+static uint64_t memory_real_read(const volatile void *variable, size_t size) {
+    return size == 4 ? *(const volatile uint32_t *)variable : *(const volatile uint64_t *)variable;
 }
 
-static void memory_real_write(volatile void *place, size_t size, uint64_t value) {
+static void memory_real_write(volatile void *variable, size_t size, uint64_t value) {
     if (size == 4) {
-        *(volatile uint32_t *)place = (uint32_t)value;
+        *(volatile uint32_t *)variable = (uint32_t)value;
     } else {
-        *(volatile uint64_t *)place = value;
+        *(volatile uint64_t *)variable = value;
     }
 }
 
@@ -96,16 +96,16 @@ static struct message *memory_append(struct location *location, uint64_t value) 
 /* The location's history begins here, with what memory holds. */
 static void memory_begin(struct location *location, size_t size) {
     location->size = size;
-    struct message *message = memory_append(location, memory_real_read(location->place, size));
+    struct message *message = memory_append(location, memory_real_read(location->variable, size));
     memset(&message->view, 0, sizeof message->view);
     location->oldest = location->newest;
 }
 
-static struct location *memory_create(const volatile void *key, const volatile void *place, size_t size) {
+static struct location *memory_create(const volatile void *key, const volatile void *variable, size_t size) {
     sim_check(location_count < SIM_LOCATIONS, "more than %u atomic locations", SIM_LOCATIONS);
     struct location *location = &locations[location_count];
     location->key = key;
-    location->place = (volatile void *)(uintptr_t)place;
+    location->variable = (volatile void *)(uintptr_t)variable;
     location->oldest = location->newest = -1;
     memory_begin(location, size);
     /* No fiber has seen anything of it: zero, the initial message, in all views. */
@@ -118,12 +118,12 @@ static struct location *memory_create(const volatile void *key, const volatile v
  * Null if the location does not exist and must not be created: then there is only one value. A location that is
  * accessed in another size than before starts over. Size 0: the size it has.
  */
-static struct location *memory_find(const volatile void *place, size_t size, bool to_be_created) {
-    sim_check(place && (uintptr_t)place % (size ? size : 4) == 0, "atomic access to %p",
-              (const void *)(uintptr_t)place);
-    const char *trouble = sim_heap_trouble(place);
+static struct location *memory_find(const volatile void *variable, size_t size, bool to_be_created) {
+    sim_check(variable && (uintptr_t)variable % (size ? size : 4) == 0, "atomic access to %p",
+              (const void *)(uintptr_t)variable);
+    const char *trouble = sim_heap_trouble(variable);
     sim_check(!trouble, "atomic access to %s", trouble);
-    const volatile void *key = sim_place(place);
+    const volatile void *key = sim_address_of(variable);
     unsigned hash = (unsigned)(((uintptr_t)key >> 2) * 0x9E3779B1u) % TABLE;
     while (table[hash] && locations[table[hash] - 1].key != key) {
         hash = (hash + 1) % TABLE;
@@ -132,12 +132,12 @@ static struct location *memory_find(const volatile void *place, size_t size, boo
         return NULL;
     }
     if (!table[hash]) {
-        memory_create(key, place, size);
+        memory_create(key, variable, size);
         table[hash] = (uint16_t)location_count;
     }
     struct location *location = &locations[table[hash] - 1];
     size = size ? size : location->size;
-    bool plainly_written = memory_message_at(location, location->newest)->value != memory_real_read(place, size);
+    bool plainly_written = memory_message_at(location, location->newest)->value != memory_real_read(variable, size);
     if (location->size != size || plainly_written) {
         memory_begin(location, size);
     }
@@ -191,7 +191,7 @@ static void memory_publish(struct location *location, uint64_t value, enum sim_o
     if (memory_releases(order)) {
         sim_view_passed_on();
     }
-    memory_real_write(location->place, location->size, value);
+    memory_real_write(location->variable, location->size, value);
 }
 
 static int memory_oldest_visible(const struct location *location, enum sim_order order) {
@@ -225,32 +225,33 @@ static const char *memory_age(const struct location *location, int stamp) {
     return stamp == location->newest ? "" : "   (an old value)";
 }
 
-uint64_t sim_load(const volatile void *place, size_t size, enum sim_order order, const struct sim_site *site) {
-    struct sim_footprint footprint = {.place = place, .seq_cst = order == SIM_SEQ_CST};
+uint64_t sim_load(const volatile void *variable, size_t size, enum sim_order order, const struct sim_site *site) {
+    struct sim_footprint footprint = {.variable = variable, .seq_cst = order == SIM_SEQ_CST};
     if (!sim_point(footprint, site)) {
-        return memory_real_read(place, size);
+        return memory_real_read(variable, size);
     }
-    struct location *location = memory_find(place, size, false);
+    struct location *location = memory_find(variable, size, false);
     int stamp = location ? memory_choose_message(location, order, NULL) : 0;
-    uint64_t value = location ? memory_message_at(location, stamp)->value : memory_real_read(place, size);
-    sim_trace(site, place, "= %#llx%s", (unsigned long long)value, location ? memory_age(location, stamp) : "");
+    uint64_t value = location ? memory_message_at(location, stamp)->value : memory_real_read(variable, size);
+    sim_trace(site, variable, "= %#llx%s", (unsigned long long)value, location ? memory_age(location, stamp) : "");
     if (location) {
         memory_observe(location, stamp, order);
     }
-    sim_race_atomic(place, size, false, CALLER);
+    sim_race_atomic(variable, size, false, CALLER);
     return value;
 }
 
-void sim_store(volatile void *place, size_t size, uint64_t value, enum sim_order order, const struct sim_site *site) {
+void sim_store(volatile void *variable, size_t size, uint64_t value, enum sim_order order,
+               const struct sim_site *site) {
     value = size == 4 ? (uint32_t)value : value;
-    struct sim_footprint footprint = {.place = place, .writes = true, .seq_cst = order == SIM_SEQ_CST};
+    struct sim_footprint footprint = {.variable = variable, .writes = true, .seq_cst = order == SIM_SEQ_CST};
     if (!sim_point(footprint, site)) {
-        memory_real_write(place, size, value);
+        memory_real_write(variable, size, value);
         return;
     }
-    sim_trace(site, place, ":= %#llx", (unsigned long long)value);
-    struct location *location = memory_find(place, size, true);
-    sim_race_atomic(place, size, true, CALLER);
+    sim_trace(site, variable, ":= %#llx", (unsigned long long)value);
+    struct location *location = memory_find(variable, size, true);
+    sim_race_atomic(variable, size, true, CALLER);
     memory_publish(location, value, order, false);
 }
 
@@ -264,51 +265,51 @@ static uint64_t memory_changed(uint64_t old, enum sim_change change, uint64_t op
     return operand;
 }
 
-uint64_t sim_update(volatile void *place, size_t size, enum sim_change change, uint64_t operand, enum sim_order order,
-                    const struct sim_site *site) {
-    struct sim_footprint footprint = {.place = place, .writes = true, .seq_cst = order == SIM_SEQ_CST};
+uint64_t sim_update(volatile void *variable, size_t size, enum sim_change change, uint64_t operand,
+                    enum sim_order order, const struct sim_site *site) {
+    struct sim_footprint footprint = {.variable = variable, .writes = true, .seq_cst = order == SIM_SEQ_CST};
     bool simulated = sim_point(footprint, site);
-    uint64_t old = memory_real_read(place, size);
+    uint64_t old = memory_real_read(variable, size);
     uint64_t value = memory_changed(old, change, operand);
     value = size == 4 ? (uint32_t)value : value;
     if (simulated) {
-        sim_trace(site, place, "%#llx -> %#llx", (unsigned long long)old, (unsigned long long)value);
-        struct location *location = memory_find(place, size, true);
+        sim_trace(site, variable, "%#llx -> %#llx", (unsigned long long)old, (unsigned long long)value);
+        struct location *location = memory_find(variable, size, true);
         memory_observe(location, location->newest, order);
-        sim_race_atomic(place, size, true, CALLER);
+        sim_race_atomic(variable, size, true, CALLER);
         memory_publish(location, value, order, true);
     } else {
-        memory_real_write(place, size, value);
+        memory_real_write(variable, size, value);
     }
     return old;
 }
 
-bool sim_cas(volatile void *place, size_t size, void *expected, uint64_t value, enum sim_order order,
+bool sim_cas(volatile void *variable, size_t size, void *expected, uint64_t value, enum sim_order order,
              const struct sim_site *site) {
     value = size == 4 ? (uint32_t)value : value;
     uint64_t wanted = memory_real_read(expected, size);
-    struct sim_footprint footprint = {.place = place, .writes = true, .seq_cst = order == SIM_SEQ_CST};
+    struct sim_footprint footprint = {.variable = variable, .writes = true, .seq_cst = order == SIM_SEQ_CST};
     bool simulated = sim_point(footprint, site);
-    uint64_t found = memory_real_read(place, size);
+    uint64_t found = memory_real_read(variable, size);
     if (!simulated) {
-        memory_real_write(found == wanted ? place : expected, size, found == wanted ? value : found);
+        memory_real_write(found == wanted ? variable : expected, size, found == wanted ? value : found);
         return found == wanted;
     }
     /* It succeeds on the newest value only, but a failure may have seen an old one. */
-    struct location *location = memory_find(place, size, true);
+    struct location *location = memory_find(variable, size, true);
     int stamp = memory_choose_message(location, SIM_RELAXED, &wanted);
     found = memory_message_at(location, stamp)->value;
     bool success = found == wanted;
     if (success) {
-        sim_trace(site, place, "%#llx -> %#llx", (unsigned long long)found, (unsigned long long)value);
+        sim_trace(site, variable, "%#llx -> %#llx", (unsigned long long)found, (unsigned long long)value);
         memory_observe(location, stamp, order);
-        sim_race_atomic(place, size, true, CALLER);
+        sim_race_atomic(variable, size, true, CALLER);
         memory_publish(location, value, order, true);
     } else {
-        sim_trace(site, place, "= %#llx, not %#llx%s", (unsigned long long)found, (unsigned long long)wanted,
+        sim_trace(site, variable, "= %#llx, not %#llx%s", (unsigned long long)found, (unsigned long long)wanted,
                   memory_age(location, stamp));
         memory_observe(location, stamp, SIM_RELAXED);
-        sim_race_atomic(place, size, false, CALLER);
+        sim_race_atomic(variable, size, false, CALLER);
         memory_real_write(expected, size, found);
     }
     return success;
@@ -349,5 +350,5 @@ void sim_memory_write32(uint32_t *word, uint32_t value, const struct sim_view *k
     message->view = *known;
     memory_raise(&message->view, index, location->newest);
     memory_raise(&global, index, location->newest); /* so that seq_cst loads see it */
-    memory_real_write(location->place, location->size, value);
+    memory_real_write(location->variable, location->size, value);
 }

@@ -39,19 +39,19 @@ static void prim_fall_asleep(enum sim_state state, const volatile void *on, uint
 static void prim_park_on(enum sim_state how, uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
     static const struct sim_site site = {"park", "", __FILE__, __LINE__};
     sim_check(sim_current, "park outside of fibers");
-    sim_point((struct sim_footprint){.place = word, .writes = true}, &site);
+    sim_point((struct sim_footprint){.variable = word, .writes = true}, &site);
     uint32_t value = sim_memory_peek32(word);
     sim_trace(&site, word, "= %#x", value);
     if (value == expected) {
-        prim_fall_asleep(how, sim_place(word), deadline_ns, &site);
+        prim_fall_asleep(how, sim_address_of(word), deadline_ns, &site);
     }
 }
 
 static void prim_wake_some(enum sim_state how, uint32_t *word) {
     static const struct sim_site site = {"wake", "", __FILE__, __LINE__};
-    if (sim_point((struct sim_footprint){.place = word, .writes = true}, &site)) {
+    if (sim_point((struct sim_footprint){.variable = word, .writes = true}, &site)) {
         sim_trace(&site, word, "%s", "");
-        sim_wake_parked(how, sim_place(word));
+        sim_wake_parked(how, sim_address_of(word));
     }
 }
 
@@ -73,8 +73,8 @@ void prim_wake_shared(uint32_t *word) {
 
 void prim_wake_shared_all(uint32_t *word) {
     static const struct sim_site site = {"wake all", "", __FILE__, __LINE__};
-    if (sim_point((struct sim_footprint){.place = word, .writes = true}, &site)) {
-        while (sim_wake_parked(SIM_PARKED_SHARED, sim_place(word))) {
+    if (sim_point((struct sim_footprint){.variable = word, .writes = true}, &site)) {
+        while (sim_wake_parked(SIM_PARKED_SHARED, sim_address_of(word))) {
         }
     }
 }
@@ -84,14 +84,14 @@ int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadli
     static const struct sim_site site = {"park on any", "", __FILE__, __LINE__};
     sim_check(sim_current && count && count - 1 < SIM_WORDS, "park on %u words", count);
     for (unsigned i = 0; i < count; i++) {
-        sim_point((struct sim_footprint){.place = words[i].word, .writes = true}, &site);
+        sim_point((struct sim_footprint){.variable = words[i].word, .writes = true}, &site);
     }
     for (unsigned i = 0; i < count; i++) {
         if (sim_memory_peek32(words[i].word) != words[i].expected) {
             return -1;
         }
         if (i) {
-            sim_current->sleep_on_more[i - 1] = sim_place(words[i].word);
+            sim_current->sleep_on_more[i - 1] = sim_address_of(words[i].word);
         }
     }
     sim_current->own_words = 0;
@@ -100,10 +100,10 @@ int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadli
     }
     sim_current->sleep_on_more[count - 1] = NULL;
     sim_current->woken_on = NULL;
-    prim_fall_asleep(SIM_PARKED_SHARED, sim_place(words[0].word), deadline_ns, &site);
+    prim_fall_asleep(SIM_PARKED_SHARED, sim_address_of(words[0].word), deadline_ns, &site);
     sim_current->sleep_on_more[0] = NULL;
     for (unsigned i = 0; i < count; i++) {
-        if (sim_place(words[i].word) == sim_current->woken_on) {
+        if (sim_address_of(words[i].word) == sim_current->woken_on) {
             return (int)i;
         }
     }
@@ -227,7 +227,7 @@ void prim_bell_close(struct prim_bell *bell) {
 void prim_bell_ring(struct prim_bell *bell) {
     static const struct sim_site site = {"ring", "", __FILE__, __LINE__};
     struct bell *self = prim_bell_of(bell->event_fd);
-    bool simulated = sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
+    bool simulated = sim_point((struct sim_footprint){.variable = self, .writes = true}, &site);
     self = prim_bell_of(bell->event_fd); /* it may have been closed meanwhile */
     sim_check(!self->rung, "a bell is rung again before the first ring was taken");
     self->rung = true;
@@ -241,7 +241,7 @@ void prim_bell_ring(struct prim_bell *bell) {
 bool prim_bell_take(struct prim_bell *bell) {
     static const struct sim_site site = {"take the ring", "", __FILE__, __LINE__};
     struct bell *self = prim_bell_of(bell->event_fd);
-    bool simulated = sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
+    bool simulated = sim_point((struct sim_footprint){.variable = self, .writes = true}, &site);
     bool rung = self->rung;
     self->rung = false;
     if (simulated) {
@@ -257,7 +257,7 @@ void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns) {
     static const struct sim_site site = {"wait for a ring", "", __FILE__, __LINE__};
     struct bell *self = prim_bell_of(bell->event_fd);
     sim_check(sim_current, "bell_wait outside of fibers");
-    sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
+    sim_point((struct sim_footprint){.variable = self, .writes = true}, &site);
     sim_trace(&site, NULL, "bell %d%s", bell->event_fd - FIRST_FD, self->rung ? ": rung" : "");
     if (!self->rung) {
         prim_fall_asleep(SIM_AT_BELL, self, deadline_ns, &site);
@@ -280,7 +280,7 @@ bool sim_poll(int fd, uint64_t deadline_ns) {
     static const struct sim_site site = {"poll", "", __FILE__, __LINE__};
     struct bell *self = prim_bell_of(fd);
     sim_check(self->has_fd, "poll of a bell that has no descriptor");
-    sim_point((struct sim_footprint){.place = self, .writes = true}, &site);
+    sim_point((struct sim_footprint){.variable = self, .writes = true}, &site);
     bool sleeps = !sim_bell_readable(self) && deadline_ns > sim_now_ns;
     sim_trace(&site, NULL, "bell %d: %s", fd - FIRST_FD, sleeps ? "sleeps" : "stays awake");
     if (sleeps) {

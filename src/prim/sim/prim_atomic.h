@@ -18,11 +18,11 @@ struct sim_site {
     int line;
 };
 
-uint64_t sim_load(const volatile void *place, size_t size, enum sim_order order, const struct sim_site *site);
-void sim_store(volatile void *place, size_t size, uint64_t value, enum sim_order order, const struct sim_site *site);
-uint64_t sim_update(volatile void *place, size_t size, enum sim_change change, uint64_t operand, enum sim_order order,
-                    const struct sim_site *site);
-bool sim_cas(volatile void *place, size_t size, void *expected, uint64_t value, enum sim_order order,
+uint64_t sim_load(const volatile void *variable, size_t size, enum sim_order order, const struct sim_site *site);
+void sim_store(volatile void *variable, size_t size, uint64_t value, enum sim_order order, const struct sim_site *site);
+uint64_t sim_update(volatile void *variable, size_t size, enum sim_change change, uint64_t operand,
+                    enum sim_order order, const struct sim_site *site);
+bool sim_cas(volatile void *variable, size_t size, void *expected, uint64_t value, enum sim_order order,
              const struct sim_site *site);
 void sim_fence_seq_cst(const struct sim_site *site);
 void sim_pause(const struct sim_site *site);
@@ -30,7 +30,7 @@ void sim_pause(const struct sim_site *site);
 #define SIM_BITS(v) ((uint64_t)(uintptr_t)(v))
 /* The type of *p without its qualifiers: what the comma operator yields. */
 #define SIM_TYPE(p) __typeof__(((void)0, *(p)))
-/* Does `call`, in which `sim_site` is this place in the source. A statement expression's value may be left unused. */
+/* Does `call`, in which `sim_site` is this site in the source. A statement expression's value may be left unused. */
 #define SIM_AT(operation, expression, call)                                                                            \
     __extension__({                                                                                                    \
         static const struct sim_site sim_site = {operation, expression, __FILE__, __LINE__};                           \

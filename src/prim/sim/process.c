@@ -7,8 +7,8 @@
  * of the other processes are kept in images, and are swapped in when a fiber of another process goes on, as with
  * virtual memory. At the beginning of an execution every process finds there what the program began with.
  *
- * So one address is a different place in each process. Wherever places are compared (memory.c, race.c, fiber.c), a
- * variable of a process is identified by its copy in that process's image: sim_place.
+ * So one address is a different variable in each process. Wherever variables are compared (memory.c, race.c, fiber.c),
+ * one of a process is identified by its copy in that process's image: sim_address_of.
  *
  * Process 0 is the one that setup and finish belong to.
  */
@@ -29,12 +29,13 @@ static size_t process_section_bytes(void) {
     return (size_t)(__stop_vigil_process - __start_vigil_process);
 }
 
-static size_t process_offset_of(const volatile void *place) {
-    return (uintptr_t)place - (uintptr_t)__start_vigil_process;
+static size_t process_offset_of(const volatile void *variable) {
+    return (uintptr_t)variable - (uintptr_t)__start_vigil_process;
 }
 
-const volatile void *sim_place_elsewhere(const volatile void *place) {
-    return process_offset_of(place) < process_section_bytes() ? images[sim_process] + process_offset_of(place) : place;
+const volatile void *sim_address_elsewhere(const volatile void *variable) {
+    return process_offset_of(variable) < process_section_bytes() ? images[sim_process] + process_offset_of(variable)
+                                                                 : variable;
 }
 
 void sim_new_process(void) {

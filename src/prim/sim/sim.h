@@ -43,7 +43,7 @@ _Noreturn void sim_fail(const char *format, ...) __attribute__((format(printf, 1
 #define sim_check(condition, ...) ((condition) ? (void)0 : sim_fail(__VA_ARGS__))
 
 /* The name of these bytes in a trace. To be called in setup. */
-void sim_name(const volatile void *place, size_t size, const char *name);
+void sim_name(const volatile void *variable, size_t size, const char *name);
 
 /* Blocks this fiber until `ready(argument)`. For the order of a scenario's own events. */
 void sim_until(bool (*ready)(void *), void *argument);
