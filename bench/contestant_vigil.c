@@ -102,7 +102,7 @@ static int64_t crowd_notify(struct crowd *crowd) {
 }
 
 static void crowd_settle(struct crowd *crowd) {
-    while (crowd->done < crowd->n) loop_turn(&crowd->loop);
+    while (crowd->done < crowd->n) loop_step(&crowd->loop);
     must(crowd->done == crowd->n);
     crowd->done = 0;
 }

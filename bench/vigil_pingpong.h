@@ -34,7 +34,7 @@ static void loop_close(struct loop *loop) {
     close(loop->epoll);
 }
 
-static void loop_turn(struct loop *loop) {
+static void loop_step(struct loop *loop) {
     struct epoll_event event;
     if (epoll_wait(loop->epoll, &event, 1, -1) == 1) vigil_agent_dispatch(loop->agent);
 }
@@ -81,7 +81,7 @@ static void on_ball(vigil_op *op, int status) {
 static void pong_epoll(uint64_t n) {
     struct async_pong player = {.op.data = &player, .loop = loop_open(), .left = n};
     async_pong_play(&player);
-    while (player.left > 0) loop_turn(&player.loop);
+    while (player.left > 0) loop_step(&player.loop);
     loop_close(&player.loop);
 }
 

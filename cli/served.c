@@ -124,11 +124,11 @@ void served_list(void (*found)(const char *pid, void *data), void *data) {
 /* Waits. */
 
 static bool copy_wait(const struct wait *wait, struct wait *copy) {
-    uint32_t turn = __atomic_load_n(&wait->turn, __ATOMIC_ACQUIRE);
+    uint32_t turn = __atomic_load_n(&wait->sequence, __ATOMIC_ACQUIRE);
     if (!turn) return false;
     *copy = *(const volatile struct wait *)wait;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return __atomic_load_n(&wait->turn, __ATOMIC_RELAXED) == turn && copy->thread_id && copy->kind < WAIT_KINDS;
+    return __atomic_load_n(&wait->sequence, __ATOMIC_RELAXED) == turn && copy->thread_id && copy->kind < WAIT_KINDS;
 }
 
 uint32_t served_waits(const struct served *served, struct wait *waits) {
@@ -288,10 +288,10 @@ static void skip_lost(struct served *served, uint64_t events, uint64_t *lost) {
  * written. */
 static bool read_event(const struct served *served, struct serve_event *event, bool *sound, int64_t now_ns) {
     const struct serve_event *entry = &served->file->ring[served->next % EVENTS_KEPT];
-    uint64_t turn = __atomic_load_n(&entry->turn, __ATOMIC_ACQUIRE);
+    uint64_t turn = __atomic_load_n(&entry->sequence, __ATOMIC_ACQUIRE);
     *event = *(const volatile struct serve_event *)entry;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    bool whole = turn == served->next + 1 && __atomic_load_n(&entry->turn, __ATOMIC_RELAXED) == turn;
+    bool whole = turn == served->next + 1 && __atomic_load_n(&entry->sequence, __ATOMIC_RELAXED) == turn;
     *sound = whole && event->type < SERVE_EVENT_TYPES && event->kind < WAIT_KINDS && event->thread_id;
     if (event->at_ns < 0) event->at_ns = 0;
     if (event->at_ns > now_ns) event->at_ns = now_ns;

@@ -22,9 +22,9 @@ static bool is_still_recorded(int64_t now_ns) {
 void record_event(enum serve_event_type type, enum wait_kind kind, const void *lock, uint32_t by, int64_t at_ns) {
     int64_t now_ns = vigil_now_ns();
     if (!is_still_recorded(now_ns)) return;
-    uint64_t turn = __atomic_fetch_add(&served.head.events, 1, __ATOMIC_ACQ_REL);
-    struct serve_event *event = &served.ring[turn % EVENTS_KEPT];
-    __atomic_store_n(&event->turn, 0, __ATOMIC_RELAXED);
+    uint64_t sequence = __atomic_fetch_add(&served.head.events, 1, __ATOMIC_ACQ_REL);
+    struct serve_event *event = &served.ring[sequence % EVENTS_KEPT];
+    __atomic_store_n(&event->sequence, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     event->at_ns = at_ns ? at_ns : now_ns;
     event->lock = (uint64_t)(uintptr_t)lock;
@@ -32,7 +32,7 @@ void record_event(enum serve_event_type type, enum wait_kind kind, const void *l
     event->by = by;
     event->type = (uint16_t)type;
     event->kind = (uint16_t)kind;
-    __atomic_store_n(&event->turn, turn + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&event->sequence, sequence + 1, __ATOMIC_RELEASE);
 }
 
 void record_hold(const void *lock) {

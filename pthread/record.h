@@ -3,8 +3,8 @@
  * record.h - what happens to locks, written down while `vigil trace` wants to know.
  *
  * The discipline is that of src/shm/events.h: `record_until_ns` says until when it is wanted, and is zero while it is
- * not, so that this is one load. A thread that has something to write takes the next turn, clears the turn of its entry
- * in the ring, fills the entry in, and stores the turn last.
+ * not, so that this is one load. A thread that has something to write takes the next sequence number, clears that of
+ * its entry in the ring, fills the entry in, and stores the sequence last.
  *
  * Recorded is what threads wait for: an unlock leaves an event if its thread had waited for the lock. All others only
  * store their thread in the lock, where the next thread that has waited finds which thread released it. So a lock that

@@ -43,7 +43,7 @@ enum wait_kind {
 
 /* A thread that waits. */
 struct wait {
-    uint32_t turn;          /* zero: not complete; otherwise no other wait has the same for a long time */
+    uint32_t sequence;      /* zero: not complete; otherwise no other wait has the same for a long time */
     uint32_t thread;        /* identity; zero: free */
     uint32_t thread_id;     /* as the system's tools name it */
     uint16_t kind;          /* enum wait_kind */
@@ -68,7 +68,7 @@ enum serve_event_type {
     SERVE_EVENT_TYPES
 };
 struct serve_event {
-    uint64_t turn; /* counted from 1; zero: not complete */
+    uint64_t sequence; /* counted from 1; zero: not complete */
     int64_t at_ns;
     uint64_t lock;
     uint32_t thread_id;
@@ -97,7 +97,7 @@ struct serve_head {
     uint32_t form; /* enum serve_form: what is asked for */
     uint32_t length;
     uint32_t bound; /* all waits that there ever were are below */
-    uint32_t turns;
+    uint32_t sequences;
     uint32_t profiles;                                    /* not zero: a report as text or JSON has a profile */
     int64_t record_until_ns __attribute__((aligned(64))); /* zero: no recording */
     uint64_t events __attribute__((aligned(64)));         /* how many there have been */

@@ -3,8 +3,8 @@
  * The table of threads that wait now. An entry is claimed for one wait, not for a thread: so there is nothing to be
  * cleaned up when threads end, however late in their end they wait.
  *
- * Its thread alone writes to a claimed entry. Others copy it: `turn` is stored last, and cleared first; a copy during
- * which it has stayed the same is whole.
+ * Its thread alone writes to a claimed entry. Others copy it: `sequence` is stored last, and cleared first; a copy
+ * during which it has stayed the same is whole.
  *
  * The table is in the file of serve.h, for other processes to copy as well.
  */
@@ -33,11 +33,11 @@ static struct wait *claim(uint32_t thread) {
     return NULL;
 }
 
-static uint32_t next_turn(void) {
-    uint32_t turn;
-    do turn = __atomic_add_fetch(&served.head.turns, 1, __ATOMIC_RELAXED);
-    while (!turn);
-    return turn;
+static uint32_t next_sequence(void) {
+    uint32_t sequence;
+    do sequence = __atomic_add_fetch(&served.head.sequences, 1, __ATOMIC_RELAXED);
+    while (!sequence);
+    return sequence;
 }
 
 /*
@@ -63,7 +63,7 @@ void wait_begin(struct wait_scope *scope, enum wait_kind kind, const void *lock,
     wait->since_ns = scope->since_ns;
     wait->handle = (uintptr_t)pthread_self();
     wait->name = kind == WAIT_COND || kind == WAIT_SEM ? vigil_thread_self() : 0;
-    __atomic_store_n(&wait->turn, next_turn(), __ATOMIC_RELEASE);
+    __atomic_store_n(&wait->sequence, next_sequence(), __ATOMIC_RELEASE);
     if (wait->name) __atomic_thread_fence(__ATOMIC_SEQ_CST); /* see cancel.c */
 }
 
@@ -87,8 +87,8 @@ void wait_end(const struct wait_scope *scope) {
     struct wait *wait = scope->wait;
     if (is_never_cancelled(scope->kind)) interrupt_allow();
     if (wait) {
-        __atomic_store_n(&wait->turn, 0, __ATOMIC_RELAXED);
-        __atomic_thread_fence(__ATOMIC_RELEASE); /* a reader that sees the next wait sees turn zero first */
+        __atomic_store_n(&wait->sequence, 0, __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_RELEASE); /* a reader that sees the next wait sees sequence zero first */
         __atomic_store_n(&wait->thread, 0, __ATOMIC_RELEASE);
     }
     if (is_recorded()) record_end(scope);
@@ -99,11 +99,11 @@ bool wait_copy(uint32_t index, struct wait *copy, bool *more) {
     *more = index < WAITS_MOST && index < __atomic_load_n(&served.head.bound, __ATOMIC_ACQUIRE);
     if (!*more) return false;
     const struct wait *wait = &served.waits[index];
-    uint32_t turn = __atomic_load_n(&wait->turn, __ATOMIC_ACQUIRE);
-    if (!turn) return false;
+    uint32_t sequence = __atomic_load_n(&wait->sequence, __ATOMIC_ACQUIRE);
+    if (!sequence) return false;
     *copy = *wait;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return __atomic_load_n(&wait->turn, __ATOMIC_RELAXED) == turn && copy->kind < WAIT_KINDS;
+    return __atomic_load_n(&wait->sequence, __ATOMIC_RELAXED) == sequence && copy->kind < WAIT_KINDS;
 }
 
 const char *wait_kind_name(uint32_t kind) {

@@ -185,7 +185,7 @@ int vigil_agent_fd(vigil_agent *agent) {
 /* Running without an event loop of the caller. */
 
 static bool agent_spin_for_mail(vigil_agent *agent) {
-    for (unsigned turns = spin_budget(PRIM_SPIN_MOST); turns; turns--) {
+    for (unsigned spins = spin_budget(PRIM_SPIN_MOST); spins; spins--) {
         if (seat_has_mail(&agent->seat)) {
             spin_learn(true);
             return true;

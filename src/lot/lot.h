@@ -133,8 +133,8 @@ struct chunk {
 
 struct seat;
 
-#define LOT_TURNS 64u
-struct lot_turn {
+#define LOT_RESERVATIONS 64u
+struct lot_reservation {
     uint64_t key, began_ns;
 };
 
@@ -160,7 +160,7 @@ struct lot {
     uint64_t *available[LOT_LEVELS]; /* the set of chunks with free slots: see slot.c */
     uint32_t seats_used;
 
-    struct lot_turn turns[LOT_TURNS]; /* of locks that were reserved lately: lock_may_reserve */
+    struct lot_reservation reservations[LOT_RESERVATIONS]; /* of locks that were reserved lately: lock_may_reserve */
 };
 
 /* The process's own lot; null when there is no memory for it. */
@@ -351,7 +351,7 @@ void keeper_unready(void);
 /* In the child of a fork: it has no keeper. */
 void keeper_in_child(void);
 
-/* How many turns to spin before a sleep: as many as have paid for this thread lately, and not more than `most`. */
+/* How many times to spin before a sleep: as many as have paid for this thread lately, and not more than `most`. */
 unsigned spin_budget(unsigned most);
 void spin_learn(bool paid);
 /* A lock was found taken. If too many threads contend for locks at once, sleep for some 20 us. */

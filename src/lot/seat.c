@@ -57,8 +57,8 @@ uint32_t seat_collect(struct lot *lot, struct seat *seat, bool *woken) {
     uint32_t chain = seen / MAIL_SLOT, first = 0;
     for (uint32_t older; chain; chain = older) {
         older = lot->slots[chain].prev;
-        lot->slots[lot->slots[chain].tail].next = BUG(mail_not_turned) ? older : first;
-        if (!first || !BUG(mail_not_turned)) first = chain;
+        lot->slots[lot->slots[chain].tail].next = BUG(mail_not_reversed) ? older : first;
+        if (!first || !BUG(mail_not_reversed)) first = chain;
     }
     return first;
 }

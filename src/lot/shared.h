@@ -56,11 +56,11 @@ struct keeping {
     uint64_t look_ns;   /* when it looks next */
     uint64_t poll_ns;   /* when it asks the kernel next about members without a pulse */
     uint64_t pause_ns;  /* the time between two such questions; zero: it asks at once */
-    uint32_t looks;     /* looks that it left out because another keeper had the turn */
+    uint32_t looks;     /* looks that it left out because it was the turn of another keeper */
     uint32_t unneeded;  /* looks in a row at which the process did not wait */
     uint32_t deaths;    /* the header's `deaths` when it last read it */
     uint32_t recovered; /* the header's `recovered` up to which it has looked after its own event loops */
-    uint32_t letters;   /* turns with mail, in a row */
+    uint32_t letters;   /* iterations with mail, in a row */
     bool unfinished;    /* something could not be recovered */
 };
 

@@ -24,8 +24,8 @@ static bool spin_alone(void) {
 unsigned spin_budget(unsigned most) {
     struct prim_thread *self = prim_self();
     if (spin_alone()) return 0;
-    unsigned turns = ++self->spins % SPIN_PROBE_EVERY ? PRIM_SPIN_MOST - self->spin_caution : PRIM_SPIN_MOST;
-    return turns < most ? turns : most;
+    unsigned spins = ++self->spins % SPIN_PROBE_EVERY ? PRIM_SPIN_MOST - self->spin_caution : PRIM_SPIN_MOST;
+    return spins < most ? spins : most;
 }
 
 void spin_learn(bool paid) {

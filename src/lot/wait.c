@@ -19,7 +19,7 @@ static bool wait_decided(struct slot *slot) {
 }
 
 static bool wait_spin_until_decided(struct slot *slot, unsigned most) {
-    for (unsigned turns = spin_budget(most); turns; turns--) {
+    for (unsigned spins = spin_budget(most); spins; spins--) {
         if (wait_decided(slot)) {
             spin_learn(true);
             return true;

@@ -31,7 +31,7 @@ static int observer_observe(vigil_observer **observer, struct segment *segment) 
     made->claims = (uint32_t *)(void *)(segment->base + at->claims_at);
     made->slots = (struct slot *)(void *)(segment->base + at->slots_at);
     made->buckets = (struct bucket *)(void *)(segment->base + at->buckets_at);
-    made->next_turn = prim_load_acquire(&segment_header(segment)->events);
+    made->next_sequence = prim_load_acquire(&segment_header(segment)->events);
     *observer = made;
     return VIGIL_OK;
 }

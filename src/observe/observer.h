@@ -40,8 +40,8 @@ struct vigil_observer {
     uint32_t room; /* of each of the last three */
 
     /* Recording. */
-    uint64_t next_turn;
-    uint64_t missing_since_ns; /* since when the event of that turn is awaited; 0: it is not */
+    uint64_t next_sequence;
+    uint64_t missing_since_ns; /* since when the event of that sequence is awaited; 0: it is not */
     bool records;
     uint64_t recorded_until_ns; /* as we have last written to the header */
     uint64_t lapses;            /* how often we renewed that too late, not reported yet */

@@ -9,7 +9,7 @@ int vigil_observer_record(vigil_observer *observer) {
     if (!observer) return VIGIL_ENULL;
     struct segment_header *header = segment_header(observer->segment);
     uint64_t now_ns = prim_now_ns();
-    if (!observer->records) observer->next_turn = prim_load_acquire(&header->events);
+    if (!observer->records) observer->next_sequence = prim_load_acquire(&header->events);
     else observer->lapses += now_ns >= observer->recorded_until_ns;
     observer->records = true;
     observer->recorded_until_ns = now_ns + EVENTS_RECORDED_NS;
@@ -50,19 +50,20 @@ int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, siz
     uint64_t now_ns = prim_now_ns(); /* read after `end`: each event before `end` is older */
     size_t count = 0;
     observer->lapses = 0;
-    if (end - observer->next_turn > UINT64_MAX / 2) observer->next_turn = end; /* the counter has been overwritten */
-    while (observer->next_turn != end && count < most) {
-        if (end - observer->next_turn > PRIM_EVENTS) { /* the ring has gone round */
-            missed += end - PRIM_EVENTS - observer->next_turn;
-            observer->next_turn = end - PRIM_EVENTS;
+    bool overwritten = end - observer->next_sequence > UINT64_MAX / 2; /* the counter */
+    if (overwritten) observer->next_sequence = end;
+    while (observer->next_sequence != end && count < most) {
+        if (end - observer->next_sequence > PRIM_EVENTS) { /* the ring has gone round */
+            missed += end - PRIM_EVENTS - observer->next_sequence;
+            observer->next_sequence = end - PRIM_EVENTS;
             observer->missing_since_ns = 0;
         }
-        bool there = event_read(observer->segment, observer->next_turn, &entry);
+        bool there = event_read(observer->segment, observer->next_sequence, &entry);
         if (!there && observer_may_come(observer)) break;
         bool sound = there && entry.type < VIGIL_EVENT_TYPES && entry.kind < VIGIL_SEEN_KINDS;
         if (sound) events[count++] = observer_event_of(observer, &entry, now_ns);
         else missed++;
-        observer->next_turn++;
+        observer->next_sequence++;
         if (there) observer->missing_since_ns = 0; /* else the events behind it have been awaited as long */
     }
     if (lost) *lost += missed;

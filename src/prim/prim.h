@@ -19,7 +19,7 @@
  *     prim_own_load(p)  prim_own_store(p, v)  prim_own_cas(p, &expected, v)           for memory that only this thread
  *                                                 and its signal handlers use: these see them in the order written
  *     prim_fence_seq_cst()
- *     prim_pause()                                one turn of a spin: a hint to the processor
+ *     prim_pause()                                one step of a spin: a hint to the processor
  */
 #ifndef VIGIL_PRIM_H
 #define VIGIL_PRIM_H

@@ -70,7 +70,7 @@ static struct {
     struct lot *lots[SEGMENTS_MOST];
 } keeper PRIM_PROCESS;
 
-/* What the keeper has found to sleep on in one turn. */
+/* What the keeper has found to sleep on in one iteration. */
 struct rest {
     uint64_t now_ns, deadline_ns;
     uint32_t pulses[PRIM_WORDS / 32]; /* a bit for each word that is a pulse */
@@ -278,7 +278,7 @@ static void keeper_inspect_if_due(struct lot *lot, struct rest *rest) {
     if (!idle) keeper_rest_until(rest, keeping->look_ns);
 }
 
-/* Turns. */
+/* Iterations. */
 
 static void keeper_begin(struct lot *lot) {
     struct segment_member *self = lot->share->self;
@@ -302,11 +302,11 @@ static void keeper_serve(struct lot *lot, struct rest *rest) {
     keeper_rest_on(rest, (uint32_t *)(void *)&lot->share->self->mail, SEGMENT_RESTING);
 }
 
-/* Spin for mail only after two turns with mail: one letter alone is no reason to expect another. */
+/* Spin for mail only after two iterations with mail: one letter alone is no reason to expect another. */
 static void keeper_spin(const struct lot *lot) {
     const struct lot_share *share = lot->share;
     if (share->keeping.letters < 2) return;
-    for (unsigned turns = spin_budget(PRIM_SPIN_MOST); turns; turns--) {
+    for (unsigned spins = spin_budget(PRIM_SPIN_MOST); spins; spins--) {
         if ((uint32_t)prim_load_relaxed(&share->self->mail) / 2) {
             spin_learn(true);
             return;
@@ -345,7 +345,7 @@ static void keeper_guard(struct rest *rest) {
 }
 
 /* R2 and R3. Returns true if it has slept. */
-static bool keeper_turn(bool woken) {
+static bool keeper_iterate(bool woken) {
     struct rest rest = {.now_ns = prim_now_ns(), .deadline_ns = PRIM_NEVER, .woken = woken};
     for (unsigned i = 0; i < keeper.count; i++) keeper_spin(keeper.lots[i]);
     keeper_lie_down();
@@ -365,7 +365,8 @@ static void keeper_main(void *unused) {
     prim_store_release(&keeper.begun, 1);
     prim_wake(&keeper.begun);
     word_lock(&keeper.gate);
-    for (bool woken = true; keeper.count || keeper.users || guard_due_ns() != PRIM_NEVER;) woken = keeper_turn(woken);
+    for (bool woken = true; keeper.count || keeper.users || guard_due_ns() != PRIM_NEVER;)
+        woken = keeper_iterate(woken);
     prim_store_relaxed(&keeper.begun, 0);
     prim_store_relaxed(&keeper.running, 0);
     word_unlock(&keeper.gate, false);

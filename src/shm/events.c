@@ -21,19 +21,19 @@ void event_write(const struct segment *segment, struct segment_event event) {
         prim_cas_acq_rel(&header->record_until_ns, &until_ns, 0); /* expired: no writer need read the clock now */
         return;
     }
-    uint64_t turn = prim_fetch_add_acq_rel(&header->events, 1); /* E1 */
-    struct segment_event *entry = segment_event(segment, turn);
-    prim_store_relaxed(&entry->turn, 0); /* E2 */
+    uint64_t sequence = prim_fetch_add_acq_rel(&header->events, 1); /* E1 */
+    struct segment_event *entry = segment_event(segment, sequence);
+    prim_store_relaxed(&entry->sequence, 0); /* E2 */
     prim_fence_seq_cst();
-    if (BUG(event_early)) prim_store_release(&entry->turn, turn + 1);
+    if (BUG(event_early)) prim_store_release(&entry->sequence, sequence + 1);
     event_copy(entry, &event);                  /* E3 */
-    prim_store_release(&entry->turn, turn + 1); /* E4 */
+    prim_store_release(&entry->sequence, sequence + 1); /* E4 */
 }
 
-bool event_read(const struct segment *segment, uint64_t turn, struct segment_event *event) {
-    struct segment_event *entry = segment_event(segment, turn);
-    if (prim_load_acquire(&entry->turn) != turn + 1) return false;
+bool event_read(const struct segment *segment, uint64_t sequence, struct segment_event *event) {
+    struct segment_event *entry = segment_event(segment, sequence);
+    if (prim_load_acquire(&entry->sequence) != sequence + 1) return false;
     event_copy(event, entry);
     prim_fence_seq_cst();
-    return prim_load_relaxed(&entry->turn) == turn + 1;
+    return prim_load_relaxed(&entry->sequence) == sequence + 1;
 }

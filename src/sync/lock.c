@@ -22,11 +22,11 @@ bool lock_privilege_after(int status, enum lock_privilege *privilege) {
 bool lock_may_reserve(const struct slot *head) {
     uint64_t now_ns = prim_now_ns(), key = prim_load_relaxed(&head->key);
     if (now_ns < head->began_ns + PATIENCE_NS) return false;
-    struct lot_turn *turn = &lot_private()->turns[key / sizeof(uint32_t) % LOT_TURNS];
-    bool lately = now_ns < prim_load_relaxed(&turn->began_ns) + PATIENCE_NS;
-    if (lately && prim_load_relaxed(&turn->key) == key) return false;
-    prim_store_relaxed(&turn->began_ns, now_ns);
-    prim_store_relaxed(&turn->key, key);
+    struct lot_reservation *last = &lot_private()->reservations[key / sizeof(uint32_t) % LOT_RESERVATIONS];
+    bool lately = now_ns < prim_load_relaxed(&last->began_ns) + PATIENCE_NS;
+    if (lately && prim_load_relaxed(&last->key) == key) return false;
+    prim_store_relaxed(&last->began_ns, now_ns);
+    prim_store_relaxed(&last->key, key);
     return true;
 }
 

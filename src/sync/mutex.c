@@ -146,7 +146,7 @@ static int mutex_taken(const uint32_t *word, uint32_t seen, bool shared) {
 static uint32_t mutex_wait_for_a_chance(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
     if (!mutex_is_held(seen)) return seen;
-    for (unsigned turns = spin_budget(PRIM_SPIN_LOCK); turns && mutex_is_held(seen); turns--) {
+    for (unsigned spins = spin_budget(PRIM_SPIN_LOCK); spins && mutex_is_held(seen); spins--) {
         prim_pause();
         seen = prim_load_relaxed(word);
     }
@@ -401,7 +401,7 @@ static bool mutex_recovered(uint32_t *word) {
 /* For as long as a short critical section takes, if there are no waiters. */
 static int mutex_spin_to_take(uint32_t *word, uint32_t unused) {
     (void)unused;
-    for (unsigned turns = PRIM_SPIN_LOCK; turns; turns--) {
+    for (unsigned spins = PRIM_SPIN_LOCK; spins; spins--) {
         uint32_t seen = prim_load_relaxed(word);
         if (seen == UNLOCKED && prim_cas_acquire(word, &seen, LOCKED | mutex_mine())) {
             mutex_record_event(word, VIGIL_EVENT_GRANTED);

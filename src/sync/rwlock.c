@@ -380,7 +380,7 @@ static int rwlock_try_once(uint32_t *word, uint32_t share) {
 static int rwlock_spin_to_take(uint32_t *word, uint32_t share) {
     int status = VIGIL_TIMED_OUT;
     if (!segment_of(word)) spin_stand_aside();
-    for (unsigned turns = PRIM_SPIN_TO_JOIN; turns && !(prim_load_relaxed(word) & (RESERVED | SAVED)); turns--) {
+    for (unsigned spins = PRIM_SPIN_TO_JOIN; spins && !(prim_load_relaxed(word) & (RESERVED | SAVED)); spins--) {
         status = rwlock_try_once(word, share);
         if (status != VIGIL_TIMED_OUT) break;
         prim_pause();

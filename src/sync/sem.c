@@ -227,7 +227,7 @@ static int sem_try_once(uint32_t *word, uint32_t permits) {
 /* For as long as a brief use of permits takes, if there are no waiters. */
 static int sem_spin_to_take(uint32_t *word, uint32_t permits) {
     int status = VIGIL_TIMED_OUT;
-    for (unsigned turns = PRIM_SPIN_LOCK; turns && !(prim_load_relaxed(word) & WAITERS); turns--) {
+    for (unsigned spins = PRIM_SPIN_LOCK; spins && !(prim_load_relaxed(word) & WAITERS); spins--) {
         status = sem_try_once(word, permits);
         if (status != VIGIL_TIMED_OUT) break;
         prim_pause();

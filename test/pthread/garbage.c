@@ -50,7 +50,7 @@ static void fill_in(void) {
 /* While it is recorded: as if it happened. */
 static void go_on(void) {
     uint64_t turn = file->head.events++;
-    file->ring[turn % EVENTS_KEPT].turn = rand() % 8 ? turn + 1 : (uint64_t)rand();
+    file->ring[turn % EVENTS_KEPT].sequence = rand() % 8 ? turn + 1 : (uint64_t)rand();
     if (rand() % 5000 == 0) file->head.events = (uint64_t)rand() << rand() % 40;
     usleep(20);
 }

@@ -12,7 +12,7 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 #define PRIM_SLOT_ALIGNMENT (2u << 20) /* of a large page */
 #define PRIM_SEAT_LIMIT     (1u << 16) /* agents */
 
-/* Turns of prim_pause before a thread sleeps: at most, and at least. */
+/* Calls of prim_pause before a thread sleeps: at most, and at least. */
 #define PRIM_SPIN_MOST  1000u
 #define PRIM_SPIN_LEAST 20u
 /* And while it waits for a bucket, which is usually locked for some ten instructions, or for a mutex or permits, before

@@ -26,7 +26,7 @@
     X(blocking, release_forgotten, "a woken thread does not see what its notifier wrote")                              \
     X(asynchronous, forget_misses, "forget leaves out a word")                                                         \
     X(asynchronous, bell_lost, "an agent clears RUNG before it has taken the ring")                                    \
-    X(asynchronous, mail_not_turned, "an agent reads its mail newest first")                                           \
+    X(asynchronous, mail_not_reversed, "an agent reads its mail newest first")                                         \
     X(blocking, wake_before_state, "a thread is woken before its slot says why")                                       \
     X(interrupt, interrupt_not_slept_on, "an interruption does not wake a thread that sleeps")                         \
     X(interrupt, interrupt_decides, "an interrupted thread returns without leaving the line")                          \

@@ -12,7 +12,7 @@
 #define PRIM_SLOT_ALIGNMENT 64u
 #define PRIM_SEAT_LIMIT  8u
 
-/* One turn of spinning shows what spinning can do; more would only repeat it. */
+/* One step of spinning shows what spinning can do; more would only repeat it. */
 #define PRIM_SPIN_MOST  1u
 #define PRIM_SPIN_LEAST 0u
 #define PRIM_SPIN_LOCK  1u
