@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "check.h"
+#include "lot/arguments.h"
 #include "tsan.h"
 
 /* Rounds in which one dispatch follows up on what its own callbacks caused, before it returns to the loop. */

@@ -4,7 +4,7 @@
 
 #include "agent.h"
 #include "base/deadline.h"
-#include "check.h"
+#include "lot/arguments.h"
 #include "lot/shared.h"
 
 void agent_begin(vigil_agent *agent, vigil_op *op) {

@@ -6,7 +6,7 @@
 #include "vigil/wait.h"
 
 #include "base/deadline.h"
-#include "check.h"
+#include "arguments.h"
 #include "interrupt.h"
 #include "line.h"
 #include "tsan.h"

@@ -42,7 +42,7 @@
  */
 #include "vigil/barrier.h"
 
-#include "check.h"
+#include "lot/arguments.h"
 #include "lock.h"
 #include "calls.h"
 

@@ -34,7 +34,7 @@
 #endif
 #include "vigil/cond.h"
 
-#include "check.h"
+#include "lot/arguments.h"
 #include "lot/gift.h"
 #include "lot/interrupt.h"
 #include "mutex.h"

@@ -49,7 +49,7 @@
 #endif
 #include "vigil/mutex.h"
 
-#include "check.h"
+#include "lot/arguments.h"
 #include "lot/gift.h"
 #include "recovery/hold.h"
 #include "mutex.h"

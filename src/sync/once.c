@@ -43,7 +43,7 @@
 #endif
 #include "vigil/once.h"
 
-#include "check.h"
+#include "lot/arguments.h"
 #include "lock.h"
 #include "calls.h"
 #include "vigil/mutex.h" /* vigil__holder */

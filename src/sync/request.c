@@ -15,7 +15,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "check.h"
+#include "lot/arguments.h"
 #include "lock.h"
 
 /* Requests granted in a row before the agent attends to other things. */

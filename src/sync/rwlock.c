@@ -83,7 +83,7 @@
 #endif
 #include "vigil/rwlock.h"
 
-#include "check.h"
+#include "lot/arguments.h"
 #include "lock.h"
 #include "calls.h"
 

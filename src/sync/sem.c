@@ -41,7 +41,7 @@
 #endif
 #include "vigil/sem.h"
 
-#include "check.h"
+#include "lot/arguments.h"
 #include "lock.h"
 #include "calls.h"
 #include "lot/critical.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* check.h - checks of arguments. */
-#ifndef VIGIL_CHECK_H
-#define VIGIL_CHECK_H
+/* arguments.h - checks of arguments. */
+#ifndef VIGIL_ARGUMENTS_H
+#define VIGIL_ARGUMENTS_H
 
-#include "lot/lot.h"
+#include "lot.h"
 #include "vigil/status.h"
 
 static inline int check_address(const volatile void *address, uint64_t size) {
