@@ -14,17 +14,18 @@
  *
  * All waiters stand in one line, in the order in which they found too few permits, and are served in that order: a
  * small request waits behind a large one. But permits that are available go to the first caller that takes them, so a
- * newcomer may get them before the head of the line. No waiter starves: once the head has waited for half a
- * millisecond, from the next release on no newcomer gets permits before it, and released permits are saved until
- * there are enough for it. It is the same for event loops. A loop that is called but does not run does not keep other
- * waiters from the permits: after half a millisecond the next waiter is called. (vigil_sem_tryacquire, which does not
- * wait, may fail meanwhile although there are enough permits.)
+ * newcomer may get them before the head of the line. No waiter starves: once in half a millisecond, a release gives a
+ * head that has waited so long its turn, and from then on no newcomer gets permits before it, and released permits are
+ * saved until there are enough for it. It is the same for event loops. A loop that is called but does not run does not
+ * keep other waiters from the permits: after half a millisecond the next waiter is called. (vigil_sem_tryacquire, which
+ * does not wait, may fail meanwhile although there are enough permits.)
  *
  * THE WORD
  *
  *     1  there may be waiters: a release looks at the line
  *     2  the permits are reserved for the waiters that have been called
  *     4  the permits are saved for the head of the line, which needs more than there are
+ *     6  neither, but a thread that was called is on its way: a release that adds the only permit calls no other
  *     8  the permits are leased
  *     16 times the number of permits
  *

@@ -19,6 +19,10 @@ bool lock_privilege_after(int status, enum lock_privilege *privilege) {
     }
 }
 
+bool lock_has_waited(const struct slot *head) {
+    return prim_now_ns() >= head->began_ns + PATIENCE_NS;
+}
+
 bool lock_may_reserve(const struct slot *head) {
     uint64_t now_ns = prim_now_ns(), key = prim_load_relaxed(&head->key);
     if (now_ns < head->began_ns + PATIENCE_NS) return false;

@@ -124,6 +124,9 @@ static inline int lock_take(const struct lock_kind *kind, uint32_t *word, uint32
  */
 bool lock_may_reserve(const struct slot *head);
 
+/* Whether the head of the line has waited for PATIENCE_NS. */
+bool lock_has_waited(const struct slot *head);
+
 /* Whether the thread itself has ended the wait. */
 static inline bool lock_gave_up(int status) {
     return status == VIGIL_TIMED_OUT || status == VIGIL_INTERRUPTED;

@@ -5,12 +5,15 @@
  * CHANGES OF THE WORD
  *
  *     a newcomer          takes permits, if there are enough, neither RESERVED nor SAVED
- *     a called waiter     the same although they are RESERVED or SAVED
- *     a waiter            sets WAITERS, and joins the line only while the word still is what it saw
- *     a releaser          without WAITERS: adds permits. With it, under the lock of the bucket: adds permits, says what
- *                         is RESERVED or SAVED, and calls the waiters in line for which there are enough; or, if the
- *                         line is empty, clears WAITERS
+ *     a called waiter     the same although they are RESERVED or SAVED. Ends RESERVED, and COMING; SAVED stays
+ *     a waiter            sets WAITERS and ends COMING, and joins the line only while the word still is what it saw
+ *     a releaser          without WAITERS: adds permits. COMING and no permits: adds one. Otherwise, under the lock of
+ *                         the bucket: adds permits, says whether they are RESERVED or SAVED or a thread is COMING, and
+ *                         calls the waiters in line for which there are enough; or, if the line is empty, clears
+ *                         WAITERS
  *     a leaving waiter    the same, with no permits to add: others may have waited only for it
+ *
+ * RESERVED, SAVED and COMING exclude each other: they begin, and SAVED ends, only under the lock of the bucket.
  *
  * All of these are compare-and-exchange, so what was done before a release is seen by each later acquirer.
  *
@@ -32,9 +35,29 @@
  *                 a thread that has timed out or been interrupted, or an event loop that has given its request up,
  *                 whether that is in line or called (decline).
  *
- * SAVED is set if the head of the line has waited long enough, or had a reservation, and there are too few permits for
- * it. It is not RESERVED: it has no guard, and no waiter behind the head gets anything, or large requests would never
- * get theirs.
+ *     COMING      a release may leave one permit for the thread that is coming: see there.
+ *
+ * SAVED is set if the head of the line is entitled to a turn, or there was a reservation, and there are too few permits
+ * for it. It is not RESERVED: it has no guard, and no waiter behind the head gets anything, or large requests would
+ * never get theirs.
+ *
+ * A TURN
+ *
+ * The head of the line is entitled to a turn if it has waited for PATIENCE_NS, once in that time (lock_may_reserve):
+ * else a long line would have every release wait for a thread to wake up. Its turn lasts until it has its permits:
+ * while they are SAVED, each update goes on with that, or with RESERVED once there are enough, whether or not the next
+ * turn is due. If the head has left, its turn goes to the next one that has waited so long; if that has not, it ends.
+ *
+ * COMING (outside of segments, where a thread may be killed on its way)
+ *
+ * An update has called a thread, the head of the line, and has not reserved anything. That thread ends COMING when it
+ * comes. A release that finds no permits, and adds one, need not call another waiter until then: if the thread finds
+ * the permit it takes it; if it finds too few, it goes back to the line, and the waiters behind it wait as before, or
+ * until it leaves. If a newcomer has taken the permit, it will release it. A release that leaves more than one permit
+ * calls the waiters for which they are enough: they need not wait for that thread.
+ *
+ * A waiter that joins the line ends COMING, too. It cannot know whether that is from before a fork: in the child, the
+ * thread does not exist. To end it too early costs a call, and no more.
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -49,8 +72,22 @@
 #define WAITERS  1u
 #define RESERVED 2u
 #define SAVED    4u
+#define COMING   (RESERVED | SAVED) /* both bits: neither reserved nor saved */
+#define STATE    (RESERVED | SAVED)
 #define LEASED   8u
 #define PERMIT   16u
+
+static bool sem_reserved(uint32_t seen) {
+    return (seen & STATE) == RESERVED;
+}
+
+static bool sem_is_saved(uint32_t seen) {
+    return (seen & STATE) == SAVED;
+}
+
+static bool sem_is_coming(uint32_t seen) {
+    return (seen & STATE) == COMING;
+}
 
 /* Changing the word. */
 
@@ -88,21 +125,38 @@ static uint32_t sem_wanted(const struct slot *slot) {
     return (uint32_t)slot->wants;
 }
 
+/* A waiter that, when called, comes and ends COMING. */
+static bool sem_is_thread_here(const struct sem_update *update, const struct slot *slot) {
+    return !is_shared(update->lot) && slot->kind != SLOT_PLAIN && !slot->seat;
+}
+
 static uint32_t sem_flags_for(const struct sem_update *update, uint32_t seen, const struct slot *head, bool entitled) {
-    uint32_t reserved = update->drop_reservation ? 0 : seen & RESERVED;
-    if (!head) return reserved;
-    if (!reserved && !entitled) return WAITERS;
-    return WAITERS | (sem_wanted(head) <= update->permits ? RESERVED : SAVED);
+    bool reserved = !update->drop_reservation && sem_reserved(seen);
+    if (!head) return reserved ? RESERVED : 0;
+    bool enough = sem_wanted(head) <= update->permits;
+    if (reserved || entitled) return WAITERS | (enough ? RESERVED : SAVED);
+    return WAITERS | (enough && sem_is_thread_here(update, head) ? COMING : 0);
+}
+
+/* Whether the head of the line may have permits reserved or saved for it: see A TURN. */
+static bool sem_is_entitled(uint32_t seen, const struct slot *head) {
+    if (!head || head->kind == SLOT_PLAIN) return false;
+    return sem_is_saved(seen) && !BUG(sem_saved_for_a_moment) ? lock_has_waited(head) : lock_may_reserve(head);
+}
+
+static int sem_refusal(const struct sem_update *update, uint32_t seen) {
+    if (update->released > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
+    return update->if_still_saved && !sem_is_saved(seen) ? VIGIL_CANCELLED : VIGIL_OK;
 }
 
 static bool sem_begin(uint32_t *word, const struct slot *head, void *context) {
     struct sem_update *update = context;
     (void)word;
-    bool entitled = head && head->kind != SLOT_PLAIN && prim_now_ns() >= head->began_ns + PATIENCE_NS;
     uint32_t seen = prim_load_relaxed(update->word), flags;
+    /* Once, as it uses up the turn; SAVED begins and ends only under the lock. */
+    bool entitled = sem_refusal(update, seen) == VIGIL_OK && sem_is_entitled(seen, head);
     do {
-        bool too_many = update->released > VIGIL_SEM_MAX - seen / PERMIT;
-        update->over = too_many ? VIGIL_ERANGE : update->if_still_saved && !(seen & SAVED) ? VIGIL_CANCELLED : VIGIL_OK;
+        update->over = sem_refusal(update, seen);
         if (update->over) return false;
         update->permits = seen / PERMIT + update->released;
         flags = sem_flags_for(update, seen, head, entitled);
@@ -110,9 +164,9 @@ static bool sem_begin(uint32_t *word, const struct slot *head, void *context) {
         update->over = sem_change_when_locked(update->lot, update->word, &seen, to, sem_change_of(update->released, 0));
     } while (update->over == VIGIL_NOT_EQUAL);
     if (update->over) return false;
-    update->reserves = flags & RESERVED;
+    update->reserves = sem_reserved(flags);
     if (update->released) PROBE(lock_released, update->word);
-    if (update->released && (flags & RESERVED)) PROBE(lock_reserved, update->word);
+    if (update->released && update->reserves) PROBE(lock_reserved, update->word);
     return true;
 }
 
@@ -166,12 +220,23 @@ uint32_t sem_give_back(uint32_t seen, uint32_t held) {
 
 static bool sem_may_take(uint32_t seen, uint32_t permits, enum lock_privilege privilege) {
     if (permits > seen / PERMIT) return false;
-    if (seen & SAVED) return privilege == CALLED || BUG(sem_saved_in_vain);
-    return !(seen & RESERVED) || privilege == CALLED;
+    if (sem_is_saved(seen)) return privilege == CALLED || BUG(sem_saved_in_vain);
+    return !sem_reserved(seen) || privilege == CALLED;
 }
 
 static void sem_decline(uint32_t *word) {
     sem_update_line((struct sem_update){.word = word, .drop_reservation = true});
+}
+
+/* The state after a caller has taken permits. */
+static uint32_t sem_state_when_taken(uint32_t seen, enum lock_privilege privilege) {
+    bool came = privilege != NEWCOMER && !BUG(sem_comes_silently);
+    return sem_reserved(seen) || (sem_is_coming(seen) && came) ? seen & ~STATE : seen;
+}
+
+/* And after it has found that it must wait. */
+static uint32_t sem_state_when_waiting(uint32_t seen) {
+    return (sem_is_coming(seen) && !BUG(sem_comes_silently) ? seen & ~STATE : seen) | WAITERS;
 }
 
 static int sem_take(uint32_t *word, uint32_t permits, enum lock_privilege privilege, uint32_t *result) {
@@ -179,12 +244,13 @@ static int sem_take(uint32_t *word, uint32_t permits, enum lock_privilege privil
     int status = VIGIL_NOT_EQUAL;
     while (status == VIGIL_NOT_EQUAL) {
         if (sem_may_take(seen, permits, privilege)) {
-            status = sem_change(word, &seen, (seen & ~RESERVED) - permits * PERMIT, sem_change_of(0, permits));
+            uint32_t to = sem_state_when_taken(seen, privilege) - permits * PERMIT;
+            status = sem_change(word, &seen, to, sem_change_of(0, permits));
             if (status != VIGIL_OK) continue;
-            if ((seen & RESERVED) && !BUG(sem_not_further)) sem_update_line((struct sem_update){.word = word});
+            if (sem_reserved(seen) && !BUG(sem_not_further)) sem_update_line((struct sem_update){.word = word});
             return VIGIL_OK;
         }
-        *result = seen | WAITERS;
+        *result = sem_state_when_waiting(seen);
         status = *result == seen ? VIGIL_OK : sem_change(word, &seen, *result, sem_change_of(0, 0));
         if (status == VIGIL_OK) return VIGIL_PENDING;
     }
@@ -192,13 +258,9 @@ static int sem_take(uint32_t *word, uint32_t permits, enum lock_privilege privil
     return status;
 }
 
-static bool sem_reserved(uint32_t seen) {
-    return seen & RESERVED;
-}
-
 /* SAVED was set for the waiter that was the head of the line: another may be before it now. */
 static void sem_joined(uint32_t *word, uint32_t seen) {
-    if ((seen & SAVED) && !BUG(sem_saved_for_another))
+    if (sem_is_saved(seen) && !BUG(sem_saved_for_another))
         sem_update_line((struct sem_update){.word = word, .if_still_saved = true});
 }
 
@@ -224,10 +286,15 @@ static int sem_try_once(uint32_t *word, uint32_t permits) {
     return VIGIL_TIMED_OUT;
 }
 
-/* For as long as a brief use of permits takes, if there are no waiters. */
+/* Whether spinning may pay: not if there are waiters, except one that is being woken. */
+static bool sem_may_spin(uint32_t seen) {
+    return !(seen & WAITERS) || sem_is_coming(seen);
+}
+
+/* For as long as a brief use of permits takes. */
 static int sem_spin_to_take(uint32_t *word, uint32_t permits) {
     int status = VIGIL_TIMED_OUT;
-    for (unsigned spins = PRIM_SPIN_LOCK; spins && !(prim_load_relaxed(word) & WAITERS); spins--) {
+    for (unsigned spins = PRIM_SPIN_LOCK; spins && sem_may_spin(prim_load_relaxed(word)); spins--) {
         status = sem_try_once(word, permits);
         if (status != VIGIL_TIMED_OUT) break;
         prim_pause();
@@ -260,12 +327,20 @@ int vigil__sem_acquire_slowly(vigil_sem *sem, uint32_t permits, int64_t timeout_
 
 /* Releasing. */
 
+/* Whether the only permit is one that the thread which is coming can take. */
+static bool sem_is_covered(uint32_t seen, uint32_t permits) {
+    return sem_is_coming(seen) && ((permits == 1 && seen < PERMIT) || BUG(sem_covered_by_one));
+}
+
 static int sem_release_now(uint32_t *word, uint32_t permits) {
     uint32_t seen = prim_load_relaxed(word);
     struct lot *lot = NULL;
-    while (!(seen & WAITERS) || !(lot = lot_for_if_used(word)) || BUG(sem_released_outside)) {
+    bool covered;
+    while ((covered = sem_is_covered(seen, permits)) || !(seen & WAITERS) || !(lot = lot_for_if_used(word)) ||
+           BUG(sem_released_outside)) {
         if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
-        bool no_lot = seen & WAITERS; /* the word was initialized so, say; a waiter may be making the lot now */
+        /* The word was initialized so, say; a waiter may be making the lot now. */
+        bool no_lot = (seen & WAITERS) && !covered;
         int status = sem_change(word, &seen, seen + permits * PERMIT, sem_change_of(permits, 0));
         if (status == VIGIL_OK && no_lot && !BUG(sem_released_outside)) sem_update_line_if_any(word);
         if (status != VIGIL_NOT_EQUAL) return status;

@@ -478,6 +478,14 @@ static void sem_further(void) {
     go_with("holder", holder_of_three_at_once, 2);
 }
 
+/* Two permits are released one by one: the second must not wait for the thread that was called for the first. */
+static void sem_one_each(void) {
+    begin_with(2, 2);
+    go_with("thread 1", keeping_thread, 1);
+    go_with("thread 2", second_keeping_thread, 1);
+    go_with("holder", holder_of_two_in_line, 2);
+}
+
 /* ---- Patience ---- */
 
 /* A large request waits while small ones come by. Once it has waited for long, they get nothing before it does. */
@@ -723,6 +731,7 @@ const struct sim_scenario sem_scenarios[] = {
     {"sem_behind_itself", "a loop's thread blocks behind its own request", sem_behind_itself, all_over},
     {"sem_guard_with_deadline", "the guard of a reservation gives up", sem_guard_with_deadline, all_over},
     {"sem_further", "two threads get what a loop leaves", sem_further, all_over},
+    {"sem_one_each", "two threads get one permit each, and keep it until both have one", sem_one_each, all_over},
     {"sem_patience", "a thread gets what it needs before newcomers", sem_patience, all_over},
     {"sem_patience_of_loop", "a loop gets what it needs before newcomers", sem_patience_of_loop, all_over},
     {"sem_saved", "no request behind a large one is impatient", sem_saved, all_over},

@@ -43,6 +43,9 @@
     X(sem, sem_not_further, "a waiter that takes reserved permits does not call those that waited because of that")    \
     X(sem, sem_left_silently, "a waiter that wanted many permits leaves the line without calling those behind it")     \
     X(sem, sem_saved_in_vain, "newcomers take permits that are saved for the head of the line")                        \
+    X(sem, sem_saved_for_a_moment, "permits are not saved any longer when more are released soon after")               \
+    X(sem, sem_comes_silently, "a thread that was called does not say that it has come")                               \
+    X(sem, sem_covered_by_one, "one thread that was called stands for any number of permits released meanwhile")       \
     X(rwlock, rwlock_left_silently, "a writer leaves the line without calling the readers behind it")                  \
     X(rwlock, rwlock_comes_silently, "a thread that was called does not say that others may wait")                     \
     X(rwlock, rwlock_not_further, "a reader that was called does not look whether others must be called")              \
