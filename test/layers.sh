@@ -16,7 +16,7 @@ cd "${1-$(dirname "$0")/../src}" || exit 1
 # shellcheck disable=SC2016
 find . -name '*.[ch]' | sort | xargs awk -v draw="$draw" '
 BEGIN {
-    count = split("prim base shm lot recovery agent memory sync observe debug", layers, " ") # from the bottom up
+    count = split("prim base shm lot recovery agent memory sync named observe debug", layers, " ") # from the bottom up
     for (i = 1; i <= count; i++) rank[layers[i]] = i
 }
 FNR == 1 { file = substr(FILENAME, 3); known[file] = 1 }

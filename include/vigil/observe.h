@@ -189,12 +189,12 @@ VIGIL_API int vigil_observer_record(vigil_observer *observer);
 VIGIL_API int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, size_t most, uint64_t *lost);
 
 /*
- * vigil_segment_list - call `named` with the name of each segment of this user, in no particular order. Returns how
+ * vigil_segment_list - call `listed` with the name of each segment of this user, in no particular order. Returns how
  * many, or VIGIL_ENULL, VIGIL_ESYSTEM. A file that has such a name but is not a segment is listed too: try to
  * open it to find out.
  */
-typedef void vigil_named(const char *name, void *data);
-VIGIL_API int64_t vigil_segment_list(vigil_named *named, void *data);
+typedef void vigil_listed(const char *name, void *data);
+VIGIL_API int64_t vigil_segment_list(vigil_listed *listed, void *data);
 
 #ifdef __cplusplus
 }

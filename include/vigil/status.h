@@ -70,6 +70,9 @@ extern "C" {
       "created with another word size or byte order; build all programs for the same architecture")                    \
     X(EOWNER, -28, "other-owner",                                                                                      \
       "another user owns it; let that user set a mode for others and pass a descriptor, or choose another name")       \
+    X(EFILESYSTEM, -30, "file-system",                                                                                 \
+      "the file system cannot carry it: it is read-only, or of a kind on which machines or programs do not share "     \
+      "memory (NFS, FUSE and others); choose a path on a local file system, such as /run/lock")                        \
     X(EBUSY, -29, "busy",                                                                                              \
       "in use; end the waits of this process before destroying the buffer, or let all members leave before unlinking")
 

@@ -16,6 +16,7 @@
 #include "observe.h"
 #include "request.h"
 #include "mutex.h"
+#include "named.h"
 #include "cond.h"
 #include "barrier.h"
 #include "once.h"

@@ -36,7 +36,7 @@ static bool shared_holds_one_of_bucket(struct lot *lot, struct bucket *bucket) {
 
 /* Whether this process holds part of a lock, or a lock that others wait for: recovery must act as if it had died. */
 static bool shared_leaves_something(struct lot *lot) {
-    for (uint32_t index = 1; index < lot->share->slots; index++) {
+    for (uint32_t index = 1, slots = shared_slots(lot); index < slots; index++) {
         if (prim_load_relaxed(&lot->share->claims[index]) == lot->claim) return true;
     }
     for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
@@ -68,7 +68,7 @@ static bool shared_fill(struct lot *lot, struct segment *segment, struct lot *ho
     *share = (struct lot_share){
         .segment = segment,
         .claims = (uint32_t *)(void *)(segment->base + at->claims_at),
-        .slots = (uint32_t)at->slots,
+        .slots = backing_slots(segment),
         .self = self,
     };
     *lot = (struct lot){
@@ -77,7 +77,7 @@ static bool shared_fill(struct lot *lot, struct segment *segment, struct lot *ho
         .base = (uint64_t)(uintptr_t)segment->base,
         .bucket_bits = (uint32_t)__builtin_ctzll(at->buckets),
         .number = prim_load_relaxed(&self->number),
-        .claim = claim_of(prim_load_relaxed(&self->number), prim_load_relaxed(&self->incarnation)),
+        .claim = claim_of(prim_load_relaxed(&self->number), segment_incarnation(self)),
         .share = share,
         .home = home,
     };
@@ -113,9 +113,9 @@ static void shared_count(uint32_t *counter, uint32_t add) {
 
 uint32_t shared_claim(struct lot *lot) {
     struct lot_share *share = lot->share;
-    uint32_t start = prim_load_relaxed(&share->hint);
-    for (uint32_t tried = 0; tried < share->slots; tried++) {
-        uint32_t index = (start + tried) % share->slots, nobody = 0;
+    uint32_t start = prim_load_relaxed(&share->hint), slots = shared_slots(lot);
+    for (uint32_t tried = 0; tried < slots; tried++) {
+        uint32_t index = (start + tried) % slots, nobody = 0;
         if (!index || prim_load_relaxed(&share->claims[index])) continue;
         if (!prim_cas_acquire(&share->claims[index], &nobody, lot->claim)) continue;
         prim_store_relaxed(&lot->slots[index].key, 0);
@@ -135,12 +135,16 @@ void shared_disclaim(struct lot *lot, uint32_t index) {
     prim_store_relaxed(&share->hint, index);
 }
 
+bool shared_find_slots(struct lot *lot) {
+    return recovery_now(lot) || backing_more_slots(lot->share->segment);
+}
+
 uint32_t shared_acquire(struct lot *lot) {
     uint32_t *claimed = &lot->share->claimed, index = 0;
     shared_count(claimed, 1);
     if (keeper_attend(lot)) {
-        index = shared_claim(lot);
-        if (!index && recovery_now(lot)) index = shared_claim(lot); /* dead members may have had some */
+        do index = shared_claim(lot);
+        while (!index && shared_find_slots(lot));
     }
     if (!index) shared_count(claimed, UINT32_MAX);
     return index;
@@ -199,7 +203,7 @@ void lot_record_event(const struct lot *lot, int type, uint32_t index, uint64_t 
 }
 
 void lot_record_lock_event(const struct lot *lot, int type, enum slot_kind kind, const uint32_t *word, uint32_t count,
-                      bool shared) {
+                           bool shared) {
     event_write(lot->share->segment, (struct segment_event){
                                          .type = (uint16_t)type,
                                          .kind = (uint16_t)kind,
@@ -278,7 +282,7 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
             seen |= WORD_SLEEPERS;
             uint64_t look_ns = prim_now_ns() + SHARED_LOOK_NS;
             prim_park_shared(word, seen, look_ns < deadline_ns ? look_ns : deadline_ns);
-            mine |= WORD_SLEEPERS; /* as in word_lock.c */
+            mine |= WORD_SLEEPERS;                                    /* as in word_lock.c */
             if (!BUG(deferred_too_long)) critical_settle_meanwhile(); /* the holder's process may be stopped */
             if (prim_load_relaxed(word) == seen) shared_check_holder(lot, seen / WORD_HOLDER, ++looks);
         }

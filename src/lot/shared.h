@@ -45,6 +45,7 @@
 
 #include "base/tuning.h"
 #include "lot.h"
+#include "shm/backing.h"
 #include "shm/member.h"
 #include "shm/segment.h"
 #include "shm/table.h"
@@ -67,7 +68,7 @@ struct keeping {
 struct lot_share {
     struct segment *segment;
     uint32_t *claims;
-    uint32_t slots;              /* how many there are, with number 0, which is none */
+    uint32_t slots;              /* atomic: how many may be touched, with number 0, which is none: shared_slots */
     uint32_t hint;               /* atomic: a slot that may be free */
     uint32_t claimed;            /* atomic: how many we have by shared_acquire */
     struct segment_member *self; /* our record */
@@ -89,10 +90,21 @@ bool shared_trylock(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns
 struct wakes;
 void shared_decide(struct lot *lot, struct wakes *wakes, uint32_t slot, uint32_t outcome);
 
+/* How many slots may be touched by now, with number 0, which is none. */
+static inline uint32_t shared_slots(const struct lot *lot) {
+    uint32_t backed = backing_slots(lot->share->segment), seen = prim_load_relaxed(&lot->share->slots);
+    while (seen < backed && !prim_cas_acquire(&lot->share->slots, &seen, backed)) {
+    }
+    return seen < backed ? backed : seen;
+}
+
 uint32_t shared_acquire(struct lot *lot);
 void shared_release(struct lot *lot, uint32_t slot);
 /* The same for a slot that no waiter will use: it neither needs the keeper nor keeps us from leaving the segment. */
 uint32_t shared_claim(struct lot *lot);
+/* No slot was free, and the caller has no bucket locked: recover those of dead processes, or back more. True: try
+ * again. */
+bool shared_find_slots(struct lot *lot);
 void shared_disclaim(struct lot *lot, uint32_t slot);
 
 /* Whether the member with that number has been struck off or has left. Does not ask the kernel. */

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tuning.h"
 #include "base/word_lock.h"
 #include "prim_file.h"
 #include "recovery/keeper.h"
 #include "recovery/recovery.h"
+#include "shm/backing.h"
 #include "shm/member.h"
 #include "shm/table.h"
 #include "vigil/observe.h"
@@ -120,15 +122,20 @@ static void segment_unmap(struct segment *segment) {
     free(segment);
 }
 
+/* What a new segment is to be. */
+struct segment_plan {
+    vigil_segment_options options; /* complete and checked */
+    uint32_t buckets;
+};
+
 /* Make a segment in a new, empty file. */
-static int segment_make(struct segment **made, int fd, const vigil_segment_options *options) {
+static int segment_make(struct segment **made, int fd, const struct segment_plan *plan) {
     struct segment_header header;
     memset(&header, 0, sizeof header);
-    format_fill_header(&header, options);
+    format_fill_header(&header, &plan->options, plan->buckets);
 
     struct prim_file_stat file;
-    bool good = prim_file_permit(fd, options->mode) && prim_file_extend(fd, header.layout.user_at + options->length) &&
-                prim_file_stat(fd, &file);
+    bool good = prim_file_permit(fd, plan->options.mode) && backing_begin(fd, &header) && prim_file_stat(fd, &file);
     int status = good ? segment_map(made, fd, &file, &header) : segment_trouble();
     if (status != VIGIL_OK) return status;
     memcpy((*made)->base, &header, sizeof header);
@@ -171,20 +178,21 @@ static int segment_adopt_and_join(struct segment **made, int fd, const struct pr
 }
 
 /* A file found by name must be ours. A descriptor that we were given may be of another user's file, if its owner lets
- * others write. */
-static int segment_examine(int fd, bool by_name, struct prim_file_stat *file) {
+ * others write. The user has chosen a path, and the permissions of the file decide. */
+static int segment_examine(int fd, enum segment_way way, struct prim_file_stat *file) {
     if (!prim_file_stat(fd, file)) return segment_trouble();
     if (!file->regular) return VIGIL_EFOREIGN;
-    return file->owned || (!by_name && file->for_others) ? VIGIL_OK : VIGIL_EOWNER;
+    bool ours = file->owned || way == SEGMENT_BY_PATH || (way == SEGMENT_BY_FD && file->for_others);
+    return ours ? VIGIL_OK : VIGIL_EOWNER;
 }
 
 static bool segment_table_full(void) {
     return table_count() == SEGMENTS_MOST;
 }
 
-static int segment_attach(struct segment **found, int fd, bool by_name) {
+static int segment_attach(struct segment **found, int fd, enum segment_way way) {
     struct prim_file_stat file;
-    int status = segment_examine(fd, by_name, &file);
+    int status = segment_examine(fd, way, &file);
     if (status != VIGIL_OK) return status;
     *found = table_find_file(file.device, file.inode);
     if (*found) {
@@ -198,13 +206,13 @@ static int segment_attach(struct segment **found, int fd, bool by_name) {
 }
 
 /* Examined twice: what is refused must not be opened at all, and another thread may have put another file there. */
-static int segment_open_behind(struct segment **found, int given, bool by_name) {
+static int segment_open_behind(struct segment **found, int given, enum segment_way way) {
     struct prim_file_stat file;
-    int status = segment_examine(given, by_name, &file);
+    int status = segment_examine(given, way, &file);
     if (status != VIGIL_OK) return status;
     int fd = prim_file_reopen(given);
     if (fd < 0) return segment_trouble_opening(&file);
-    status = segment_attach(found, fd, by_name);
+    status = segment_attach(found, fd, way);
     if (status != VIGIL_OK || (*found)->fd != fd) prim_file_close(fd);
     return status;
 }
@@ -239,18 +247,18 @@ static int segment_open_named(struct segment **found, const char *path) {
     for (;;) {
         int fd = prim_file_find(path);
         if (fd < 0) return segment_trouble_with_name();
-        int status = segment_open_behind(found, fd, true);
+        int status = segment_open_behind(found, fd, SEGMENT_BY_NAME);
         prim_file_close(fd);
         if (status != VIGIL_OK || segment_leads_to(path, *found) || BUG(nameless_joined)) return status;
         segment_let_go(*found, false);
     }
 }
 
-static int segment_create_named(struct segment **made, const char *path, const vigil_segment_options *options) {
+static int segment_create_named(struct segment **made, const char *path, const struct segment_plan *plan) {
     struct prim_draft draft;
     if (segment_table_full()) return VIGIL_ELIMIT;
     if (!prim_draft_open(&draft)) return segment_trouble();
-    int status = segment_make(made, draft.fd, options);
+    int status = segment_make(made, draft.fd, plan);
     if (status == VIGIL_OK && !prim_draft_link(&draft, path)) {
         status = segment_trouble();
         segment_unmap(*made);
@@ -261,11 +269,11 @@ static int segment_create_named(struct segment **made, const char *path, const v
     return status;
 }
 
-static int segment_create_anonymous(struct segment **made, const vigil_segment_options *options) {
+static int segment_create_anonymous(struct segment **made, const struct segment_plan *plan) {
     if (segment_table_full()) return VIGIL_ELIMIT;
     int fd = prim_file_anonymous();
     if (fd < 0) return segment_trouble();
-    int status = segment_make(made, fd, options);
+    int status = segment_make(made, fd, plan);
     if (status == VIGIL_OK) {
         prim_file_seal(fd);
         table_add(*made);
@@ -276,21 +284,119 @@ static int segment_create_anonymous(struct segment **made, const vigil_segment_o
 }
 
 /* If another process creates the name between the two, open what it made; repeat if that is unlinked at once. */
-static int segment_open_or_create(struct segment **found, const char *path, const vigil_segment_options *options) {
+static int segment_open_or_create(struct segment **found, const char *path, const struct segment_plan *plan) {
     int status;
     do {
         status = segment_open_named(found, path);
-        if (status == VIGIL_ENOTFOUND) status = segment_create_named(found, path, options);
+        if (status == VIGIL_ENOTFOUND) status = segment_create_named(found, path, plan);
     } while (status == VIGIL_EEXISTS);
     return status;
 }
 
+/* At a path that the user has chosen. */
+
+static int segment_trouble_at_path(void) {
+    switch (errno) {
+    case EROFS:
+    case ENODEV:
+    case EOPNOTSUPP: return VIGIL_EFILESYSTEM;
+    case EISDIR: return VIGIL_EFOREIGN;
+    default: return segment_trouble();
+    }
+}
+
+/*
+ * A file that is empty, or that a killed process has begun to make a segment of:
+ *
+ *     I1  write the header, but not its first 8 bytes
+ *     I2  back the rest of the file
+ *     I3  write the first 8 bytes
+ */
+static bool segment_is_blank(int fd) {
+    struct segment_header header;
+    static const char none[sizeof header.magic];
+    memset(&header, 0, sizeof header);
+    int64_t had = prim_file_read(fd, &header, sizeof header);
+    bool begun = had == sizeof header && memcmp(header.magic, none, sizeof none) == 0 &&
+                 header.byte_order == SEGMENT_BYTE_ORDER && header.checksum;
+    return had == 0 || begun;
+}
+
+static int segment_fill_blank(int fd, const struct segment_plan *plan) {
+    struct segment_header header;
+    memset(&header, 0, sizeof header);
+    format_fill_header(&header, &plan->options, plan->buckets);
+    const size_t first = sizeof header.magic;
+    header.members_backed = header.slots_backed = 0;
+    bool good = prim_file_write(fd, (char *)&header + first, sizeof header - first, first) && /* I1 */
+                backing_begin(fd, &header) &&                                                 /* I2 */
+                prim_file_write(fd, (char *)&header + first, sizeof header - first, first) &&
+                prim_file_write(fd, &header, first, 0); /* I3 */
+    return good ? VIGIL_OK : segment_trouble_at_path();
+}
+
+static void segment_rest(void) {
+    uint32_t nothing = 0;
+    prim_park(&nothing, 0, prim_now_ns() + MEMBER_DOOR_NS);
+}
+
+static bool segment_lock_door(int fd) {
+    enum prim_lock door;
+    while ((door = prim_file_lock(fd, SEGMENT_DOOR_AT)) == PRIM_LOCK_HELD) segment_rest();
+    return door == PRIM_LOCK_FREE;
+}
+
+static int segment_make_of_blank(int fd, const struct segment_plan *plan) {
+    if (!segment_is_blank(fd)) return VIGIL_OK;
+    if (!plan) return VIGIL_ENOTFOUND;
+    if (!segment_lock_door(fd)) return segment_trouble_at_path();
+    int status = segment_is_blank(fd) ? segment_fill_blank(fd, plan) : VIGIL_OK;
+    prim_file_unlock(fd, SEGMENT_DOOR_AT);
+    return status;
+}
+
+/* The file at the path, opened to read and write. */
+static int segment_open_path(int *opened, const char *path, const struct segment_plan *plan) {
+    struct prim_file_stat file;
+    int found = prim_path_find(path), status = VIGIL_OK;
+    if (found < 0 && errno == ENOENT && plan) {
+        *opened = prim_path_create(path, plan->options.mode);
+        return *opened >= 0 ? VIGIL_OK : errno == EEXIST ? VIGIL_EEXISTS : segment_trouble_at_path();
+    }
+    if (found < 0) return errno == ENOENT ? VIGIL_ENOTFOUND : segment_trouble_at_path();
+    status = segment_examine(found, SEGMENT_BY_PATH, &file);
+    *opened = status == VIGIL_OK ? prim_file_reopen(found) : -1;
+    if (status == VIGIL_OK && *opened < 0) status = segment_trouble_at_path();
+    prim_file_close(found);
+    return status;
+}
+
+static bool segment_path_leads_to(const char *path, const struct segment *segment) {
+    int fd = prim_path_find(path);
+    bool leads = fd >= 0 && segment_is_file(segment, fd);
+    if (fd >= 0) prim_file_close(fd);
+    return leads;
+}
+
+static int segment_open_at(struct segment **found, const char *path, const struct segment_plan *plan) {
+    for (;;) {
+        int fd = -1, status = segment_open_path(&fd, path, plan);
+        if (status == VIGIL_EEXISTS) continue; /* another process has just created it */
+        if (status == VIGIL_OK && !prim_file_is_local(fd)) status = VIGIL_EFILESYSTEM;
+        if (status == VIGIL_OK) status = segment_make_of_blank(fd, plan);
+        if (status == VIGIL_OK) status = segment_attach(found, fd, SEGMENT_BY_PATH);
+        if (fd >= 0 && (status != VIGIL_OK || (*found)->fd != fd)) prim_file_close(fd);
+        if (status != VIGIL_OK || segment_path_leads_to(path, *found)) return status;
+        segment_let_go(*found, false); /* it was removed meanwhile */
+    }
+}
+
 /* The interface. */
 
-static bool segment_name_good(const char *name) {
+bool segment_name_good(const char *name) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     size_t length = strspn(name, letters);
-    return length >= 1 && length <= NAME_MOST && !name[length] && name[0] != '.';
+    return length >= 1 && length <= NAME_MOST && !name[length] && name[0] != '.' && name[0] != '-';
 }
 
 static int segment_path_of(char path[PRIM_PATH_BYTES], const char *name) {
@@ -300,7 +406,8 @@ static int segment_path_of(char path[PRIM_PATH_BYTES], const char *name) {
     return VIGIL_OK;
 }
 
-static int segment_complete(vigil_segment_options *all, const vigil_segment_options *given) {
+static int segment_complete(struct segment_plan *plan, const vigil_segment_options *given) {
+    vigil_segment_options *all = &plan->options;
     *all = given ? *given : (vigil_segment_options){0};
     if (!all->length) all->length = DEFAULT_LENGTH;
     if (!all->max_length) all->max_length = all->length;
@@ -310,6 +417,7 @@ static int segment_complete(vigil_segment_options *all, const vigil_segment_opti
     if (!all->label) all->label = "";
     if ((all->mode & ~0666u) || (all->mode & 0600) != 0600) return VIGIL_EINVAL;
     if (!format_label_good(all->label)) return VIGIL_EINVAL;
+    plan->buckets = format_buckets(all->waiters);
     if (all->length <= all->max_length && all->max_length > SEGMENT_LENGTH_MOST) return VIGIL_ENOMEM;
     return format_limits_good(all->members, all->waiters, all->length, all->max_length) ? VIGIL_OK : VIGIL_ERANGE;
 }
@@ -332,12 +440,12 @@ static int segment_finish(vigil_buffer **buffer, struct segment *segment, int st
     return status;
 }
 
-typedef int opener(struct segment **found, const char *path, const vigil_segment_options *options);
+typedef int opener(struct segment **found, const char *path, const struct segment_plan *plan);
 
 static int segment_open_by_name(vigil_buffer **buffer, const char *name, const vigil_segment_options *options,
                                 opener *open) {
     char path[PRIM_PATH_BYTES];
-    vigil_segment_options all;
+    struct segment_plan all;
     struct segment *segment = NULL;
     int status = buffer ? segment_path_of(path, name) : VIGIL_ENULL;
     if (status == VIGIL_OK) status = segment_complete(&all, options);
@@ -351,8 +459,8 @@ int vigil_segment_create(vigil_buffer **buffer, const char *name, const vigil_se
     return segment_open_by_name(buffer, name, options, segment_create_named);
 }
 
-static int segment_open_existing(struct segment **found, const char *path, const vigil_segment_options *options) {
-    (void)options;
+static int segment_open_existing(struct segment **found, const char *path, const struct segment_plan *plan) {
+    (void)plan;
     return segment_open_named(found, path);
 }
 
@@ -362,6 +470,25 @@ int vigil_segment_open(vigil_buffer **buffer, const char *name) {
 
 int vigil_segment_open_or_create(vigil_buffer **buffer, const char *name, const vigil_segment_options *options) {
     return segment_open_by_name(buffer, name, options, segment_open_or_create);
+}
+
+int segment_open_book(vigil_buffer **buffer, const char *path, const vigil_segment_options *options, uint32_t buckets) {
+    char of_user[PRIM_PATH_BYTES];
+    struct segment_plan plan;
+    struct segment *segment = NULL;
+    unsigned mode = options ? options->mode : 0;
+    int status = segment_complete(&plan, options);
+    if (status != VIGIL_OK) return status;
+    plan.buckets = buckets;
+    if (!segment_enter()) return VIGIL_ENOMEM;
+    prim_file_path(of_user, NULL);
+    if (path) {
+        plan.options.mode = mode; /* zero: as the umask says */
+        status = segment_open_at(&segment, path, options ? &plan : NULL);
+    } else {
+        status = options ? segment_open_or_create(&segment, of_user, &plan) : segment_open_named(&segment, of_user);
+    }
+    return segment_finish(buffer, segment, status);
 }
 
 int vigil_segment_unlink(const char *name) {
@@ -400,7 +527,7 @@ int vigil_segment_unlink_unused(const char *name) {
 }
 
 int vigil_segment_create_anonymous(vigil_buffer **buffer, const vigil_segment_options *options) {
-    vigil_segment_options all;
+    struct segment_plan all;
     struct segment *segment = NULL;
     int status = buffer ? segment_complete(&all, options) : VIGIL_ENULL;
     if (status != VIGIL_OK) return status;
@@ -421,7 +548,7 @@ int vigil_segment_open_fd(vigil_buffer **buffer, int fd) {
     struct segment *segment = NULL;
     if (!buffer) return VIGIL_ENULL;
     if (!segment_enter()) return VIGIL_ENOMEM;
-    int status = segment_open_behind(&segment, fd, false);
+    int status = segment_open_behind(&segment, fd, SEGMENT_BY_FD);
     return segment_finish(buffer, segment, status);
 }
 
@@ -431,7 +558,7 @@ const char *vigil_segment_label(vigil_buffer *buffer) {
 
 /* Any process may have put files into the directory: invalid names are not passed on. */
 struct listing {
-    vigil_named *named;
+    vigil_listed *listed;
     void *data;
     int64_t count;
 };
@@ -440,12 +567,12 @@ static void segment_list_if_good(const char *name, void *data) {
     struct listing *listing = data;
     if (!segment_name_good(name)) return;
     listing->count++;
-    listing->named(name, listing->data);
+    listing->listed(name, listing->data);
 }
 
-int64_t vigil_segment_list(vigil_named *named, void *data) {
-    if (!named) return VIGIL_ENULL;
-    struct listing listing = {named, data, 0};
+int64_t vigil_segment_list(vigil_listed *listed, void *data) {
+    if (!listed) return VIGIL_ENULL;
+    struct listing listing = {listed, data, 0};
     return prim_file_list(segment_list_if_good, &listing) ? listing.count : VIGIL_ESYSTEM;
 }
 
@@ -453,13 +580,13 @@ int64_t vigil_segment_list(vigil_named *named, void *data) {
 
 /* As segment_open_behind, without becoming a member: so the gate is not needed, unless the caller then locks a byte
  * there. */
-int segment_glimpse_behind(struct segment **seen, int given, bool by_name) {
+int segment_glimpse_behind(struct segment **seen, int given, enum segment_way way) {
     struct prim_file_stat file;
-    int status = segment_examine(given, by_name, &file);
+    int status = segment_examine(given, way, &file);
     if (status != VIGIL_OK) return status;
     int fd = prim_file_reopen(given);
     if (fd < 0) return segment_trouble_opening(&file);
-    status = segment_examine(fd, by_name, &file);
+    status = segment_examine(fd, way, &file);
     if (status == VIGIL_OK) status = segment_adopt(seen, fd, &file);
     if (status != VIGIL_OK) prim_file_close(fd);
     else (*seen)->self = UINT32_MAX; /* none of the records */
@@ -472,8 +599,37 @@ int segment_glimpse(struct segment **seen, const char *name) {
     if (status != VIGIL_OK) return status;
     int fd = prim_file_find(path);
     if (fd < 0) return segment_trouble_with_name();
-    status = segment_glimpse_behind(seen, fd, true);
+    status = segment_glimpse_behind(seen, fd, SEGMENT_BY_NAME);
     prim_file_close(fd);
+    return status;
+}
+
+int segment_glimpse_book(struct segment **seen, const char *path) {
+    char of_user[PRIM_PATH_BYTES];
+    prim_file_path(of_user, NULL);
+    int fd = path ? prim_path_find(path) : prim_file_find(of_user);
+    if (fd < 0)
+        return errno == ENOENT ? VIGIL_ENOTFOUND : path ? segment_trouble_at_path() : segment_trouble_with_name();
+    int status = segment_glimpse_behind(seen, fd, path ? SEGMENT_BY_PATH : SEGMENT_BY_NAME);
+    prim_file_close(fd);
+    return status;
+}
+
+int segment_unlink_path(const char *path, bool force) {
+    struct segment *segment;
+    if (!segment_enter()) return VIGIL_ENOMEM;
+    int status = segment_glimpse_book(&segment, path);
+    if (status == VIGIL_OK) {
+        status = VIGIL_EBUSY;
+        bool locked = member_lock_door(segment);
+        bool leads = segment_path_leads_to(path, segment), unused = !prim_file_locked(segment->fd);
+        if (leads && (force || unused)) status = prim_file_unlink(path) ? VIGIL_OK : segment_trouble();
+        if (locked) prim_file_unlock(segment->fd, SEGMENT_DOOR_AT);
+        segment_forget(segment);
+    } else if (force && status != VIGIL_ENOTFOUND && status != VIGIL_EFOREIGN) {
+        status = prim_file_unlink(path) ? VIGIL_OK : segment_trouble(); /* damaged, but ours */
+    }
+    word_unlock(&gate, false);
     return status;
 }
 
@@ -496,7 +652,8 @@ int64_t vigil_segment_mend(vigil_buffer *buffer) {
 }
 
 int segment_extend(struct segment *segment, uint64_t new_length) {
-    return prim_file_extend(segment->fd, segment->layout.user_at + new_length) ? VIGIL_OK : segment_trouble(); /* G1 */
+    uint64_t user_at = segment->layout.user_at, length = prim_load_relaxed(segment->buffer.length);
+    return prim_file_back(segment->fd, user_at + length, user_at + new_length) ? VIGIL_OK : segment_trouble(); /* G1 */
 }
 
 int64_t segment_close(struct segment *segment) {

@@ -5,9 +5,23 @@
 
 #include "shm/segment.h"
 
+/* How a file was found, which decides whether another user's file is accepted. */
+enum segment_way { SEGMENT_BY_NAME, SEGMENT_BY_FD, SEGMENT_BY_PATH };
+
+/* Whether a segment may have that name. */
+bool segment_name_good(const char *name);
+
+/* A book: at that path, or, if that is null, this user's. `options`: what to create if there is none; null: nothing.
+ * VIGIL_EFILESYSTEM: at the path, processes cannot share memory. */
+int segment_open_book(vigil_buffer **buffer, const char *path, const vigil_segment_options *options, uint32_t buckets);
+/* Unlink the file at the path if no process uses it; with `force` in any case. */
+int segment_unlink_path(const char *path, bool force);
+
 /* For an observer: map the segment of that name, or behind a descriptor. It is no member, and in no table. */
 int segment_glimpse(struct segment **segment, const char *name);
-int segment_glimpse_behind(struct segment **segment, int fd, bool by_name);
+int segment_glimpse_behind(struct segment **segment, int fd, enum segment_way way);
+/* The same for a book (named/book.h): at that path; null: this user's. */
+int segment_glimpse_book(struct segment **segment, const char *path);
 void segment_forget(struct segment *segment);
 
 /* Whether the header is still valid, with the layout that it had when the segment was opened. */

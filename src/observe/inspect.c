@@ -53,7 +53,7 @@ static struct lot_parts observer_parts_of(const vigil_observer *observer) {
         .buckets = observer->buckets,
         .claims = observer->claims,
         .slots = observer->slots,
-        .slot_count = (uint32_t)observer->segment->layout.slots,
+        .slot_count = backing_slots(observer->segment),
         .bucket_bits = (uint32_t)__builtin_ctzll(observer->segment->layout.buckets),
     };
 }
@@ -80,7 +80,7 @@ static void observer_check_members(const vigil_observer *observer, struct findin
         observer_find(findings, VIGIL_FINDING_BROKEN,
                       "the header has been overwritten: no process can open the segment any more");
     }
-    for (uint32_t i = 0, used = segment_records(segment); i < segment->members; i++) {
+    for (uint32_t i = 0, used = segment_records(segment); i < backing_members(segment); i++) {
         struct segment_member *record = segment_member(segment, i);
         if (!(prim_load_acquire(&record->life) & SEGMENT_JOINED)) continue;
         uint32_t number = prim_load_relaxed(&record->number);
@@ -128,7 +128,7 @@ static void observer_check_slot(const vigil_observer *observer, uint32_t index, 
 
 static void observer_check_slots(vigil_observer *observer, struct findings *findings) {
     observer->passes++;
-    for (uint32_t index = 1; index < observer->segment->layout.slots && !observer_is_full(findings); index++) {
+    for (uint32_t index = 1; index < backing_slots(observer->segment) && !observer_is_full(findings); index++) {
         observer_check_slot(observer, index, findings);
     }
 }

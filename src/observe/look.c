@@ -44,7 +44,7 @@ int vigil_observer_open(vigil_observer **observer, const char *name) {
 
 int vigil_observer_open_fd(vigil_observer **observer, int fd) {
     struct segment *segment = NULL;
-    int status = observer ? segment_glimpse_behind(&segment, fd, false) : VIGIL_ENULL;
+    int status = observer ? segment_glimpse_behind(&segment, fd, SEGMENT_BY_FD) : VIGIL_ENULL;
     return status == VIGIL_OK ? observer_observe(observer, segment) : status;
 }
 
@@ -99,7 +99,7 @@ bool observer_read(const vigil_observer *observer, uint32_t index, struct seen_s
 
 /* Slots that are claimed meanwhile may be left to the next look. */
 bool observer_read_all(vigil_observer *observer) {
-    uint32_t slots = (uint32_t)observer->segment->layout.slots, count = 0;
+    uint32_t slots = backing_slots(observer->segment), count = 0;
     observer->passes++;
     observer->usable = segment_usable(observer->segment);
     for (uint32_t index = 1; index < slots; index++) count += prim_load_relaxed(&observer->claims[index]) != 0;

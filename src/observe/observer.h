@@ -13,6 +13,7 @@
 
 #include "lot/lot.h"
 #include "memory/segment.h"
+#include "shm/backing.h"
 #include "shm/events.h"
 #include "vigil/observe.h"
 

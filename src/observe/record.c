@@ -8,6 +8,7 @@ _Static_assert(PRIM_EVENTS <= VIGIL_EVENTS_KEPT, "there is room for no more");
 int vigil_observer_record(vigil_observer *observer) {
     if (!observer) return VIGIL_ENULL;
     struct segment_header *header = segment_header(observer->segment);
+    if (!backing_need_events(observer->segment)) return VIGIL_ENOMEM;
     uint64_t now_ns = prim_now_ns();
     if (!observer->records) observer->next_sequence = prim_load_acquire(&header->events);
     else observer->lapses += now_ns >= observer->recorded_until_ns;

@@ -15,7 +15,7 @@
 
 #define PRIM_PATH_BYTES 256
 
-/* The path of this user's file of that name. */
+/* The path of this user's file of that name; null: of its book of names. */
 void prim_file_path(char path[PRIM_PATH_BYTES], const char *name);
 
 /* Call `found` with each name for which something exists at prim_file_path, whatever it is. False: see errno. */
@@ -27,6 +27,12 @@ int prim_file_find(const char *path);
  * effects. */
 int prim_file_reopen(int fd);
 void prim_file_close(int fd);
+/* The same at any path; symbolic links are followed. */
+int prim_path_find(const char *path);
+/* Create an empty file there, opened to read and write: EEXIST if there is one. Mode 0: 0666 less the umask. */
+int prim_path_create(const char *path, unsigned mode);
+/* Whether all that can open the file share its memory: not so on network file systems, and nobody knows on FUSE. */
+bool prim_file_is_local(int fd);
 bool prim_file_unlink(const char *path);
 
 /* A new file, empty and without a name; prim_file_anonymous: one that can never get a name. */
@@ -52,11 +58,15 @@ bool prim_file_stat(int fd, struct prim_file_stat *look);
 bool prim_file_permit(int fd, unsigned mode);
 /* Returns how many bytes could be read; -1: see errno. */
 int64_t prim_file_read(int fd, void *copy, size_t bytes);
+bool prim_file_write(int fd, const void *from, size_t bytes, uint64_t at);
 /*
- * Make the file at least that long. The new bytes are zero, and have memory if the file system might lack it later.
- * Never shortens the file, even if another process extends it meanwhile.
+ * Make sure that the file has the bytes from `from` up to `to`, and memory for them if the file system might lack it
+ * later. Bytes that were not there are zero. Never shortens the file, and never changes a byte, even if other
+ * processes do the same meanwhile.
  */
-bool prim_file_extend(int fd, uint64_t bytes);
+bool prim_file_back(int fd, uint64_t from, uint64_t to);
+/* Give the memory of these bytes back, as far as it is in whole pages; they are zero then. The file stays as long. */
+void prim_file_unback(int fd, uint64_t from, uint64_t to);
 /* From now on no process can shorten the file, where the system can ensure that. */
 void prim_file_seal(int fd);
 
@@ -73,6 +83,8 @@ void prim_file_unmap(void *mapping, size_t bytes);
 enum prim_lock { PRIM_LOCK_FAILED = -1, PRIM_LOCK_FREE, PRIM_LOCK_HELD };
 /* Try to lock. HELD: another description has the lock. FREE: no other had it, and now it is ours. */
 enum prim_lock prim_file_lock(int fd, uint64_t at);
+/* The same together with others that share it. */
+enum prim_lock prim_file_lock_shared(int fd, uint64_t at);
 void prim_file_unlock(int fd, uint64_t at);
 /* Whether another description has locked any of `count` bytes. */
 enum prim_lock prim_file_test(int fd, uint64_t at, uint64_t count);
@@ -91,6 +103,8 @@ struct prim_fork {
 extern const struct prim_fork segment_fork;
 bool prim_fork_handled(void);
 
+/* The number of this process's pid namespace, less its constant bits 28-31; zero: not known. */
+uint32_t prim_process_space(void);
 /* The program's name, cut to that many bytes; the rest is zero. */
 void prim_process_name(char *name, size_t bytes);
 

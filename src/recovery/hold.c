@@ -103,9 +103,10 @@ static int hold_try_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint
 }
 
 int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
-    int status = hold_try_change(lot, word, seen, to, hold);
-    bool again = status == VIGIL_ELIMIT && hold_recovered(word); /* dead processes may have owned slots */
-    return again ? hold_try_change(lot, word, seen, to, hold) : status;
+    int status;
+    do status = hold_try_change(lot, word, seen, to, hold);
+    while (status == VIGIL_ELIMIT && shared_find_slots(lot));
+    return status;
 }
 
 int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
@@ -141,7 +142,7 @@ bool hold_recovered(const volatile void *word) {
 
 bool hold_has_no_waiter(const volatile void *word) {
     struct lot *lot = segment_of(word) ? lot_for(word) : NULL;
-    for (uint32_t index = 1; lot && index < lot->share->slots; index++) {
+    for (uint32_t index = 1, slots = lot ? shared_slots(lot) : 0; index < slots; index++) {
         bool claimed = prim_load_relaxed(&lot->share->claims[index]);
         if (claimed && prim_load_relaxed(&lot->slots[index].key) == key_of(lot, word)) return false;
     }
@@ -162,7 +163,7 @@ void hold_settle(const struct segment *segment) {
     uint32_t *claims = (uint32_t *)(void *)(segment->base + segment->layout.claims_at);
     struct slot *slots = (struct slot *)(void *)(segment->base + segment->layout.slots_at);
     for (int undone = 1; undone >= 0; undone--) { /* first what was being applied */
-        for (uint64_t index = 1; index < segment->layout.slots; index++) {
+        for (uint64_t index = 1; index < backing_slots(segment); index++) {
             uint32_t *word = prim_load_relaxed(&claims[index]) ? hold_word_to_settle(segment, &slots[index]) : NULL;
             if (word && undone) hold_redo_change(word, &slots[index]);
             else if (word) hold_give_back_to(word, &slots[index]);

@@ -19,7 +19,7 @@ void recovery_empty(struct segment *segment) {
         if (prim_load_relaxed(&buckets[i].word)) prim_store_relaxed(&buckets[i].word, 0);
         if (buckets[i].line) buckets[i].line = 0;
     }
-    for (uint64_t i = 0; i < at->slots; i++) {
+    for (uint64_t i = 0; i < backing_slots(segment); i++) {
         if (!prim_load_relaxed(&claims[i])) continue;
         prim_store_relaxed(&slots[i].key, 0);
         prim_store_relaxed(&claims[i], 0);
@@ -100,7 +100,7 @@ static bool mend_slots(struct mending *mending) {
 /* All records, not only those that the header says are in use. */
 static void mend_members(struct mending *mending) {
     struct segment *segment = mending->lot->share->segment;
-    for (uint32_t i = segment_records(segment); i < segment->members; i++) {
+    for (uint32_t i = segment_records(segment); i < backing_members(segment); i++) {
         bool overlooked = segment_member_alive(segment, i) && segment_records(segment) <= i;
         if (overlooked) segment_use_record(segment, i), mending->mended++;
     }
@@ -157,7 +157,7 @@ int64_t recovery_mend(struct lot *lot) {
         .parts = {.buckets = lot->buckets,
                   .claims = lot->share->claims,
                   .slots = lot->slots,
-                  .slot_count = lot->share->slots,
+                  .slot_count = shared_slots(lot),
                   .bucket_bits = lot->bucket_bits},
         .usable = segment_usable(lot->share->segment),
         .end_ns = prim_now_ns() + MEND_PATIENCE_NS,

@@ -98,7 +98,7 @@ static bool repair_half_told(const struct slot *slot) {
 
 void repair_rebuild(struct lot *lot, struct bucket *bucket, struct wakes *wakes) {
     uint32_t list = 0, number = (uint32_t)(bucket - lot->buckets);
-    for (uint32_t index = 1; index < lot->share->slots; index++) {
+    for (uint32_t index = 1, slots = shared_slots(lot); index < slots; index++) {
         struct slot *slot = &lot->slots[index];
         if (!prim_load_acquire(&lot->share->claims[index]) || !repair_belongs(lot, index, number)) continue;
         if (repair_half_told(slot)) {
@@ -121,7 +121,7 @@ void repair_rebuild(struct lot *lot, struct bucket *bucket, struct wakes *wakes)
 /* Killed between P2 and P4: a gift that was being passed on in one of the bucket's lines arrives before anything
  * else happens. A slot that is PASSING stays so until then; everything else that is read there may change meanwhile. */
 static void repair_passing(struct lot *lot, struct bucket *bucket, struct wakes *wakes) {
-    for (uint32_t index = 1; index < lot->share->slots && !BUG(heir_chosen_again); index++) {
+    for (uint32_t index = 1, slots = shared_slots(lot); index < slots && !BUG(heir_chosen_again); index++) {
         struct slot *slot = &lot->slots[index];
         if (!prim_load_acquire(&lot->share->claims[index])) continue;
         uint64_t gift = prim_load_acquire(&slot->gift), key = gift_key(gift);

@@ -18,9 +18,9 @@ static void sweep_gift_pass(struct lot *lot, struct slot *slot, uint64_t key, st
     uint32_t *line = line_of(lot, bucket, key);
     if (!*line && is_shared(lot)) sweep_gift_count_heirless(lot);
     slot->began_ns = *line ? lot->slots[*line].began_ns : GIFT_NO_HEIR; /* P1 */
-    prim_store_release(&slot->gift, gift_of(GIFT_PASSING, key));       /* P2 */
-    repair_give_to_heir(lot, line, slot->began_ns, wakes);             /* P3 */
-    prim_store_release(&slot->gift, UINT64_C(0));                      /* P4 */
+    prim_store_release(&slot->gift, gift_of(GIFT_PASSING, key));        /* P2 */
+    repair_give_to_heir(lot, line, slot->began_ns, wakes);              /* P3 */
+    prim_store_release(&slot->gift, UINT64_C(0));                       /* P4 */
 }
 
 /* `claim`: zero for a slot of our own, else that of the dead process that owned the slot when we looked. */
@@ -84,7 +84,7 @@ static bool sweep_all(struct lot *lot, uint64_t deadline_ns) {
         if (!(seen & WORD_LOCKED) || !is_gone(lot, seen / WORD_HOLDER)) continue;
         if (shared_trylock(lot, bucket, deadline_ns)) bucket_unlock(lot, bucket);
     }
-    for (uint32_t index = 1; index < lot->share->slots; index++) {
+    for (uint32_t index = 1, slots = shared_slots(lot); index < slots; index++) {
         uint32_t claim = prim_load_relaxed(&lot->share->claims[index]);
         if (claim && is_claimant_gone(lot, claim)) all &= sweep_slot(lot, index, claim, deadline_ns);
     }
@@ -115,7 +115,7 @@ static bool sweep_call_all(struct lot *lot, uint64_t deadline_ns) {
 
 /* Wake threads that a dead process has told and may not have woken. */
 static void sweep_wake_threads(struct lot *lot) {
-    for (uint32_t index = 1; index < lot->share->slots && !BUG(wake_not_missed); index++) {
+    for (uint32_t index = 1, slots = shared_slots(lot); index < slots && !BUG(wake_not_missed); index++) {
         struct slot *slot = &lot->slots[index];
         if (!prim_load_acquire(&lot->share->claims[index]) || !prim_load_relaxed(&slot->key)) continue;
         bool told = !prim_load_relaxed(&slot->seat) && !undecided(prim_load_acquire(&slot->state));
@@ -134,7 +134,7 @@ static bool sweep_awaits_keeper(const struct lot *lot, uint32_t index) {
 
 static void sweep_wake_keepers(struct lot *lot) {
     const struct segment *segment = lot->share->segment;
-    for (uint32_t index = 1; index < lot->share->slots; index++) {
+    for (uint32_t index = 1, slots = shared_slots(lot); index < slots; index++) {
         if (!sweep_awaits_keeper(lot, index)) continue;
         uint32_t number = claim_number(prim_load_relaxed(&lot->share->claims[index]));
         struct segment_member *record = segment_find_member(segment, number);
@@ -163,7 +163,7 @@ bool recovery_run(struct lot *lot, uint64_t deadline_ns) {
 
 /* By the slots, not by the counts: a process may be killed between striking off and counting. */
 bool recovery_check(struct lot *lot, uint64_t deadline_ns) {
-    for (uint32_t index = 1; index < lot->share->slots && !BUG(left_out_for_good); index++) {
+    for (uint32_t index = 1, slots = shared_slots(lot); index < slots && !BUG(left_out_for_good); index++) {
         uint32_t claim = prim_load_relaxed(&lot->share->claims[index]);
         if (claim && is_claimant_gone(lot, claim)) return sweep_everything(lot, deadline_ns);
     }
@@ -215,7 +215,8 @@ void recovery_pass_all(struct lot *lot, uint64_t deadline_ns) {
 uint32_t recovery_count(const struct lot *lot) {
     uint32_t count = 0;
     const uint32_t *claims = lot->share->claims;
-    for (uint32_t index = 1; index < lot->share->slots; index++) count += prim_load_relaxed(&claims[index]) != 0;
+    for (uint32_t index = 1, slots = shared_slots(lot); index < slots; index++)
+        count += prim_load_relaxed(&claims[index]) != 0;
     return count;
 }
 
@@ -240,7 +241,7 @@ static bool sweep_hand_on(struct lot *lot, uint32_t index, uint64_t key, uint64_
 
 bool recovery_own(struct lot *lot, uint64_t deadline_ns) {
     bool all = true;
-    for (uint32_t index = 1; index < lot->share->slots && !BUG(mail_not_missed); index++) {
+    for (uint32_t index = 1, slots = shared_slots(lot); index < slots && !BUG(mail_not_missed); index++) {
         if (prim_load_relaxed(&lot->share->claims[index]) != lot->claim) continue;
         uint64_t key = prim_load_relaxed(&lot->slots[index].key);
         if (key && prim_load_relaxed(&lot->slots[index].seat)) all &= sweep_hand_on(lot, index, key, deadline_ns);

@@ -12,14 +12,13 @@ static uint64_t format_round_up(uint64_t bytes, uint64_t unit) {
 }
 
 /* The limits have been checked, so nothing overflows. */
-static struct segment_layout format_layout(uint32_t members, uint32_t waiters, uint64_t max_length) {
-    struct segment_layout at = {.members_at = format_round_up(sizeof(struct segment_header), 64), .buckets = 2};
-    while (at.buckets < waiters / 4) at.buckets *= 2;
+static struct segment_layout format_layout(uint32_t members, uint32_t waiters, uint32_t buckets, uint64_t max_length) {
+    struct segment_layout at = {.buckets_at = format_round_up(sizeof(struct segment_header), 64), .buckets = buckets};
     at.slots = (uint64_t)waiters + 1;
 
-    at.buckets_at = at.members_at + sizeof(struct segment_member) * members;
-    at.claims_at = format_round_up(at.buckets_at + SEGMENT_BUCKET_BYTES * at.buckets, 64);
-    at.slots_at = format_round_up(at.claims_at + SEGMENT_CLAIM_BYTES * at.slots, 64);
+    at.members_at = format_round_up(at.buckets_at + SEGMENT_BUCKET_BYTES * at.buckets, 64);
+    at.claims_at = format_round_up(at.members_at + sizeof(struct segment_member) * members, SEGMENT_BACKED);
+    at.slots_at = format_round_up(at.claims_at + SEGMENT_CLAIM_BYTES * at.slots, SEGMENT_BACKED);
     at.events_at = at.slots_at + SEGMENT_SLOT_BYTES * at.slots;
     at.user_at = format_round_up(at.events_at + sizeof(struct segment_event) * PRIM_EVENTS, SEGMENT_PAGE);
     at.end = at.user_at + max_length;
@@ -38,17 +37,24 @@ static uint64_t format_checksum(const struct segment_header *header) {
     return sum;
 }
 
-void format_fill_header(struct segment_header *header, const vigil_segment_options *options) {
+uint32_t format_buckets(uint32_t waiters) {
+    uint32_t buckets = 2;
+    while (buckets < waiters / 4) buckets *= 2;
+    return buckets;
+}
+
+void format_fill_header(struct segment_header *header, const vigil_segment_options *options, uint32_t buckets) {
     memcpy(header->magic, SEGMENT_MAGIC, sizeof header->magic);
     header->byte_order = SEGMENT_BYTE_ORDER;
     header->word_bytes = sizeof(void *);
     header->version = SEGMENT_VERSION;
     header->members = options->members;
     header->waiters = options->waiters;
+    header->buckets = buckets;
     header->first_length = header->length = options->length;
     header->max_length = options->max_length;
     strncpy(header->label, options->label, sizeof header->label - 1);
-    header->layout = format_layout(options->members, options->waiters, options->max_length);
+    header->layout = format_layout(options->members, options->waiters, buckets, options->max_length);
     header->checksum = format_checksum(header);
 }
 
@@ -72,8 +78,10 @@ int format_check_header(const struct segment_header *header, uint64_t had) {
     if (header->checksum != format_checksum(header)) return VIGIL_ECORRUPT;
     bool good = format_limits_good(header->members, header->waiters, header->first_length, header->max_length) &&
                 format_label_good(header->label);
+    uint32_t buckets = header->buckets;
+    good &= !header->unused && buckets >= 2 && buckets <= SEGMENT_WAITERS_MOST && !(buckets & (buckets - 1));
     if (!good) return VIGIL_ECORRUPT;
-    struct segment_layout right = format_layout(header->members, header->waiters, header->max_length);
+    struct segment_layout right = format_layout(header->members, header->waiters, buckets, header->max_length);
     return memcmp(&header->layout, &right, sizeof right) == 0 ? VIGIL_OK : VIGIL_ECORRUPT;
 }
 

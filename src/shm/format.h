@@ -8,8 +8,9 @@
 
 #define SEGMENT_MAGIC        "VigilSeg" /* its 8 letters */
 #define SEGMENT_BYTE_ORDER   0x01020304u
-#define SEGMENT_VERSION      5u
+#define SEGMENT_VERSION      6u
 #define SEGMENT_PAGE         (UINT64_C(1) << 16) /* the largest page size of the machines that we run on */
+#define SEGMENT_BACKED       UINT64_C(4096)      /* the unit in which backing.c gets memory */
 #define SEGMENT_MEMBERS_MOST (1u << 16)
 #define SEGMENT_WAITERS_MOST (1u << 20)
 #define SEGMENT_LENGTH_MOST  (UINT64_C(1) << 61) /* so that no sum of sizes overflows */
@@ -18,8 +19,8 @@
 
 /* Where the areas begin, in bytes from the file's beginning, and how many records are in them. */
 struct segment_layout {
-    uint64_t members_at;
     uint64_t buckets_at, buckets; /* of 8 bytes; a power of two */
+    uint64_t members_at;          /* of 64 bytes */
     uint64_t claims_at;           /* of 4 bytes, one for each slot */
     uint64_t slots_at, slots;     /* of 64 bytes; the first is not used, since slot 0 means none */
     uint64_t events_at;           /* of 64 bytes */
@@ -37,7 +38,7 @@ struct segment_header {
     uint32_t byte_order;
     uint16_t word_bytes, version;
 
-    uint32_t members, waiters;
+    uint32_t members, waiters, buckets, unused;
     uint64_t first_length, max_length;
     char label[SEGMENT_LABEL_BYTES]; /* for people, and for programs to recognise their own; padded with zeros */
     struct segment_layout layout;
@@ -46,6 +47,8 @@ struct segment_header {
     /* Not constant, and alone on its cache line. */
     _Alignas(64) uint64_t length; /* atomic; only rises */
     uint32_t records;             /* atomic: members' records from this index on have not been used; rises by CAS */
+    uint32_t members_backed;      /* atomic: how many members' records have memory; see backing.h */
+    uint32_t slots_backed;        /* atomic: the same of slots, and their claims */
 
     /* Of recovery (recovery/recovery.h). */
     _Alignas(64) uint32_t recovered; /* atomic: the deaths, modulo 2^32, up to which recovery is complete */
@@ -58,6 +61,7 @@ struct segment_header {
     /* Of recording: see events.h. */
     _Alignas(64) uint64_t record_until_ns; /* atomic */
     uint64_t events;                       /* atomic: how many there have been */
+    uint32_t events_backed;                /* atomic: the entries have memory; see backing.h */
 };
 
 struct segment_member {
@@ -67,11 +71,17 @@ struct segment_member {
     uint32_t pid;            /* in its own namespace, for people to read */
     char name[16];           /* the program's, likewise; ends with a zero unless it is too long */
     uint32_t deaths;         /* atomic: how many members with this record died or left something behind, or more */
-    uint32_t incarnation;    /* how often its process had joined a segment before, modulo 16: see claim_of */
+    uint32_t incarnation;    /* how often its process had joined a segment before, modulo 16: see claim_of; above it,
+                              * in bits 4-31, the number of its pid namespace, for people to read */
     uint32_t keeping;        /* atomic: its process has a keeper, which watches the members behind this one */
     struct prim_pulse pulse; /* of the keeper: other keepers sleep on it, and so notice that the process has ended */
 };
-#define SEGMENT_JOINED      1u
+#define SEGMENT_JOINED 1u
+
+static inline uint32_t segment_incarnation(const struct segment_member *record) {
+    return prim_load_relaxed(&record->incarnation) % 16;
+}
+
 #define SEGMENT_RESTING     1u /* in `mail`: the keeper sleeps on it */
 #define SEGMENT_NUMBER_BITS 26
 
@@ -95,8 +105,11 @@ static inline uint32_t segment_holder_number(uint32_t word) {
 bool format_label_good(const char *label);
 bool format_limits_good(uint32_t members, uint32_t waiters, uint64_t first_length, uint64_t max_length);
 
+/* How many buckets a segment for so many waiters has, unless its maker wants fewer. */
+uint32_t format_buckets(uint32_t waiters);
+
 /* Fill in the header of a new file. It must be all zero, and the options complete and checked. */
-void format_fill_header(struct segment_header *header, const vigil_segment_options *options);
+void format_fill_header(struct segment_header *header, const vigil_segment_options *options, uint32_t buckets);
 
 /* Returns VIGIL_OK if this is the header of a segment. `had` bytes of it could be read; the others are zero. */
 int format_check_header(const struct segment_header *header, uint64_t had);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "member.h"
 
+#include "backing.h"
 #include "events.h"
 #include "base/tuning.h"
 #include "prim_file.h"
@@ -22,8 +23,8 @@ bool segment_member_alive(const struct segment *segment, uint32_t record) {
 }
 
 uint32_t segment_records(const struct segment *segment) {
-    uint32_t used = prim_load_acquire(&segment_header(segment)->records);
-    return used < segment->members ? used : segment->members;
+    uint32_t used = prim_load_acquire(&segment_header(segment)->records), backed = backing_members(segment);
+    return used < backed ? used : backed;
 }
 
 static bool member_goes_by(const struct segment_member *record, uint32_t number) {
@@ -86,7 +87,7 @@ struct segment_member *segment_find_member(const struct segment *segment, uint32
 
 bool segment_has_claimant(const struct segment *segment, uint32_t claim) {
     const struct segment_member *record = segment_find_member(segment, claim_number(claim));
-    return record && claim_of(claim_number(claim), prim_load_relaxed(&record->incarnation)) == claim;
+    return record && claim_of(claim_number(claim), segment_incarnation(record)) == claim;
 }
 
 static void member_record_event(const struct segment *segment, vigil_event_type type, uint32_t number) {
@@ -200,6 +201,7 @@ static bool member_choose_number(struct segment *segment) {
 /* Skips records with `ignored` in their life: each try costs a system call, so those that look taken come last. */
 static int member_take_record(struct segment *segment, uint32_t ignored) {
     for (uint32_t i = 0; i < segment->members; i++) {
+        if (!backing_need_member(segment, i)) return VIGIL_ENOMEM;
         if (prim_load_relaxed(&segment_member(segment, i)->life) & ignored) continue;
         enum prim_lock lock = prim_file_lock(segment->fd, SEGMENT_LOCKS_AT + i); /* J1 */
         if (lock == PRIM_LOCK_FAILED) return VIGIL_ESYSTEM;
@@ -231,7 +233,7 @@ static void member_sign_in(struct segment *segment) {
     if (life & SEGMENT_JOINED) member_strike_off_dead(segment, record, life); /* dead, since we have its lock */
     life = prim_load_relaxed(&record->life);
     record->pid = prim_process_id(); /* J2 */
-    prim_store_relaxed(&record->incarnation, joins++ % 16);
+    prim_store_relaxed(&record->incarnation, prim_process_space() << 4 | joins++ % 16);
     prim_store_relaxed(&record->keeping, 0);
     prim_store_relaxed(&record->pulse.word, 0);
     prim_process_name(record->name, sizeof record->name);
@@ -257,6 +259,7 @@ static void member_begin_anew(struct segment *segment, void (*empty)(struct segm
         prim_store_relaxed(&header->record_until_ns, 0);
     }
     empty(segment);
+    backing_end_crowd(segment);
 }
 
 /* Poke the nearest keeper before us: we are the first member that it must watch now. */

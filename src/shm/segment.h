@@ -5,16 +5,17 @@
  * THE FILE
  *
  *     0            header     what it is and where everything lies: written once, then constant; behind it the length
- *     members_at   members    one record of 64 bytes for each process
  *     buckets_at   buckets    the lot: the lines of waiters on words of this segment (lot/shared.h)
+ *     members_at   members    one record of 64 bytes for each process
  *     claims_at    claims     the owner of each slot
  *     slots_at     slots
  *     events_at    events     the last events, while an observer records them (events.h)
  *     user_at      the user's bytes, up to `length` now and `max_length` ever; the file ends with them
  *
- * All of it follows from three numbers, members, waiters and max_length, so a header is right if its layout is the one
- * that format_layout() computes. A process that opens a file copies the constant part once, checks the copy, and from
- * then on uses the copy.
+ * All of it follows from four numbers, members, waiters, buckets and max_length, so a header is right if its layout is
+ * the one that format_layout() computes. Members, claims, slots and events have memory as far as they have been needed
+ * so far (backing.h). A process that opens a file copies the constant part once, checks the copy, and from then on
+ * uses the copy.
  *
  * LIFE OF THE FILE. SIGKILL may come between any two lines.
  *
@@ -95,6 +96,7 @@
  * WHERE IT IS DONE
  *
  *     format.c            the layout, the header, and the checks of a header
+ *     backing.c           memory for members, slots and events
  *     table.c             which segments this process has open
  *     member.c            the members' records: J0 to J4, L1 and L2, D1 and D2
  *     events.c            the events

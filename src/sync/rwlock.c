@@ -81,7 +81,7 @@
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
 #endif
-#include "vigil/rwlock.h"
+#include "rwlock.h"
 
 #include "lot/arguments.h"
 #include "lock.h"
@@ -265,6 +265,15 @@ static int rwlock_take(uint32_t *word, uint32_t share, enum lock_privilege privi
     }
     if (privilege != NEWCOMER) rwlock_decline(word); /* we were called, and cannot have the lock */
     return status;
+}
+
+int rwlock_read_again(vigil_rwlock *lock) {
+    uint32_t seen = prim_load_relaxed(&lock->word);
+    int status = VIGIL_NOT_EQUAL;
+    while (status == VIGIL_NOT_EQUAL && (seen & READERS) && !(seen & WRITER)) {
+        status = rwlock_change(&lock->word, &seen, seen + READER, rwlock_change_of(0, TO_READ));
+    }
+    return status == VIGIL_OK ? rwlock_taken(seen) : status;
 }
 
 static bool rwlock_reserved(uint32_t seen) {

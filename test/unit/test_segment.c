@@ -191,9 +191,9 @@ static void areas_lie_one_behind_the_other(void **state) {
         vigil_buffer *buffer = NULL;
         assert_int_equal(vigil_segment_create_anonymous(&buffer, &options), VIGIL_OK);
         struct segment_layout at = buffer->segment->layout;
-        assert_true(at.members_at >= sizeof(struct segment_header));
-        assert_true(at.buckets_at >= at.members_at + options.members * (uint64_t)64);
-        assert_true(at.claims_at >= at.buckets_at + at.buckets * 8);
+        assert_true(at.buckets_at >= sizeof(struct segment_header));
+        assert_true(at.members_at >= at.buckets_at + at.buckets * 8);
+        assert_true(at.claims_at >= at.members_at + options.members * (uint64_t)64);
         assert_true(at.slots_at >= at.claims_at + at.slots * 4);
         assert_true(at.user_at >= at.slots_at + at.slots * 64);
         assert_int_equal(at.slots, options.waiters + 1);
@@ -210,7 +210,7 @@ static void names(void **state) {
     char longest[202];
     memset(longest, 'x', sizeof longest);
     longest[201] = 0;
-    const char *const bad[] = {"", ".", "..", ".x", "a/b", "/a", "a b", "a\n", "\xc3\xa4", "a*", longest};
+    const char *const bad[] = {"", ".", "..", ".x", "a/b", "/a", "-a", "a b", "a\n", "\xc3\xa4", "a*", longest};
     vigil_buffer *buffer = NULL;
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         assert_int_equal(vigil_segment_create(&buffer, bad[i], NULL), VIGIL_ENAME);

@@ -35,7 +35,7 @@ static int file_open_at(const char *path, int flags, unsigned mode) {
 /* Names and descriptors. */
 
 void prim_file_path(char path[PRIM_PATH_BYTES], const char *name) {
-    snprintf(path, PRIM_PATH_BYTES, FOLDER "/vigil-%u-%s", (unsigned)geteuid(), name);
+    snprintf(path, PRIM_PATH_BYTES, FOLDER "/vigil-%u%s%s", (unsigned)geteuid(), name ? "-" : "", name ? name : "");
 }
 
 bool prim_file_list(void (*found)(const char *name, void *data), void *data) {
@@ -56,6 +56,43 @@ static void file_link_to(char path[PRIM_PATH_BYTES], int fd) {
 
 int prim_file_find(const char *path) {
     return file_open_at(path, O_PATH | O_NOFOLLOW, 0);
+}
+
+int prim_path_find(const char *path) {
+    return file_open_at(path, O_PATH, 0);
+}
+
+int prim_path_create(const char *path, unsigned mode) {
+    int fd = file_open_at(path, O_RDWR | O_CREAT | O_EXCL, mode ? 0600 : 0666);
+    if (fd >= 0 && mode) syscall(SYS_fchmod, fd, mode);
+    return fd;
+}
+
+/* The numbers of statfs(2), of file systems that are shared by machines, or served by a program. */
+bool prim_file_is_local(int fd) {
+    static const uint32_t others[] = {
+        0x6969,     /* NFS */
+        0x517b,     /* SMB */
+        0xff534d42, /* CIFS */
+        0xfe534d42, /* SMB2 */
+        0x01021997, /* 9P */
+        0x5346414f, /* AFS */
+        0x6b414653, /* AFS */
+        0x73757245, /* Coda */
+        0x00c36400, /* Ceph */
+        0x0bd00bd0, /* Lustre */
+        0x01161970, /* GFS2 */
+        0x7461636f, /* OCFS2 */
+        0x19830326, /* BeeGFS */
+        0x47504653, /* GPFS */
+        0x65735546, /* FUSE */
+    };
+    struct statfs system;
+    if (syscall(SYS_fstatfs, fd, &system) != 0) return false;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if ((uint32_t)system.f_type == others[i]) return false;
+    }
+    return true;
 }
 
 int prim_file_reopen(int fd) {
@@ -147,6 +184,14 @@ int64_t prim_file_read(int fd, void *copy, size_t bytes) {
     return had;
 }
 
+bool prim_file_write(int fd, const void *from, size_t bytes, uint64_t at) {
+    long written;
+    do written = syscall(SYS_pwrite64, fd, from, bytes, at);
+    while (written < 0 && errno == EINTR);
+    if (written >= 0 && written < (long)bytes) errno = ENOSPC;
+    return written == (long)bytes;
+}
+
 /* In one piece, as a failed call is undone; and without signals, as each would undo what has been allocated so far. */
 static bool file_allocate(int fd, uint64_t from, uint64_t to) {
     sigset_t all, before;
@@ -165,17 +210,24 @@ static bool file_allocate(int fd, uint64_t from, uint64_t to) {
  * now. Not where there is no limit (anonymous files), so that a large size does not take all memory of the machine:
  * there only the last byte is allocated.
  */
-bool prim_file_extend(int fd, uint64_t bytes) {
+bool prim_file_back(int fd, uint64_t from, uint64_t to) {
     struct prim_file_stat file;
     struct statfs system;
+    if (from >= to) return true;
     if (!prim_file_stat(fd, &file) || syscall(SYS_fstatfs, fd, &system) != 0) return false;
-    if (file.bytes >= bytes) return true;
-    if (system.f_blocks == 0) return file_allocate(fd, bytes - 1, bytes);
-    if ((bytes - file.bytes) / (uint64_t)system.f_bsize > system.f_bavail) { /* don't fill it up just to find out */
-        errno = ENOSPC;
+    uint64_t new_from = file.bytes > from ? file.bytes : from;
+    if (system.f_blocks == 0) return file.bytes >= to || file_allocate(fd, to - 1, to);
+    if (new_from < to && (to - new_from) / (uint64_t)system.f_bsize > system.f_bavail) {
+        errno = ENOSPC; /* don't fill it up just to find out */
         return false;
     }
-    return file_allocate(fd, file.bytes, bytes);
+    return file_allocate(fd, from, to);
+}
+
+void prim_file_unback(int fd, uint64_t from, uint64_t to) {
+    int errno_before = errno;
+    if (from < to) syscall(SYS_fallocate, fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from);
+    errno = errno_before;
 }
 
 void prim_file_seal(int fd) {
@@ -218,10 +270,18 @@ static struct flock file_lock_on(uint64_t at, short type) {
     return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
 }
 
-enum prim_lock prim_file_lock(int fd, uint64_t at) {
-    struct flock lock = file_lock_on(at, F_WRLCK);
+static enum prim_lock file_lock_as(int fd, uint64_t at, short type) {
+    struct flock lock = file_lock_on(at, type);
     if (syscall(SYS_fcntl, fd, F_OFD_SETLK, &lock) == 0) return PRIM_LOCK_FREE;
     return errno == EAGAIN || errno == EACCES ? PRIM_LOCK_HELD : PRIM_LOCK_FAILED;
+}
+
+enum prim_lock prim_file_lock(int fd, uint64_t at) {
+    return file_lock_as(fd, at, F_WRLCK);
+}
+
+enum prim_lock prim_file_lock_shared(int fd, uint64_t at) {
+    return file_lock_as(fd, at, F_RDLCK);
 }
 
 void prim_file_unlock(int fd, uint64_t at) {
@@ -262,6 +322,11 @@ __attribute__((constructor(101))) static void file_load_first(void) {
 bool prim_fork_handled(void) {
     pthread_once(&file_loaded, file_load);
     return file_fork_handled;
+}
+
+uint32_t prim_process_space(void) {
+    struct stat found;
+    return stat("/proc/self/ns/pid", &found) == 0 ? (uint32_t)found.st_ino & 0x0fffffffu : 0;
 }
 
 void prim_process_name(char *name, size_t bytes) {

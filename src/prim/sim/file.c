@@ -143,7 +143,7 @@ int prim_file_reopen(int fd) {
 /* ---- Names ---- */
 
 void prim_file_path(char path[PRIM_PATH_BYTES], const char *name) {
-    snprintf(path, PRIM_PATH_BYTES, "%s", name);
+    snprintf(path, PRIM_PATH_BYTES, "%s", name ? name : "names");
 }
 
 static struct file *file_named(const char *path) {
@@ -165,6 +165,22 @@ int prim_file_find(const char *path) {
     file_point("find a file", files, false);
     struct file *found = file_named(path);
     return found ? file_describe(found) : -1;
+}
+
+/* There are no paths but names. */
+int prim_path_find(const char *path) {
+    return prim_file_find(path);
+}
+
+int prim_path_create(const char *path, unsigned mode) {
+    (void)path;
+    (void)mode;
+    errno = EROFS;
+    return -1;
+}
+
+bool prim_file_is_local(int fd) {
+    return fd >= 0;
 }
 
 bool prim_file_unlink(const char *path) {
@@ -236,12 +252,25 @@ int64_t prim_file_read(int fd, void *copy, size_t bytes) {
     return (int64_t)bytes;
 }
 
-bool prim_file_extend(int fd, uint64_t bytes) {
-    struct file *file = file_description_of(fd)->file;
-    file_point("extend", file, true);
-    sim_check(bytes <= FILE_BYTES, "a file of %llu bytes", (unsigned long long)bytes);
-    file->bytes = bytes > file->bytes ? bytes : file->bytes;
+bool prim_file_write(int fd, const void *from, size_t bytes, uint64_t at) {
+    memcpy(file_pages_of(file_description_of(fd)->file) + at, from, bytes);
     return true;
+}
+
+bool prim_file_back(int fd, uint64_t from, uint64_t to) {
+    struct file *file = file_description_of(fd)->file;
+    (void)from; /* all pages are there */
+    sim_check(to <= FILE_BYTES, "a file of %llu bytes", (unsigned long long)to);
+    if (to <= file->bytes) {
+        return true;
+    }
+    file_point("extend", file, true);
+    file->bytes = to > file->bytes ? to : file->bytes;
+    return true;
+}
+
+void prim_file_unback(int fd, uint64_t from, uint64_t to) {
+    memset(file_pages_of(file_description_of(fd)->file) + from, 0, to - from);
 }
 
 void prim_file_seal(int fd) {
@@ -316,6 +345,10 @@ enum prim_lock prim_file_lock(int fd, uint64_t at) {
     return file_answer(&locking, lock, self);
 }
 
+enum prim_lock prim_file_lock_shared(int fd, uint64_t at) {
+    return prim_file_lock(fd, at);
+}
+
 void prim_file_unlock(int fd, uint64_t at) {
     const struct description *self = file_description_of(fd);
     struct lock *lock = file_lock_at(self->file, at);
@@ -349,6 +382,10 @@ bool prim_file_locked(int fd) {
 
 bool prim_fork_handled(void) {
     return true; /* there is no fork here */
+}
+
+uint32_t prim_process_space(void) {
+    return 1;
 }
 
 void prim_process_name(char *name, size_t bytes) {

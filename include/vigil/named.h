@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vigil/named.h - locks with a name, for all processes of a user, or at a path, for several users.
+ *
+ *     vigil_named *deploy;
+ *     vigil_named_open(&deploy, "deploy", NULL);
+ *     int status = vigil_named_lock(deploy, 0);             in line with `vigil lock deploy -- command` in a shell
+ *     if (status == VIGIL_OWNER_DIED) vigil_named_consistent(deploy);    after the repair
+ *     ...
+ *     vigil_named_unlock(deploy);
+ *     vigil_named_close(deploy);
+ *
+ * Threads that block, event loops that must not block, and the commands vigil lock and vigil sem wait in one line for
+ * a name. What is opened is a lock, or a semaphore of so many slots; which of the two, and how many, is decided when
+ * the name is first used.
+ *
+ * NAMES AND PATHS. A name is 1 to 200 characters of A-Z a-z 0-9 . _ - and begins with a letter, a digit or _. Names
+ * belong to a user (by the effective user id of the process). All names of a user are in one file in /dev/shm, so
+ * that a process may have thousands open: each takes 320 bytes, and 68 more for each process that has it open.
+ *
+ * What contains a slash is a path, as for flock(1): the lock is in that file, which is created if it is not there (its
+ * mode is then 0666 less the umask, or `mode`), and made a lock if it is empty. The owner, the group and the mode of
+ * the file decide who may use it: a user needs permission to read and write. The file takes 16 kB while no process
+ * waits; each path that is open takes a descriptor. VIGIL_EFILESYSTEM for a file system on which processes do not
+ * share memory, or not with other machines (NFS, FUSE and others), or that is read-only. Those who may write the file
+ * must trust each other: see TRUST in segment.h.
+ *
+ * HANDLES. A vigil_named can hold the lock once at a time, and is used by one thread at a time; it may be unlocked on
+ * another thread. To hold a lock twice, or on two threads at once, open it twice: that is cheap.
+ *
+ * DEATH. If a process is killed while it holds the lock, the next one to take it is told by VIGIL_OWNER_DIED, as in
+ * rwlock.h: vigil_named_death tells who it was. The slots of a semaphore come back. Processes that a killed holder has
+ * tied to the lock (see vigil_named_tie) keep it until they have ended.
+ *
+ * Names survive until they are removed, or the machine is restarted; paths until the file is removed.
+ */
+#ifndef VIGIL_NAMED_H
+#define VIGIL_NAMED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent.h"
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vigil_named vigil_named;
+
+/* How to open a name. A null pointer, and zero in a field, select the defaults. */
+typedef struct vigil_named_options {
+    uint32_t slots; /* if it is new: make it a semaphore of so many slots, at most VIGIL_NAMED_SLOTS; 0: a lock */
+    unsigned mode;  /* of a new file at a path, whatever the umask; includes 0600, at most 0666 */
+    bool existing;  /* VIGIL_ENOTFOUND if there is no such name yet */
+} vigil_named_options;
+#define VIGIL_NAMED_SLOTS 0xffffffu
+
+/*
+ * vigil_named_open - VIGIL_OK, whether it was there or is new. VIGIL_ENAME, VIGIL_EINVAL (an invalid mode),
+ * VIGIL_ERANGE (too many slots), VIGIL_EFILESYSTEM; other errors as in vigil_segment_open.
+ *
+ * vigil_named_close - VIGIL_OK; what it holds is unlocked. VIGIL_EBUSY while a request of it is pending. In the child
+ * of a fork it only frees the handle.
+ *
+ * vigil_named_slots - how many slots the semaphore has; 0: it is a lock.
+ *
+ * vigil_named_set_slots - change the number of slots, at once, whoever holds some: VIGIL_OK. If more are held than
+ * there are now, none is given until enough have come back. VIGIL_EINVAL for a lock, VIGIL_ERANGE for 0 or too many;
+ * VIGIL_TIMED_OUT if there are fewer and those to be removed are not free: try again when some have come back.
+ */
+VIGIL_API int vigil_named_open(vigil_named **named, const char *name, const vigil_named_options *options);
+VIGIL_API int vigil_named_close(vigil_named *named);
+VIGIL_API uint32_t vigil_named_slots(const vigil_named *named);
+VIGIL_API int vigil_named_set_slots(vigil_named *named, uint32_t slots);
+
+/*
+ * How to take it:
+ *
+ *     VIGIL_NAMED_SHARED   together with others that share it (not of a semaphore)
+ *     VIGIL_NAMED_FAIR     strictly first come, first served among those that say so. Otherwise it may be taken by a
+ *                          newcomer before a waiter has woken up; no waiter starves in either case
+ *     VIGIL_NAMED_AGAIN    with SHARED, for a process that runs on behalf of one that shares it already: it does not
+ *                          wait behind waiters that want it alone, which would be a deadlock
+ *
+ * vigil_named_lock - block until it is taken: VIGIL_OK or VIGIL_OWNER_DIED. The timed forms give up after
+ * `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns`: VIGIL_TIMED_OUT. vigil_named_trylock does not wait.
+ * VIGIL_EINUSE if the handle holds it or has a request pending; VIGIL_EINVAL for flags that do not fit;
+ * VIGIL_EDEADLOCK if a killed holder has started this process, which would wait for its own end; VIGIL_EMAYNOTBLOCK,
+ * VIGIL_INTERRUPTED, VIGIL_ELIMIT, VIGIL_ENOMEM, VIGIL_EFORKED as elsewhere.
+ *
+ * vigil_named_lock_async - the same without blocking, on the thread of the agent, as in request.h: VIGIL_PENDING, and
+ * then `callback(named, status, data)` from the agent's dispatch; or an outcome at once, and then it is not called.
+ *
+ * vigil_named_cancel - end the pending request: VIGIL_OK, the callback will not be called. VIGIL_EIDLE.
+ *
+ * vigil_named_unlock - VIGIL_OK, or VIGIL_ENOTHELD.
+ *
+ * vigil_named_consistent - after VIGIL_OWNER_DIED, with the lock held alone: what it protects is in order again.
+ * VIGIL_OK, VIGIL_ENOTHELD, VIGIL_EINVAL (no holder died).
+ */
+enum { VIGIL_NAMED_SHARED = 1, VIGIL_NAMED_FAIR = 2, VIGIL_NAMED_AGAIN = 4 };
+typedef void vigil_named_callback(vigil_named *named, int status, void *data);
+VIGIL_API int vigil_named_lock(vigil_named *named, unsigned how);
+VIGIL_API int vigil_named_lock_for(vigil_named *named, unsigned how, int64_t timeout_ns);
+VIGIL_API int vigil_named_lock_until(vigil_named *named, unsigned how, int64_t deadline_ns);
+VIGIL_API int vigil_named_trylock(vigil_named *named, unsigned how);
+VIGIL_API int vigil_named_lock_async(vigil_agent *agent, vigil_named *named, unsigned how, int64_t timeout_ns,
+                                     vigil_named_callback *callback, void *data);
+VIGIL_API int vigil_named_cancel(vigil_named *named);
+VIGIL_API int vigil_named_unlock(vigil_named *named);
+VIGIL_API int vigil_named_consistent(vigil_named *named);
+
+/*
+ * vigil_named_describe - what other processes see of this one when it holds the lock alone: up to 63 bytes of text,
+ * such as its command, and the process that runs it. Default: the program's name, and this process.
+ *
+ * vigil_named_death - who held it alone when it was killed: VIGIL_OK. VIGIL_EINVAL if no holder died, or the lock has
+ * been declared consistent since.
+ */
+typedef struct vigil_named_holder {
+    uint32_t pid;     /* in its own pid namespace */
+    bool other_space; /* that is another pid namespace than that of the caller */
+    int64_t taken_at; /* when it took the lock: seconds since 1970 */
+    char text[64];
+} vigil_named_holder;
+VIGIL_API int vigil_named_describe(vigil_named *named, const char *text, uint32_t pid);
+VIGIL_API int vigil_named_death(const vigil_named *named, vigil_named_holder *dead);
+
+/*
+ * vigil_named_tie - for a holder that starts processes: returns a descriptor for them to inherit, or VIGIL_ESYSTEM.
+ * While any of them has it open, the lock is not given to others, even if this process is killed. An unlock releases
+ * it for all of them. Call it before the lock is taken. The handle owns the descriptor, which is closed by exec unless
+ * the caller changes that (a duplicate is as good).
+ *
+ * vigil_named_orphans - whether a lock or a request of this handle waits for such processes of a killed holder.
+ */
+VIGIL_API int vigil_named_tie(vigil_named *named);
+VIGIL_API bool vigil_named_orphans(const vigil_named *named);
+
+/*
+ * vigil_named_list - call `listed` with each name of this user, in no particular order: returns how many, or
+ * VIGIL_ENULL, or an error of vigil_segment_open. The names must not be opened or removed meanwhile.
+ *
+ * vigil_named_remove - remove the name, or the lock's file at a path: VIGIL_OK. VIGIL_EBUSY if a process has it open,
+ * or if a killed holder has left processes; with `force`, those keep it, and the name can be used for a new one.
+ * VIGIL_ENOTFOUND.
+ *
+ * vigil_named_remove_unused - remove each name of this user that no process has open and of which no holder died.
+ * Returns how many.
+ *
+ * vigil_named_mend - repair damage of the file that has it, as vigil_segment_mend does.
+ */
+VIGIL_API int64_t vigil_named_list(void (*listed)(const char *name, void *data), void *data);
+VIGIL_API int vigil_named_remove(const char *name, bool force);
+VIGIL_API int64_t vigil_named_remove_unused(void);
+VIGIL_API int64_t vigil_named_mend(vigil_named *named);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
