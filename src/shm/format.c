@@ -14,6 +14,7 @@ static uint64_t format_round_up(uint64_t bytes, uint64_t unit) {
 /* The limits have been checked, so nothing overflows. */
 static struct segment_layout format_layout(uint32_t members, uint32_t waiters, uint32_t buckets, uint64_t max_length) {
     struct segment_layout at = {.buckets_at = format_round_up(sizeof(struct segment_header), 64), .buckets = buckets};
+    at.members = members;
     at.slots = (uint64_t)waiters + 1;
 
     at.members_at = format_round_up(at.buckets_at + SEGMENT_BUCKET_BYTES * at.buckets, 64);

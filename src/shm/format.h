@@ -20,7 +20,7 @@
 /* Where the areas begin, in bytes from the file's beginning, and how many records are in them. */
 struct segment_layout {
     uint64_t buckets_at, buckets; /* of 8 bytes; a power of two */
-    uint64_t members_at;          /* of 64 bytes */
+    uint64_t members_at, members; /* of 64 bytes */
     uint64_t claims_at;           /* of 4 bytes, one for each slot */
     uint64_t slots_at, slots;     /* of 64 bytes; the first is not used, since slot 0 means none */
     uint64_t events_at;           /* of 64 bytes */
