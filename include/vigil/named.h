@@ -67,8 +67,8 @@ typedef struct vigil_named_options {
  * vigil_named_slots - how many slots the semaphore has; 0: it is a lock.
  *
  * vigil_named_set_slots - change the number of slots, at once, whoever holds some: VIGIL_OK. If more are held than
- * there are now, none is given until enough have come back. VIGIL_EINVAL for a lock, VIGIL_ERANGE for 0 or too many;
- * VIGIL_TIMED_OUT if there are fewer and those to be removed are not free: try again when some have come back.
+ * there are now, those that are too many disappear as they come back. VIGIL_EINVAL for a lock, VIGIL_ERANGE for 0 or
+ * too many.
  */
 VIGIL_API int vigil_named_open(vigil_named **named, const char *name, const vigil_named_options *options);
 VIGIL_API int vigil_named_close(vigil_named *named);

@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "named.h"
 #include "status.h"
 
 #ifdef __cplusplus
@@ -39,7 +40,10 @@ extern "C" {
 typedef struct vigil_observer vigil_observer;
 
 /*
- * vigil_observer_open - observe an existing segment: VIGIL_OK. Errors as in vigil_segment_open; but a segment that
+ * vigil_observer_open - observe an existing segment, or a lock of vigil/named.h by its name or path: VIGIL_OK. Of a
+ * named lock, the label is "vigil lock" or "vigil sem"; its lines have the offsets 0 (the turnstile, where
+ * VIGIL_NAMED_FAIR waits), 4 (the lock) and 8 (the slots); its members are the processes that have the name open, and
+ * JOINED and LEFT mean that they open and close it. Errors as in vigil_segment_open; but a segment that
  * has no room for another member can be observed, and so can one whose lines are damaged.
  *
  * vigil_observer_open_fd - the same for the segment of a descriptor, which the caller still owns. Errors as in
@@ -57,6 +61,7 @@ typedef struct vigil_seen_member {
     uint32_t pid;      /* in its own pid namespace */
     char program[20];  /* the name by which it was started, without the directory: its first 16 bytes */
     bool alive;        /* false: it has died, and no member has removed it yet */
+    bool other_space;  /* `pid` is of another pid namespace than the observer's */
 } vigil_seen_member;
 
 /* What a waiter waits for, or a holder holds. */
@@ -116,6 +121,8 @@ typedef struct vigil_look {
     uint32_t member_count, line_count;
     const vigil_seen_member *members;
     const vigil_seen_line *lines; /* sorted by offset */
+    uint32_t slots;               /* of a named semaphore; else 0 */
+    const vigil_named_holder *dead_owner; /* of a named lock: who was killed while holding it; null: none was */
 } vigil_look;
 
 /*

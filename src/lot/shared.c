@@ -210,6 +210,7 @@ void lot_record_lock_event(const struct lot *lot, int type, enum slot_kind kind,
                                          .key = key_of(lot, word),
                                          .number = lot->number,
                                          .thread_id = prim_thread_id(),
+                                         .pid = prim_process_id(),
                                          .count = count,
                                          .shared = shared,
                                      });

@@ -7,6 +7,7 @@
 
 #include "memory/segment.h"
 #include "prim.h"
+#include "sync/sem.h"
 
 #define BOOK_LABEL     "vigil names"
 #define BOOK_MEMBERS   16384u
@@ -21,6 +22,13 @@ _Static_assert(sizeof(struct entry) == 320, "a path's book, with its entry, is i
 _Static_assert(offsetof(struct entry, lock) == 4 && offsetof(struct entry, permits) == 8 &&
                    offsetof(struct entry, use) == BOOK_WINDOW_BYTES,
                "as observers see it");
+
+bool book_take_excess(struct entry *entry) {
+    uint32_t seen = prim_load_relaxed(&entry->excess);
+    while (seen && !prim_cas_acq_rel(&entry->excess, &seen, seen - 1)) {
+    }
+    return seen;
+}
 
 /* Opening. */
 
@@ -159,7 +167,7 @@ static bool book_free(struct book *book, struct entry *entries, uint32_t index) 
     vigil_rwlock_consistent(&entry->use);
     memset(entry->name, 0, sizeof entry->name);
     memset(entry->text, 0, sizeof entry->text);
-    entry->pid = entry->space = entry->slots = entry->tied = 0;
+    entry->pid = entry->space = entry->slots = entry->tied = entry->excess = 0;
     prim_store_relaxed(&entry->turnstile.word, 0);
     prim_store_relaxed(&entry->lock.word, 0);
     prim_store_relaxed(&entry->permits.word, 0);
@@ -245,6 +253,29 @@ struct entry *book_use(vigil_buffer *buffer, const char *name, uint32_t slots, b
     entry = book_use_locked(buffer, name, slots, create, status);
     book_unlock(buffer);
     return entry;
+}
+
+/* Slots. If a process is killed in between, more or fewer permits may be left than there are slots. */
+
+static void book_remove_excess(struct entry *entry) {
+    while (prim_load_relaxed(&entry->excess) && sem_remove_one(&entry->permits)) {
+        prim_fetch_add_acq_rel(&entry->excess, UINT32_MAX);
+    }
+}
+
+int book_set_slots(vigil_buffer *buffer, struct entry *entry, uint32_t slots) {
+    int status = book_lock(buffer);
+    if (status != VIGIL_OK) return status;
+    uint32_t before = prim_load_relaxed(&entry->slots);
+    uint32_t more = slots > before ? slots - before : 0, fewer = slots < before ? before - slots : 0;
+    for (; more && book_take_excess(entry); more--) {
+    }
+    if (more) status = sem_add(&entry->permits, more);
+    prim_fetch_add_acq_rel(&entry->excess, fewer);
+    book_remove_excess(entry);
+    prim_store_relaxed(&entry->slots, slots);
+    book_unlock(buffer);
+    return status;
 }
 
 /* Looking. */

@@ -67,7 +67,7 @@ struct entry {
     int64_t taken_at;
     char text[BOOK_TEXT_BYTES];
     char name[BOOK_NAME_BYTES];
-    uint32_t unused;
+    uint32_t excess; /* atomic: permits that are to be removed when they come back */
 };
 
 struct book {
@@ -102,6 +102,11 @@ typedef void book_found(const struct entry *entry, void *data);
 uint64_t book_each(const unsigned char *data, uint64_t length, book_found *found, void *data_of_caller);
 /* The entry of that name; null: there is none. */
 const struct entry *book_peek(const unsigned char *data, uint64_t length, const char *name);
+
+/* There are too many permits: the caller removes one. */
+bool book_take_excess(struct entry *entry);
+/* For a caller that has the name open: change the number of slots of a semaphore. */
+int book_set_slots(vigil_buffer *buffer, struct entry *entry, uint32_t slots);
 
 /* Remove the name: VIGIL_OK, VIGIL_EBUSY, VIGIL_ENOTFOUND. */
 int book_remove(vigil_buffer *buffer, const char *name, bool force, bool (*busy)(vigil_buffer *, const struct entry *));

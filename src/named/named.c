@@ -29,6 +29,7 @@
 #include "prim.h"
 #include "prim_file.h"
 #include "sync/rwlock.h"
+#include "sync/sem.h"
 #include "vigil/wait.h"
 
 #define TIES_AT    (UINT64_C(3) << 60) /* in the file: behind the user's bytes, before the library's own locks */
@@ -117,6 +118,14 @@ uint32_t vigil_named_slots(const vigil_named *named) {
     return named && !named_forked(named) ? prim_load_relaxed(&named->entry->slots) : 0;
 }
 
+int vigil_named_set_slots(vigil_named *named, uint32_t slots) {
+    if (!named) return VIGIL_ENULL;
+    if (named_forked(named)) return VIGIL_EFORKED;
+    if (!prim_load_relaxed(&named->entry->slots)) return VIGIL_EINVAL;
+    if (!slots || slots > VIGIL_NAMED_SLOTS) return VIGIL_ERANGE;
+    return book_set_slots(named->buffer, named->entry, slots);
+}
+
 /* Ties. */
 
 static bool named_is_semaphore(const vigil_named *named) {
@@ -186,11 +195,15 @@ static void named_unlock_turnstile(vigil_named *named) {
     named->has_turnstile = false;
 }
 
+static int named_give_slot_back(struct entry *entry) {
+    return book_take_excess(entry) ? sem_remove_own(&entry->permits) : vigil_sem_release(&entry->permits, 1);
+}
+
 static int named_give_back(vigil_named *named) {
     int status = VIGIL_OK;
     named_untie(named);
     if (named->has_lock) {
-        if (named_is_semaphore(named)) status = vigil_sem_release(&named->entry->permits, 1);
+        if (named_is_semaphore(named)) status = named_give_slot_back(named->entry);
         else if (named->how & VIGIL_NAMED_SHARED) status = vigil_rwlock_read_unlock(&named->entry->lock);
         else status = vigil_rwlock_write_unlock(&named->entry->lock);
     }

@@ -5,6 +5,7 @@
 
 #include "recovery/hold.h"
 #include "observer.h"
+#include "prim_file.h"
 
 #define READ_AGAIN 8
 
@@ -36,9 +37,31 @@ static int observer_observe(vigil_observer **observer, struct segment *segment) 
     return VIGIL_OK;
 }
 
+/* A named lock: the entry in the book. */
+static int observer_open_named(vigil_observer **observer, const char *name) {
+    struct segment *book;
+    int status = segment_glimpse_book(&book, book_is_path(name) ? name : NULL);
+    if (status != VIGIL_OK) return status;
+    const struct entry *entry = book_peek(book->buffer.data, segment_usable(book), book_name(name));
+    if (!entry) {
+        segment_forget(book);
+        return VIGIL_ENOTFOUND;
+    }
+    struct book_window window = {.at = (uint64_t)((const unsigned char *)entry - (unsigned char *)book->buffer.data),
+                                 .slots = prim_load_relaxed(&entry->slots)};
+    strcpy(window.label, window.slots ? "vigil sem" : "vigil lock");
+    status = observer_observe(observer, book);
+    if (status != VIGIL_OK) return status;
+    (*observer)->window = window;
+    (*observer)->has_window = true;
+    return VIGIL_OK;
+}
+
 int vigil_observer_open(vigil_observer **observer, const char *name) {
     struct segment *segment = NULL;
-    int status = observer ? segment_glimpse(&segment, name) : VIGIL_ENULL;
+    if (!observer || !name) return VIGIL_ENULL;
+    int status = book_is_path(name) ? VIGIL_ENOTFOUND : segment_glimpse(&segment, name);
+    if (status == VIGIL_ENOTFOUND) return observer_open_named(observer, name);
     return status == VIGIL_OK ? observer_observe(observer, segment) : status;
 }
 
@@ -53,6 +76,7 @@ int vigil_observer_close(vigil_observer *observer) {
     uint64_t ours_ns = observer->recorded_until_ns; /* if the header has another value, another observer records */
     if (ours_ns) prim_cas_acq_rel(&segment_header(observer->segment)->record_until_ns, &ours_ns, 0);
     segment_forget(observer->segment);
+    free(observer->users);
     free(observer->seen);
     free(observer->members);
     free(observer->lines);
@@ -122,15 +146,19 @@ bool observer_has_word(const vigil_observer *observer, uint64_t key) {
 
 /* Members. */
 
+static bool observer_is_user(const vigil_observer *observer, uint32_t number);
+
 static uint32_t observer_look_at_members(vigil_observer *observer) {
     struct segment *segment = observer->segment;
-    uint32_t count = 0;
+    uint32_t count = 0, space = prim_process_space();
     for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
         struct segment_member *record = segment_member(segment, i);
         uint32_t life = prim_load_acquire(&record->life);
         if (!(life & SEGMENT_JOINED)) continue;
         vigil_seen_member *member = &observer->members[count];
         *member = (vigil_seen_member){.number = prim_load_relaxed(&record->number), .pid = record->pid};
+        if (!observer_is_user(observer, member->number)) continue;
+        member->other_space = prim_load_relaxed(&record->incarnation) >> 4 != space;
         memcpy(member->program, record->name, sizeof record->name);
         member->alive = segment_member_alive(segment, i);
         prim_fence_seq_cst();
@@ -231,7 +259,7 @@ static uint32_t observer_add_line(const vigil_observer *observer, uint32_t first
     uint64_t key = observer_lock_key(&observer->seen[first]);
     uint32_t at = first;
     *line = (vigil_seen_line){
-        .offset = key - observer->segment->layout.user_at,
+        .offset = key - observer->segment->layout.user_at - observer->window.at,
         .value = prim_load_relaxed((uint32_t *)(void *)(observer->segment->base + key)),
         .waiters = &observer->waiters[*waiters],
         .holders = &observer->holders[*holders],
@@ -252,15 +280,48 @@ static uint32_t observer_add_line(const vigil_observer *observer, uint32_t first
     return at - first;
 }
 
+static int observer_by_number(const void *one, const void *other) {
+    uint32_t x = *(const uint32_t *)one, y = *(const uint32_t *)other;
+    return (x > y) - (x < y);
+}
+
+static bool observer_is_user(const vigil_observer *observer, uint32_t number) {
+    return !observer->has_window || (observer->user_count && bsearch(&number, observer->users, observer->user_count,
+                                                                     sizeof number, observer_by_number));
+}
+
+/* Who held a named lock when it was killed; null: no one. */
+static const vigil_named_holder *observer_dead_owner(vigil_observer *observer) {
+    const struct entry *entry =
+        (const struct entry *)(const void *)((unsigned char *)observer->segment->buffer.data + observer->window.at);
+    if (!observer->has_window || !(prim_load_relaxed(&entry->lock.word) >> 31)) return NULL;
+    observer->dead_owner = (vigil_named_holder){
+        .pid = entry->pid, .other_space = entry->space != prim_process_space(), .taken_at = entry->taken_at};
+    memcpy(observer->dead_owner.text, entry->text, sizeof observer->dead_owner.text - 1);
+    return &observer->dead_owner;
+}
+
+/* Such a lock is shown even if it has neither holders nor waiters. */
+static uint32_t observer_add_dead_line(vigil_observer *observer, uint32_t lines) {
+    const uint64_t offset = sizeof(vigil_mutex);
+    bool shown = lines && observer->lines[lines - 1].offset == offset;
+    if (shown || !observer_dead_owner(observer)) return lines;
+    observer->lines[lines] = (vigil_seen_line){.offset = offset, .kind = VIGIL_SEEN_RWLOCK, .owner_died = true};
+    return lines + 1;
+}
+
 /* Drop the slots that are in no line, or are damaged. Sort the rest. */
 static void observer_sift(vigil_observer *observer) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < observer->seen_count; i++) {
         const struct seen_slot *seen = &observer->seen[i];
         bool sound = seen_holds(seen) || seen_waits(seen);
-        if (seen->slot.key && sound && observer_has_word(observer, observer_lock_key(seen)))
-            observer->seen[kept++] = *seen;
+        if (!seen->slot.key || !sound || !observer_has_word(observer, observer_lock_key(seen))) continue;
+        uint64_t offset = observer->has_window ? observer_in_window(observer, observer_lock_key(seen)) : 0;
+        if (offset == BOOK_WINDOW_BYTES) observer->users[observer->user_count++] = seen->number;
+        else if (offset != UINT64_MAX) observer->seen[kept++] = *seen;
     }
+    if (observer->user_count) qsort(observer->users, observer->user_count, sizeof *observer->users, observer_by_number);
     observer->seen_count = kept;
     if (kept) qsort(observer->seen, kept, sizeof *observer->seen, observer_in_order);
 }
@@ -269,16 +330,23 @@ int vigil_observer_look(vigil_observer *observer, vigil_look *look) {
     if (!observer || !look) return VIGIL_ENULL;
     if (!observer_read_all(observer)) return VIGIL_ENOMEM;
     uint32_t used = observer->seen_count, lines = 0, waiters = 0, holders = 0;
+    free(observer->users);
+    observer->user_count = 0;
+    observer->users = calloc(used + 1u, sizeof *observer->users);
+    if (!observer->users) return VIGIL_ENOMEM;
     observer_sift(observer);
     if (!observer_make_room(observer, observer->seen_count)) return VIGIL_ENOMEM;
     uint64_t now_ns = prim_now_ns();
     for (uint32_t at = 0; at < observer->seen_count; lines++)
         at += observer_add_line(observer, at, &observer->lines[lines], &waiters, &holders, now_ns);
+    lines = observer_add_dead_line(observer, lines);
     const struct segment *segment = observer->segment;
     uint64_t length = buffer_length(&segment->buffer);
     *look = (vigil_look){
         .at_ns = (int64_t)now_ns,
-        .label = segment->label,
+        .label = observer->has_window ? observer->window.label : segment->label,
+        .slots = observer->window.slots,
+        .dead_owner = observer_dead_owner(observer),
         .length = length < observer->usable ? length : observer->usable,
         .max_length = segment->buffer.max_length,
         .members_most = segment->members,

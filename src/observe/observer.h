@@ -15,6 +15,7 @@
 #include "memory/segment.h"
 #include "shm/backing.h"
 #include "shm/events.h"
+#include "named/book.h"
 #include "vigil/observe.h"
 
 /* A slot, as it was at one moment. */
@@ -28,7 +29,12 @@ struct vigil_observer {
     uint32_t *claims;
     struct slot *slots;
     struct bucket *buckets;
-    uint64_t usable; /* of the user's bytes, at the last look */
+    uint64_t usable;           /* of the user's bytes, at the last look */
+    struct book_window window; /* of a named lock */
+    bool has_window;
+    vigil_named_holder dead_owner;
+    uint32_t *users; /* with a window: the numbers of the processes that have the name open, sorted */
+    uint32_t user_count;
     uint64_t passes; /* over all slots, since it was opened: the cost of looks and checks */
 
     /* What the last look found. */
@@ -53,6 +59,12 @@ bool observer_read(const vigil_observer *observer, uint32_t index, struct seen_s
 
 /* Read all slots that are claimed: false if there is no memory for that. */
 bool observer_read_all(vigil_observer *observer);
+
+/* Where the entry's words are in the window, or BOOK_WINDOW_BYTES for `use`; UINT64_MAX: not in the window. */
+static inline uint64_t observer_in_window(const vigil_observer *observer, uint64_t key) {
+    uint64_t offset = key - observer->segment->layout.user_at - observer->window.at;
+    return offset <= BOOK_WINDOW_BYTES ? offset : UINT64_MAX;
+}
 
 /* Whether the key is that of an existing word of the user's. */
 bool observer_has_word(const vigil_observer *observer, uint64_t key);

@@ -25,16 +25,27 @@ static bool observer_may_come(vigil_observer *observer) {
     return now_ns - observer->missing_since_ns < EVENT_GIVE_UP_NS;
 }
 
+/* Whether the event is of interest. Of a named lock, `use` says who opens and closes it. */
+static bool observer_is_of_window(const vigil_observer *observer, struct segment_event *entry) {
+    if (!observer->has_window || entry->type == VIGIL_EVENT_DIED) return true;
+    uint64_t offset = entry->key ? observer_in_window(observer, entry->key) : UINT64_MAX;
+    if (offset != BOOK_WINDOW_BYTES) return offset != UINT64_MAX;
+    if (entry->type != VIGIL_EVENT_GRANTED && entry->type != VIGIL_EVENT_RELEASED) return false;
+    entry->type = entry->type == VIGIL_EVENT_GRANTED ? VIGIL_EVENT_JOINED : VIGIL_EVENT_LEFT;
+    entry->key = 0;
+    return true;
+}
+
 static vigil_event observer_event_of(const vigil_observer *observer, const struct segment_event *entry,
                                      uint64_t now_ns) {
-    uint64_t user_at = observer->segment->layout.user_at;
+    uint64_t user_at = observer->segment->layout.user_at + observer->window.at;
     return (vigil_event){
         .at_ns = observer_past(entry->at_ns, now_ns),
         .type = (vigil_event_type)entry->type,
         .kind = (vigil_seen_kind)entry->kind,
         .offset = entry->key >= user_at ? entry->key - user_at : 0,
         .number = entry->number,
-        .pid = entry->pid,
+        .pid = entry->type == VIGIL_EVENT_JOINED ? entry->pid : 0,
         .thread_id = entry->thread_id,
         .by = entry->by,
         .count = entry->count,
@@ -62,8 +73,8 @@ int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, siz
         bool there = event_read(observer->segment, observer->next_sequence, &entry);
         if (!there && observer_may_come(observer)) break;
         bool sound = there && entry.type < VIGIL_EVENT_TYPES && entry.kind < VIGIL_SEEN_KINDS;
-        if (sound) events[count++] = observer_event_of(observer, &entry, now_ns);
-        else missed++;
+        if (!sound) missed++;
+        else if (observer_is_of_window(observer, &entry)) events[count++] = observer_event_of(observer, &entry, now_ns);
         observer->next_sequence++;
         if (there) observer->missing_since_ns = 0; /* else the events behind it have been awaited as long */
     }

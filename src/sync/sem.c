@@ -62,7 +62,7 @@
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
 #endif
-#include "vigil/sem.h"
+#include "sem.h"
 
 #include "lot/arguments.h"
 #include "lock.h"
@@ -382,6 +382,35 @@ int vigil__sem_release_slowly(vigil_sem *sem, uint32_t permits) {
     if (error) return error;
     tsan_release(&sem->word);
     return critical_interrupted() ? sem_release_in_handler(&sem->word, permits) : sem_release_now(&sem->word, permits);
+}
+
+/* Changing the number of permits. */
+
+int sem_add(vigil_sem *sem, uint32_t permits) {
+    uint32_t seen = prim_load_relaxed(&sem->word);
+    int status = VIGIL_NOT_EQUAL;
+    while (status == VIGIL_NOT_EQUAL && permits <= VIGIL_SEM_MAX - seen / PERMIT) {
+        status = sem_change(&sem->word, &seen, seen + permits * PERMIT, sem_change_of(0, 0));
+    }
+    if (status == VIGIL_OK) sem_update_line((struct sem_update){.word = &sem->word});
+    return status == VIGIL_NOT_EQUAL ? VIGIL_ERANGE : status;
+}
+
+bool sem_remove_one(vigil_sem *sem) {
+    uint32_t seen = prim_load_relaxed(&sem->word);
+    int status = VIGIL_NOT_EQUAL;
+    while (status == VIGIL_NOT_EQUAL && seen >= PERMIT) {
+        status = sem_change(&sem->word, &seen, seen - PERMIT, sem_change_of(0, 0));
+    }
+    return status == VIGIL_OK;
+}
+
+int sem_remove_own(vigil_sem *sem) {
+    uint32_t seen = prim_load_relaxed(&sem->word);
+    int status;
+    do status = sem_change(&sem->word, &seen, seen, sem_change_of(1, 0));
+    while (status == VIGIL_NOT_EQUAL);
+    return status;
 }
 
 /* The inline functions, for callers that cannot inline them. */
