@@ -140,6 +140,10 @@ void json_null(struct cli_json *json, const char *key);
 void cli_command_line(const vigil_seen_member *member, char *text, size_t bytes);
 /* The same; but for `vigil lock` and `vigil sem`, the command that they run. */
 void cli_task(const vigil_seen_member *member, char *text, size_t bytes);
+/* The command line of a process; empty if it cannot be read. */
+void cli_process_line(uint32_t pid, char *text, size_t bytes);
+/* The process of that command; or, for other programs, the member's own. */
+uint32_t cli_task_pid(const vigil_seen_member *member);
 /* Skips the folders of the program's path. */
 const char *cli_without_folder(const char *command);
 

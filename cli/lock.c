@@ -1,112 +1,50 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * vigil lock: run a command while holding a lock.
- *
- * The lock is a read-write lock, which is not strictly fair. With --fair, a process first passes a turnstile: a mutex
- * that is first come, first served. A process that shares the lock unlocks the turnstile as soon as it has the lock;
- * a process that has the lock alone unlocks it when its command has ended, so that the next one is woken only once.
- */
+/* vigil lock: run a command while holding a lock, or hold it until a process ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "run.h"
+#include "show.h"
 
-#define LABEL      "vigil lock"
 #define HELD       "VIGIL_LOCKS_HELD"
 #define OWNER_DIED "VIGIL_OWNER_DIED"
 
-/* In the segment's bytes. */
-struct shell_lock {
-    vigil_mutex turnstile; /* fair, and so never zero once a process has opened the segment */
-    vigil_rwlock lock;
-};
-
 struct options {
-    int64_t timeout_ns;
     bool fair, shared, wait_status;
     const char *on_owner_died;
+    uint64_t until_exit; /* the process; 0: there is a command */
 };
 
-/* Objects to wait for. */
-
-static int turnstile_try(void *turnstile) {
-    return vigil_mutex_trylock(turnstile);
-}
-
-static int turnstile_ask(vigil_agent *agent, vigil_request *request, void *turnstile, int64_t timeout_ns,
-                         vigil_callback *callback) {
-    return vigil_mutex_lock_async(agent, request, turnstile, timeout_ns, callback);
-}
-
-static int write_try(void *lock) {
-    return vigil_rwlock_write_trylock(lock);
-}
-
-static int write_ask(vigil_agent *agent, vigil_request *request, void *lock, int64_t timeout_ns,
-                     vigil_callback *callback) {
-    return vigil_rwlock_write_lock_async(agent, request, lock, timeout_ns, callback);
-}
-
-static int read_try(void *lock) {
-    return vigil_rwlock_read_trylock(lock);
-}
-
-static int read_ask(vigil_agent *agent, vigil_request *request, void *lock, int64_t timeout_ns,
-                    vigil_callback *callback) {
-    return vigil_rwlock_read_lock_async(agent, request, lock, timeout_ns, callback);
-}
-
-static bool is_ours(int status) {
-    return status == VIGIL_OK || status == VIGIL_OWNER_DIED;
-}
-
-static int pass_turnstile(struct shell_lock *lock, struct waiting *waiting) {
-    const struct want turnstile = {turnstile_try, turnstile_ask, &lock->turnstile};
-    int status = waiting_for(waiting, &turnstile);
-    if (status != VIGIL_OWNER_DIED) return status;
-    return vigil_mutex_consistent(&lock->turnstile); /* it protects nothing but the order */
-}
-
-/* A lock, and how it is wanted. */
 struct use {
-    struct shell_lock *lock;
     const struct options *options;
+    vigil_named *named;
 };
-
-static int acquire(void *data, struct waiting *waiting) {
-    struct use *use = data;
-    struct shell_lock *lock = use->lock;
-    const struct options *options = use->options;
-    const struct want to_read = {read_try, read_ask, &lock->lock}, to_write = {write_try, write_ask, &lock->lock};
-    int status = options->fair ? pass_turnstile(lock, waiting) : VIGIL_OK;
-    if (status != VIGIL_OK) return status;
-    status = waiting_for(waiting, options->shared ? &to_read : &to_write);
-    if (options->fair && (options->shared || !is_ours(status))) vigil_mutex_unlock(&lock->turnstile);
-    return status;
-}
-
-static void release(void *data) {
-    struct use *use = data;
-    struct shell_lock *lock = use->lock;
-    const struct options *options = use->options;
-    if (options->shared) vigil_rwlock_read_unlock(&lock->lock);
-    else vigil_rwlock_write_unlock(&lock->lock);
-    if (options->fair && !options->shared) vigil_mutex_unlock(&lock->turnstile);
-}
 
 /* The death of the last holder. */
 
 /* Whether to go on all the same. Prints the warning or the failure. */
-static bool accept_death(const struct options *options, const char *name) {
-    if (strcmp(options->on_owner_died, "fail") == 0) {
+static bool accept_death(const struct use *use, const char *name) {
+    char who[224];
+    vigil_named_holder dead;
+    bool known = vigil_named_death(use->named, &dead) == VIGIL_OK;
+    show_owner_died(known ? &dead : NULL, who, sizeof who);
+    if (strcmp(use->options->on_owner_died, "fail") == 0) {
         cli_fail(VIGIL_OK,
-                 "%s: its last holder was killed while holding it: repair what it left unfinished, "
-                 "then use --on-owner-died continue",
-                 name);
+                 "%s: %s: repair what it left unfinished, then use --on-owner-died continue, or vigil doctor %s --fix",
+                 name, who, name);
         return false;
     }
-    cli_warn("%s: its last holder was killed while holding it, and may have left something unfinished", name);
+    cli_warn("%s: %s, and may have left something unfinished", name, who);
     return true;
 }
 
@@ -129,22 +67,39 @@ static bool is_ancestor(pid_t pid) {
     return at == pid && pid > 0;
 }
 
-static bool is_held_for_us(const char *name) {
-    const char *held = getenv(HELD);
-    size_t length = strlen(name);
-    for (; held && *held; held += strcspn(held, " ")) {
-        held += strspn(held, " ");
-        if (strncmp(held, name, length) == 0 && held[length] == ':' &&
-            is_ancestor((pid_t)strtol(held + length + 1, NULL, 10)))
-            return true;
-    }
-    return false;
+/* How a lock is called in the variable: a path may contain anything, and several lead to the same file. */
+static void token_of(const char *name, char token[256]) {
+    struct stat file;
+    if (!strchr(name, '/')) snprintf(token, 256, "%s", name);
+    else if (stat(name, &file) == 0)
+        snprintf(token, 256, "@%llx.%llx", (unsigned long long)file.st_dev, (unsigned long long)file.st_ino);
+    else token[0] = 0;
 }
 
-static bool set_environment(const char *name, bool owner_died) {
+enum held_how { NOT_HELD, HELD_ALONE, HELD_SHARED };
+
+static enum held_how held_for_us(const char *name) {
+    const char *held = getenv(HELD);
+    char token[256];
+    token_of(name, token);
+    size_t length = strlen(token);
+    for (; length && held && *held; held += strcspn(held, " ")) {
+        held += strspn(held, " ");
+        if (strncmp(held, token, length) != 0 || held[length] != ':') continue;
+        char *end;
+        long pid = strtol(held + length + 1, &end, 10);
+        if (is_ancestor((pid_t)pid)) return *end == 's' ? HELD_SHARED : HELD_ALONE;
+    }
+    return NOT_HELD;
+}
+
+static bool set_environment(const char *name, bool shared, bool owner_died) {
     const char *before = getenv(HELD);
-    char *held;
-    if (asprintf(&held, "%s%s%s:%d", before ? before : "", before ? " " : "", name, (int)getpid()) < 0) return false;
+    char *held, token[256];
+    token_of(name, token);
+    if (asprintf(&held, "%s%s%s:%d%s", before ? before : "", before ? " " : "", token, (int)getpid(),
+                 shared ? "s" : "") < 0)
+        return false;
     bool done = setenv(HELD, held, 1) == 0;
     free(held);
     return done && (owner_died ? setenv(OWNER_DIED, "1", 1) : unsetenv(OWNER_DIED)) == 0;
@@ -153,8 +108,8 @@ static bool set_environment(const char *name, bool owner_died) {
 static bool prepare(void *data, const char *name, bool owner_died, int *status) {
     const struct use *use = data;
     *status = CLI_RUN_CANNOT;
-    if (owner_died && !accept_death(use->options, name)) return false;
-    if (set_environment(name, owner_died)) return true;
+    if (owner_died && !accept_death(use, name)) return false;
+    if (set_environment(name, use->options->shared, owner_died)) return true;
     *status = cli_fail(VIGIL_ENOMEM, "%s", name);
     return false;
 }
@@ -162,51 +117,145 @@ static bool prepare(void *data, const char *name, bool owner_died, int *status) 
 /* If the command does not get that far, the next holder is told of the death as well. */
 static void started(void *data, bool owner_died) {
     struct use *use = data;
-    if (owner_died && !use->options->shared) vigil_rwlock_consistent(&use->lock->lock);
+    if (owner_died && !use->options->shared) vigil_named_consistent(use->named);
 }
 
-static int lock_and_run(vigil_buffer *buffer, const struct options *options, const char *name, char **words) {
-    static const struct run_steps steps = {acquire, prepare, started, release};
-    struct use use = {vigil_buffer_data(buffer), options};
-    struct waiting waiting = {.name = name, .timeout_ns = options->timeout_ns, .wait_status = options->wait_status};
-    struct leash leash = {.shared = options->shared, .count = 1};
-    uint32_t nobody = 0;
-    const vigil_mutex fair = VIGIL_MUTEX_FAIR;
-    __atomic_compare_exchange_n(&use.lock->turnstile.word, &nobody, fair.word, false, __ATOMIC_RELAXED,
-                                __ATOMIC_RELAXED);
-    return run_under(buffer, &leash, &waiting, words, &steps, &use);
+/*
+ * --until-exit PID: hold the lock for a script that goes on. A process in the background takes it and holds it; the
+ * one in the foreground ends with the exit status as soon as that has it, or has failed.
+ */
+
+static void await_end_of(pid_t pid) {
+    int process = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd ended = {.fd = process, .events = POLLIN};
+    if (process < 0 && errno == ENOSYS) {
+        while (kill(pid, 0) == 0 || errno == EPERM) poll(NULL, 0, 100);
+        return;
+    }
+    while (process >= 0 && poll(&ended, 1, -1) < 0 && errno == EINTR) {
+    }
 }
 
-static int open_and_run(const struct options *options, const char *name, char **words) {
-    vigil_buffer *buffer;
-    if (is_held_for_us(name))
-        return cli_fail(
-            VIGIL_OK, "%s: this already runs under that lock, and would wait for itself: use the lock only once", name);
-    if (run_open(&buffer, name, LABEL) != VIGIL_OK) return CLI_RUN_CANNOT;
-    const char *label = vigil_segment_label(buffer);
-    int status =
-        strcmp(label, LABEL) == 0 ? lock_and_run(buffer, options, name, words) : run_other_kind(name, label, "lock");
-    vigil_buffer_destroy(buffer);
+static void leave_terminal(void) {
+    int nothing = open("/dev/null", O_RDWR);
+    setsid();
+    for (int fd = 0; fd <= 2; fd++) dup2(nothing, fd);
+    if (nothing > 2) close(nothing);
+}
+
+static void describe_process(vigil_named *named, pid_t pid) {
+    const vigil_seen_member script = {.pid = (uint32_t)pid, .alive = true};
+    char text[64];
+    cli_process_line(script.pid, text, sizeof text);
+    vigil_named_describe(named, text, script.pid);
+}
+
+/* In the background. `told`: where the exit status is written to. */
+static int hold_until_exit(struct waiting *waiting, struct use *use, int told) {
+    pid_t pid = (pid_t)use->options->until_exit;
+    int status = waiting_for(waiting), failed = CLI_OK;
+    bool died = status == VIGIL_OWNER_DIED;
+    if (status != VIGIL_OK && !died) failed = waiting_failed(waiting, status);
+    else waiting_granted(waiting, died);
+    if (!failed && died && !accept_death(use, waiting->name)) failed = CLI_RUN_CANNOT;
+    if (!failed) {
+        started(use, died);
+        describe_process(use->named, pid);
+        prctl(PR_SET_PDEATHSIG, 0);
+        leave_terminal();
+        ssize_t written = write(told, &failed, sizeof failed);
+        close(told);
+        if (written == sizeof failed) await_end_of(pid);
+    }
+    vigil_named_unlock(use->named);
+    waiting_end(waiting);
+    return failed;
+}
+
+static int lock_until_exit(const vigil_named_options *new, struct waiting *waiting, struct use *use) {
+    int pipes[2], status = CLI_RUN_CANNOT;
+    pid_t parent = getpid();
+    if (kill((pid_t)use->options->until_exit, 0) != 0 && errno == ESRCH)
+        return cli_fail(VIGIL_OK, "--until-exit: there is no process %llu",
+                        (unsigned long long)use->options->until_exit);
+    if (pipe2(pipes, O_CLOEXEC) != 0) return cli_fail(VIGIL_ESYSTEM, "%s", waiting->name);
+    pid_t child = fork();
+    if (child < 0) return cli_fail(VIGIL_ESYSTEM, "cannot start a process");
+    if (child == 0) {
+        close(pipes[0]);
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent) _exit(CLI_RUN_CANNOT);
+        run_signals_begin();
+        waiting->named = use->named = run_open(waiting->name, new);
+        if (use->named) {
+            status = hold_until_exit(waiting, use, pipes[1]);
+            vigil_named_close(use->named);
+        }
+        exit(run_end(status));
+    }
+    close(pipes[1]);
+    ssize_t length;
+    do length = read(pipes[0], &status, sizeof status);
+    while (length < 0 && errno == EINTR);
+    if (length == sizeof status) return status;
+    int end;
+    while (waitpid(child, &end, 0) < 0 && errno == EINTR) {
+    }
+    return WIFSIGNALED(end) ? CLI_RUN_SIGNAL + WTERMSIG(end) : WEXITSTATUS(end);
+}
+
+static int open_and_run(const struct options *options, unsigned mode, struct waiting *waiting, char **words) {
+    static const struct run_steps steps = {prepare, started};
+    const vigil_named_options new = {.mode = mode};
+    struct use use = {.options = options};
+    enum held_how held = held_for_us(waiting->name);
+    if (held == HELD_ALONE || (held == HELD_SHARED && !options->shared))
+        return cli_fail(VIGIL_OK,
+                        "%s: this already runs under that lock, and would wait for itself: use the lock only once",
+                        waiting->name);
+    waiting->how = (options->shared ? VIGIL_NAMED_SHARED : 0) | (options->fair ? VIGIL_NAMED_FAIR : 0) |
+                   (held == HELD_SHARED ? VIGIL_NAMED_AGAIN : 0);
+    if (options->until_exit) return lock_until_exit(&new, waiting, &use);
+    run_signals_begin();
+    waiting->named = use.named = run_open(waiting->name, &new);
+    if (!use.named) return CLI_RUN_CANNOT;
+    int status = run_under(waiting, words, &steps, &use);
+    vigil_named_close(use.named);
     return status;
 }
 
 int cli_lock(int count, char **arguments) {
-    struct options given = {.timeout_ns = VIGIL_FOREVER, .on_owner_died = "continue"};
-    bool try = false;
+    struct options given = {.on_owner_died = "continue"};
+    struct waiting waiting = {.timeout_ns = VIGIL_FOREVER, .conflict = CLI_RUN_TIMED_OUT};
+    bool try = false, alone = false;
+    const char *mode_text = NULL;
     char *name, **words;
+    unsigned mode;
     const struct cli_option options[] = {
-        {"timeout", 0, CLI_DURATION, &given.timeout_ns},
-        {"try", 0, CLI_FLAG, &try},
+        {"timeout", 'w', CLI_DURATION, &waiting.timeout_ns},
+        {"try", 'n', CLI_FLAG, &try},
         {"fair", 0, CLI_FLAG, &given.fair},
-        {"shared", 0, CLI_FLAG, &given.shared},
-        {"wait-status", 0, CLI_FLAG, &given.wait_status},
+        {"shared", 's', CLI_FLAG, &given.shared},
+        {"exclusive", 'x', CLI_FLAG, &alone},
+        {"conflict-exit-code", 'E', CLI_COUNT, &waiting.conflict},
+        {"mode", 0, CLI_TEXT, &mode_text},
         {"on-owner-died", 0, CLI_TEXT, &given.on_owner_died},
+        {"until-exit", 0, CLI_COUNT, &given.until_exit},
+        {"wait-status", 0, CLI_FLAG, &waiting.wait_status},
         {0},
     };
-    if (!run_arguments(count, arguments, options, &name, &words)) return cli_usage_status();
-    if (strcmp(given.on_owner_died, "continue") != 0 && strcmp(given.on_owner_died, "fail") != 0)
-        return cli_usage("--on-owner-died must be continue or fail, not '%s'", given.on_owner_died);
-    if (try) given.timeout_ns = 0;
-    run_signals_begin();
-    return run_end(open_and_run(&given, name, words));
+    for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++) {
+        if (strncmp(arguments[i], "--until-exit", 12) == 0) given.until_exit = 1;
+    }
+    if (!run_arguments(count, arguments, options, given.until_exit != 0, &name, &words)) return cli_usage_status();
+    if (!run_mode(mode_text, &mode)) return cli_usage_status();
+    bool known = strcmp(given.on_owner_died, "continue") == 0 || strcmp(given.on_owner_died, "fail") == 0;
+    if (!known) return cli_usage("--on-owner-died: invalid value '%s'; write continue or fail", given.on_owner_died);
+    if (given.until_exit && words) return cli_usage("--until-exit holds the lock for a process, and runs no command");
+    if (given.until_exit > INT32_MAX) return cli_usage("--until-exit: invalid process");
+    if (alone && given.shared) return cli_usage("choose one of --shared and --exclusive");
+    if (waiting.conflict > 255) return cli_usage("-E: an exit status is from 0 to 255");
+    if (try) waiting.timeout_ns = 0;
+    waiting.name = name;
+    return run_end(open_and_run(&given, mode, &waiting, words));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,7 +33,9 @@ static char *next_word(char *word, const char *end) {
 }
 
 static bool needs_value(const char *option) {
-    return strcmp(option, "--timeout") == 0 || strcmp(option, "--on-owner-died") == 0 || strcmp(option, "--slots") == 0;
+    return strcmp(option, "--timeout") == 0 || strcmp(option, "--on-owner-died") == 0 ||
+           strcmp(option, "--slots") == 0 || strcmp(option, "--mode") == 0 || strcmp(option, "-w") == 0 ||
+           strcmp(option, "-E") == 0;
 }
 
 /* Where the command of `vigil lock` or `vigil sem` begins, as cli_options reads it: behind the "--" that ends the
@@ -54,7 +57,7 @@ static char *first_of_command(char *words, const char *end) {
 static void say_words(const vigil_seen_member *member, bool task, char *text, size_t bytes) {
     char words[4096];
     size_t length = read_proc(member->pid, "cmdline", words, sizeof words);
-    if (length == 0 || !is_it(member, words)) {
+    if (member->other_space || length == 0 || !is_it(member, words)) {
         cli_visible(text, bytes, member->program);
         return;
     }
@@ -64,6 +67,25 @@ static void say_words(const vigil_seen_member *member, bool task, char *text, si
     for (char *c = first; c < words + length; c++)
         if (*c == 0) *c = ' ';
     cli_visible(text, bytes, first);
+}
+
+/* The first child of `vigil lock` or `vigil sem` is the command. The kernel may not list children. */
+uint32_t cli_task_pid(const vigil_seen_member *member) {
+    char file[64], children[64], words[64];
+    bool vigil = strcmp(member->program, "vigil") == 0 && !member->other_space;
+    if (!vigil || !read_proc(member->pid, "cmdline", words, sizeof words) || !is_it(member, words)) return member->pid;
+    snprintf(file, sizeof file, "task/%u/children", member->pid);
+    uint32_t child =
+        read_proc(member->pid, file, children, sizeof children) ? (uint32_t)strtoul(children, NULL, 10) : 0;
+    return child ? child : member->pid;
+}
+
+void cli_process_line(uint32_t pid, char *text, size_t bytes) {
+    char words[256];
+    size_t length = read_proc(pid, "cmdline", words, sizeof words);
+    for (size_t i = 0; i + 1 < length; i++)
+        if (!words[i]) words[i] = ' ';
+    cli_visible(text, bytes, length ? words : "");
 }
 
 void cli_command_line(const vigil_seen_member *member, char *text, size_t bytes) {

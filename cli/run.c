@@ -2,49 +2,77 @@
 #include "run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TRY_EVERY_MS   10
-#define TRIES_PER_LOOK 25
+#define TEXT_BYTES     64
+#define OUT_OF_THE_WAY 32 /* above the descriptors that scripts use; from 64 on the kernel needs a larger table */
 
 struct command {
     char **words;
-    const struct leash *leash;
+    int tie_fd; /* the command inherits it: see vigil_named_tie */
 
     pid_t pid;
     int64_t since_ns;
 };
 
-bool run_arguments(int count, char **arguments, const struct cli_option *options, char **name, char ***words) {
+bool run_arguments(int count, char **arguments, const struct cli_option *options, bool maybe, char **name,
+                   char ***words) {
     struct cli_arguments parsed;
     if (!cli_options(count, arguments, options, &parsed)) return false;
     *words = parsed.command;
     *name = parsed.operands[0];
     if (parsed.operand_count < 1) cli_usage("a NAME is missing");
-    else if (!*words || !**words) cli_usage("the command to run is missing: vigil %s NAME -- COMMAND", cli_now->name);
+    else if (!maybe && (!*words || !**words))
+        cli_usage("the command to run is missing: vigil %s NAME -- COMMAND", cli_now->name);
     else return true;
     return false;
 }
 
-int run_open(vigil_buffer **buffer, const char *name, const char *label) {
-    vigil_segment_options options = {.length = 64, .members = 8192, .waiters = 8192, .label = label};
-    int status = label ? vigil_segment_open_or_create(buffer, name, &options) : vigil_segment_open(buffer, name);
-    /* Only a semaphore may be missing: a lock is always created. */
-    if (status == VIGIL_ENOTFOUND) cli_fail_missing("there is no semaphore %s: create it with --slots N", name);
-    else if (status != VIGIL_OK) cli_fail_segment(status, name);
-    return status;
+bool run_mode(const char *text, unsigned *mode) {
+    *mode = 0;
+    if (!text) return true;
+    size_t digits = strspn(text, "01234567");
+    *mode = (unsigned)strtoul(text, NULL, 8);
+    if (digits && digits <= 4 && !text[digits] && (*mode & 0600) == 0600 && !(*mode & ~0666u)) return true;
+    cli_usage("--mode: invalid mode '%s'; write 0600 plus bits of 0066, such as 0660 or 0666", text);
+    return false;
 }
 
-int run_other_kind(const char *name, const char *label, const char *wanted) {
-    char shown[64];
-    return cli_fail(VIGIL_OK, "%s is not a vigil %s but %s%s: choose another name, or remove it with vigil rm %s", name,
-                    wanted, *label ? "a " : "a segment of words", cli_visible(shown, sizeof shown, label), name);
+/* Names of locks and of segments are kept apart by the library, but would confuse people. */
+static bool is_segment(const char *name) {
+    vigil_observer *observer;
+    vigil_look look;
+    if (strchr(name, '/') || vigil_observer_open(&observer, name) != VIGIL_OK) return false;
+    bool words = vigil_observer_look(observer, &look) == VIGIL_OK && strncmp(look.label, "vigil ", 6) != 0;
+    vigil_observer_close(observer);
+    return words;
+}
+
+vigil_named *run_open(const char *name, const vigil_named_options *options) {
+    bool semaphore = options->slots || options->existing;
+    vigil_named *named = NULL;
+    int status = vigil_named_open(&named, name, options);
+    if (status == VIGIL_ENOTFOUND && semaphore)
+        cli_fail_missing("there is no semaphore %s: create it with --slots N", name);
+    else if (status != VIGIL_OK) cli_fail_segment(status, name);
+    if (status != VIGIL_OK) return NULL;
+    bool other = semaphore != (vigil_named_slots(named) != 0);
+    if (other)
+        cli_fail(VIGIL_OK, "%s is a %s, not a %s: choose another name, or remove it with vigil rm %s", name,
+                 semaphore ? "lock" : "semaphore", semaphore ? "semaphore" : "lock", name);
+    else if (is_segment(name))
+        cli_fail(VIGIL_OK, "%s is a segment of words: choose another name, or remove it with vigil rm %s", name, name);
+    else return named;
+    vigil_named_close(named);
+    return NULL;
 }
 
 /*
@@ -101,14 +129,9 @@ int run_end(int status) {
 
 /* Waiting. */
 
-static void answered(vigil_op *op, int status) {
-    ((struct waiting *)op->data)->answer = status;
-}
-
-static int64_t left_ns(const struct waiting *waiting) {
-    if (waiting->timeout_ns == VIGIL_FOREVER) return VIGIL_FOREVER;
-    int64_t left = waiting->timeout_ns - (vigil_now_ns() - waiting->since_ns);
-    return left > 0 ? left : 0;
+static void answered(vigil_named *named, int status, void *data) {
+    (void)named;
+    ((struct waiting *)data)->answer = status;
 }
 
 /* Creates what waiting needs. */
@@ -119,7 +142,7 @@ static int begin(struct waiting *waiting) {
     int status = waiting->signals_fd < 0 ? VIGIL_ESYSTEM : vigil_agent_create(&waiting->agent, 0);
     if (status == VIGIL_OK && vigil_agent_fd(waiting->agent) < 0) status = VIGIL_ESYSTEM; /* we could not be woken */
     if (status == VIGIL_OK)
-        place_begin(&waiting->place, waiting->name, waiting->since_ns, waiting->wait_status || cli_wants_json);
+        position_begin(&waiting->position, waiting->name, waiting->since_ns, waiting->wait_status || cli_wants_json);
     return status;
 }
 
@@ -130,62 +153,38 @@ static bool signalled(const struct waiting *waiting) {
     return true;
 }
 
+static int show(struct waiting *waiting) {
+    bool orphans = vigil_named_orphans(waiting->named);
+    return orphans ? position_show_orphans(&waiting->position) : position_show(&waiting->position);
+}
+
 static int await(struct waiting *waiting) {
     struct pollfd from[] = {{.fd = vigil_agent_fd(waiting->agent), .events = POLLIN},
                             {.fd = waiting->signals_fd, .events = POLLIN}};
     while (waiting->answer == VIGIL_PENDING) {
-        if (poll(from, 2, place_show(&waiting->place)) < 0 && errno != EINTR) return VIGIL_ESYSTEM;
+        if (poll(from, 2, show(waiting)) < 0 && errno != EINTR) return VIGIL_ESYSTEM;
         if (from[1].revents && signalled(waiting)) return VIGIL_CANCELLED;
         if (from[0].revents) vigil_agent_dispatch(waiting->agent);
     }
     return waiting->answer;
 }
 
-/* A process that has waited already does not try first: a try that fails also checks whether the holder has died, and
- * takes longer. */
-int waiting_for(struct waiting *waiting, const struct want *want) {
-    int status = waiting->agent ? VIGIL_TIMED_OUT : want->try(want->object);
+int waiting_for(struct waiting *waiting) {
+    int status = vigil_named_trylock(waiting->named, waiting->how);
     if (status != VIGIL_TIMED_OUT || waiting->timeout_ns <= 0) return status;
     status = begin(waiting);
     if (status != VIGIL_OK) return status;
     waiting->answer = VIGIL_PENDING;
-    waiting->request = (vigil_request){.op.data = waiting};
-    status = want->ask(waiting->agent, &waiting->request, want->object, left_ns(waiting), answered);
+    status =
+        vigil_named_lock_async(waiting->agent, waiting->named, waiting->how, waiting->timeout_ns, answered, waiting);
     if (status == VIGIL_PENDING) status = await(waiting);
     waiting->waited_ns = vigil_now_ns() - waiting->since_ns;
     return status;
 }
 
-/* Polls: the kernel could wake us when the leash is free, but not for blocked signals at the same time. Usually it is
- * free before there is anything to show, because its holders have just been killed. */
-static int await_leash(const struct leash *leash, struct waiting *waiting) {
-    struct pollfd from = {.fd = waiting->signals_fd, .events = POLLIN};
-    int status = VIGIL_TIMED_OUT;
-    for (unsigned tries = 1; status == VIGIL_TIMED_OUT && left_ns(waiting) > 0; tries++) {
-        if (tries % TRIES_PER_LOOK == 0) place_show_orphans(&waiting->place);
-        if (poll(&from, 1, TRY_EVERY_MS) < 0 && errno != EINTR) return VIGIL_ESYSTEM;
-        if (from.revents && signalled(waiting)) return VIGIL_CANCELLED;
-        status = leash_try(leash);
-    }
-    return status;
-}
-
-/* With the lock held: waits until no process runs any more that a killed holder started. Returns as waiting_for. */
-static int waiting_for_leash(struct waiting *waiting, const struct leash *leash) {
-    int status = leash_try(leash);
-    waiting->has_orphans = status == VIGIL_TIMED_OUT;
-    waiting->is_orphan = waiting->has_orphans && leash->count == 1 && leash_inherited(leash);
-    if (!waiting->has_orphans || waiting->is_orphan || waiting->timeout_ns <= 0) return status;
-    status = begin(waiting);
-    if (status == VIGIL_OK) status = await_leash(leash, waiting);
-    waiting->waited_ns = vigil_now_ns() - waiting->since_ns;
-    return status;
-}
-
-/* The lock is acquired: stops showing the line. */
-static void waiting_granted(struct waiting *waiting, bool owner_died) {
+void waiting_granted(struct waiting *waiting, bool owner_died) {
     struct cli_json json;
-    place_end(&waiting->place);
+    position_end(&waiting->position);
     if (!cli_wants_json) return;
     json_begin(&json, stderr);
     json_object(&json, NULL);
@@ -196,42 +195,45 @@ static void waiting_granted(struct waiting *waiting, bool owner_died) {
     json_end(&json, '}');
 }
 
-static void waiting_end(struct waiting *waiting) {
+void waiting_end(struct waiting *waiting) {
+    vigil_named_cancel(waiting->named);
     if (!waiting->since_ns) return;
-    place_end(&waiting->place);
+    position_end(&waiting->position);
     if (waiting->agent) vigil_agent_destroy(waiting->agent);
     if (waiting->signals_fd >= 0) close(waiting->signals_fd);
 }
 
-/* The lock was not acquired: prints why, unless it was a signal, and returns the exit status. */
-static int waiting_failed(struct waiting *waiting, int status) {
-    char waited[16];
+int waiting_failed(struct waiting *waiting, int status) {
+    char waited[16], holder[256];
     int error = errno;
-    place_end(&waiting->place);
+    bool orphans = vigil_named_orphans(waiting->named);
+    position_end(&waiting->position);
     errno = error;
     if (signals.deadly_one) return CLI_RUN_SIGNAL + signals.deadly_one;
-    if (waiting->is_orphan)
+    if (status == VIGIL_EDEADLOCK)
         return cli_fail(VIGIL_OK, "%s: a killed holder of the lock started this, which would now wait for itself",
                         waiting->name);
     if (status != VIGIL_TIMED_OUT) return cli_fail(status, "%s", waiting->name);
     cli_print_duration(waited, waiting->waited_ns);
-    const char *why = waiting->has_orphans ? ", and processes that a killed holder started still run" : "";
-    if (waiting->timeout_ns > 0) cli_fail(status, "waited %s for %s%s", waited, waiting->name, why);
-    else if (cli_wants_json) cli_fail(status, "%s", waiting->name);
-    return CLI_RUN_TIMED_OUT; /* with --try, the exit status is enough */
+    position_holder(waiting->name, holder, sizeof holder);
+    if (orphans) snprintf(holder, sizeof holder, "; processes that a killed holder started still run");
+    if (waiting->timeout_ns > 0)
+        cli_fail(status, "waited %s for %s%s%s", waited, waiting->name, holder, cli_wants_json ? "" : "; gave up");
+    else if (cli_wants_json) cli_fail(status, "%s%s", waiting->name, holder);
+    return (int)waiting->conflict; /* with --try, the exit status is enough */
 }
 
 /* The command. */
 
 /*
  * In the child, which runs in the parent's memory until it executes the command. The command must not outlive the
- * parent, which holds the lock for it: the kernel kills it when the parent is killed. The leash covers processes that
- * it has started by then.
+ * parent, which holds the lock for it: the kernel kills it when the parent is killed. The lock stays tied to the
+ * processes that it has started by then.
  */
 static void prepare(const struct command *command, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(CLI_RUN_CANNOT); /* the parent had ended before */
-    leash_hand_down(command->leash);
+    if (fcntl(command->tie_fd, F_DUPFD, OUT_OF_THE_WAY) < 0) fcntl(command->tie_fd, F_SETFD, 0); /* the limit is 32 */
     if (signals.child_ignored) signal(SIGCHLD, SIG_IGN);
     sigprocmask(SIG_SETMASK, &signals.before, NULL); /* a pending signal may end the child here */
 }
@@ -334,36 +336,38 @@ static int run_finish(const struct command *command) {
     return status;
 }
 
-/* With the lock or slot held. */
-static int run_leashed(struct waiting *waiting, struct command *command, const struct run_steps *steps, void *data,
-                       bool owner_died) {
-    int status = waiting_for_leash(waiting, command->leash);
-    if (status == VIGIL_OK) {
-        waiting_granted(waiting, owner_died);
-        bool ready = !steps->prepare || steps->prepare(data, waiting->name, owner_died, &status);
-        if (ready && run_start(command, &status)) {
-            if (steps->started) steps->started(data, owner_died);
-            status = run_finish(command);
-        }
-    } else {
-        status = waiting_failed(waiting, status);
-    }
-    leash_give_back(command->leash); /* before the lock or slot */
-    return status;
+/* What others see of the holder: the command. */
+static void describe(const struct waiting *waiting, char **words, pid_t pid) {
+    char text[TEXT_BYTES];
+    size_t used = 0;
+    text[0] = 0;
+    for (; *words && used < sizeof text - 1; words++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? " " : "", *words);
+    vigil_named_describe(waiting->named, text, (uint32_t)pid);
 }
 
-int run_under(vigil_buffer *buffer, struct leash *leash, struct waiting *waiting, char **words,
-              const struct run_steps *steps, void *data) {
-    struct command command = {.words = words, .leash = leash};
-    int status = leash_open(leash, buffer);
-    if (status == VIGIL_OK) status = steps->acquire(data, waiting);
+/* With the lock or slot held. */
+static int run_held(struct waiting *waiting, struct command *command, const struct run_steps *steps, void *data,
+                    bool owner_died) {
+    int status = CLI_OK;
+    waiting_granted(waiting, owner_died);
+    bool ready = !steps->prepare || steps->prepare(data, waiting->name, owner_died, &status);
+    if (!ready || !run_start(command, &status)) return status;
+    describe(waiting, command->words, command->pid);
+    if (steps->started) steps->started(data, owner_died);
+    return run_finish(command);
+}
+
+int run_under(struct waiting *waiting, char **words, const struct run_steps *steps, void *data) {
+    struct command command = {.words = words, .tie_fd = vigil_named_tie(waiting->named)};
+    describe(waiting, words, getpid());
+    int status = command.tie_fd < 0 ? command.tie_fd : waiting_for(waiting);
     if (status == VIGIL_OK || status == VIGIL_OWNER_DIED) {
-        status = run_leashed(waiting, &command, steps, data, status == VIGIL_OWNER_DIED);
-        steps->release(data);
+        status = run_held(waiting, &command, steps, data, status == VIGIL_OWNER_DIED);
+        vigil_named_unlock(waiting->named);
     } else {
         status = waiting_failed(waiting, status);
     }
     waiting_end(waiting);
-    leash_close(leash);
     return status;
 }

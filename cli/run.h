@@ -3,7 +3,7 @@
  * run.h - common parts of lock and sem: waiting for a lock or slot and for signals at once, and running a command.
  *
  *     run_signals_begin();                             from now on signals stay pending
- *     status = run_under(buffer, &leash, &waiting, words, &steps, data);
+ *     status = run_under(&waiting, words, &steps, data);
  *     return run_end(status);
  */
 #ifndef VIGIL_CLI_RUN_H
@@ -12,64 +12,61 @@
 #include <sys/types.h>
 
 #include "cli.h"
-#include "leash.h"
-#include "place.h"
+#include "position.h"
 
-/* Reads NAME and the words of the command. False: an error message was printed; return cli_usage_status(). */
-bool run_arguments(int count, char **arguments, const struct cli_option *options, char **name, char ***words);
+/* Reads NAME and the words of the command. False: an error message was printed; return cli_usage_status(). With
+ * `maybe`, there may be no command: null. */
+bool run_arguments(int count, char **arguments, const struct cli_option *options, bool maybe, char **name,
+                   char ***words);
 
-/* Opens the segment of that name, or creates it with that label; null: it must exist. On an error, a message was
- * printed. The caller must check the label of an existing segment. */
-int run_open(vigil_buffer **buffer, const char *name, const char *label);
-/* Prints that the segment is something else, and what to do. Returns the exit status. */
-int run_other_kind(const char *name, const char *label, const char *wanted);
+/* Reads the octal mode of --mode; null: none was given. False: an error message was printed. */
+bool run_mode(const char *text, unsigned *mode);
+
+/* Opens a lock, or a semaphore if `options` has slots or says that it must exist. On an error, a message was printed,
+ * and the result is null. */
+vigil_named *run_open(const char *name, const vigil_named_options *options);
 
 void run_signals_begin(void);
 /* To be called when all is released. Returns the exit status; but if a signal came before the command started, or the
  * command was interrupted, this process ends by that signal. */
 int run_end(int status);
 
-/* An object that can be acquired at once, or has to be waited for. */
-struct want {
-    int (*try)(void *object);
-    int (*ask)(vigil_agent *agent, vigil_request *request, void *object, int64_t timeout_ns, vigil_callback *callback);
-    void *object;
-};
+/* A lock or slot that is wanted. */
 struct waiting {
     const char *name;
-    int64_t timeout_ns; /* for all waits together; 0: only try */
-    bool wait_status;   /* print the place in line, also if stderr is not a terminal */
+    vigil_named *named;
+    unsigned how;       /* VIGIL_NAMED_... */
+    int64_t timeout_ns; /* 0: only try */
+    uint64_t conflict;  /* the exit status if it is not available in time */
+    bool wait_status;   /* print the position in line, also if stderr is not a terminal */
 
     int64_t waited_ns;
     vigil_agent *agent;
     int signals_fd;
     int64_t since_ns;
-    struct place place;
-    bool has_orphans; /* we have the lock, but not the leash */
-    bool is_orphan;   /* we have inherited the leash, so it never becomes free */
-    vigil_request request;
+    struct position position;
     int answer;
 };
-/* Returns the status of `try` or `ask`, or that of the callback. VIGIL_CANCELLED: a signal has come, see run_end; a
- * request that is still pending ends with waiting_end. */
-int waiting_for(struct waiting *waiting, const struct want *want);
+/* Returns the status of vigil_named_lock_async, or that of the callback. VIGIL_CANCELLED: a signal has come, see
+ * run_end; a request that is still pending ends with waiting_end. */
+int waiting_for(struct waiting *waiting);
+/* The lock was not acquired: prints why, unless it was a signal, and returns the exit status. */
+int waiting_failed(struct waiting *waiting, int status);
+/* The lock is acquired: stops showing the line. */
+void waiting_granted(struct waiting *waiting, bool owner_died);
+void waiting_end(struct waiting *waiting);
 
 /* What lock and sem do differently; `data` is theirs. */
 struct run_steps {
-    /* By waiting_for, as often as needed. VIGIL_OK or VIGIL_OWNER_DIED: the lock or slot is acquired. */
-    int (*acquire)(void *data, struct waiting *waiting);
-    /* With it and the leash held. False: do not run the command; `status` is the exit status. May be null. */
+    /* With the lock or slot held. False: do not run the command; `status` is the exit status. May be null. */
     bool (*prepare)(void *data, const char *name, bool owner_died, int *status);
     /* The command has started. May be null. */
     void (*started)(void *data, bool owner_died);
-    void (*release)(void *data);
 };
 /*
- * Acquires, waits until no process of a killed holder runs any more (the leash), runs the command, and releases.
- * Returns the command's exit status, or CLI_RUN_SIGNAL plus the number of the signal that ended it; or that of a
- * failure, which was printed.
+ * Acquires, runs the command, and releases. Returns the command's exit status, or CLI_RUN_SIGNAL plus the number of the
+ * signal that ended it; or that of a failure, which was printed.
  */
-int run_under(vigil_buffer *buffer, struct leash *leash, struct waiting *waiting, char **words,
-              const struct run_steps *steps, void *data);
+int run_under(struct waiting *waiting, char **words, const struct run_steps *steps, void *data);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "show.h"
 
 static bool read_mode(const char *text, unsigned *mode) {
     size_t digits = strspn(text, "01234567");
@@ -64,6 +65,7 @@ struct seen {
     char kind[32];
     uint64_t bytes;
     uint32_t living, waiting;
+    bool owner_died;
 };
 
 static void look_at(struct seen *seen) {
@@ -74,7 +76,8 @@ static void look_at(struct seen *seen) {
     if (seen->status != VIGIL_OK) return;
     seen->status = vigil_observer_look(observer, &look);
     if (seen->status == VIGIL_OK) {
-        cli_visible(seen->kind, sizeof seen->kind, *look.label ? look.label : "words");
+        show_kind(&look, seen->kind);
+        seen->owner_died = look.dead_owner != NULL;
         seen->bytes = look.length;
         for (uint32_t i = 0; i < look.member_count; i++) seen->living += look.members[i].alive;
         for (uint32_t i = 0; i < look.line_count; i++) seen->waiting += look.lines[i].waiter_count;
@@ -87,7 +90,7 @@ static const char *what_is_wrong(const struct seen *seen) {
     case VIGIL_EBUSY:
         return "a process has it open (see vigil show), or processes that a killed holder started still run; "
                "--force removes it all the same";
-    case VIGIL_ENOTFOUND: return "no segment has that name";
+    case VIGIL_ENOTFOUND: return "no lock or segment has that name";
     default: return cli_why(seen->status, seen->error);
     }
 }
@@ -100,7 +103,10 @@ static void put_name_and_status(struct cli_json *json, const struct seen *seen) 
 
 /* Without --force, a damaged segment is refused as well: a process may have it open. */
 static void remove_one(struct seen *seen, bool force) {
-    seen->status = force ? vigil_segment_unlink(seen->name) : vigil_segment_unlink_unused(seen->name);
+    bool path = strchr(seen->name, '/');
+    if (path) seen->status = VIGIL_ENOTFOUND;
+    else seen->status = force ? vigil_segment_unlink(seen->name) : vigil_segment_unlink_unused(seen->name);
+    if (seen->status == VIGIL_ENOTFOUND) seen->status = vigil_named_remove(seen->name, force);
     seen->error = errno;
     if (force && seen->status == VIGIL_ENOTFOUND) seen->status = VIGIL_OK;
 }
@@ -111,11 +117,29 @@ static void say_not_removed(const struct seen *seen) {
     else cli_fail_segment(seen->status, seen->name);
 }
 
+static int remove_unused(void) {
+    int64_t removed = vigil_named_remove_unused();
+    if (removed < 0) return cli_fail((int)removed, "cannot remove the names");
+    if (!cli_wants_json) {
+        printf("removed %lld\n", (long long)removed);
+        return CLI_OK;
+    }
+    struct cli_json json;
+    json_begin(&json, stdout);
+    json_object(&json, NULL);
+    json_text(&json, "status", "ok");
+    json_integer(&json, "removed", removed);
+    json_end(&json, '}');
+    return CLI_OK;
+}
+
 int cli_rm(int count, char **arguments) {
-    bool force = false;
-    const struct cli_option options[] = {{"force", 'f', CLI_FLAG, &force}, {0}};
+    bool force = false, unused = false;
+    const struct cli_option options[] = {{"force", 'f', CLI_FLAG, &force}, {"unused", 0, CLI_FLAG, &unused}, {0}};
     struct cli_arguments parsed;
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
+    if (unused && (force || parsed.operand_count)) return cli_usage("--unused is for all names: leave out the others");
+    if (unused) return remove_unused();
     if (parsed.operand_count == 0) return cli_usage("a NAME is missing");
     struct cli_json json;
     bool all = true;
@@ -181,6 +205,7 @@ static void print_json(const struct list *list) {
             json_unsigned(&json, "bytes", seen->bytes);
             json_unsigned(&json, "members", seen->living);
             json_unsigned(&json, "waiting", seen->waiting);
+            json_bool(&json, "owner_died", seen->owner_died);
         }
         json_end(&json, '}');
     }
@@ -199,8 +224,8 @@ static void print_table(const struct list *list) {
     for (const struct seen *seen = list->seen; seen < list->seen + list->count; seen++) {
         printf("%-*s  ", name_columns, seen->name);
         if (seen->status == VIGIL_OK)
-            printf("%-*s  %10" PRIu64 "  %7u  %7u\n", kind_columns, seen->kind, seen->bytes, seen->living,
-                   seen->waiting);
+            printf("%-*s  %10" PRIu64 "  %7u  %7u%s\n", kind_columns, seen->kind, seen->bytes, seen->living,
+                   seen->waiting, seen->owner_died ? "  owner died" : "");
         else printf("%s%s%s\n", colour ? "\033[31m" : "", what_is_wrong(seen), colour ? "\033[0m" : "");
     }
 }
@@ -224,6 +249,7 @@ int cli_ls(int count, char **arguments) {
     if (parsed.operand_count > 1) return cli_usage("give one PATTERN, in quotes, so that the shell does not expand it");
     struct list list = {.pattern = parsed.operand_count ? parsed.operands[0] : NULL};
     int64_t status = vigil_segment_list(add_to_list, &list);
+    if (status >= 0) status = vigil_named_list(add_to_list, &list);
     if (status < 0) return cli_fail((int)status, "cannot list the segments");
     if (list.count) qsort(list.seen, list.count, sizeof *list.seen, by_name);
     if (cli_wants_json || !names) look_at_all(&list);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -13,16 +14,29 @@
 #define COMMAND_MAX 4096 /* bytes of a command line, if no terminal limits it */
 
 void show_kind(const vigil_look *look, char kind[32]) {
-    cli_visible(kind, 32, *look->label ? look->label : "words");
+    if (look->slots) snprintf(kind, 32, "%.20s %u", look->label, look->slots);
+    else cli_visible(kind, 32, *look->label ? look->label : "words");
 }
 
-/* Offsets as in lock.c and sem.c. */
+/* Offsets as vigil/observe.h says. */
 void show_place(const vigil_look *look, const vigil_seen_line *line, char place[32]) {
-    bool lock = strcmp(look->label, "vigil lock") == 0, sem = strncmp(look->label, "vigil sem ", 10) == 0;
-    if (lock && line->offset == 0) strcpy(place, "turnstile");
+    bool lock = strcmp(look->label, "vigil lock") == 0, sem = strcmp(look->label, "vigil sem") == 0;
+    if ((lock || sem) && line->offset == 0) strcpy(place, "turnstile");
     else if (lock && line->offset == 4) strcpy(place, "lock");
-    else if (sem && line->offset == 0) strcpy(place, "slots");
+    else if (sem && line->offset == 8) strcpy(place, "slots");
     else snprintf(place, 32, "byte %llu", (unsigned long long)line->offset);
+}
+
+void show_owner_died(const vigil_named_holder *dead, char *text, size_t bytes) {
+    char ago[16], task[64], who[160] = "";
+    if (dead) {
+        int64_t seconds = (int64_t)time(NULL) - dead->taken_at;
+        cli_print_duration(ago, (seconds < 0 ? 0 : seconds) * INT64_C(1000000000));
+        cli_visible(task, sizeof task, dead->text);
+        snprintf(who, sizeof who, ", pid %u%s (%s), which took it %s ago,", dead->pid,
+                 dead->other_space ? " of another pid namespace" : "", task, ago);
+    }
+    snprintf(text, bytes, "its last holder%s was killed while holding it", who);
 }
 
 const vigil_seen_member *show_member(const vigil_look *look, uint32_t number) {
@@ -136,6 +150,12 @@ static void print_waiter(const struct page *page, const vigil_seen_line *line, u
               waiter->thread_id ? YELLOW : CYAN);
 }
 
+static void print_owner_died(const struct page *page) {
+    char text[224] = "its owner died";
+    if (page->look->dead_owner) show_owner_died(page->look->dead_owner, text, sizeof text);
+    fprintf(page->out, ", %s%s%s", paint(page, RED), text, paint(page, PLAIN));
+}
+
 static void print_line(const struct page *page, const vigil_seen_line *line) {
     char place[32], at[40] = "";
     show_place(page->look, line, place);
@@ -144,7 +164,7 @@ static void print_line(const struct page *page, const vigil_seen_line *line) {
             at);
     /* The word may have 64 bits; only its waiters know. */
     if (line->kind == VIGIL_SEEN_WORD) fprintf(page->out, ", as i32 %d", (int32_t)line->value);
-    if (line->owner_died) fprintf(page->out, ", %sits owner died%s", paint(page, RED), paint(page, PLAIN));
+    if (line->owner_died) print_owner_died(page);
     fprintf(page->out, "\n%s%8s %-6s %8s  %-14s %-9s %s%s\n", paint(page, FAINT), "PID", "PLACE", "FOR", "WAITS AS", "",
             "COMMAND", paint(page, PLAIN));
     for (uint32_t i = 0; i < line->holder_count; i++) print_holder(page, line, &line->holders[i]);
@@ -227,6 +247,19 @@ static void json_line(struct cli_json *json, const vigil_look *look, const vigil
     json_end(json, '}');
 }
 
+static void json_dead_owner(struct cli_json *json, const vigil_named_holder *dead) {
+    if (!dead) {
+        json_null(json, "dead_owner");
+        return;
+    }
+    json_object(json, "dead_owner");
+    json_unsigned(json, "pid", dead->pid);
+    json_bool(json, "other_pid_namespace", dead->other_space);
+    json_integer(json, "taken_at", dead->taken_at);
+    json_text(json, "command", dead->text);
+    json_end(json, '}');
+}
+
 void show_json(struct cli_json *json, const char *name, const vigil_look *look) {
     json_object(json, NULL);
     json_text(json, "status", vigil_status_name(VIGIL_OK));
@@ -238,6 +271,7 @@ void show_json(struct cli_json *json, const char *name, const vigil_look *look) 
     json_unsigned(json, "members_most", look->members_most);
     json_unsigned(json, "places_most", look->waiters_most);
     json_unsigned(json, "places_used", look->slots_used);
+    json_dead_owner(json, look->dead_owner);
     json_members(json, look);
     json_array(json, "lines");
     for (uint32_t i = 0; i < look->line_count; i++) json_line(json, look, &look->lines[i]);

@@ -27,4 +27,7 @@ void show_text(FILE *out, const char *name, const vigil_look *look, size_t colum
 int show_process(const char *pid);
 void show_json(struct cli_json *json, const char *name, const vigil_look *look);
 
+/* "its last holder, pid 4711 (make), which took it 3 min ago, was killed while holding it"; null: not known. */
+void show_owner_died(const vigil_named_holder *dead, char *text, size_t bytes);
+
 #endif

@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "place.h"
+#include "position.h"
 #include "trace.h"
 
 #define SOON_NS INT64_C(50000)

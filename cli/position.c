@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "place.h"
+#include "position.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@ struct standing {
     uint32_t place, of;
     uint32_t holders;
     const vigil_seen_member *holder; /* the first holder; null: there is none, or it has died */
+    uint32_t pid;                    /* of the command that it runs, or its own */
     int64_t held_ns;                 /* 0: not known */
 };
 
@@ -33,6 +34,7 @@ static void find_holder(struct standing *at, const vigil_look *look, const vigil
     if (!line->holder_count) return;
     at->holders = line->holder_count;
     at->holder = member_of(look, line->holders[0].number);
+    at->pid = at->holder ? cli_task_pid(at->holder) : 0;
     if (line->holders[0].since_ns) at->held_ns = look->at_ns - line->holders[0].since_ns;
 }
 
@@ -65,35 +67,37 @@ static void say_holder(const struct standing *at, char *text, size_t bytes) {
     } else if (at->holder) {
         cli_task(at->holder, command, sizeof command);
         cli_print_duration(held, at->held_ns);
-        snprintf(text, bytes, "; held%s%s by pid %u: %s", at->held_ns ? " for " : "", at->held_ns ? held : "",
-                 at->holder->pid, command);
+        snprintf(text, bytes, "; held%s%s by pid %u%s: %s", at->held_ns ? " for " : "", at->held_ns ? held : "",
+                 at->pid, at->holder->other_space ? " of another pid namespace" : "", command);
     } else {
         text[0] = 0;
     }
 }
 
-static void say(const struct place *place, const struct standing *at, int64_t waited_ns, char *text, size_t bytes) {
+static void say(const struct position *position, const struct standing *at, int64_t waited_ns, char *text,
+                size_t bytes) {
     char waited[16], holder[160];
     cli_print_duration(waited, waited_ns);
     say_holder(at, holder, sizeof holder);
-    snprintf(text, bytes, "%s: %u%s in line of %u, %s%s", place->name, at->place, ordinal_ending(at->place), at->of,
+    snprintf(text, bytes, "%s: %u%s in line of %u, %s%s", position->name, at->place, ordinal_ending(at->place), at->of,
              waited, holder);
 }
 
-static void tell_json(const struct place *place, const struct standing *at, int64_t waited_ns) {
+static void tell_json(const struct position *position, const struct standing *at, int64_t waited_ns) {
     char command[256];
     struct cli_json json;
     json_begin(&json, stderr);
     json_object(&json, NULL);
     json_text(&json, "event", "waiting");
-    json_text(&json, "name", place->name);
+    json_text(&json, "name", position->name);
     json_unsigned(&json, "place", at->place);
     json_unsigned(&json, "of", at->of);
     json_integer(&json, "waited_ns", waited_ns);
     json_unsigned(&json, "holders", at->holders);
     if (at->holder) {
         cli_task(at->holder, command, sizeof command);
-        json_unsigned(&json, "holder_pid", at->holder->pid);
+        json_unsigned(&json, "holder_pid", at->pid);
+        json_unsigned(&json, "holder_vigil_pid", at->holder->pid);
         json_text(&json, "holder_command", command);
     }
     if (at->held_ns) json_integer(&json, "held_ns", at->held_ns);
@@ -111,7 +115,7 @@ static bool is_terminal_ours(void) {
 }
 
 /* At most one row of the terminal: a wrapped line could not be drawn over. */
-static void redraw(struct place *place, const char *text) {
+static void redraw(struct position *position, const char *text) {
     struct winsize size;
     char line[TEXT_MAX + 32];
     if (!is_terminal_ours()) return;
@@ -119,18 +123,18 @@ static void redraw(struct place *place, const char *text) {
     int width = known ? size.ws_col - 1 : 79;
     snprintf(line, sizeof line, "\r\033[Kvigil %s %s", cli_now->name, text);
     size_t controls = strlen("\r\033[K");
-    if (strlen(line) > controls + (size_t)width) line[controls + (size_t)width] = 0;
+    if (strlen(line) > controls + (size_t)width) strcpy(line + controls + (size_t)width - 1, ">"); /* cut */
     write_all(line);
-    place->drawn = true;
+    position->drawn = true;
 }
 
-static void show(struct place *place, const struct standing *at, int64_t waited_ns) {
+static void show(struct position *position, const struct standing *at, int64_t waited_ns) {
     char text[TEXT_MAX];
-    bool changed = at->place != place->place;
-    place->place = at->place;
-    say(place, at, waited_ns, text, sizeof text);
-    if (place->redraws) redraw(place, text);
-    else if (changed && cli_wants_json) tell_json(place, at, waited_ns);
+    bool changed = at->place != position->number;
+    position->number = at->place;
+    say(position, at, waited_ns, text, sizeof text);
+    if (position->redraws) redraw(position, text);
+    else if (changed && cli_wants_json) tell_json(position, at, waited_ns);
     else if (changed) cli_warn("%s", text);
 }
 
@@ -139,35 +143,49 @@ bool terminal_redraws(void) {
     return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
-void place_begin(struct place *place, const char *name, int64_t since_ns, bool lines) {
-    *place = (struct place){.name = name, .since_ns = since_ns, .redraws = !cli_wants_json && terminal_redraws()};
-    if (!place->redraws && !lines) return;
-    if (vigil_observer_open(&place->observer, name) != VIGIL_OK) place->observer = NULL;
+void position_begin(struct position *position, const char *name, int64_t since_ns, bool lines) {
+    *position = (struct position){.name = name, .since_ns = since_ns, .redraws = !cli_wants_json && terminal_redraws()};
+    if (!position->redraws && !lines) return;
+    if (vigil_observer_open(&position->observer, name) != VIGIL_OK) position->observer = NULL;
 }
 
-int place_show(struct place *place) {
+int position_show(struct position *position) {
     vigil_look look;
     struct standing at;
-    if (!place->observer) return -1;
-    bool there = vigil_observer_look(place->observer, &look) == VIGIL_OK && find(&at, &look);
-    int64_t waited_ns = vigil_now_ns() - place->since_ns;
-    bool only_just = place->redraws && waited_ns < LOOK_EVERY_MS * INT64_C(1000000); /* it would only flicker */
-    if (there && !only_just) show(place, &at, waited_ns);
+    if (!position->observer) return -1;
+    bool there = vigil_observer_look(position->observer, &look) == VIGIL_OK && find(&at, &look);
+    int64_t waited_ns = vigil_now_ns() - position->since_ns;
+    bool only_just = position->redraws && waited_ns < LOOK_EVERY_MS * INT64_C(1000000); /* it would only flicker */
+    if (there && !only_just) show(position, &at, waited_ns);
     return LOOK_EVERY_MS;
 }
 
-void place_show_orphans(struct place *place) {
+int position_show_orphans(struct position *position) {
     char text[TEXT_MAX], waited[16];
-    if (!place->observer || cli_wants_json) return;
-    cli_print_duration(waited, vigil_now_ns() - place->since_ns);
-    snprintf(text, sizeof text, "%s: processes that a killed holder started still run, %s", place->name, waited);
-    if (place->redraws) redraw(place, text);
-    else if (!place->orphans_told) cli_warn("%s", text);
-    place->orphans_told = true;
+    if (!position->observer || cli_wants_json) return LOOK_EVERY_MS;
+    cli_print_duration(waited, vigil_now_ns() - position->since_ns);
+    snprintf(text, sizeof text, "%s: processes that a killed holder started still run, %s", position->name, waited);
+    if (position->redraws) redraw(position, text);
+    else if (!position->orphans_told) cli_warn("%s", text);
+    position->orphans_told = true;
+    return LOOK_EVERY_MS;
 }
 
-void place_end(struct place *place) {
-    if (place->drawn && is_terminal_ours()) write_all("\r\033[K");
-    if (place->observer) vigil_observer_close(place->observer);
-    *place = (struct place){0};
+void position_holder(const char *name, char *text, size_t bytes) {
+    vigil_observer *observer;
+    vigil_look look;
+    struct standing at;
+    text[0] = 0;
+    if (vigil_observer_open(&observer, name) != VIGIL_OK) return;
+    if (vigil_observer_look(observer, &look) == VIGIL_OK) {
+        find(&at, &look);
+        say_holder(&at, text, bytes);
+    }
+    vigil_observer_close(observer);
+}
+
+void position_end(struct position *position) {
+    if (position->drawn && is_terminal_ours()) write_all("\r\033[K");
+    if (position->observer) vigil_observer_close(position->observer);
+    *position = (struct position){0};
 }
