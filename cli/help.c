@@ -115,11 +115,16 @@ static const char ls_help[] =
 
 static const char wait_help[] =
     "usage: vigil wait NAME[:INDEX] EXPECTED [OPTION...]\n"
+    "       vigil wait NAME[:INDEX] --until VALUE [OPTION...]\n"
     "\n"
     "If a word of a segment is EXPECTED, waits until it is notified. Comparing and\n"
     "joining the line are one step, so no notification is missed. Prints ok,\n"
     "not-equal or timed-out, as Atomics.wait does in JavaScript.\n"
     "\n"
+    "With --until, waits until the word is VALUE, and prints ok or timed-out. It\n"
+    "looks whenever the word is notified: use --notify to write it.\n"
+    "\n"
+    "  --until VALUE      wait until the word is VALUE; at once if it is already\n"
     "  --timeout T        wait at most this long: 250ms, 30s, 5m (default: forever)\n"
     "  --type i32|i64     the type of the words, and so the step of INDEX\n"
     "                     (default i32)\n"
@@ -128,14 +133,14 @@ static const char wait_help[] =
     "INDEX counts words from 0, the default. Values are decimal or 0x...; negative\n"
     "values may also be written as their bit pattern.\n"
     "\n"
-    "Exit status: 0 notified; 1 the word is not EXPECTED; 2 timed out; 3 failed; 64\n"
-    "usage.\n"
+    "Exit status: 0 notified, or the word is VALUE; 1 the word is not EXPECTED; 2\n"
+    "timed out; 3 failed; 64 usage.\n"
     "\n"
     "Example: a gate, created once; a shell waits at it, unless it is open already,\n"
     "and another opens it\n"
     "  vigil create gate\n"
-    "  vigil wait gate 0 --timeout 5m; [ $? -le 1 ] && echo open\n"
-    "  vigil store gate 1; vigil notify gate\n";
+    "  vigil wait gate --until 1 --timeout 5m && echo open\n"
+    "  vigil store gate 1 --notify\n";
 
 static const char notify_help[] =
     "usage: vigil notify NAME[:INDEX] [COUNT] [OPTION...]\n"
@@ -170,8 +175,9 @@ static const char load_help[] =
 static const char store_help[] =
     "usage: vigil store NAME[:INDEX] VALUE [OPTION...]\n"
     "\n"
-    "Writes a word of a segment. It wakes no waiters: use vigil notify for that.\n"
+    "Writes a word of a segment. It wakes no waiters without --notify.\n"
     "\n"
+    "  --notify           then wake all waiters at the word; --json tells how many\n"
     "  --type i32|i64     the type of the words (default i32)\n"
     "  --json             print the result as JSON\n"
     "\n"
@@ -179,7 +185,7 @@ static const char store_help[] =
     "\n"
     "Example:\n"
     "  vigil create ready\n"
-    "  vigil store ready 1 && vigil notify ready\n";
+    "  vigil store ready 1 --notify\n";
 
 static const char add_help[] =
     "usage: vigil add NAME[:INDEX] DELTA [OPTION...]\n"
@@ -187,6 +193,7 @@ static const char add_help[] =
     "Adds to a word of a segment, in one atomic step, and prints its old value. The\n"
     "sum wraps around.\n"
     "\n"
+    "  --notify           then wake all waiters at the word; --json tells how many\n"
     "  --type i32|i64     the type of the words (default i32)\n"
     "  --json             print the result as JSON\n"
     "\n"
@@ -202,6 +209,8 @@ static const char cas_help[] =
     "Compare and swap: writes NEW to a word of a segment if it is EXPECTED, in one\n"
     "atomic step, and prints its old value.\n"
     "\n"
+    "  --notify           if it was written, then wake all waiters at the word;\n"
+    "                     --json tells how many\n"
     "  --type i32|i64     the type of the words (default i32)\n"
     "  --json             print the result as JSON\n"
     "\n"
@@ -378,7 +387,7 @@ const struct cli_command cli_commands[] = {
     {"create", cli_create, "create a segment of shared memory", create_help, false, NULL, false},
     {"rm", cli_rm, "remove segments, locks and semaphores", rm_help, false, NULL, false},
     {"ls", cli_ls, "list segments, locks and semaphores", ls_help, false, NULL, false},
-    {"wait", cli_wait, "wait at a word until it is notified", wait_help, false, NULL, false},
+    {"wait", cli_wait, "wait at a word until it is notified, or has a value", wait_help, false, NULL, false},
     {"notify", cli_notify, "wake the waiters at a word", notify_help, false, NULL, false},
     {"load", cli_load, "print a word", load_help, false, NULL, false},
     {"store", cli_store, "write a word", store_help, false, NULL, false},

@@ -9,6 +9,11 @@
 
 #include "cli.h"
 
+/* The options of a subcommand, besides --type. */
+enum takes { TAKES_NOTHING, TAKES_NOTIFY, TAKES_UNTIL };
+
+#define NOT_NOTIFIED INT64_C(-1)
+
 /* NAME[:INDEX], and the other arguments of one of these subcommands. */
 struct call {
     char name[256]; /* a copy: the arguments must stay as typed, since ps and vigil show read them */
@@ -16,6 +21,9 @@ struct call {
     const char *type;
     unsigned bits;
     int64_t timeout_ns;
+    const char *until; /* of wait: null if there is EXPECTED instead */
+    bool notifies;
+    int64_t notified; /* by --notify; or NOT_NOTIFIED */
     struct cli_arguments arguments;
     int64_t values[2];
 
@@ -48,22 +56,36 @@ static bool read_value(struct call *call, const char *text, int64_t *value) {
 }
 
 /* After NAME there must be `values` integers; then there may be up to `more` other operands. */
-static bool read_call(struct call *call, int count, char **arguments, bool has_timeout, int values, int more) {
-    const struct cli_option options[] = {
-        {"type", 0, CLI_TEXT, &call->type}, {has_timeout ? "timeout" : NULL, 0, CLI_DURATION, &call->timeout_ns}, {0}};
-    *call = (struct call){.type = "i32", .timeout_ns = VIGIL_FOREVER};
-    if (!cli_options(count, arguments, options, &call->arguments)) return false;
+static bool check_operands(const struct call *call, int values, int more) {
     int given = call->arguments.operand_count;
-    if (given < 1 + values || given > 1 + values + more) {
-        cli_usage(given < 1            ? "a NAME is missing"
-                  : given < 1 + values ? "a value is missing after the NAME"
-                                       : "too many operands");
-        return false;
-    }
-    if (!read_type(call) || !read_place(call)) return false;
+    if (given < 1) cli_usage("a NAME is missing");
+    else if (call->until && given > 1) cli_usage("EXPECTED and --until exclude each other: give one of them");
+    else if (given < 1 + values) cli_usage("a value is missing after the NAME");
+    else if (given > 1 + values + more) cli_usage("too many operands");
+    else return true;
+    return false;
+}
+
+static bool read_options(struct call *call, int count, char **arguments, enum takes takes) {
+    const struct cli_option type = {"type", 0, CLI_TEXT, &call->type};
+    const struct cli_option only_type[] = {type, {0}};
+    const struct cli_option and_notify[] = {type, {"notify", 0, CLI_FLAG, &call->notifies}, {0}};
+    const struct cli_option and_until[] = {
+        type, {"timeout", 0, CLI_DURATION, &call->timeout_ns}, {"until", 0, CLI_TEXT, &call->until}, {0}};
+    const struct cli_option *const options[] = {
+        [TAKES_NOTHING] = only_type, [TAKES_NOTIFY] = and_notify, [TAKES_UNTIL] = and_until};
+    *call = (struct call){.type = "i32", .timeout_ns = VIGIL_FOREVER, .notified = NOT_NOTIFIED};
+    return cli_options(count, arguments, options[takes], &call->arguments);
+}
+
+/* --until replaces the only value of wait. */
+static bool read_call(struct call *call, int count, char **arguments, enum takes takes, int values, int more) {
+    if (!read_options(call, count, arguments, takes)) return false;
+    if (call->until) values = 0;
+    if (!check_operands(call, values, more) || !read_type(call) || !read_place(call)) return false;
     for (int i = 0; i < values; i++)
         if (!read_value(call, call->arguments.operands[1 + i], &call->values[i])) return false;
-    return true;
+    return !call->until || read_value(call, call->until, &call->values[0]);
 }
 
 /* To write the words of a vigil lock or sem, or to wake their waiters, would break them. */
@@ -94,6 +116,12 @@ static int exit_status(int status) {
     return status == VIGIL_NOT_EQUAL ? CLI_NOT_EQUAL : status == VIGIL_TIMED_OUT ? CLI_TIMED_OUT : CLI_OK;
 }
 
+/* --notify: wakes all waiters at the word that was written. */
+static int notify_all(struct call *call) {
+    call->notified = vigil_atomics_notify(call->view, call->index, VIGIL_ALL);
+    return call->notified < 0 ? (int)call->notified : VIGIL_OK;
+}
+
 /* Closes the segment, and prints the result of the operation. Returns the exit status. */
 static int answer(struct call *call, int status, const char *key, int64_t value, bool silent) {
     int failed = status < 0 ? cli_fail(status, "%s:%" PRIu64, call->name, call->index) : CLI_OK;
@@ -105,6 +133,7 @@ static int answer(struct call *call, int status, const char *key, int64_t value,
         json_object(&json, NULL);
         json_text(&json, "status", vigil_status_name(status));
         json_integer(&json, key, value);
+        if (call->notified != NOT_NOTIFIED) json_integer(&json, "notified", call->notified);
         json_end(&json, '}');
     } else if (!silent) {
         printf("%" PRId64 "\n", value);
@@ -114,7 +143,7 @@ static int answer(struct call *call, int status, const char *key, int64_t value,
 
 int cli_load(int count, char **arguments) {
     struct call call;
-    if (!read_call(&call, count, arguments, false, 0, 0)) return cli_usage_status();
+    if (!read_call(&call, count, arguments, TAKES_NOTHING, 0, 0)) return cli_usage_status();
     int failed = open_word(&call, true);
     if (failed) return failed;
     int64_t value = 0;
@@ -124,37 +153,40 @@ int cli_load(int count, char **arguments) {
 
 int cli_store(int count, char **arguments) {
     struct call call;
-    if (!read_call(&call, count, arguments, false, 1, 0)) return cli_usage_status();
+    if (!read_call(&call, count, arguments, TAKES_NOTIFY, 1, 0)) return cli_usage_status();
     int failed = open_word(&call, false);
     if (failed) return failed;
     int status = vigil_atomics_store(call.view, call.index, call.values[0]);
+    if (status == VIGIL_OK && call.notifies) status = notify_all(&call);
     return answer(&call, status, "value", call.values[0], true);
 }
 
 int cli_add(int count, char **arguments) {
     struct call call;
-    if (!read_call(&call, count, arguments, false, 1, 0)) return cli_usage_status();
+    if (!read_call(&call, count, arguments, TAKES_NOTIFY, 1, 0)) return cli_usage_status();
     int failed = open_word(&call, false);
     if (failed) return failed;
     int64_t old = 0;
     int status = vigil_atomics_add(call.view, call.index, call.values[0], &old);
+    if (status == VIGIL_OK && call.notifies) status = notify_all(&call);
     return answer(&call, status, "old", old, false);
 }
 
 int cli_cas(int count, char **arguments) {
     struct call call;
-    if (!read_call(&call, count, arguments, false, 2, 0)) return cli_usage_status();
+    if (!read_call(&call, count, arguments, TAKES_NOTIFY, 2, 0)) return cli_usage_status();
     int failed = open_word(&call, false);
     if (failed) return failed;
     int64_t old = 0;
     int status = vigil_atomics_compare_exchange(call.view, call.index, call.values[0], call.values[1], &old);
+    if (status == VIGIL_OK && call.notifies) status = notify_all(&call);
     return answer(&call, status, "old", old, false);
 }
 
 int cli_notify(int count, char **arguments) {
     struct call call;
     uint64_t most = VIGIL_ALL;
-    if (!read_call(&call, count, arguments, false, 0, 1)) return cli_usage_status();
+    if (!read_call(&call, count, arguments, TAKES_NOTHING, 0, 1)) return cli_usage_status();
     const char *text = call.arguments.operand_count > 1 ? call.arguments.operands[1] : NULL;
     if (text && !cli_parse_count(text, &most)) return cli_usage("invalid COUNT '%s': write 0, 1, 2 and so on", text);
     int failed = open_word(&call, false);
@@ -197,9 +229,34 @@ static int await(vigil_agent *agent, vigil_op *op, int signals_fd) {
     return *status;
 }
 
+/* One wait, if the word is `expected`. */
+static int wait_while(vigil_agent *agent, const struct call *call, int64_t expected, int64_t timeout_ns,
+                      int signals_fd) {
+    int outcome = VIGIL_PENDING;
+    vigil_op op = {.data = &outcome};
+    int status = vigil_atomics_wait_async(agent, &op, call->view, call->index, expected, timeout_ns, wait_ended);
+    return status == VIGIL_PENDING ? await(agent, &op, signals_fd) : status;
+}
+
+/* Until the word is the value. Each wait compares the word with what was loaded: if it has changed since, the wait
+ * returns VIGIL_NOT_EQUAL at once, and if it changes later, its notification ends the wait. */
+static int wait_until(vigil_agent *agent, const struct call *call, int signals_fd) {
+    int64_t value, now_ns = vigil_now_ns();
+    int64_t end_ns = call->timeout_ns < INT64_MAX - now_ns ? now_ns + call->timeout_ns : INT64_MAX;
+    struct pollfd signals = {.fd = signals_fd, .events = POLLIN};
+    for (;;) {
+        int status = vigil_atomics_load(call->view, call->index, &value);
+        if (status < 0 || value == call->values[0]) return status;
+        if (vigil_now_ns() >= end_ns) return VIGIL_TIMED_OUT; /* also if the word never stops changing */
+        if (poll(&signals, 1, 0) > 0) return VIGIL_CANCELLED;
+        status = wait_while(agent, call, value, vigil_until(end_ns), signals_fd);
+        if (status < 0 || status == VIGIL_CANCELLED) return status;
+    }
+}
+
 static int wait_for(const struct call *call, int signals_fd) {
     vigil_agent *agent;
-    int status = vigil_agent_create(&agent, 0), outcome = VIGIL_PENDING;
+    int status = vigil_agent_create(&agent, 0);
     if (status != VIGIL_OK) return status;
     if (vigil_agent_fd(agent) < 0) { /* a waiter that cannot be woken must not join the line */
         int error = errno;
@@ -207,10 +264,8 @@ static int wait_for(const struct call *call, int signals_fd) {
         errno = error;
         return VIGIL_ESYSTEM;
     }
-    vigil_op op = {.data = &outcome};
-    status =
-        vigil_atomics_wait_async(agent, &op, call->view, call->index, call->values[0], call->timeout_ns, wait_ended);
-    if (status == VIGIL_PENDING) status = await(agent, &op, signals_fd);
+    if (call->until) status = wait_until(agent, call, signals_fd);
+    else status = wait_while(agent, call, call->values[0], call->timeout_ns, signals_fd);
     vigil_agent_destroy(agent);
     return status;
 }
@@ -224,7 +279,7 @@ static void die_of_signal(sigset_t *blocked) {
 
 int cli_wait(int count, char **arguments) {
     struct call call;
-    if (!read_call(&call, count, arguments, true, 1, 0)) return cli_usage_status();
+    if (!read_call(&call, count, arguments, TAKES_UNTIL, 1, 0)) return cli_usage_status();
     sigset_t blocked = block_signals();
     int signals_fd = signalfd(-1, &blocked, SFD_CLOEXEC);
     if (signals_fd < 0) return cli_fail(VIGIL_ESYSTEM, "cannot receive signals");

@@ -30,6 +30,9 @@ vigil sem x --slots $completions/vigil.ba|!$completions/vigil.bash
 vigil bench --only $completions/vigil.ba|!$completions/vigil.bash
 vigil bench --svg $completions/vigil.ba|$completions/vigil.bash
 vigil wait x --t|--timeout --type !--json
+vigil wait x --un|--until
+vigil wait --until 5 $name|$name-one $name-two
+vigil store x 1 --not|--notify !--json
 vigil wait x --type |i32 i64
 vigil wait x --type=|i32 i64
 vigil wait x --type=i6|i64 !i32
