@@ -54,9 +54,64 @@ static const char *nearest_to(const char *name, const struct cli_option *options
     return nearest;
 }
 
-static bool unknown(const struct cli_option *options, const char *argument) {
+/*
+ * Options of flock(1), of sem of GNU parallel, and of setlock of daemontools, for users who come from there: what to
+ * write instead. Only options that vigil lock or vigil sem does not have are looked up.
+ */
+static const struct foreign {
+    const char *whose;
+    char letter;      /* 0: none */
+    const char *name; /* "": none */
+    const char *value;
+    const char *only; /* the subcommand for which this is said; "": both */
+    const char *text;
+} foreign[] = {
+    {"flock's", 's', "shared", "", "lock", "is --shared"},
+    {"flock's", 's', "shared", "", "sem", "is an option of vigil lock: a semaphore has --slots N"},
+    {"flock's", 'x', "exclusive", "", "lock", "is not needed: a lock is exclusive without --shared"},
+    {"flock's", 'e', "exclusive", "", "lock", "is not needed: a lock is exclusive without --shared"},
+    {"flock's", 'x', "exclusive", "", "sem", "is --slots 1"},
+    {"flock's", 'e', "exclusive", "", "sem", "is --slots 1"},
+    {"flock's", 0, "nb", "", "", "is --try"},
+    {"flock's", 'n', "nonblock", "", "", "is --try"},
+    {"sem's", 0, "wait", "", "sem", "is wait of the shell, after commands that were started with &"},
+    {"flock's", 'w', "wait", " T", "", "is --timeout T"},
+    {"flock's", 'E', "conflict-exit-code", " N", "", "is not available: if that is not free, the status is 124"},
+    {"flock's", 'o', "close", "", "", "is not needed: what the command has started may run on without it"},
+    {"flock's", 'u', "unlock", "", "", "is not needed: the lock or slot is free when the command ends"},
+    {"flock's", 'c', "command", " COMMAND", "", "is -- sh -c COMMAND"},
+    {"flock's", 'F', "no-fork", "", "", "is not available: vigil waits for the command to end"},
+    {"flock's", 0, "verbose", "", "", "is --wait-status, or --json"},
+    {"sem's", 'j', "jobs", " N", "sem", "is --slots N"},
+    {"sem's", 'j', "jobs", " N", "lock", "is --slots N of vigil sem"},
+    {"sem's", 0, "id", " NAME", "", "is not needed: NAME is the first operand"},
+    {"sem's", 0, "semaphorename", " NAME", "", "is not needed: NAME is the first operand"},
+    {"sem's", 0, "fg", "", "", "is not needed: vigil returns when the command ends"},
+    {"sem's", 0, "bg", "", "", "is & of the shell, after the command"},
+    {"sem's", 0, "st", " T", "", "is --timeout T, after which the command is not run"},
+    {"sem's", 0, "semaphoretimeout", " T", "", "is --timeout T, after which the command is not run"},
+    {"setlock's", 'N', "", "", "", "is not needed: vigil waits without --try"},
+    {"setlock's", 'X', "", "", "", "is not needed: if that is not free, the status is 124"},
+};
+
+/* By its letter or, if that is 0, by its name. Prints what to write instead; false if it is none of these. */
+static bool explain_foreign(char letter, const char *name) {
+    for (const struct foreign *row = foreign; row < foreign + sizeof foreign / sizeof *foreign; row++) {
+        bool here = *row->only ? strcmp(row->only, cli_now->name) == 0 : cli_now->runs_command && !cli_now->has_no_name;
+        bool same = letter ? row->letter == letter : *name && strcmp(row->name, name) == 0;
+        if (!here || !same) continue;
+        const char short_name[] = {letter, 0};
+        cli_usage("%s %s%s%s %s", row->whose, letter ? "-" : "--", letter ? short_name : name, row->value, row->text);
+        return true;
+    }
+    return false;
+}
+
+/* The letter is the unknown one of an argument with one dash. */
+static bool unknown(const struct cli_option *options, const char *argument, char letter) {
     char name[WORD_MAX + 2] = ""; /* room for one letter too many, so that cli_distance sees that it is too long */
-    if (argument[1] == '-') snprintf(name, sizeof name, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
+    if (!letter) snprintf(name, sizeof name, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
+    if (explain_foreign(letter, name)) return false;
     unsigned distance = CLI_FAR;
     const char *own = nearest_to(name, options, &distance), *nearest = nearest_to(name, general, &distance);
     if (!nearest) nearest = own;
@@ -104,7 +159,7 @@ static bool read_long(const struct cli_option *options, int count, char **argume
     size_t length = strcspn(name, "=");
     const struct cli_option *option = named(options, name, length);
     if (!option) option = named(general, name, length);
-    if (!option) return unknown(options, argument);
+    if (!option) return unknown(options, argument, 0);
     return set_with(option, name[length] ? name + length + 1 : NULL, count, arguments, at);
 }
 
@@ -113,7 +168,7 @@ static bool read_short(const struct cli_option *options, int count, char **argum
     for (const char *argument = arguments[*at], *letter = argument + 1; *letter; letter++) {
         const struct cli_option *option = lettered(options, *letter);
         if (!option) option = lettered(general, *letter);
-        if (!option) return unknown(options, argument);
+        if (!option) return unknown(options, argument, *letter);
         bool has_value = option->type != CLI_FLAG;
         if (!set_with(option, has_value && letter[1] ? letter + 1 : NULL, count, arguments, at)) return false;
         if (has_value) break;
