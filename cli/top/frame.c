@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Formats rows as text. */
+#include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -18,31 +19,72 @@ static const struct {
     [HELD_BY] = {"HELD BY", 14, false},
 };
 
+/* Which columns go first if there is little room. WAIT, LINE and HELD BY stay: they fit into 40. */
+static const enum column goes_first[] = {AS, COMMAND, PLACE, PID};
+
+static size_t column_width(enum column column) {
+    return columns[column].width + (column == WAIT ? 2 : 1);
+}
+
 /* All columns fit into 80; any further width goes to those with long texts. */
 void frame_layout(struct frame *frame, size_t columns_there) {
-    size_t used = COLUMNS;
-    for (int i = 0; i < COLUMNS; i++) used += columns[i].width;
-    size_t extra = columns_there > used ? columns_there - used : 0, from = 0;
-    frame->columns = columns_there < FRAME_BYTES / 4 ? columns_there : FRAME_BYTES / 4;
-    for (int i = 0; i < COLUMNS; i++) {
+    size_t used = 0, from = 0;
+    bool gone[COLUMNS] = {false};
+    for (enum column i = 0; i < COLUMNS; i++) used += column_width(i);
+    used--; /* no gap after the last */
+    for (size_t i = 0; i < sizeof goes_first / sizeof *goes_first && used > columns_there; i++) {
+        gone[goes_first[i]] = true;
+        used -= column_width(goes_first[i]);
+    }
+    size_t extra = columns_there > used ? columns_there - used : 0, part = gone[COMMAND] ? extra / 2 : extra / 4;
+    frame->columns = columns_there < FRAME_BYTES / 8 ? columns_there : FRAME_BYTES / 8;
+    for (enum column i = 0; i < COLUMNS; i++) {
         frame->from[i] = from;
-        frame->width[i] = columns[i].width;
-        if (i == LINE || i == HELD_BY) frame->width[i] += extra / 4;
-        if (i == COMMAND) frame->width[i] += extra - extra / 4 * 2;
+        frame->width[i] = gone[i] ? 0 : columns[i].width;
+        if (gone[i]) continue;
+        if (i == LINE || i == HELD_BY) frame->width[i] += part;
+        if (i == COMMAND) frame->width[i] += extra - part * 2;
         from += frame->width[i] + (i == WAIT ? 2 : 1);
     }
 }
 
-/* How many columns the text takes on the terminal. Characters that this locale cannot show become '?'. */
-static size_t measure(char *text) {
-    wchar_t wide[CELL_BYTES];
-    size_t length = mbstowcs(wide, text, CELL_BYTES);
-    int width = length == (size_t)-1 || length == CELL_BYTES ? -1 : wcswidth(wide, length);
-    if (width >= 0) return (size_t)width;
-    for (char *c = text; *c; c++) {
-        if (*c < ' ' || *c > '~') *c = '?';
+/* Stands for what was cut off. One column. */
+static const char *cut_mark(void) {
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0 ? "\u2026" : ">";
+}
+
+/* The next character as this locale shows it, or '?' if it cannot. Returns its bytes in the text. */
+static size_t next_character(const char *text, char shown[8], size_t *width) {
+    size_t bytes = cli_utf8(text);
+    wchar_t wide;
+    int there = bytes && mbtowc(&wide, text, bytes) == (int)bytes ? wcwidth(wide) : -1;
+    snprintf(shown, 8, "%.*s", there < 0 ? 1 : (int)bytes, there < 0 ? "?" : text);
+    *width = there < 0 ? 1 : (size_t)there;
+    return bytes ? bytes : 1;
+}
+
+/* As much of the text as fits into that many columns, with a mark if that is not all. Returns the columns used. */
+static size_t cut(char *cell, size_t bytes, size_t columns_most, const char *text) {
+    size_t used = 0, column = 0, mark_at = 0, mark_column = 0, width;
+    char shown[8];
+    *cell = 0;
+    if (columns_most == 0) return 0;
+    while (*text) {
+        text += next_character(text, shown, &width);
+        if (column + width > columns_most || used + sizeof shown >= bytes) {
+            strcpy(cell + mark_at, cut_mark());
+            return mark_column + 1;
+        }
+        strcpy(cell + used, shown);
+        used += strlen(shown);
+        column += width;
+        if (column < columns_most && used + 2 * sizeof shown < bytes) mark_at = used, mark_column = column;
     }
-    return strlen(text);
+    return column;
+}
+
+void frame_cut(size_t columns_there, const char *line, char text[FRAME_BYTES]) {
+    cut(text, FRAME_BYTES, columns_there, line);
 }
 
 struct pen {
@@ -59,19 +101,6 @@ static void put_spaces(struct pen *pen, size_t until) {
     pen->text[pen->bytes] = 0;
 }
 
-/* As much of a text as certainly fits into that many columns: no character takes more columns than it has bytes. */
-static void cut(char cell[CELL_BYTES], size_t width, const char *text) {
-    size_t bytes = 0, next;
-    while (text[bytes] && (next = cli_utf8(text + bytes)) > 0 && bytes + next <= width && bytes + next < CELL_BYTES)
-        bytes += next;
-    memcpy(cell, text, bytes);
-    cell[bytes] = 0;
-    if (!text[bytes] || bytes == 0) return;
-    while (bytes > 1 && ((unsigned char)cell[bytes - 1] & 0xc0) == 0x80)
-        bytes--; /* to where its last character begins */
-    strcpy(cell + bytes - 1, "~");
-}
-
 /* Writes the text at that column. */
 static void put(struct pen *pen, size_t from, size_t width, bool right, const char *text) {
     char cell[CELL_BYTES];
@@ -79,8 +108,7 @@ static void put(struct pen *pen, size_t from, size_t width, bool right, const ch
     if (pen->columns >= pen->frame->columns) return;
     size_t room = pen->frame->columns - pen->columns;
     if (width > room) width = room;
-    cut(cell, width, text);
-    size_t shown = measure(cell);
+    size_t shown = cut(cell, sizeof cell, width, text);
     if (right && shown < width) put_spaces(pen, pen->columns + width - shown);
     size_t bytes = strlen(cell);
     memcpy(pen->text + pen->bytes, cell, bytes + 1);
@@ -89,6 +117,7 @@ static void put(struct pen *pen, size_t from, size_t width, bool right, const ch
 }
 
 static void put_cell(struct pen *pen, enum column column, const char *text) {
+    if (pen->frame->width[column] == 0) return;
     put(pen, pen->frame->from[column], pen->frame->width[column], columns[column].right, text);
 }
 
@@ -122,7 +151,7 @@ static void put_line(struct pen *pen, const struct row *row) {
     if (strncmp(place, "byte ", 5) == 0) snprintf(at, sizeof at, "@%s", place + 5), place = at;
     size_t width = pen->frame->width[LINE], used = strlen(place) + 1, room = width > used ? width - used : 0;
     if (strlen(name) <= room || room == 0) snprintf(text, sizeof text, "%s %s", name, place);
-    else snprintf(text, sizeof text, "%.*s~ %s", (int)room - 1, name, place);
+    else snprintf(text, sizeof text, "%.*s%s %s", (int)room - 1, name, cut_mark(), place);
     put_cell(pen, LINE, text);
 }
 
@@ -146,7 +175,8 @@ static void put_held(struct pen *pen, const struct row *row) {
     snprintf(held, sizeof held, row->wait_ns ? "no waiters; held for %s" : "no waiters", duration);
     put_cell(pen, WAIT, "-");
     put_line(pen, row);
-    put(pen, pen->frame->from[PLACE], pen->frame->from[HELD_BY] - pen->frame->from[PLACE] - 1, false, held);
+    size_t from = pen->frame->from[PLACE], to = pen->frame->from[HELD_BY];
+    if (to > from) put(pen, from, to - from - 1, false, held);
     put_cell(pen, HELD_BY, row->held_by);
 }
 

@@ -93,7 +93,8 @@ static int check_process(const char *pattern) {
 }
 
 static int print_once(struct scene *scene) {
-    if (!scene_look(scene)) return cli_fail(VIGIL_ENOMEM, "cannot read the segments and processes");
+    int status = scene_look(scene);
+    if (status != VIGIL_OK) return scene_fail(status);
     scene_arrange(scene, WAIT, false, "");
     if (cli_wants_json) print_json(scene);
     else print_text(scene);

@@ -89,13 +89,22 @@ static int by_name(const void *one, const void *other) {
     return strcmp(((const struct segment *)one)->name, ((const struct segment *)other)->name);
 }
 
-static bool list_segments(struct scene *scene) {
+/* Processes under vigil run need no segments. */
+static bool wants_segments(const struct scene *scene) {
+    for (int i = 0; i < scene->pattern_count; i++) {
+        if (!served_is_process(scene->patterns[i])) return true;
+    }
+    return scene->pattern_count == 0;
+}
+
+static int list_segments(struct scene *scene) {
     struct names names = {.scene = scene};
-    vigil_segment_list(add_segment, &names);
+    int64_t status = vigil_segment_list(add_segment, &names);
+    if (status < 0 && wants_segments(scene)) return (int)status;
     scene->segments = names.list;
     scene->segment_count = names.count;
     if (names.count) qsort(names.list, names.count, sizeof *names.list, by_name);
-    return !names.no_memory;
+    return names.no_memory ? VIGIL_ENOMEM : VIGIL_OK;
 }
 
 static void look_at(struct segment *segment) {
@@ -207,12 +216,14 @@ static size_t count(struct scene *scene, const struct segment *segment) {
     return rows;
 }
 
-bool scene_look(struct scene *scene) {
+int scene_look(struct scene *scene) {
     forget(scene);
     time_t now = time(NULL);
     struct tm local;
     strftime(scene->clock, sizeof scene->clock, "%H:%M:%S", localtime_r(&now, &local));
-    if (!list_segments(scene) || !processes_look(scene)) return false;
+    int status = list_segments(scene);
+    if (status != VIGIL_OK) return status;
+    if (!processes_look(scene)) return VIGIL_ENOMEM;
     size_t rows_most = 1 + processes_count(scene);
     for (size_t i = 0; i < scene->segment_count; i++) {
         look_at(&scene->segments[i]);
@@ -220,13 +231,18 @@ bool scene_look(struct scene *scene) {
     }
     scene->rows = calloc(rows_most, sizeof *scene->rows);
     scene->shown = calloc(rows_most, sizeof *scene->shown);
-    if (!scene->rows || !scene->shown) return false;
+    if (!scene->rows || !scene->shown) return VIGIL_ENOMEM;
     for (size_t i = 0; i < scene->segment_count; i++) {
         if (scene->segments[i].status != VIGIL_ENOTFOUND)
             add_rows(scene, &scene->segments[i]); /* else it has just been removed */
     }
     processes_rows(scene);
-    return true;
+    return VIGIL_OK;
+}
+
+int scene_fail(int status) {
+    if (status == VIGIL_ENOMEM) return cli_fail(status, "cannot read the segments and processes");
+    return cli_fail(status, "cannot list the segments");
 }
 
 void scene_end(struct scene *scene) {

@@ -28,14 +28,16 @@ static struct {
     size_t selected, first;   /* the row with the cursor, and the uppermost row on the screen */
     char name[SHOW_NAME_MAX]; /* of the segment or process on the page of details */
     bool of_process;
-    size_t page_first; /* the uppermost line of the page of text */
-    char interval[16]; /* between looks */
+    size_t page_first, page_lines; /* the uppermost line of the page of text, and how many it has */
+    int status, error;             /* why looking failed, and errno */
+    char interval[16];             /* between looks */
 } screen;
 
 static const char help[] = "Each row is a waiter: how long it has waited, for which place in which segment,\n"
-                           "where in the line, and which process holds that place. Below are places that are\n"
-                           "held without waiters, and segments that cannot be read. For a process under\n"
-                           "vigil run, the rows are the threads that wait.\n"
+                           "where in the line, and which process holds that place. Below are places that\n"
+                           "are held without waiters, and segments that cannot be read. For a process under\n"
+                           "vigil run, the rows are the threads that wait. A narrow terminal has fewer\n"
+                           "columns; what is cut off ends in a mark.\n"
                            "\n"
                            "  q          quit; from here, back\n"
                            "  f, space   freeze, or go on\n"
@@ -47,17 +49,17 @@ static const char help[] = "Each row is a waiter: how long it has waited, for wh
                            "  h, ?       this help\n"
                            "\n"
                            "  WAIT       how long it has waited in line\n"
-                           "  LINE       the segment, and the place in it. For vigil lock: lock, or fair, where\n"
-                           "             --fair waiters queue for it. For vigil sem: slots. Otherwise the byte,\n"
-                           "             as in @1024. For a process: its pid, and the lock, by its symbol or by\n"
-                           "             the end of its address\n"
+                           "  LINE       the segment, and the place in it. For vigil lock: lock, or fair,\n"
+                           "             where --fair waiters queue for it. For vigil sem: slots. Otherwise\n"
+                           "             the byte, as in @1024. For a process: its pid, and the lock, by its\n"
+                           "             symbol or by the end of its address\n"
                            "  PLACE      3/5: third of five; called: it is its turn, but it has yet to run\n"
                            "  PID        for a process under vigil run: the thread's id\n"
                            "  AS         a thread, which is blocked, or an event loop, which is not; for a\n"
                            "             process's thread: the kind of lock it waits for\n"
-                           "  HELD BY    +2: and by two more; owner died: the last holder was killed, and the\n"
-                           "             lock is not yet repaired; last: a semaphore has no holder, this is\n"
-                           "             the thread that took it last\n";
+                           "  HELD BY    +2: and by two more; owner died: the last holder was killed, and\n"
+                           "             the lock is not yet repaired; last: a semaphore has no holder, this\n"
+                           "             is the thread that took it last\n";
 
 static const char *const order_names[ORDERS][2] = {
     [WAIT] = {"longest wait first", "shortest wait first"},
@@ -68,8 +70,14 @@ static const char *const order_names[ORDERS][2] = {
 
 /* Drawing. */
 
+static void draw_line(int y, int x, size_t columns, const char *line) {
+    char text[FRAME_BYTES];
+    frame_cut(columns, line, text);
+    mvaddstr(y, x, text);
+}
+
 static void colour_cell(int y, enum column column, attr_t attributes, short pair) {
-    if (screen.frame.from[column] >= screen.frame.columns) return;
+    if (screen.frame.from[column] >= screen.frame.columns || screen.frame.width[column] == 0) return;
     mvchgat(y, (int)screen.frame.from[column], (int)screen.frame.width[column], attributes, pair, NULL);
 }
 
@@ -119,27 +127,26 @@ static void draw_table(void) {
         snprintf(filter, sizeof filter, "; %zu of %zu with: %s", scene->shown_count, scene->row_count, screen.filter);
     snprintf(text, sizeof text, "%s, %s%s%s", order_names[screen.order][screen.reversed],
              screen.frozen ? "frozen" : "every ", screen.frozen ? "" : screen.interval, filter);
-    mvaddnstr(1, 0, text, COLS);
+    draw_line(1, 0, (size_t)COLS, text);
     draw_titles();
     for (size_t i = screen.first; i < scene->shown_count && i < screen.first + rows_there(); i++)
         draw_row(ROWS_FROM + (int)(i - screen.first), scene->shown[i], i == screen.selected);
     if (scene->shown_count == 0)
-        mvaddstr(ROWS_FROM + 1, 2,
-                 *screen.filter ? "No row contains that text." : "There are no waiters, and no holders are seen.");
+        draw_line(ROWS_FROM + 1, 2, COLS > 2 ? (size_t)COLS - 2 : 0,
+                  *screen.filter ? "No row contains that text." : "There are no waiters, and no holders are seen.");
 }
 
-/* Draws those lines of a text that fit. */
+/* Draws those lines of a text that fit; the line at the bottom says which. */
 static void draw_page(const char *text) {
     size_t count = 0, room = LINES > 1 ? (size_t)LINES - 1 : 1;
+    char line[FRAME_BYTES];
     for (const char *c = text; *c; c++) count += *c == '\n';
     if (screen.page_first + room > count) screen.page_first = count > room ? count - room : 0;
+    screen.page_lines = count;
     for (size_t i = 0; *text && i < screen.page_first + room; i++) {
         int length = (int)strcspn(text, "\n");
-        if (i >= screen.page_first) {
-            move((int)(i - screen.page_first), 0);
-            clrtoeol(); /* the line above may have overflowed into this one */
-            addnstr(text, length);
-        }
+        snprintf(line, sizeof line, "%.*s", length, text);
+        if (i >= screen.page_first) draw_line((int)(i - screen.page_first), 0, (size_t)COLS, line);
         text += length + (text[length] == '\n');
     }
 }
@@ -186,13 +193,21 @@ static void draw_bottom(void) {
         [DETAILS] = "q back  f freeze  arrows scroll",
         [HELP] = "q back  arrows scroll",
     };
+    char text[160];
+    size_t room = rows_there() + ROWS_FROM, last = screen.page_first + room, columns = (size_t)COLS - 1;
     move(LINES - 1, 0);
     clrtoeol();
     if (screen.types_filter) { /* and the cursor stays there */
-        mvprintw(LINES - 1, 0, "Rows with: %s", screen.filter);
+        snprintf(text, sizeof text, "Rows with: %s", screen.filter);
+        draw_line(LINES - 1, 0, columns, text);
         return;
     }
-    mvaddnstr(LINES - 1, 0, keys[screen.view], COLS - 1);
+    snprintf(text, sizeof text, "%s", keys[screen.view]);
+    if (screen.view != TABLE && screen.page_lines > room)
+        snprintf(text, sizeof text, "%s  lines %zu-%zu of %zu", keys[screen.view], screen.page_first + 1, last,
+                 screen.page_lines);
+    if (screen.frozen && columns > 9) columns -= 9;
+    draw_line(LINES - 1, 0, columns, text);
     if (!screen.frozen) return;
     attron(A_REVERSE | A_BOLD | COLOR_PAIR(DEAD_PAIR));
     mvaddstr(LINES - 1, COLS > 9 ? COLS - 9 : 0, " FROZEN ");
@@ -350,13 +365,15 @@ static int wait_for_input(int signals_fd, int64_t next_look_ns) {
     return 0;
 }
 
-/* Returns the signal that ended it, or 0; -1: no memory. */
+/* Returns the signal that ended it, or 0; -1: see screen.status. */
 static int loop(int signals_fd, int64_t interval_ns) {
     int64_t next_look_ns = 0;
     int signal_number = 0;
     while (!screen.done) {
         if (!screen.frozen && vigil_now_ns() >= next_look_ns) {
-            if (!scene_look(screen.scene)) return -1;
+            screen.status = scene_look(screen.scene);
+            screen.error = errno;
+            if (screen.status != VIGIL_OK) return -1;
             next_look_ns = vigil_now_ns() + interval_ns;
         }
         draw();
@@ -384,7 +401,10 @@ int screen_run(struct scene *scene, int64_t interval_ns) {
     int signal_number = loop(signals_fd, interval_ns);
     end(terminal);
     close(signals_fd);
-    if (signal_number < 0) return cli_fail(VIGIL_ENOMEM, "cannot continue");
+    if (signal_number < 0) {
+        errno = screen.error;
+        return scene_fail(screen.status);
+    }
     if (signal_number > 0) signal(signal_number, SIG_DFL), raise(signal_number);
     sigprocmask(SIG_SETMASK, &before, NULL); /* the signal ends the process here */
     return CLI_OK;

@@ -56,8 +56,10 @@ struct scene {
     char clock[16]; /* when: 14:03:59 */
 };
 
-/* Looks at everything again; no row is shown until scene_arrange. False: no memory. */
-bool scene_look(struct scene *scene);
+/* Looks at everything again; no row is shown until scene_arrange. Returns VIGIL_OK; or why the segments cannot be
+ * listed, with errno; or VIGIL_ENOMEM. */
+int scene_look(struct scene *scene);
+int scene_fail(int status); /* prints that error; returns the exit status */
 /* Shows the rows that contain the filter's text, in upper or lower case; "": all rows. */
 void scene_arrange(struct scene *scene, enum column order, bool reverse, const char *filter);
 void scene_end(struct scene *scene);
@@ -72,9 +74,11 @@ void processes_rows(struct scene *scene);
 #define FRAME_BYTES 4096
 struct frame {
     size_t columns;
-    size_t from[COLUMNS], width[COLUMNS];
+    size_t from[COLUMNS], width[COLUMNS]; /* a width of 0: there is no room for this column */
 };
 void frame_layout(struct frame *frame, size_t columns);
+/* Cuts a line of text; what is cut off is marked. */
+void frame_cut(size_t columns, const char *line, char text[FRAME_BYTES]);
 void frame_head(const struct frame *frame, const struct scene *scene, char text[FRAME_BYTES]);
 void frame_titles(const struct frame *frame, char text[FRAME_BYTES]);
 void frame_row(const struct frame *frame, const struct row *row, char text[FRAME_BYTES]);

@@ -22,7 +22,7 @@ gone() { until_true hides "$1" || screen >&2; }
 rows() { screen | sed -n 's/.* [0-9]*\/[0-9]* *\([0-9]*\) \(thread\|loop\).*/\1/p' | tr '\n' ' '; }
 has_rows() { [ "$(rows)" = "$* " ]; }
 in_order() { until_true has_rows "$@" || screen >&2; } # what has been drawn may not all be there yet
-widest() { screen | awk '{ if (length > most) most = length } END { print most }'; }
+widest() { screen | wc -L; }
 within() { [ "$(widest)" -le "$1" ] || { fail "wider than $1 columns" && screen >&2; }; }
 
 # wait_as ACTION SEGMENT OFFSET COUNT: a process that, when this returns, is the last of COUNT there; its pid is in $!.
