@@ -111,6 +111,8 @@ const char *cli_why(int status, int error);
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same for an error that vigil_segment_... or vigil_observer_open returned for a name. */
 int cli_fail_segment(int status, const char *name);
+/* The same for an error of vigil_segment_list. */
+int cli_fail_list(int status);
 /* The same for VIGIL_ENOTFOUND; the text says it all, including how to create the segment. */
 int cli_fail_missing(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A copy for people, cut to fit: printable ASCII and UTF-8 unchanged, all other bytes as \xNN. Returns `copy`. */

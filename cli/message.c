@@ -2,14 +2,20 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "cli.h"
 
 #define MESSAGE_MAX 1024
+#define FOLDER      "/dev/shm" /* where segments are */
+#define NO_FOLDER                                                                                                      \
+    "segments need " FOLDER ", which is missing: mkdir -p " FOLDER " && mount -t tmpfs -o mode=1777 tmpfs " FOLDER
 
 /* UTF-8 as in RFC 3629: no overlong forms, no surrogates. Characters that move the cursor or reverse the direction of
  * the text are rejected. */
@@ -128,13 +134,72 @@ static const char *propose(const char *name, char proposal[201]) {
     return length ? proposal : "work";
 }
 
+static bool has_folder(void) {
+    return access(FOLDER, F_OK) == 0;
+}
+
+int cli_fail_list(int status) {
+    if (status == VIGIL_ESYSTEM && !has_folder()) return say_cannot(status, "cannot list the segments: " NO_FOLDER);
+    return cli_fail(status, "cannot list the segments");
+}
+
 int cli_fail_missing(const char *format, ...) {
     char text[MESSAGE_MAX];
+    if (!has_folder()) return say_cannot(VIGIL_ESYSTEM, NO_FOLDER);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     return say_cannot(VIGIL_ENOTFOUND, text);
+}
+
+/* The file of a segment that another user owns. Any user may create files in the folder, under any name. */
+static void say_owner(char text[MESSAGE_MAX], const char *name, const char *then) {
+    char path[300], number[16], owner[80];
+    struct stat file;
+    snprintf(path, sizeof path, FOLDER "/vigil-%u-%s", (unsigned)geteuid(), name);
+    if (lstat(path, &file) != 0) { /* it has just been removed */
+        snprintf(text, MESSAGE_MAX, "%s: %s", name, vigil_strerror(VIGIL_EOWNER));
+        return;
+    }
+    const struct passwd *user = getpwuid(file.st_uid);
+    snprintf(number, sizeof number, "%u", (unsigned)file.st_uid);
+    cli_visible(owner, sizeof owner, user ? user->pw_name : number);
+    snprintf(text, MESSAGE_MAX,
+             "%s%s another user owns it: the file %s is of user %s. Let that user or root remove it, or choose another "
+             "name",
+             name, then, path, owner);
+}
+
+/* 512 KiB, 64.0 MiB. */
+static void print_bytes(char text[16], uint64_t bytes) {
+    double value = (double)bytes / 1024;
+    unsigned unit = 0;
+    while (value >= 1024 && unit < 3) value /= 1024, unit++;
+    snprintf(text, 16, unit ? "%.1f %ciB" : "%.0f %ciB", value, "KMGT"[unit]);
+}
+
+/* The memory of segments is that of their folder, which has a limit. */
+static void say_full(char text[MESSAGE_MAX], const char *name) {
+    struct statvfs space;
+    char free_bytes[16], all_bytes[16];
+    if (statvfs(FOLDER, &space) != 0 || space.f_blocks == 0) {
+        snprintf(text, MESSAGE_MAX, "%s: %s", name, vigil_strerror(VIGIL_ENOMEM));
+        return;
+    }
+    uint64_t all = (uint64_t)space.f_blocks * space.f_frsize, twice_mib = all / (512 * 1024) + 1;
+    print_bytes(free_bytes, (uint64_t)space.f_bavail * space.f_frsize);
+    print_bytes(all_bytes, all);
+    if (space.f_files && space.f_ffree == 0)
+        snprintf(text, MESSAGE_MAX,
+                 "%s: " FOLDER " has no room for another file: remove unused segments (vigil rm --unused), or let it "
+                 "have more files (mount -o remount,nr_inodes=%llu " FOLDER ")",
+                 name, 2 * (unsigned long long)space.f_files);
+    else
+        snprintf(text, MESSAGE_MAX,
+                 "%s: not enough memory: %s of %s are free in " FOLDER ". Remove unused segments (vigil rm --unused), "
+                 "or make it larger (mount -o remount,size=%lluM " FOLDER ")",
+                 name, free_bytes, all_bytes, (unsigned long long)(twice_mib < 64 ? 64 : twice_mib));
 }
 
 /* vigil rm refuses unusable segments without --force. A segment of another user cannot be removed at all. */
@@ -145,7 +210,7 @@ static void say_what_is_there(char text[MESSAGE_MAX], const char *name) {
         vigil_observer_close(observer);
         snprintf(text, MESSAGE_MAX, "%s already exists: vigil rm %s removes it, unless it is in use", name, name);
     } else if (status == VIGIL_EOWNER) {
-        snprintf(text, MESSAGE_MAX, "%s already exists, and another user owns it: choose another name", name);
+        say_owner(text, name, " already exists, and");
     } else {
         snprintf(text, MESSAGE_MAX, "%s already exists, but is unusable: vigil rm --force %s removes it", name, name);
     }
@@ -153,14 +218,16 @@ static void say_what_is_there(char text[MESSAGE_MAX], const char *name) {
 
 /* A folder that segments need and that is missing or not accessible, with errno set; null: none. */
 static const char *unusable_folder(void) {
-    if (faccessat(AT_FDCWD, "/dev/shm", W_OK | X_OK, AT_EACCESS) != 0) return "/dev/shm";
+    if (faccessat(AT_FDCWD, FOLDER, W_OK | X_OK, AT_EACCESS) != 0) return FOLDER;
     return faccessat(AT_FDCWD, "/proc/self/fd", X_OK, AT_EACCESS) != 0 ? "/proc" : NULL;
 }
 
 /* If a folder is missing or not accessible, the library's error does not name it. */
 static void say_system_failure(char text[MESSAGE_MAX], int status, int error, const char *name) {
     const char *folder = unusable_folder();
-    if (folder) snprintf(text, MESSAGE_MAX, "%s: segments need %s: %s", name, folder, strerror(errno));
+    if (!has_folder()) snprintf(text, MESSAGE_MAX, "%s: " NO_FOLDER, name);
+    else if (folder) snprintf(text, MESSAGE_MAX, "%s: segments need %s: %s", name, folder, strerror(errno));
+    else if (status == VIGIL_EOWNER) say_owner(text, name, ":");
     else snprintf(text, MESSAGE_MAX, "%s: %s", name, cli_why(status, error));
 }
 
@@ -174,6 +241,7 @@ int cli_fail_segment(int status, const char *name) {
         break;
     case VIGIL_ENOTFOUND: return cli_fail_missing("there is no segment %s: vigil ls lists the segments", name);
     case VIGIL_EEXISTS: say_what_is_there(text, name); break;
+    case VIGIL_ENOMEM: say_full(text, name); break;
     case VIGIL_ESYSTEM:
     case VIGIL_EOWNER: say_system_failure(text, status, error, name); break;
     case VIGIL_ETRUNCATED:

@@ -242,7 +242,7 @@ int scene_look(struct scene *scene) {
 
 int scene_fail(int status) {
     if (status == VIGIL_ENOMEM) return cli_fail(status, "cannot read the segments and processes");
-    return cli_fail(status, "cannot list the segments");
+    return cli_fail_list(status);
 }
 
 void scene_end(struct scene *scene) {
