@@ -158,11 +158,6 @@ static int longest_first(const void *one, const void *other) {
     return a->word < b->word ? -1 : a->word > b->word;
 }
 
-/* The holder of a turnstile also holds the lock, or waits for it: only that is shown. */
-static bool is_hold(const struct picture *picture, const struct story_span *span) {
-    return span->type == SPAN_HOLD && strcmp(picture->story->words.at[span->word].name, "turnstile") != 0;
-}
-
 static bool choose_colours(struct picture *picture) {
     const struct story *story = picture->story;
     uint32_t count = story->words.count;
@@ -172,7 +167,7 @@ static bool choose_colours(struct picture *picture) {
     for (uint32_t i = 0; i < count; i++) picture->uses[i].word = i;
     for (uint32_t i = 0; i < story->spans.count; i++) {
         const struct story_span *span = &story->spans.at[i];
-        if (is_hold(picture, span)) picture->uses[span->word].held_ns += span->to_ns - span->from_ns + 1;
+        if (span->type == SPAN_HOLD) picture->uses[span->word].held_ns += span->to_ns - span->from_ns + 1;
     }
     qsort(picture->uses, count, sizeof *picture->uses, longest_first);
     for (uint32_t i = 0; i < count; i++) picture->colours[picture->uses[i].word] = i < COLOURS ? i : COLOURS - 1;
@@ -210,7 +205,7 @@ struct sort {
 };
 
 static bool is_of(const struct picture *picture, const struct story_span *span, const struct sort *sort) {
-    if (span->type != sort->type || (span->type == SPAN_HOLD && !is_hold(picture, span))) return false;
+    if (span->type != sort->type) return false;
     return span->type == SPAN_WAIT || (span->shared == sort->shared && picture->colours[span->word] == sort->colour);
 }
 
@@ -321,14 +316,6 @@ static void draw_handover(const struct picture *picture, const struct story_hand
             left, begin, right, end - 4 * down, right, end, -5 * down);
 }
 
-/* Not every call for a lock becomes a hold: another waiter or newcomer may have been faster. */
-static bool leads_somewhere(const struct story *story, const struct story_handover *handover) {
-    if (handover->hold != STORY_NONE || handover->wait == STORY_NONE) return handover->hold != STORY_NONE;
-    if (story->pid) return true; /* a thread's wait ends when it has the lock */
-    vigil_seen_kind kind = story->spans.at[handover->wait].kind;
-    return kind != VIGIL_SEEN_MUTEX && kind != VIGIL_SEEN_RWLOCK && kind != VIGIL_SEEN_SEM;
-}
-
 static int by_time(const void *one, const void *other) {
     uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
     int64_t first_ns = sorted_story->handovers.at[a].at_ns, second_ns = sorted_story->handovers.at[b].at_ns;
@@ -342,7 +329,7 @@ static bool choose_arrows(struct picture *picture) {
     for (uint32_t i = 0; i < story->handovers.count; i++) {
         const struct story_handover *handover = &story->handovers.at[i];
         uint32_t from = picture->row_of[handover->from], to = picture->row_of[handover->to];
-        if (from == NO_ROW || to == NO_ROW || from == to || !leads_somewhere(story, handover)) continue;
+        if (from == NO_ROW || to == NO_ROW || from == to) continue;
         picture->arrows[picture->arrow_count++] = i;
     }
     sorted_story = story;
@@ -487,18 +474,20 @@ static void draw_note(const struct picture *picture, double y) {
     fprintf(picture->out, "<text class=\"faint\" x=\"%d\" y=\"%.0f\">%s</text>\n", MARGIN, y, text);
 }
 
-static uint32_t count_holds(const struct picture *picture) {
-    const struct story *story = picture->story;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < story->spans.count; i++) count += is_hold(picture, &story->spans.at[i]);
-    return count;
+static void put_count(FILE *out, const char *before, uint32_t count, const char *what) {
+    fprintf(out, "%s%u %s%s", before, count, what, count == 1 ? "" : "s");
+}
+
+static void put_counts(FILE *out, const struct story *story) {
+    put_count(out, "", story_spans(story, SPAN_WAIT), "wait");
+    put_count(out, ", ", story_spans(story, SPAN_HOLD), "hold");
+    put_count(out, ", ", story->handovers.count, "hand-over");
+    if (story->deaths.count) put_count(out, ", ", story->deaths.count, "death");
 }
 
 static void draw_heading(const struct picture *picture, const char *name, int height) {
     FILE *out = picture->out;
     char duration[16];
-    uint32_t waits = story_spans(picture->story, SPAN_WAIT), holds = count_holds(picture);
-    uint32_t handovers = picture->story->handovers.count;
     cli_print_duration(duration, picture->story->to_ns - picture->story->from_ns);
     fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 %d %d\" ", WIDTH, height);
     fprintf(out, "width=\"%d\" height=\"%d\">\n", WIDTH, height);
@@ -509,8 +498,9 @@ static void draw_heading(const struct picture *picture, const char *name, int he
     fprintf(out, "<clipPath id=\"names\"><rect width=\"%d\" height=\"%d\"/></clipPath>\n", ROW_LEFT - 8, height);
     fprintf(out, "<text x=\"%d\" y=\"34\"><tspan font-size=\"17\" font-weight=\"600\">", MARGIN);
     put_escaped(out, name);
-    fprintf(out, "</tspan><tspan class=\"faint\" dx=\"10\">%u wait%s, %u hold%s, %u hand-over%s in %s</tspan></text>\n",
-            waits, waits == 1 ? "" : "s", holds, holds == 1 ? "" : "s", handovers, handovers == 1 ? "" : "s", duration);
+    fputs("</tspan><tspan class=\"faint\" dx=\"10\">", out);
+    put_counts(out, picture->story);
+    fprintf(out, " in %s</tspan></text>\n", duration);
     for (unsigned i = 0; i < picture->key_count; i++) draw_key(out, &picture->keys[i]);
 }
 

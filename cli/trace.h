@@ -17,6 +17,13 @@
 
 #define STORY_NONE UINT32_MAX
 
+/* A process was called at the turnstile of a lock, and has neither got the lock yet nor begun to wait for it. */
+struct story_passing {
+    int64_t at_ns;
+    uint32_t wait; /* at the turnstile; may be STORY_NONE */
+    bool pending;
+};
+
 /* A process that is, or was, a member; or a thread. Numbers are reused: two entries may have the same one. */
 struct story_process {
     uint32_t number, pid; /* pid 0: it left before it could be looked at */
@@ -26,6 +33,7 @@ struct story_process {
     bool gone, named;
     uint32_t handover;  /* the last hand-over to it that has not become a hold yet */
     uint32_t last_hold; /* the last hold that it has released */
+    struct story_passing passing;
 };
 
 enum span_type { SPAN_WAIT, SPAN_HOLD };
@@ -79,6 +87,8 @@ struct story_word {
     vigil_seen_kind kind;
     char name[SOURCE_NAME]; /* "lock", "mutex at byte 64", unique */
     int64_t released_ns;    /* the last release */
+    uint32_t last_hold;     /* the hold that ended last, if no process has got the word since; or STORY_NONE */
+    bool turnstile;         /* of vigil lock --fair: it keeps the order, and holding it is no part of the story */
 };
 
 #define STORY_LIST(type)                                                                                               \
@@ -108,7 +118,7 @@ struct story {
 /*
  * Call in this order: story_begin; story_sync, with a look that began after the recording did; story_event for each
  * event and story_members for each look; if events were lost, story_lost and story_sync again; story_leave if the
- * process whose threads it shows has ended; story_end.
+ * process whose threads it shows has ended; story_end, after which only hand-overs are left that led somewhere.
  */
 void story_begin(struct story *story, const struct source *source, int64_t from_ns);
 void story_sync(struct story *story, const vigil_look *look);

@@ -39,6 +39,7 @@ static void name_word(const struct story *story, struct story_word *word) {
     }
     show_place(&(vigil_look){.label = story->label}, &(vigil_seen_line){.offset = word->offset}, place);
     bool bare = strncmp(place, "byte ", 5) == 0;
+    word->turnstile = strcmp(place, "turnstile") == 0;
     snprintf(word->name, sizeof word->name, "%s%s%s", bare ? vigil_seen_kind_name(word->kind) : "", bare ? " at " : "",
              place);
 }
@@ -49,9 +50,14 @@ static uint32_t the_word(struct story *story, uint64_t offset, vigil_seen_kind k
     }
     if (!HAS_ROOM(story, story->words)) return STORY_NONE;
     struct story_word *word = &story->words.at[story->words.count];
-    *word = (struct story_word){.offset = offset, .kind = kind, .released_ns = story->from_ns};
+    *word = (struct story_word){.offset = offset, .kind = kind, .released_ns = story->from_ns, .last_hold = STORY_NONE};
     name_word(story, word);
     return story->words.count++;
+}
+
+static bool is_turnstile(struct story *story, uint64_t offset, vigil_seen_kind kind) {
+    uint32_t word = the_word(story, offset, kind);
+    return word != STORY_NONE && story->words.at[word].turnstile;
 }
 
 /* Processes. */
@@ -119,6 +125,7 @@ static void close_open(struct story *story, uint32_t place, enum span_end ending
     story->processes.at[span->process].last_hold = index;
     struct story_word *word = &story->words.at[span->word];
     word->released_ns = later(word->released_ns, span->to_ns);
+    word->last_hold = index;
 }
 
 static struct story_span *open_at(const struct story *story, uint32_t place) {
@@ -166,6 +173,7 @@ static void seen_held(struct story *story, uint64_t offset, int64_t at_ns) {
 
 static void waits(struct story *story, uint32_t process, const vigil_event *event) {
     uint32_t known = open_wait(story, process, event);
+    story->processes.at[process].passing.pending = false; /* it must wait for the lock as well */
     seen_held(story, event->offset, event->at_ns);
     if (known != STORY_NONE) {
         struct story_span *span = open_at(story, known);
@@ -195,16 +203,35 @@ static uint32_t held_by(const struct story *story, uint32_t from, uint64_t offse
     return span && span->offset == offset && at_ns - span->to_ns < JUST_NOW_NS ? last : STORY_NONE;
 }
 
-static void add_handover(struct story *story, uint32_t from, uint32_t to, uint32_t wait, const vigil_event *event) {
-    if (from == STORY_NONE || !HAS_ROOM(story, story->handovers)) return;
-    story->processes.at[to].handover = story->handovers.count;
-    story->handovers.at[story->handovers.count++] =
-        (struct story_handover){.at_ns = later(event->at_ns, story->from_ns),
-                                .from = from,
-                                .to = to,
-                                .held = held_by(story, from, event->offset, event->at_ns),
-                                .wait = wait,
-                                .hold = STORY_NONE};
+/* Returns its index, or STORY_NONE. */
+static uint32_t add_handover(struct story *story, const struct story_handover *handover) {
+    if (handover->from == STORY_NONE || !HAS_ROOM(story, story->handovers)) return STORY_NONE;
+    uint32_t index = story->handovers.count++;
+    story->handovers.at[index] = *handover;
+    story->handovers.at[index].at_ns = later(handover->at_ns, story->from_ns);
+    story->handovers.at[index].hold = STORY_NONE;
+    return index;
+}
+
+/* The process that calls a waiter need not be the giver: it may have found that the holder died, or that a waiter that
+ * was called before does not come. The giver is the last holder then, if it is known for certain: the grants of a
+ * segment's read-write lock are all recorded, those of a mutex are not. */
+static uint32_t given_by_another(const struct story *story, const vigil_event *event, uint32_t word) {
+    uint32_t last = word == STORY_NONE ? STORY_NONE : story->words.at[word].last_hold;
+    if (last == STORY_NONE) return STORY_NONE;
+    bool certain = event->kind == VIGIL_SEEN_RWLOCK && !story->pid;
+    return certain || story->spans.at[last].ending == SPAN_DIED ? last : STORY_NONE;
+}
+
+static void add_call(struct story *story, uint32_t by, uint32_t to, uint32_t wait, const vigil_event *event) {
+    uint32_t held = by == STORY_NONE ? STORY_NONE : held_by(story, by, event->offset, event->at_ns);
+    if (held == STORY_NONE) {
+        held = given_by_another(story, event, the_word(story, event->offset, event->kind));
+        if (held != STORY_NONE) by = story->spans.at[held].process;
+    }
+    uint32_t index = add_handover(
+        story, &(struct story_handover){.at_ns = event->at_ns, .from = by, .to = to, .held = held, .wait = wait});
+    if (index != STORY_NONE) story->processes.at[to].handover = index;
 }
 
 static void called(struct story *story, uint32_t process, const vigil_event *event) {
@@ -214,7 +241,9 @@ static void called(struct story *story, uint32_t process, const vigil_event *eve
         wait = story->open.at[known];
         close_open(story, known, SPAN_CALLED, event->at_ns);
     }
-    add_handover(story, by, process, wait, event);
+    if (is_turnstile(story, event->offset, event->kind))
+        story->processes.at[process].passing = (struct story_passing){event->at_ns, wait, true};
+    else add_call(story, by, process, wait, event);
 }
 
 static void gave_up(struct story *story, uint32_t process, const vigil_event *event) {
@@ -250,8 +279,45 @@ static bool looked_at(struct story *story, uint32_t process, const vigil_event *
     return false;
 }
 
+static bool is_held(const struct story *story, uint64_t offset) {
+    for (uint32_t i = 0; i < story->open.count; i++) {
+        const struct story_span *span = open_at(story, i);
+        if (span->type == SPAN_HOLD && span->offset == offset) return true;
+    }
+    return false;
+}
+
+/* What a process gets that has passed the turnstile: the hold of the lock that ended while it stood there. STORY_NONE:
+ * the lock was free before, or is shared now. */
+static uint32_t held_before(const struct story *story, const struct story_passing *passing, uint32_t word) {
+    uint32_t last = story->words.at[word].last_hold;
+    if (last == STORY_NONE || is_held(story, story->words.at[word].offset)) return STORY_NONE;
+    bool waited = passing->wait == STORY_NONE || story->spans.at[passing->wait].from_ns <= story->spans.at[last].to_ns;
+    return waited ? last : STORY_NONE;
+}
+
+/* The hand-over that ends in this grant: by a call for the word itself or, with --fair, at its turnstile. */
+static uint32_t handover_to(struct story *story, uint32_t process, uint32_t word) {
+    struct story_process *to = &story->processes.at[process];
+    uint32_t handover = to->handover, wait = handover == STORY_NONE ? STORY_NONE : story->handovers.at[handover].wait;
+    if (wait != STORY_NONE && story->spans.at[wait].word == word) {
+        to->handover = STORY_NONE;
+        return handover;
+    }
+    if (!to->passing.pending) return STORY_NONE;
+    to->passing.pending = false;
+    uint32_t held = held_before(story, &to->passing, word);
+    if (held == STORY_NONE) return STORY_NONE;
+    return add_handover(story, &(struct story_handover){.at_ns = to->passing.at_ns,
+                                                        .from = story->spans.at[held].process,
+                                                        .to = process,
+                                                        .held = held,
+                                                        .wait = to->passing.wait});
+}
+
 static void granted(struct story *story, uint32_t process, const vigil_event *event) {
-    if (looked_at(story, process, event)) return;
+    uint32_t word = the_word(story, event->offset, event->kind);
+    if (word == STORY_NONE || story->words.at[word].turnstile || looked_at(story, process, event)) return;
     if (is_lock(event->kind)) close_others(story, event);
     struct story_span span = {.from_ns = event->at_ns,
                               .offset = event->offset,
@@ -262,19 +328,14 @@ static void granted(struct story *story, uint32_t process, const vigil_event *ev
                               .type = SPAN_HOLD,
                               .kind = event->kind,
                               .shared = event->shared};
-    if (is_lock(event->kind) && !event->shared) { /* times of events may overlap, two holders may not */
-        uint32_t word = the_word(story, event->offset, event->kind);
-        if (word != STORY_NONE) span.from_ns = later(span.from_ns, story->words.at[word].released_ns);
-    }
-    uint32_t handover = story->processes.at[process].handover;
-    struct story_handover *to_it = handover == STORY_NONE ? NULL : &story->handovers.at[handover];
-    bool follows = to_it && to_it->wait != STORY_NONE && story->spans.at[to_it->wait].offset == event->offset;
-    if (follows) {
-        span.thread_id = story->spans.at[to_it->wait].thread_id;
-        story->processes.at[process].handover = STORY_NONE;
-    }
+    if (is_lock(event->kind) && !event->shared) /* times of events may overlap, two holders may not */
+        span.from_ns = later(span.from_ns, story->words.at[word].released_ns);
+    uint32_t handover = handover_to(story, process, word);
+    uint32_t wait = handover == STORY_NONE ? STORY_NONE : story->handovers.at[handover].wait;
+    if (wait != STORY_NONE) span.thread_id = story->spans.at[wait].thread_id;
+    story->words.at[word].last_hold = STORY_NONE;
     uint32_t hold = open_span(story, &span);
-    if (follows) to_it->hold = hold;
+    if (handover != STORY_NONE) story->handovers.at[handover].hold = hold;
 }
 
 /* It is not known since when the process held the lock; but at least since the first of the present waiters began to
@@ -301,6 +362,7 @@ static void add_unseen_hold(struct story *story, uint32_t process, const vigil_e
 /* Closes the oldest holds first, until as much is released as the event says. */
 static void released(struct story *story, uint32_t process, const vigil_event *event) {
     uint32_t left = event->count ? event->count : 1;
+    if (is_turnstile(story, event->offset, event->kind)) return;
     while (left) {
         uint32_t oldest = STORY_NONE;
         for (uint32_t i = 0; i < story->open.count; i++) {
@@ -406,6 +468,7 @@ static void sync_waiter(struct story *story, const vigil_seen_line *line, const 
 static void sync_holder(struct story *story, const vigil_seen_line *line, const vigil_seen_holder *holder,
                         int64_t unknown_ns) {
     uint32_t process = the_process(story, holder->number);
+    if (is_turnstile(story, line->offset, line->kind)) return;
     if (process == STORY_NONE || confirm_hold(story, process, line->offset, holder)) return;
     open_span(story, &(struct story_span){.from_ns = holder->since_ns ? holder->since_ns : unknown_ns,
                                           .offset = line->offset,
@@ -459,6 +522,22 @@ static bool is_waited_for(const struct story *story, uint64_t offset) {
     return false;
 }
 
+/* Not every call for a lock becomes a hold: another waiter or newcomer may have been faster. */
+static bool leads_somewhere(const struct story *story, const struct story_handover *handover) {
+    if (handover->hold != STORY_NONE || handover->wait == STORY_NONE) return handover->hold != STORY_NONE;
+    if (story->pid) return true; /* a thread's wait ends when it has the lock */
+    vigil_seen_kind kind = story->spans.at[handover->wait].kind;
+    return !is_lock(kind) && kind != VIGIL_SEEN_SEM;
+}
+
+static void drop_futile_handovers(struct story *story) {
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < story->handovers.count; i++) {
+        if (leads_somewhere(story, &story->handovers.at[i])) story->handovers.at[left++] = story->handovers.at[i];
+    }
+    story->handovers.count = left;
+}
+
 void story_end(struct story *story, int64_t to_ns) {
     story->to_ns = to_ns;
     for (uint32_t i = story->open.count; i-- > 0;) { /* a mutex's release is recorded only if it has waiters */
@@ -467,6 +546,7 @@ void story_end(struct story *story, int64_t to_ns) {
         if (unseen) close_open(story, i, SPAN_UNSEEN, to_ns);
     }
     while (story->open.count) close_open(story, story->open.count - 1, SPAN_OPEN, to_ns);
+    drop_futile_handovers(story);
 }
 
 void story_free(struct story *story) {
