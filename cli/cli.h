@@ -121,6 +121,12 @@ char *cli_visible(char *copy, size_t bytes, const char *text);
 size_t cli_utf8(const char *text);
 bool cli_colour(FILE *stream); /* a terminal, TERM is not dumb, and NO_COLOR is not set */
 
+/* Names (names.c). */
+/* vigil_observer_open, also for USER:NAME. */
+int cli_observe(vigil_observer **observer, const char *name);
+/* Calls `listed` for each segment, lock and semaphore; with `all_users` as USER:NAME. Returns how many, or an error. */
+int64_t cli_list_names(bool all_users, vigil_listed *listed, void *data);
+
 /* JSON (json.c): a writer that knows where commas go. One object or array, ended by a newline. */
 struct cli_json {
     FILE *out;

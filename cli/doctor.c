@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "doctor.h"
+#include "show.h"
 
 #define LOOKS    5 /* at a circle, before it is reported */
 #define APART_NS INT64_C(40000000)
@@ -89,6 +90,11 @@ static void look_at(struct patient *patient, const vigil_look *look) {
         snprintf(text, sizeof text, "all %u places for waiters and holders are taken", look->waiters_most);
         add_finding(patient, FINDING_FULL, text);
     }
+    if (look->dead_owner) {
+        char died[224];
+        show_owner_died(look->dead_owner, died, sizeof died);
+        add_finding(patient, FINDING_OWNER, died);
+    }
 }
 
 static int64_t observe(struct patient *patient, vigil_observer *observer) {
@@ -115,17 +121,36 @@ static void examine(struct patient *patient) {
     patient->examined = patient->status == VIGIL_OK;
 }
 
-static void repair(struct patient *patient) {
+/* A lock whose owner died is declared consistent, if it is free. */
+static int64_t mend_named(const char *name) {
+    const vigil_named_options existing = {.existing = true};
+    vigil_named *named;
+    int64_t status = vigil_named_open(&named, name, &existing);
+    if (status < 0) return status;
+    int64_t mended = vigil_named_mend(named);
+    bool died = !vigil_named_slots(named) && vigil_named_trylock(named, 0) == VIGIL_OWNER_DIED;
+    if (died && vigil_named_consistent(named) == VIGIL_OK && mended >= 0) mended++;
+    vigil_named_close(named);
+    return mended;
+}
+
+static int64_t mend(const char *name) {
     vigil_buffer *buffer;
+    int64_t status = strchr(name, '/') ? VIGIL_ENOTFOUND : vigil_segment_open(&buffer, name);
+    if (status == VIGIL_ENOTFOUND) return mend_named(name);
+    if (status < 0) return status;
+    status = vigil_segment_mend(buffer);
+    vigil_buffer_destroy(buffer);
+    return status;
+}
+
+static void repair(struct patient *patient) {
     if (!patient->examined || patient->companion || patient->finding_count == 0) return;
     patient->repaired = true;
     patient->found_first = patient->finding_count;
-    patient->status = vigil_segment_open(&buffer, patient->name);
+    patient->put_right = mend(patient->name);
     patient->error = errno;
-    if (patient->status < 0) return;
-    patient->put_right = vigil_segment_mend(buffer);
-    if (patient->put_right < 0) patient->status = (int)patient->put_right;
-    vigil_buffer_destroy(buffer);
+    patient->status = patient->put_right < 0 ? (int)patient->put_right : VIGIL_OK;
     if (patient->status == VIGIL_OK) examine(patient);
 }
 
@@ -221,7 +246,7 @@ int cli_doctor(int count, char **arguments) {
     if (parsed.operand_count && all) return cli_usage("use either --all or names, not both");
     struct doctor doctor = {0};
     for (int i = 0; i < parsed.operand_count; i++) add_patient(parsed.operands[i], &doctor);
-    int64_t status = vigil_segment_list(all ? add_patient : add_companion, &doctor);
+    int64_t status = cli_list_names(false, all ? add_patient : add_companion, &doctor);
     if (all && doctor.patient_count) qsort(doctor.patients, doctor.patient_count, sizeof *doctor.patients, by_name);
     int exit_status = all && status < 0  ? cli_fail((int)status, "cannot list the segments")
                       : doctor.no_memory ? cli_fail(VIGIL_ENOMEM, "too many segments")

@@ -15,11 +15,11 @@
 
 #define PLACE_MAX 272
 
-enum finding_kind { FINDING_DEAD, FINDING_STUCK, FINDING_BROKEN, FINDING_FULL, FINDING_KINDS };
+enum finding_kind { FINDING_DEAD, FINDING_STUCK, FINDING_BROKEN, FINDING_FULL, FINDING_OWNER, FINDING_KINDS };
 
 struct finding {
     enum finding_kind kind;
-    char sentence[200];
+    char sentence[240];
 };
 
 /* A segment that is examined. */
@@ -40,6 +40,7 @@ struct patient {
 /* A process; it may be a member of several segments. */
 struct signature {
     uint32_t pid;
+    bool other_space; /* the pid is of another pid namespace */
     char program[20];
     char command[160];
 };

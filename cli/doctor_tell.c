@@ -26,6 +26,12 @@ static const struct {
     [FINDING_FULL] = {"full", "New members or waiters are refused until others leave.",
                       "End some of them (vigil show NAME lists them), or create the segment with more room (vigil "
                       "create --members, --waiters)."},
+    [FINDING_OWNER] =
+        {"owner-died",
+         "Whoever takes the lock is told; with --on-owner-died fail, vigil lock refuses to run until this "
+         "is settled.",
+         "Repair what it left unfinished; then --fix settles it, and so does vigil lock with "
+         "--on-owner-died continue."},
 };
 
 #define DEADLOCK_MEANING                                                                                               \
@@ -94,7 +100,8 @@ static void print_patient(const struct patient *patient, const struct page *page
 static void print_person(const struct doctor *doctor, uint32_t number) {
     const struct signature *signature = &doctor->people.all[number];
     char text[48];
-    printf("pid %u (%s)", signature->pid, cli_visible(text, sizeof text, cli_without_folder(signature->command)));
+    printf("pid %u%s (%s)", signature->pid, signature->other_space ? " of another pid namespace" : "",
+           cli_visible(text, sizeof text, cli_without_folder(signature->command)));
 }
 
 static void print_circle(const struct doctor *doctor, const struct circle *circle, const struct page *page) {
@@ -112,8 +119,10 @@ static void print_circle(const struct doctor *doctor, const struct circle *circl
     const struct signature *youngest = circle_youngest(doctor, circle);
     printf(
         "\n      %s\n      This cannot be repaired from outside. Ending one of them lets the others go on; pid %u has "
-        "waited least: kill %u\n",
-        DEADLOCK_MEANING, youngest->pid, youngest->pid);
+        "waited least",
+        DEADLOCK_MEANING, youngest->pid);
+    if (youngest->other_space) printf(", in another pid namespace\n");
+    else printf(": kill %u\n", youngest->pid);
 }
 
 void doctor_tell(const struct doctor *doctor) {

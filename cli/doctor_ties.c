@@ -31,7 +31,7 @@ static uint32_t signature(struct people *people, const vigil_seen_member *member
         people->room = room;
     }
     struct signature *made = &people->all[people->count];
-    *made = (struct signature){.pid = member->pid};
+    *made = (struct signature){.pid = member->pid, .other_space = member->other_space};
     snprintf(made->program, sizeof made->program, "%s", member->program);
     cli_command_line(member, made->command, sizeof made->command);
     return people->count++;

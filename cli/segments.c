@@ -71,7 +71,7 @@ struct seen {
 static void look_at(struct seen *seen) {
     vigil_observer *observer;
     vigil_look look;
-    seen->status = vigil_observer_open(&observer, seen->name);
+    seen->status = cli_observe(&observer, seen->name);
     seen->error = errno;
     if (seen->status != VIGIL_OK) return;
     seen->status = vigil_observer_look(observer, &look);
@@ -242,14 +242,13 @@ static void look_at_all(struct list *list) {
 }
 
 int cli_ls(int count, char **arguments) {
-    bool names = false;
-    const struct cli_option options[] = {{"names", 0, CLI_FLAG, &names}, {0}};
+    bool names = false, all_users = false;
+    const struct cli_option options[] = {{"names", 0, CLI_FLAG, &names}, {"all-users", 0, CLI_FLAG, &all_users}, {0}};
     struct cli_arguments parsed;
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
     if (parsed.operand_count > 1) return cli_usage("give one PATTERN, in quotes, so that the shell does not expand it");
     struct list list = {.pattern = parsed.operand_count ? parsed.operands[0] : NULL};
-    int64_t status = vigil_segment_list(add_to_list, &list);
-    if (status >= 0) status = vigil_named_list(add_to_list, &list);
+    int64_t status = cli_list_names(all_users, add_to_list, &list);
     if (status < 0) return cli_fail((int)status, "cannot list the segments");
     if (list.count) qsort(list.seen, list.count, sizeof *list.seen, by_name);
     if (cli_wants_json || !names) look_at_all(&list);

@@ -33,8 +33,9 @@ void show_owner_died(const vigil_named_holder *dead, char *text, size_t bytes) {
         int64_t seconds = (int64_t)time(NULL) - dead->taken_at;
         cli_print_duration(ago, (seconds < 0 ? 0 : seconds) * INT64_C(1000000000));
         cli_visible(task, sizeof task, dead->text);
-        snprintf(who, sizeof who, ", pid %u%s (%s), which took it %s ago,", dead->pid,
-                 dead->other_space ? " of another pid namespace" : "", task, ago);
+        snprintf(who, sizeof who, ", pid %u%s (%s), which %s %s%s,", dead->pid,
+                 dead->other_space ? " of another pid namespace" : "", task, seconds > 0 ? "took it" : "had just taken",
+                 seconds > 0 ? ago : "it", seconds > 0 ? " ago" : "");
     }
     snprintf(text, bytes, "its last holder%s was killed while holding it", who);
 }
@@ -102,8 +103,8 @@ static void print_members(const struct page *page) {
     for (uint32_t i = 0; i < page->look->member_count; i++) {
         const vigil_seen_member *member = &page->look->members[i];
         signature(member, text, room(page, 10));
-        fprintf(page->out, "%8u  %s%s%s\n", member->pid, paint(page, member->alive ? "" : RED), text,
-                paint(page, PLAIN));
+        fprintf(page->out, "%8u  %s%s%s%s\n", member->pid, paint(page, member->alive ? "" : RED), text,
+                paint(page, PLAIN), member->other_space ? "  (pid of another namespace)" : "");
     }
     if (page->look->member_count == 0) fprintf(page->out, "%8s  no process has it open\n", "");
 }
@@ -118,14 +119,17 @@ static const char *share_name(const struct page *page, bool shared, bool has) {
 static void print_row(const struct page *page, const char *place, int64_t since_ns, uint32_t number, const char *way,
                       const char *what, const char *colour) {
     static char task[COMMAND_MAX];
-    char duration[16] = "?", pid[12] = "?";
+    char duration[16] = "?", pid[12] = "?", beside[40] = "";
     const vigil_seen_member *member = show_member(page->look, number);
     if (since_ns) cli_print_duration(duration, page->look->at_ns - since_ns);
-    if (member) snprintf(pid, sizeof pid, "%u", member->pid);
-    show_task(page->look, number, task, room(page, 52));
+    uint32_t task_pid = member ? cli_task_pid(member) : 0;
+    if (member) snprintf(pid, sizeof pid, "%u%s", task_pid, member->other_space ? "*" : "");
+    if (member && task_pid != member->pid) snprintf(beside, sizeof beside, "  (vigil: %u)", member->pid);
+    if (member && member->other_space) strcpy(beside, "  (* in another pid namespace)");
+    show_task(page->look, number, task, room(page, 52 + strlen(beside)));
     if (is_dead(page->look, number)) colour = RED;
-    fprintf(page->out, "%8s %s%-6s %8s  %-14s %-9s %s%s\n", pid, paint(page, colour), place, duration, way, what, task,
-            paint(page, PLAIN));
+    fprintf(page->out, "%8s %s%-6s %8s  %-14s %-9s %s%s%s\n", pid, paint(page, colour), place, duration, way, what,
+            task, paint(page, PLAIN), beside);
 }
 
 static void print_permits(char text[24], uint32_t count) {
@@ -190,6 +194,7 @@ static void json_members(struct cli_json *json, const vigil_look *look) {
         json_object(json, NULL);
         json_unsigned(json, "number", member->number);
         json_unsigned(json, "pid", member->pid);
+        json_bool(json, "other_pid_namespace", member->other_space);
         json_bool(json, "alive", member->alive);
         json_text(json, "program", member->program);
         json_text(json, "command", text);
@@ -203,6 +208,8 @@ static void json_process(struct cli_json *json, const vigil_look *look, uint32_t
     json_unsigned(json, "number", number);
     if (member) json_unsigned(json, "pid", member->pid);
     else json_null(json, "pid");
+    if (member) json_unsigned(json, "command_pid", cli_task_pid(member));
+    else json_null(json, "command_pid");
 }
 
 static void json_holder(struct cli_json *json, const vigil_look *look, const vigil_seen_holder *holder) {
@@ -293,7 +300,7 @@ int cli_show(int count, char **arguments) {
 
     vigil_observer *observer;
     vigil_look look;
-    int status = vigil_observer_open(&observer, name);
+    int status = cli_observe(&observer, name);
     if (status == VIGIL_ENOTFOUND && served_is_process(name)) return show_process(name);
     if (status != VIGIL_OK) return cli_fail_segment(status, name);
     status = vigil_observer_look(observer, &look);

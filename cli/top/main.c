@@ -84,7 +84,7 @@ static void is_named(const char *name, void *data) {
 static int check_process(const char *pattern) {
     struct served served;
     const char *sought = pattern;
-    vigil_segment_list(is_named, &sought);
+    cli_list_names(false, is_named, &sought);
     if (!sought || !served_is_process(pattern)) return CLI_OK;
     enum served_status status = served_open(&served, pattern);
     if (status != SERVED_OK) return served_fail(status, pattern);
@@ -103,9 +103,10 @@ static int print_once(struct scene *scene) {
 }
 
 int main(int count, char **arguments) {
-    bool once = false;
+    bool once = false, all_users = false;
     int64_t interval_ns = 1000000000;
     const struct cli_option options[] = {{"once", 0, CLI_FLAG, &once},
+                                         {"all-users", 0, CLI_FLAG, &all_users},
                                          {"interval", 0, CLI_DURATION, &interval_ns},
                                          {"json", 0, CLI_FLAG, &cli_wants_json},
                                          {0}};
@@ -118,7 +119,7 @@ int main(int count, char **arguments) {
     int status = CLI_OK;
     for (int i = 0; i < parsed.operand_count && status == CLI_OK; i++) status = check_process(parsed.operands[i]);
     if (status != CLI_OK) return status;
-    struct scene scene = {.patterns = parsed.operands, .pattern_count = parsed.operand_count};
+    struct scene scene = {.patterns = parsed.operands, .pattern_count = parsed.operand_count, .all_users = all_users};
     if (once || cli_wants_json) status = print_once(&scene);
     else if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) status = screen_run(&scene, interval_ns);
     else status = cli_fail(VIGIL_OK, "standard input or output is not a terminal: use --once to print once");

@@ -55,7 +55,8 @@ static void forget(struct scene *scene) {
     free(scene->segments);
     free(scene->rows);
     free(scene->shown);
-    *scene = (struct scene){.patterns = scene->patterns, .pattern_count = scene->pattern_count};
+    *scene = (struct scene){
+        .patterns = scene->patterns, .pattern_count = scene->pattern_count, .all_users = scene->all_users};
 }
 
 /* Segments. */
@@ -99,7 +100,7 @@ static bool wants_segments(const struct scene *scene) {
 
 static int list_segments(struct scene *scene) {
     struct names names = {.scene = scene};
-    int64_t status = vigil_segment_list(add_segment, &names);
+    int64_t status = cli_list_names(scene->all_users, add_segment, &names);
     if (status < 0 && wants_segments(scene)) return (int)status;
     scene->segments = names.list;
     scene->segment_count = names.count;
@@ -109,7 +110,7 @@ static int list_segments(struct scene *scene) {
 
 static void look_at(struct segment *segment) {
     vigil_observer *observer;
-    segment->status = vigil_observer_open(&observer, segment->name);
+    segment->status = cli_observe(&observer, segment->name);
     segment->error = errno;
     if (segment->status != VIGIL_OK) return;
     segment->status = vigil_observer_look(observer, &segment->look);
@@ -126,7 +127,7 @@ static void name_holders(const vigil_look *look, const vigil_seen_line *line, ch
     if (line->holder_count == 0) return;
     show_task(look, line->holders[0].number, task, sizeof task);
     if (line->holder_count > 1) snprintf(more, sizeof more, "+%u ", line->holder_count - 1);
-    if (member) snprintf(pid, sizeof pid, "%u ", member->pid);
+    if (member) snprintf(pid, sizeof pid, "%u%s ", cli_task_pid(member), member->other_space ? "*" : "");
     snprintf(text, bytes, "%s%s%s%.100s", line->owner_died ? "owner died, " : "", more, pid, task);
 }
 

@@ -44,6 +44,7 @@ enum column { WAIT, LINE, PLACE, PID, AS, COMMAND, HELD_BY, COLUMNS };
 struct scene {
     char **patterns; /* shell patterns for names of segments and programs, and for pids; none: all */
     int pattern_count;
+    bool all_users; /* names are USER:NAME */
     struct segment *segments;
     size_t segment_count;
     struct process *processes;

@@ -55,13 +55,24 @@ VIGIL_API int vigil_observer_open(vigil_observer **observer, const char *name);
 VIGIL_API int vigil_observer_open_fd(vigil_observer **observer, int fd);
 VIGIL_API int vigil_observer_close(vigil_observer *observer);
 
+/*
+ * vigil_observer_open_user - vigil_observer_open for a name of another user, by the user id. Only for those who may
+ * read and write that user's files, as root may. VIGIL_EOWNER otherwise.
+ *
+ * vigil_list_users - call `found` with each name, of segments and of vigil/named.h, of all users whose names may be
+ * read. Returns how many, or VIGIL_ENULL, VIGIL_ESYSTEM.
+ */
+VIGIL_API int vigil_observer_open_user(vigil_observer **observer, uint32_t user, const char *name);
+typedef void vigil_user_name(uint32_t user, const char *name, void *data);
+VIGIL_API int64_t vigil_list_users(vigil_user_name *found, void *data);
+
 /* A process that has the segment open. */
 typedef struct vigil_seen_member {
-    uint32_t number;   /* identifies it in this segment, until it leaves */
-    uint32_t pid;      /* in its own pid namespace */
-    char program[20];  /* the name by which it was started, without the directory: its first 16 bytes */
-    bool alive;        /* false: it has died, and no member has removed it yet */
-    bool other_space;  /* `pid` is of another pid namespace than the observer's */
+    uint32_t number;  /* identifies it in this segment, until it leaves */
+    uint32_t pid;     /* in its own pid namespace */
+    char program[20]; /* the name by which it was started, without the directory: its first 16 bytes */
+    bool alive;       /* false: it has died, and no member has removed it yet */
+    bool other_space; /* `pid` is of another pid namespace than the observer's */
 } vigil_seen_member;
 
 /* What a waiter waits for, or a holder holds. */
@@ -83,10 +94,10 @@ typedef struct vigil_seen_waiter {
     uint32_t number;    /* of its process */
     uint32_t thread_id; /* as the tools of the system show it; 0: an event loop, which does not block */
     vigil_seen_kind kind;
-    bool called;        /* it has been notified, or called for a lock, and has not run since */
-    bool shared;        /* of a read-write lock: it wants to read */
-    uint32_t permits;   /* of a semaphore: how many it wants; 0 if that is not known */
-    int64_t since_ns;   /* on the clock of vigil_now_ns; from 0 to at_ns of the look, even if the memory is damaged */
+    bool called;      /* it has been notified, or called for a lock, and has not run since */
+    bool shared;      /* of a read-write lock: it wants to read */
+    uint32_t permits; /* of a semaphore: how many it wants; 0 if that is not known */
+    int64_t since_ns; /* on the clock of vigil_now_ns; from 0 to at_ns of the look, even if the memory is damaged */
 } vigil_seen_waiter;
 
 typedef struct vigil_seen_holder {
@@ -120,8 +131,8 @@ typedef struct vigil_look {
     uint32_t slots_used;                 /* of waiters_most: by waiters and holders, living and dead */
     uint32_t member_count, line_count;
     const vigil_seen_member *members;
-    const vigil_seen_line *lines; /* sorted by offset */
-    uint32_t slots;               /* of a named semaphore; else 0 */
+    const vigil_seen_line *lines;         /* sorted by offset */
+    uint32_t slots;                       /* of a named semaphore; else 0 */
     const vigil_named_holder *dead_owner; /* of a named lock: who was killed while holding it; null: none was */
 } vigil_look;
 

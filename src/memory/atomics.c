@@ -25,13 +25,13 @@ static int atomics_find_waitable(vigil_view view, uint64_t index, void **address
  * The elements are the caller's words and of any size, so the compiler's atomics are used, as in the caller's own
  * code; those of prim.h are for the library's words of 4 and 8 bytes.
  */
-#define CASE(enumerator, T, name, statement) \
-    case enumerator: {                       \
-        typedef T element;                   \
-        statement;                           \
-        break;                               \
+#define CASE(enumerator, T, name, statement)                                                                           \
+    case enumerator: {                                                                                                 \
+        typedef T element;                                                                                             \
+        statement;                                                                                                     \
+        break;                                                                                                         \
     }
-#define FOR_ITS_TYPE(view, statement) \
+#define FOR_ITS_TYPE(view, statement)                                                                                  \
     switch ((view).type) { ELEMENT_TYPES(CASE, statement) }
 
 int vigil_atomics_load(vigil_view view, uint64_t index, int64_t *value) {
@@ -69,7 +69,7 @@ READ_MODIFY_WRITE(xor, __atomic_fetch_xor)
 READ_MODIFY_WRITE(exchange, __atomic_exchange_n)
 
 /* True: replaced. A failure is a sequentially consistent load too, as ECMA-262 requires. */
-#define COMPARE_EXCHANGE(address, expected, replacement) \
+#define COMPARE_EXCHANGE(address, expected, replacement)                                                               \
     __atomic_compare_exchange_n(address, expected, replacement, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
 int vigil_atomics_compare_exchange(vigil_view view, uint64_t index, int64_t expected, int64_t replacement,
@@ -87,11 +87,11 @@ int vigil_atomics_compare_exchange(vigil_view view, uint64_t index, int64_t expe
 
 bool vigil_atomics_is_lock_free(uint64_t size) {
     switch (size) {
-        case 1: return __atomic_always_lock_free(1, NULL);
-        case 2: return __atomic_always_lock_free(2, NULL);
-        case 4: return __atomic_always_lock_free(4, NULL);
-        case 8: return __atomic_always_lock_free(8, NULL);
-        default: return false;
+    case 1: return __atomic_always_lock_free(1, NULL);
+    case 2: return __atomic_always_lock_free(2, NULL);
+    case 4: return __atomic_always_lock_free(4, NULL);
+    case 8: return __atomic_always_lock_free(8, NULL);
+    default: return false;
     }
 }
 
@@ -107,8 +107,8 @@ int vigil_atomics_wait(vigil_view view, uint64_t index, int64_t expected, int64_
     return vigil_wait64(address, (uint64_t)expected, timeout_ns);
 }
 
-int vigil_atomics_wait_async(struct vigil_agent *agent, vigil_op *op, vigil_view view, uint64_t index,
-                             int64_t expected, int64_t timeout_ns, vigil_callback *callback) {
+int vigil_atomics_wait_async(struct vigil_agent *agent, vigil_op *op, vigil_view view, uint64_t index, int64_t expected,
+                             int64_t timeout_ns, vigil_callback *callback) {
     void *address;
     int status = atomics_find_waitable(view, index, &address);
     if (status != VIGIL_OK) return status;

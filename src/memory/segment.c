@@ -615,6 +615,19 @@ int segment_glimpse_book(struct segment **seen, const char *path) {
     return status;
 }
 
+int segment_glimpse_user(struct segment **seen, uint32_t user, const char *name) {
+    char path[PRIM_PATH_BYTES];
+    struct prim_file_stat file;
+    if (name && !segment_name_good(name)) return VIGIL_ENAME;
+    prim_file_path_of(path, user, name);
+    int fd = prim_file_find(path);
+    if (fd < 0) return segment_trouble_with_name();
+    bool theirs = prim_file_stat(fd, &file) && file.owner == user;
+    int status = theirs ? segment_glimpse_behind(seen, fd, SEGMENT_BY_PATH) : VIGIL_EOWNER;
+    prim_file_close(fd);
+    return status;
+}
+
 int segment_unlink_path(const char *path, bool force) {
     struct segment *segment;
     if (!segment_enter()) return VIGIL_ENOMEM;

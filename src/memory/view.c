@@ -6,7 +6,7 @@ uint64_t vigil_type_size(enum vigil_type type) {
 }
 
 const char *vigil_type_name(enum vigil_type type) {
-#define X(enumerator, T, name, argument) \
+#define X(enumerator, T, name, argument)                                                                               \
     case enumerator: return name;
     switch (type) { ELEMENT_TYPES(X, ) }
 #undef X

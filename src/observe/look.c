@@ -37,11 +37,8 @@ static int observer_observe(vigil_observer **observer, struct segment *segment) 
     return VIGIL_OK;
 }
 
-/* A named lock: the entry in the book. */
-static int observer_open_named(vigil_observer **observer, const char *name) {
-    struct segment *book;
-    int status = segment_glimpse_book(&book, book_is_path(name) ? name : NULL);
-    if (status != VIGIL_OK) return status;
+/* A named lock: the entry in the book, which the observer keeps. */
+static int observer_open_entry(vigil_observer **observer, struct segment *book, const char *name) {
     const struct entry *entry = book_peek(book->buffer.data, segment_usable(book), book_name(name));
     if (!entry) {
         segment_forget(book);
@@ -50,11 +47,61 @@ static int observer_open_named(vigil_observer **observer, const char *name) {
     struct book_window window = {.at = (uint64_t)((const unsigned char *)entry - (unsigned char *)book->buffer.data),
                                  .slots = prim_load_relaxed(&entry->slots)};
     strcpy(window.label, window.slots ? "vigil sem" : "vigil lock");
-    status = observer_observe(observer, book);
+    int status = observer_observe(observer, book);
     if (status != VIGIL_OK) return status;
     (*observer)->window = window;
     (*observer)->has_window = true;
     return VIGIL_OK;
+}
+
+static int observer_open_named(vigil_observer **observer, const char *name) {
+    struct segment *book;
+    int status = segment_glimpse_book(&book, book_is_path(name) ? name : NULL);
+    return status == VIGIL_OK ? observer_open_entry(observer, book, name) : status;
+}
+
+int vigil_observer_open_user(vigil_observer **observer, uint32_t user, const char *name) {
+    struct segment *segment;
+    if (!observer || !name) return VIGIL_ENULL;
+    int status = segment_glimpse_user(&segment, user, name);
+    if (status == VIGIL_OK) return observer_observe(observer, segment);
+    if (status != VIGIL_ENOTFOUND) return status;
+    status = segment_glimpse_user(&segment, user, NULL);
+    return status == VIGIL_OK ? observer_open_entry(observer, segment, name) : status;
+}
+
+struct observer_users {
+    vigil_user_name *found;
+    void *data;
+    uint32_t user; /* whose book is being read */
+    int64_t count;
+};
+
+static void observer_list_entry(const struct entry *entry, void *data) {
+    struct observer_users *users = data;
+    if (!segment_name_good(entry->name)) return;
+    users->count++;
+    users->found(users->user, entry->name, users->data);
+}
+
+/* Files that are not theirs, or cannot be read, are left out. */
+static void observer_list_file(uint32_t user, const char *name, void *data) {
+    struct observer_users *users = data;
+    struct segment *book;
+    if (name && segment_name_good(name)) {
+        users->count++;
+        users->found(user, name, users->data);
+    } else if (!name && segment_glimpse_user(&book, user, NULL) == VIGIL_OK) {
+        users->user = user;
+        book_each(book->buffer.data, segment_usable(book), observer_list_entry, users);
+        segment_forget(book);
+    }
+}
+
+int64_t vigil_list_users(vigil_user_name *found, void *data) {
+    if (!found) return VIGIL_ENULL;
+    struct observer_users users = {found, data, 0, 0};
+    return prim_file_list_all(observer_list_file, &users) ? users.count : VIGIL_ESYSTEM;
 }
 
 int vigil_observer_open(vigil_observer **observer, const char *name) {
@@ -347,8 +394,10 @@ int vigil_observer_look(vigil_observer *observer, vigil_look *look) {
         .label = observer->has_window ? observer->window.label : segment->label,
         .slots = observer->window.slots,
         .dead_owner = observer_dead_owner(observer),
-        .length = length < observer->usable ? length : observer->usable,
-        .max_length = segment->buffer.max_length,
+        .length = observer->has_window        ? sizeof(struct entry)
+                  : length < observer->usable ? length
+                                              : observer->usable,
+        .max_length = observer->has_window ? sizeof(struct entry) : segment->buffer.max_length,
         .members_most = segment->members,
         .waiters_most = (uint32_t)segment->layout.slots - 1,
         .slots_used = used,

@@ -18,6 +18,12 @@
 /* The path of this user's file of that name; null: of its book of names. */
 void prim_file_path(char path[PRIM_PATH_BYTES], const char *name);
 
+/* The same of another user. */
+void prim_file_path_of(char path[PRIM_PATH_BYTES], uint32_t user, const char *name);
+
+/* Call `found` for each file of a user there, with its name; a null pointer is that of the book. False: see errno. */
+bool prim_file_list_all(void (*found)(uint32_t user, const char *name, void *data), void *data);
+
 /* Call `found` with each name for which something exists at prim_file_path, whatever it is. False: see errno. */
 bool prim_file_list(void (*found)(const char *name, void *data), void *data);
 
@@ -51,6 +57,7 @@ struct prim_file_stat {
     uint64_t device, inode;
     uint64_t bytes;
     bool regular;
+    uint32_t owner;
     bool owned;      /* by this process's effective user */
     bool for_others; /* its owner lets others write */
 };

@@ -35,7 +35,25 @@ static int file_open_at(const char *path, int flags, unsigned mode) {
 /* Names and descriptors. */
 
 void prim_file_path(char path[PRIM_PATH_BYTES], const char *name) {
-    snprintf(path, PRIM_PATH_BYTES, FOLDER "/vigil-%u%s%s", (unsigned)geteuid(), name ? "-" : "", name ? name : "");
+    prim_file_path_of(path, (uint32_t)geteuid(), name);
+}
+
+void prim_file_path_of(char path[PRIM_PATH_BYTES], uint32_t user, const char *name) {
+    snprintf(path, PRIM_PATH_BYTES, FOLDER "/vigil-%u%s%s", (unsigned)user, name ? "-" : "", name ? name : "");
+}
+
+bool prim_file_list_all(void (*found)(uint32_t user, const char *name, void *data), void *data) {
+    DIR *folder = opendir(FOLDER);
+    if (!folder) return false;
+    for (const struct dirent *file; (file = readdir(folder));) {
+        unsigned user;
+        int length = 0;
+        if (sscanf(file->d_name, "vigil-%u%n", &user, &length) != 1 || !length) continue;
+        const char *rest = file->d_name + length;
+        if (!*rest || *rest == '-') found(user, *rest ? rest + 1 : NULL, data);
+    }
+    closedir(folder);
+    return true;
 }
 
 bool prim_file_list(void (*found)(const char *name, void *data), void *data) {
@@ -162,6 +180,7 @@ bool prim_file_stat(int fd, struct prim_file_stat *look) {
         .inode = found.st_ino,
         .bytes = (uint64_t)found.st_size,
         .regular = S_ISREG(found.st_mode),
+        .owner = found.st_uid,
         .owned = found.st_uid == geteuid(),
         .for_others = (found.st_mode & (S_IWGRP | S_IWOTH)) != 0,
     };

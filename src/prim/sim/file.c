@@ -156,6 +156,16 @@ static struct file *file_named(const char *path) {
     return NULL;
 }
 
+void prim_file_path_of(char path[PRIM_PATH_BYTES], uint32_t user, const char *name) {
+    (void)user;
+    prim_file_path(path, name);
+}
+
+bool prim_file_list_all(void (*found)(uint32_t user, const char *name, void *data), void *data) {
+    for (unsigned i = 0; i < file_count; i++) found(0, files[i].path, data);
+    return true;
+}
+
 bool prim_file_list(void (*found)(const char *name, void *data), void *data) {
     for (unsigned i = 0; i < file_count; i++) found(files[i].path, data);
     return true;

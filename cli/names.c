@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of segments and locks, also those of other users: USER:NAME. */
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+/* The user before the colon; false: there is none, or it is no user. */
+static bool user_of(const char *name, uint32_t *user, const char **rest) {
+    char text[64];
+    const char *colon = strchr(name, ':');
+    size_t length = colon ? (size_t)(colon - name) : 0;
+    if (!length || length >= sizeof text || memchr(name, '/', length)) return false;
+    memcpy(text, name, length);
+    text[length] = 0;
+    *rest = colon + 1;
+    const struct passwd *entry = getpwnam(text);
+    char *end;
+    *user = entry ? (uint32_t)entry->pw_uid : (uint32_t)strtoul(text, &end, 10);
+    return entry || !*end;
+}
+
+int cli_observe(vigil_observer **observer, const char *name) {
+    uint32_t user;
+    const char *rest;
+    return user_of(name, &user, &rest) ? vigil_observer_open_user(observer, user, rest)
+                                       : vigil_observer_open(observer, name);
+}
+
+struct listing {
+    vigil_listed *listed;
+    void *data;
+};
+
+static void list_with_user(uint32_t user, const char *name, void *data) {
+    const struct listing *listing = data;
+    const struct passwd *entry = getpwuid((uid_t)user);
+    char text[512];
+    if (entry) snprintf(text, sizeof text, "%s:%s", entry->pw_name, name);
+    else snprintf(text, sizeof text, "%u:%s", user, name);
+    listing->listed(text, listing->data);
+}
+
+int64_t cli_list_names(bool all_users, vigil_listed *listed, void *data) {
+    struct listing listing = {listed, data};
+    if (all_users) return vigil_list_users(list_with_user, &listing);
+    int64_t segments = vigil_segment_list(listed, data);
+    int64_t locks = segments < 0 ? segments : vigil_named_list(listed, data);
+    return locks < 0 ? locks : segments + locks;
+}
