@@ -48,12 +48,10 @@ bool run_mode(const char *text, unsigned *mode) {
 
 /* Names of locks and of segments are kept apart by the library, but would confuse people. */
 static bool is_segment(const char *name) {
-    vigil_observer *observer;
-    vigil_look look;
-    if (strchr(name, '/') || vigil_observer_open(&observer, name) != VIGIL_OK) return false;
-    bool words = vigil_observer_look(observer, &look) == VIGIL_OK && strncmp(look.label, "vigil ", 6) != 0;
-    vigil_observer_close(observer);
-    return words;
+    vigil_buffer *buffer;
+    if (strchr(name, '/') || vigil_segment_open(&buffer, name) != VIGIL_OK) return false;
+    vigil_buffer_destroy(buffer);
+    return true;
 }
 
 vigil_named *run_open(const char *name, const vigil_named_options *options) {

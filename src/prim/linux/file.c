@@ -343,9 +343,16 @@ bool prim_fork_handled(void) {
     return file_fork_handled;
 }
 
+/* A process stays in its namespace, but its children may be in another: they have another pid. */
 uint32_t prim_process_space(void) {
+    static uint64_t known; /* atomic: the pid, and in bits 32-63 its namespace */
+    uint64_t now = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    uint32_t pid = (uint32_t)getpid();
     struct stat found;
-    return stat("/proc/self/ns/pid", &found) == 0 ? (uint32_t)found.st_ino & 0x0fffffffu : 0;
+    if ((uint32_t)now == pid) return (uint32_t)(now >> 32);
+    uint64_t space = stat("/proc/self/ns/pid", &found) == 0 ? (uint64_t)found.st_ino & 0x0fffffffu : 0;
+    __atomic_store_n(&known, space << 32 | pid, __ATOMIC_RELAXED);
+    return (uint32_t)space;
 }
 
 void prim_process_name(char *name, size_t bytes) {
