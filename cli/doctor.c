@@ -248,7 +248,7 @@ int cli_doctor(int count, char **arguments) {
     for (int i = 0; i < parsed.operand_count; i++) add_patient(parsed.operands[i], &doctor);
     int64_t status = cli_list_names(false, all ? add_patient : add_companion, &doctor);
     if (all && doctor.patient_count) qsort(doctor.patients, doctor.patient_count, sizeof *doctor.patients, by_name);
-    int exit_status = all && status < 0  ? cli_fail((int)status, "cannot list the segments")
+    int exit_status = all && status < 0  ? cli_fail_list((int)status)
                       : doctor.no_memory ? cli_fail(VIGIL_ENOMEM, "too many segments")
                                          : treat(&doctor, all, fix);
     discharge(&doctor);

@@ -140,6 +140,9 @@ static bool has_folder(void) {
 
 int cli_fail_list(int status) {
     if (status == VIGIL_ESYSTEM && !has_folder()) return say_cannot(status, "cannot list the segments: " NO_FOLDER);
+    if (status == VIGIL_EOWNER || status == VIGIL_ECORRUPT || status == VIGIL_ETRUNCATED || status == VIGIL_EVERSION ||
+        status == VIGIL_EFOREIGN)
+        return cli_fail_segment(status, "names");
     return cli_fail(status, "cannot list the segments");
 }
 
@@ -154,11 +157,51 @@ int cli_fail_missing(const char *format, ...) {
 }
 
 /* The file of a segment that another user owns. Any user may create files in the folder, under any name. */
+/* The file with all locks and semaphores of this user. */
+static void book_path(char *path, size_t bytes) {
+    snprintf(path, bytes, FOLDER "/vigil-%u", (unsigned)geteuid());
+}
+
+/* The file of a segment, a lock at a path, or all locks. */
+static void say_damaged(char text[MESSAGE_MAX], int status, const char *name) {
+    char path[300];
+    struct stat file;
+    snprintf(path, sizeof path, FOLDER "/vigil-%u-%s", (unsigned)geteuid(), name);
+    bool in_book = !strchr(name, '/') && lstat(path, &file) != 0;
+    if (in_book) {
+        book_path(path, sizeof path);
+        snprintf(text, MESSAGE_MAX, "%s: the file with all your locks and semaphores, %s, is unusable (%s): rm %s",
+                 name, path, vigil_status_name(status), path);
+    } else if (status == VIGIL_EFOREIGN) {
+        snprintf(text, MESSAGE_MAX, "%s: %s", name, cli_why(status, 0));
+    } else {
+        snprintf(text, MESSAGE_MAX, "%s: %s (vigil rm --force %s)", name, cli_why(status, 0), name);
+    }
+}
+
+/* Permission denied at a path: who may use it. */
+static void say_denied(char text[MESSAGE_MAX], const char *path) {
+    struct stat file;
+    if (stat(path, &file) != 0) {
+        snprintf(text, MESSAGE_MAX, "%s: permission denied", path);
+        return;
+    }
+    const struct passwd *user = getpwuid(file.st_uid);
+    char number[16], owner[80];
+    snprintf(number, sizeof number, "%u", (unsigned)file.st_uid);
+    cli_visible(owner, sizeof owner, user ? user->pw_name : number);
+    snprintf(text, MESSAGE_MAX,
+             "%s: permission denied: it is of user %s, with mode %04o, and to use the lock one must be allowed to read "
+             "and write it",
+             path, owner, (unsigned)file.st_mode & 07777);
+}
+
 static void say_owner(char text[MESSAGE_MAX], const char *name, const char *then) {
     char path[300], number[16], owner[80];
     struct stat file;
     snprintf(path, sizeof path, FOLDER "/vigil-%u-%s", (unsigned)geteuid(), name);
-    if (lstat(path, &file) != 0) { /* it has just been removed */
+    if (lstat(path, &file) != 0) book_path(path, sizeof path); /* a lock or semaphore */
+    if (lstat(path, &file) != 0) {                             /* it has just been removed */
         snprintf(text, MESSAGE_MAX, "%s: %s", name, vigil_strerror(VIGIL_EOWNER));
         return;
     }
@@ -236,19 +279,25 @@ int cli_fail_segment(int status, const char *name) {
     char text[MESSAGE_MAX], shown[64], proposal[201];
     switch (status) {
     case VIGIL_ENAME:
-        snprintf(text, sizeof text, "invalid name '%s': use 1 to 200 of A-Z a-z 0-9 . _ - and no dot first; try %s",
+        snprintf(text, sizeof text,
+                 "invalid name '%s': use 1 to 200 of A-Z a-z 0-9 . _ - and no dot or dash first; try %s",
                  cli_visible(shown, sizeof shown, name), propose(name, proposal));
         break;
-    case VIGIL_ENOTFOUND: return cli_fail_missing("there is no segment %s: vigil ls lists the segments", name);
+    case VIGIL_ENOTFOUND: return cli_fail_missing("there is no lock or segment %s: vigil ls lists them", name);
     case VIGIL_EEXISTS: say_what_is_there(text, name); break;
     case VIGIL_ENOMEM: say_full(text, name); break;
     case VIGIL_ESYSTEM:
+        if (strchr(name, '/') && (error == EACCES || error == EPERM)) {
+            say_denied(text, name);
+            break;
+        }
+        say_system_failure(text, status, error, name);
+        break;
     case VIGIL_EOWNER: say_system_failure(text, status, error, name); break;
+    case VIGIL_EFOREIGN:
     case VIGIL_ETRUNCATED:
     case VIGIL_ECORRUPT:
-    case VIGIL_EVERSION:
-        snprintf(text, sizeof text, "%s: %s (vigil rm --force %s)", name, cli_why(status, error), name);
-        break;
+    case VIGIL_EVERSION: say_damaged(text, status, name); break;
     default: snprintf(text, sizeof text, "%s: %s", name, cli_why(status, error));
     }
     return say_cannot(status, text);

@@ -249,7 +249,7 @@ int cli_ls(int count, char **arguments) {
     if (parsed.operand_count > 1) return cli_usage("give one PATTERN, in quotes, so that the shell does not expand it");
     struct list list = {.pattern = parsed.operand_count ? parsed.operands[0] : NULL};
     int64_t status = cli_list_names(all_users, add_to_list, &list);
-    if (status < 0) return cli_fail((int)status, "cannot list the segments");
+    if (status < 0) return cli_fail_list((int)status);
     if (list.count) qsort(list.seen, list.count, sizeof *list.seen, by_name);
     if (cli_wants_json || !names) look_at_all(&list);
     if (cli_wants_json) print_json(&list);

@@ -60,7 +60,8 @@ extern "C" {
     X(EDEADLOCK, -19, "deadlock", "this thread already holds the lock and would wait for itself; see vigil/check.h")   \
     X(EEXISTS, -20, "exists", "a segment has that name already; open or unlink it, or choose another name")            \
     X(ENOTFOUND, -21, "not-found", "there is no such segment, create it first; or no such thread, it has ended")       \
-    X(ENAME, -22, "bad-name", "invalid segment name; use 1 to 200 characters of A-Z a-z 0-9 . _ - and no dot first")   \
+    X(ENAME, -22, "bad-name",                                                                                          \
+      "invalid name; use 1 to 200 characters of A-Z a-z 0-9 . _ - and no dot or dash first")                           \
     X(EFOREIGN, -23, "foreign", "this file is not a Vigil segment; choose another name")                               \
     X(ETRUNCATED, -24, "truncated", "part of the segment file is missing; unlink it and create a new one")             \
     X(ECORRUPT, -25, "corrupt", "the segment file is inconsistent; unlink it and create a new one")                    \
