@@ -200,8 +200,9 @@ static void say_owner(char text[MESSAGE_MAX], const char *name, const char *then
     char path[300], number[16], owner[80];
     struct stat file;
     snprintf(path, sizeof path, FOLDER "/vigil-%u-%s", (unsigned)geteuid(), name);
-    if (lstat(path, &file) != 0) book_path(path, sizeof path); /* a lock or semaphore */
-    if (lstat(path, &file) != 0) {                             /* it has just been removed */
+    bool in_book = lstat(path, &file) != 0; /* a lock or semaphore */
+    if (in_book) book_path(path, sizeof path);
+    if (lstat(path, &file) != 0) { /* it has just been removed */
         snprintf(text, MESSAGE_MAX, "%s: %s", name, vigil_strerror(VIGIL_EOWNER));
         return;
     }
@@ -209,9 +210,8 @@ static void say_owner(char text[MESSAGE_MAX], const char *name, const char *then
     snprintf(number, sizeof number, "%u", (unsigned)file.st_uid);
     cli_visible(owner, sizeof owner, user ? user->pw_name : number);
     snprintf(text, MESSAGE_MAX,
-             "%s%s another user owns it: the file %s is of user %s. Let that user or root remove it, or choose another "
-             "name",
-             name, then, path, owner);
+             "%s%s another user owns it: the file %s is of user %s. Let that user or root remove it, or %s", name, then,
+             path, owner, in_book ? "use a lock at a path" : "choose another name");
 }
 
 /* 512 KiB, 64.0 MiB. */

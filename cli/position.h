@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* position.h - shows this process's position in the line on stderr: redrawn on a terminal, otherwise one line per change. */
+/* position.h - shows this process's position in the line on stderr: redrawn on a terminal, else a line per change. */
 #ifndef VIGIL_CLI_POSITION_H
 #define VIGIL_CLI_POSITION_H
 

@@ -22,7 +22,7 @@ int segment_glimpse(struct segment **segment, const char *name);
 int segment_glimpse_behind(struct segment **segment, int fd, enum segment_way way);
 /* The same for a book (named/book.h): at that path; null: this user's. */
 int segment_glimpse_book(struct segment **segment, const char *path);
-/* The same for a segment of another user, or, without a name, the book; whoever may read and write the file may do so. */
+/* The same for a segment of another user, or, without a name, that user's book; its file's mode decides. */
 int segment_glimpse_user(struct segment **segment, uint32_t user, const char *name);
 void segment_forget(struct segment *segment);
 
