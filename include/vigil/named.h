@@ -152,7 +152,8 @@ VIGIL_API bool vigil_named_orphans(const vigil_named *named);
  *
  * vigil_named_mend - repair damage of the file that has it, as vigil_segment_mend does.
  */
-VIGIL_API int64_t vigil_named_list(void (*listed)(const char *name, void *data), void *data);
+typedef void vigil_listed(const char *name, void *data);
+VIGIL_API int64_t vigil_named_list(vigil_listed *listed, void *data);
 VIGIL_API int vigil_named_remove(const char *name, bool force);
 VIGIL_API int64_t vigil_named_remove_unused(void);
 VIGIL_API int64_t vigil_named_mend(vigil_named *named);

@@ -211,7 +211,6 @@ VIGIL_API int64_t vigil_observer_events(vigil_observer *observer, vigil_event *e
  * many, or VIGIL_ENULL, VIGIL_ESYSTEM. A file that has such a name but is not a segment is listed too: try to
  * open it to find out.
  */
-typedef void vigil_listed(const char *name, void *data);
 VIGIL_API int64_t vigil_segment_list(vigil_listed *listed, void *data);
 
 #ifdef __cplusplus

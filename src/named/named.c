@@ -444,7 +444,7 @@ int vigil_named_death(const vigil_named *named, vigil_named_holder *dead) {
 /* Names. */
 
 struct named_listing {
-    void (*listed)(const char *name, void *data);
+    vigil_listed *listed;
     void *data;
 };
 
@@ -453,7 +453,7 @@ static void named_list_entry(const struct entry *entry, void *data) {
     if (segment_name_good(entry->name)) listing->listed(entry->name, listing->data);
 }
 
-int64_t vigil_named_list(void (*listed)(const char *name, void *data), void *data) {
+int64_t vigil_named_list(vigil_listed *listed, void *data) {
     if (!listed) return VIGIL_ENULL;
     struct named_listing listing = {listed, data};
     struct segment *book;

@@ -337,7 +337,7 @@ static bool observer_is_user(const vigil_observer *observer, uint32_t number) {
                                                                      sizeof number, observer_by_number));
 }
 
-/* Who held a named lock when it was killed; null: no one. */
+/* The holder of a named lock that was killed; null: none was. */
 static const vigil_named_holder *observer_dead_owner(vigil_observer *observer) {
     const struct entry *entry =
         (const struct entry *)(const void *)((unsigned char *)observer->segment->buffer.data + observer->window.at);

@@ -25,7 +25,7 @@ static bool observer_may_come(vigil_observer *observer) {
     return now_ns - observer->missing_since_ns < EVENT_GIVE_UP_NS;
 }
 
-/* Whether the event is of interest. Of a named lock, `use` says who opens and closes it. */
+/* Whether the event is of interest. Of a named lock, `use` says which processes open and close it. */
 static bool observer_is_of_window(const vigil_observer *observer, struct segment_event *entry) {
     if (!observer->has_window || entry->type == VIGIL_EVENT_DIED) return true;
     uint64_t offset = entry->key ? observer_in_window(observer, entry->key) : UINT64_MAX;

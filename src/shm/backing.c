@@ -65,7 +65,9 @@ bool backing_need_member(struct segment *segment, uint32_t record) {
 }
 
 bool backing_more_slots(struct segment *segment) {
-    uint64_t from = backing_slots(segment), slots = segment->layout.slots, to = 2 * from < slots ? 2 * from : slots;
+    uint64_t from = backing_slots(segment), slots = segment->layout.slots,
+             first = backing_first_slots(&segment->layout);
+    uint64_t more = from < first ? first : 2 * from, to = more < slots ? more : slots; /* `from` may be damaged */
     if (from >= slots || !backing_back_slots(segment->fd, &segment->layout, from, to)) return false; /* B1 */
     backing_raise(&segment_header(segment)->slots_backed, (uint32_t)to);
     return true;

@@ -43,6 +43,7 @@ static const struct {
     {VIGIL_EMACHINE, -27, "other-machine"},
     {VIGIL_EOWNER, -28, "other-owner"},
     {VIGIL_EBUSY, -29, "busy"},
+    {VIGIL_EFILESYSTEM, -30, "file-system"},
 };
 
 static void numbers_never_change(void **state) {
