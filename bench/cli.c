@@ -81,12 +81,51 @@ static void measure_vigil(void (*measure)(const struct job *, const struct runne
     measure(job, &runner, figures);
     if (observer != NULL) vigil_observer_close(observer);
     observer = NULL;
-    int status = vigil_segment_unlink(name);
+    int status = vigil_named_remove(name, true);
     must(status == VIGIL_OK || status == VIGIL_ENOTFOUND); /* not found: the processes could not be started */
 }
 
 static void vigil_overhead(const struct job *job, double figures[FIGURES_MAX]) {
     measure_vigil(overhead, NULL, job, figures);
+}
+
+/* A lock at a path, as flock has it. */
+static void vigil_path_overhead(const struct job *job, double figures[FIGURES_MAX]) {
+    char path[] = "/dev/shm/vigil-bench-path-XXXXXX";
+    int fd = mkstemp(path);
+    must(fd >= 0);
+    close(fd);
+    const struct runner runner = {{BENCH_VIGIL, "lock", path}, path, vigil_holding, vigil_waiting};
+    overhead(job, &runner, figures);
+    unlink(path);
+}
+
+/* Opening names from C; and the memory of the file of a lock for which no process waits. */
+static void vigil_open_names(const struct job *job, double figures[FIGURES_MAX]) {
+    vigil_named **names = calloc((size_t)job->n, sizeof *names);
+    char name[48], path[] = "/dev/shm/vigil-bench-path-XXXXXX";
+    struct stat file;
+    must(names != NULL);
+    int64_t since_ns = vigil_now_ns();
+    for (uint64_t i = 0; i < job->n; i++) {
+        snprintf(name, sizeof name, "bench-%d-%d", (int)getpid(), (int)i);
+        must(vigil_named_open(&names[i], name, NULL) == VIGIL_OK);
+    }
+    figures[0] = (double)(vigil_now_ns() - since_ns) / 1000 / (double)job->n;
+    for (uint64_t i = 0; i < job->n; i++) {
+        snprintf(name, sizeof name, "bench-%d-%d", (int)getpid(), (int)i);
+        must(vigil_named_close(names[i]) == VIGIL_OK && vigil_named_remove(name, true) == VIGIL_OK);
+    }
+    free(names);
+    vigil_named *lock;
+    int fd = mkstemp(path);
+    must(fd >= 0);
+    close(fd);
+    must(vigil_named_open(&lock, path, NULL) == VIGIL_OK && vigil_named_lock(lock, 0) == VIGIL_OK);
+    must(stat(path, &file) == 0);
+    figures[1] = (double)file.st_blocks / 2; /* of 512 bytes */
+    must(vigil_named_close(lock) == VIGIL_OK);
+    unlink(path);
 }
 
 static void vigil_handoff(const struct job *job, double figures[FIGURES_MAX]) {
@@ -103,6 +142,8 @@ static void vigil_idle(const struct job *job, double figures[FIGURES_MAX]) {
 
 const struct skill our_cli[] = {
     {"cli_lock_overhead", vigil_overhead, false},
+    {"cli_lock_path_overhead", vigil_path_overhead, false},
+    {"named_open", vigil_open_names, false},
     {"cli_handoff", vigil_handoff, false},
     {"cli_handoff_fair", vigil_handoff_fair, false},
     {"idle_waiters", vigil_idle, false},
@@ -175,10 +216,8 @@ static bool flock_open(void) {
 }
 
 static const struct skill flock_skills[] = {
-    {"cli_lock_overhead", flock_overhead, false},
-    {"cli_handoff", flock_handoff, false},
-    {"cli_handoff_fair", flock_handoff_in_order, false},
-    {"idle_waiters", flock_idle, false},
-    {0},
+    {"cli_lock_overhead", flock_overhead, false}, {"cli_lock_path_overhead", flock_overhead, false},
+    {"cli_handoff", flock_handoff, false},        {"cli_handoff_fair", flock_handoff_in_order, false},
+    {"idle_waiters", flock_idle, false},          {0},
 };
 const struct contestant contestant_flock = {.name = "flock", .skills = {flock_skills}, .open = flock_open};

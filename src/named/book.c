@@ -62,7 +62,7 @@ int book_open(vigil_buffer **buffer, const char *name, const vigil_named_options
 /* Entries. */
 
 static struct book *book_of(vigil_buffer *buffer) {
-    return vigil_buffer_data(buffer);
+    return (struct book *)(void *)buffer->data;
 }
 
 static struct entry *book_entries(const void *data) {
