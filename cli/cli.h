@@ -122,6 +122,8 @@ size_t cli_utf8(const char *text);
 bool cli_colour(FILE *stream); /* a terminal, TERM is not dumb, and NO_COLOR is not set */
 
 /* Names (names.c). */
+/* The user's name, or the number if it has none. */
+void cli_user(uint32_t number, char *text, size_t bytes);
 /* vigil_observer_open, also for USER:NAME. */
 int cli_observe(vigil_observer **observer, const char *name);
 /* Calls `listed` for each segment, lock and semaphore; with `all_users` as USER:NAME. Returns how many, or an error. */

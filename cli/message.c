@@ -2,7 +2,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,10 +185,8 @@ static void say_denied(char text[MESSAGE_MAX], const char *path) {
         snprintf(text, MESSAGE_MAX, "%s: permission denied", path);
         return;
     }
-    const struct passwd *user = getpwuid(file.st_uid);
-    char number[16], owner[80];
-    snprintf(number, sizeof number, "%u", (unsigned)file.st_uid);
-    cli_visible(owner, sizeof owner, user ? user->pw_name : number);
+    char owner[80];
+    cli_user((uint32_t)file.st_uid, owner, sizeof owner);
     snprintf(text, MESSAGE_MAX,
              "%s: permission denied: it is of user %s, with mode %04o, and to use the lock one must be allowed to read "
              "and write it",
@@ -197,7 +194,7 @@ static void say_denied(char text[MESSAGE_MAX], const char *path) {
 }
 
 static void say_owner(char text[MESSAGE_MAX], const char *name, const char *then) {
-    char path[300], number[16], owner[80];
+    char path[300], owner[80];
     struct stat file;
     snprintf(path, sizeof path, FOLDER "/vigil-%u-%s", (unsigned)geteuid(), name);
     bool in_book = lstat(path, &file) != 0; /* a lock or semaphore */
@@ -206,9 +203,7 @@ static void say_owner(char text[MESSAGE_MAX], const char *name, const char *then
         snprintf(text, MESSAGE_MAX, "%s: %s", name, vigil_strerror(VIGIL_EOWNER));
         return;
     }
-    const struct passwd *user = getpwuid(file.st_uid);
-    snprintf(number, sizeof number, "%u", (unsigned)file.st_uid);
-    cli_visible(owner, sizeof owner, user ? user->pw_name : number);
+    cli_user((uint32_t)file.st_uid, owner, sizeof owner);
     snprintf(text, MESSAGE_MAX,
              "%s%s another user owns it: the file %s is of user %s. Let that user or root remove it, or %s", name, then,
              path, owner, in_book ? "use a lock at a path" : "choose another name");

@@ -6,6 +6,26 @@
 
 #include "cli.h"
 
+/* Users, from /etc/passwd alone: the command is linked statically, where the C library cannot load other sources. A
+ * user that is not there has a number. */
+
+static const struct passwd *find_user(const char *name, uint32_t number) {
+    FILE *file = fopen("/etc/passwd", "re");
+    const struct passwd *entry = NULL;
+    while (file && (entry = fgetpwent(file))) {
+        if (name ? strcmp(entry->pw_name, name) == 0 : entry->pw_uid == number) break;
+    }
+    if (file) fclose(file);
+    return entry;
+}
+
+void cli_user(uint32_t number, char *text, size_t bytes) {
+    const struct passwd *entry = find_user(NULL, number);
+    char digits[16];
+    snprintf(digits, sizeof digits, "%u", number);
+    cli_visible(text, bytes, entry ? entry->pw_name : digits);
+}
+
 /* The user before the colon; false: there is none, or it is no user. */
 static bool user_of(const char *name, uint32_t *user, const char **rest) {
     char text[64];
@@ -15,7 +35,7 @@ static bool user_of(const char *name, uint32_t *user, const char **rest) {
     memcpy(text, name, length);
     text[length] = 0;
     *rest = colon + 1;
-    const struct passwd *entry = getpwnam(text);
+    const struct passwd *entry = find_user(text, 0);
     char *end;
     *user = entry ? (uint32_t)entry->pw_uid : (uint32_t)strtoul(text, &end, 10);
     return entry || !*end;
@@ -35,10 +55,9 @@ struct listing {
 
 static void list_with_user(uint32_t user, const char *name, void *data) {
     const struct listing *listing = data;
-    const struct passwd *entry = getpwuid((uid_t)user);
-    char text[512];
-    if (entry) snprintf(text, sizeof text, "%s:%s", entry->pw_name, name);
-    else snprintf(text, sizeof text, "%u:%s", user, name);
+    char text[512], owner[80];
+    cli_user(user, owner, sizeof owner);
+    snprintf(text, sizeof text, "%s:%s", owner, name);
     listing->listed(text, listing->data);
 }
 
