@@ -355,14 +355,25 @@ static int segment_make_of_blank(int fd, const struct segment_plan *plan) {
     return status;
 }
 
+/* VIGIL_EEXISTS: another process has just created it. A symbolic link that leads nowhere exists as well. */
+static int segment_create_path(int *opened, const char *path, unsigned mode) {
+    struct prim_file_stat link;
+    *opened = prim_path_create(path, mode);
+    if (*opened >= 0) return VIGIL_OK;
+    if (errno != EEXIST) return segment_trouble_at_path();
+    int found = prim_file_find(path);
+    bool is_file = found < 0 || !prim_file_stat(found, &link) || link.regular;
+    if (found >= 0) prim_file_close(found);
+    if (is_file) return VIGIL_EEXISTS;
+    errno = ENOENT;
+    return VIGIL_ESYSTEM;
+}
+
 /* The file at the path, opened to read and write. */
 static int segment_open_path(int *opened, const char *path, const struct segment_plan *plan) {
     struct prim_file_stat file;
     int found = prim_path_find(path), status = VIGIL_OK;
-    if (found < 0 && errno == ENOENT && plan) {
-        *opened = prim_path_create(path, plan->options.mode);
-        return *opened >= 0 ? VIGIL_OK : errno == EEXIST ? VIGIL_EEXISTS : segment_trouble_at_path();
-    }
+    if (found < 0 && errno == ENOENT && plan) return segment_create_path(opened, path, plan->options.mode);
     if (found < 0) return errno == ENOENT ? VIGIL_ENOTFOUND : segment_trouble_at_path();
     status = segment_examine(found, SEGMENT_BY_PATH, &file);
     *opened = status == VIGIL_OK ? prim_file_reopen(found) : -1;
@@ -628,6 +639,12 @@ int segment_glimpse_user(struct segment **seen, uint32_t user, const char *name)
     return status;
 }
 
+/* It is a segment, but cannot be used. */
+static bool segment_is_damaged(int status) {
+    return status == VIGIL_ECORRUPT || status == VIGIL_ETRUNCATED || status == VIGIL_EVERSION ||
+           status == VIGIL_EMACHINE;
+}
+
 int segment_unlink_path(const char *path, bool force) {
     struct segment *segment;
     if (!segment_enter()) return VIGIL_ENOMEM;
@@ -639,8 +656,8 @@ int segment_unlink_path(const char *path, bool force) {
         if (leads && (force || unused)) status = prim_file_unlink(path) ? VIGIL_OK : segment_trouble();
         if (locked) prim_file_unlock(segment->fd, SEGMENT_DOOR_AT);
         segment_forget(segment);
-    } else if (force && status != VIGIL_ENOTFOUND && status != VIGIL_EFOREIGN) {
-        status = prim_file_unlink(path) ? VIGIL_OK : segment_trouble(); /* damaged, but ours */
+    } else if (force && segment_is_damaged(status)) {
+        status = prim_file_unlink(path) ? VIGIL_OK : segment_trouble();
     }
     word_unlock(&gate, false);
     return status;
