@@ -135,16 +135,20 @@ void shared_disclaim(struct lot *lot, uint32_t index) {
     prim_store_relaxed(&share->hint, index);
 }
 
-bool shared_find_slots(struct lot *lot) {
-    return recovery_now(lot) || backing_more_slots(lot->share->segment);
+/* Recovery once: while a stopped process has a bucket locked, it is never complete, and would be tried for ever. */
+bool shared_find_slots(struct lot *lot, bool *recovered) {
+    bool before = *recovered;
+    *recovered = true;
+    return (!before && recovery_now(lot)) || backing_more_slots(lot->share->segment);
 }
 
 uint32_t shared_acquire(struct lot *lot) {
     uint32_t *claimed = &lot->share->claimed, index = 0;
     shared_count(claimed, 1);
+    bool recovered = false;
     if (keeper_attend(lot)) {
         do index = shared_claim(lot);
-        while (!index && shared_find_slots(lot));
+        while (!index && shared_find_slots(lot, &recovered));
     }
     if (!index) shared_count(claimed, UINT32_MAX);
     return index;

@@ -102,9 +102,9 @@ uint32_t shared_acquire(struct lot *lot);
 void shared_release(struct lot *lot, uint32_t slot);
 /* The same for a slot that no waiter will use: it neither needs the keeper nor keeps us from leaving the segment. */
 uint32_t shared_claim(struct lot *lot);
-/* No slot was free, and the caller has no bucket locked: recover those of dead processes, or back more. True: try
- * again. */
-bool shared_find_slots(struct lot *lot);
+/* No slot was free, and the caller has no bucket locked: recover those of dead processes, if the caller has not had
+ * that done before, or back more. True: try again. */
+bool shared_find_slots(struct lot *lot, bool *recovered);
 void shared_disclaim(struct lot *lot, uint32_t slot);
 
 /* Whether the member with that number has been struck off or has left. Does not ask the kernel. */

@@ -103,9 +103,10 @@ static int hold_try_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint
 }
 
 int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+    bool recovered = false;
     int status;
     do status = hold_try_change(lot, word, seen, to, hold);
-    while (status == VIGIL_ELIMIT && shared_find_slots(lot));
+    while (status == VIGIL_ELIMIT && shared_find_slots(lot, &recovered));
     return status;
 }
 

@@ -39,14 +39,20 @@ bool backing_begin(int fd, struct segment_header *header) {
            prim_file_back(fd, at->user_at, at->user_at + header->first_length);
 }
 
+static uint32_t backing_within(uint32_t number, uint32_t least, uint32_t most) {
+    return number < least ? least : number < most ? number : most;
+}
+
+/* The number in the header may be damaged, but those of backing_begin have memory. */
 uint32_t backing_members(const struct segment *segment) {
-    uint32_t backed = prim_load_acquire(&segment_header(segment)->members_backed);
-    return backed < segment->members ? backed : segment->members;
+    uint32_t first = backing_members_with(&segment->layout, segment->members, 0);
+    return backing_within(prim_load_acquire(&segment_header(segment)->members_backed), first, segment->members);
 }
 
 uint32_t backing_slots(const struct segment *segment) {
-    uint64_t backed = prim_load_acquire(&segment_header(segment)->slots_backed), slots = segment->layout.slots;
-    return (uint32_t)(backed < slots ? backed : slots);
+    uint32_t first = backing_first_slots(&segment->layout);
+    return backing_within(prim_load_acquire(&segment_header(segment)->slots_backed), first,
+                          (uint32_t)segment->layout.slots);
 }
 
 static void backing_raise(uint32_t *backed, uint32_t to) {
