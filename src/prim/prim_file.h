@@ -37,7 +37,7 @@ void prim_file_close(int fd);
 int prim_path_find(const char *path);
 /* Create an empty file there, opened to read and write: EEXIST if there is one. Mode 0: 0666 less the umask. */
 int prim_path_create(const char *path, unsigned mode);
-/* Whether all that can open the file share its memory: not so on network file systems, and nobody knows on FUSE. */
+/* Whether all that can open the file share its memory: not so on network file systems, and unknown on FUSE. */
 bool prim_file_is_local(int fd);
 bool prim_file_unlink(const char *path);
 

@@ -393,9 +393,17 @@ static void *prim_thread_main(void *start) {
     return NULL;
 }
 
+/* Not those that a thread causes itself: if they are blocked, the kernel ends the process without calling the program's
+ * handler. */
+static void prim_fill_with_signals(sigset_t *all) {
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+    sigfillset(all);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(all, faults[i]);
+}
+
 static int prim_create_thread(struct prim_handle *handle, bool quiet) {
     sigset_t all, before;
-    sigfillset(&all);
+    prim_fill_with_signals(&all);
     pthread_t thread;
     bool detached = handle->detached;
     if (quiet) pthread_sigmask(SIG_SETMASK, &all, &before); /* a new thread inherits the mask */
