@@ -2,6 +2,7 @@
 /* vigil SUBCOMMAND: finds the subcommand, handles --help and --version, and checks that all output was written. */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -96,7 +97,29 @@ static int begin(int count, char **arguments) {
     return (wants_help ? help : version)(count - 1, arguments + 1);
 }
 
+static void write_text(const char *text) {
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written; /* there is no other place to say it */
+}
+
+/* Memory of a segment is gone. Nothing of the library can be used any more; a command that runs under a lock is killed
+ * by the kernel, as if this process had been killed (run.c). */
+static void on_fault(int number, siginfo_t *info, void *context) {
+    (void)context;
+    if (info->si_code <= 0) { /* sent by a process */
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    write_text("vigil ");
+    write_text(cli_now ? cli_now->name : "");
+    write_text(": a file in use was truncated by another process, or its file system has failed\n");
+    _exit(cli_now && cli_now->runs_command ? CLI_RUN_CANNOT : CLI_CANNOT);
+}
+
 int main(int count, char **arguments) {
+    struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &fault, NULL);
     fill_standard_descriptors();
     int status = begin(count - 1, arguments + 1);
     errno = 0;
