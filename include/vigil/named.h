@@ -134,7 +134,8 @@ VIGIL_API int vigil_named_death(const vigil_named *named, vigil_named_holder *de
  * it for all of them. Call it before the lock is taken. The handle owns the descriptor, which is closed by exec unless
  * the caller changes that (a duplicate is as good).
  *
- * vigil_named_orphans - whether a lock or a request of this handle waits for such processes of a killed holder.
+ * vigil_named_orphans - whether a lock or a request of this handle waits for such processes of a killed holder, or has
+ * timed out because of them.
  */
 VIGIL_API int vigil_named_tie(vigil_named *named);
 VIGIL_API bool vigil_named_orphans(const vigil_named *named);

@@ -7,6 +7,8 @@
 
 #include "memory/segment.h"
 #include "prim.h"
+#include "prim_file.h"
+#include "recovery/hold.h"
 #include "sync/sem.h"
 
 #define BOOK_LABEL     "vigil names"
@@ -17,6 +19,8 @@
 #define PATH_WAITERS   16384u
 #define BOOK_BUCKETS   256u
 #define BOOK_PATH_NAME "lock" /* of the only entry of a path's book */
+#define TIES_AT        (UINT64_C(3) << 60) /* in the file: behind the user's bytes, before the library's own locks */
+#define TIES_EACH      (UINT64_C(1) << 32) /* bytes for each entry */
 
 _Static_assert(sizeof(struct entry) == 320, "a path's book, with its entry, is in one page");
 _Static_assert(offsetof(struct entry, lock) == 4 && offsetof(struct entry, permits) == 8 &&
@@ -48,7 +52,7 @@ int book_open(vigil_buffer **buffer, const char *name, const vigil_named_options
         .max_length = path ? BOOK_PAGE : BOOK_LENGTH,
         .members = path ? PATH_MEMBERS : BOOK_MEMBERS,
         .waiters = path ? PATH_WAITERS : BOOK_WAITERS,
-        .mode = options ? options->mode : 0,
+        .mode = options && path ? options->mode : 0, /* all names of a user are in one file, which is the user's */
         .label = BOOK_LABEL,
     };
     int status = segment_open_book(buffer, path ? name : NULL, create ? &wanted : NULL, BOOK_BUCKETS);
@@ -79,7 +83,7 @@ static uint32_t book_count(const void *data, uint64_t length) {
     return count < room ? count : room;
 }
 
-uint32_t book_index(vigil_buffer *buffer, const struct entry *entry) {
+static uint32_t book_index(vigil_buffer *buffer, const struct entry *entry) {
     return (uint32_t)(entry - book_entries(book_of(buffer)));
 }
 
@@ -103,6 +107,15 @@ static struct entry *book_find(const void *data, uint64_t length, const char *na
         at = prim_load_acquire(&entry->next);
     }
     return NULL;
+}
+
+uint64_t book_ties_at(vigil_buffer *buffer, const struct entry *entry) {
+    return TIES_AT + TIES_EACH * book_index(buffer, entry);
+}
+
+static bool book_has_ties(vigil_buffer *buffer, const struct entry *entry) {
+    return prim_load_relaxed(&entry->tied) &&
+           prim_file_test(buffer->segment->fd, book_ties_at(buffer, entry), TIES_EACH) != PRIM_LOCK_FREE;
 }
 
 static bool book_holds(int status) {
@@ -160,10 +173,21 @@ static void book_unlock(vigil_buffer *buffer) {
     vigil_mutex_unlock(&book_of(buffer)->mutex);
 }
 
-/* If no process has it open, free the entry, which is in no chain. */
-static bool book_free(struct book *book, struct entry *entries, uint32_t index) {
-    struct entry *entry = &entries[index];
-    if (!book_holds(vigil_rwlock_write_trylock(&entry->use))) return false;
+/* What dead processes held has been given back, `use` and the lock itself. False: some of it may be later, because a
+ * stopped process has locked a bucket. */
+static bool book_all_given_back(const struct entry *entry) {
+    return !hold_recovered(&entry->use) || !hold_recovered(&entry->use); /* it returns true if it had to do something */
+}
+
+/* If no process has it open, and none is tied to it, free the entry, which is in no chain. */
+static bool book_free(vigil_buffer *buffer, uint32_t index) {
+    struct book *book = book_of(buffer);
+    struct entry *entries = book_entries(book), *entry = &entries[index];
+    if (book_has_ties(buffer, entry) || !book_holds(vigil_rwlock_write_trylock(&entry->use))) return false;
+    if (!book_all_given_back(entry)) {
+        vigil_rwlock_write_unlock(&entry->use);
+        return false;
+    }
     vigil_rwlock_consistent(&entry->use);
     memset(entry->name, 0, sizeof entry->name);
     memset(entry->text, 0, sizeof entry->text);
@@ -178,11 +202,11 @@ static bool book_free(struct book *book, struct entry *entries, uint32_t index) 
 }
 
 static void book_free_removed(vigil_buffer *buffer) {
-    struct book *book = book_of(buffer);
-    struct entry *entries = book_entries(book);
+    const struct book *book = book_of(buffer);
+    const struct entry *entries = book_entries(book);
     uint32_t count = book_count(book, vigil_buffer_length(buffer));
     for (uint32_t i = 0; i < count; i++) {
-        if (prim_load_relaxed(&entries[i].state) == ENTRY_REMOVED) book_free(book, entries, i);
+        if (prim_load_relaxed(&entries[i].state) == ENTRY_REMOVED) book_free(buffer, i);
     }
 }
 
@@ -198,6 +222,8 @@ static int book_take_free(vigil_buffer *buffer, struct entry **taken) {
     struct entry *entries = book_entries(book);
     uint32_t count = book_count(book, vigil_buffer_length(buffer));
     bool full = count == book_room(vigil_buffer_length(buffer));
+    bool listed = book->free && book->free <= count;
+    if (listed && prim_load_relaxed(&entries[book->free - 1].state) != ENTRY_FREE) book_rebuild(buffer); /* damaged */
     if (!book->free && full) book_free_removed(buffer);
     if (book->free && book->free <= count) {
         *taken = &entries[book->free - 1];
@@ -255,11 +281,17 @@ struct entry *book_use(vigil_buffer *buffer, const char *name, uint32_t slots, b
     return entry;
 }
 
-/* Slots. If a process is killed in between, more or fewer permits may be left than there are slots. */
-
+/*
+ * Slots. There are as many permits, free or held, as slots and `excess`: a process that decrements `excess` removes a
+ * permit. Permits of a killed holder come back all the same, so a process that has acquired one removes that if there
+ * is an excess, and acquires another (named_end_stage). If a process is killed in between, more or fewer permits may be
+ * left than there are slots.
+ */
 static void book_remove_excess(struct entry *entry) {
-    while (prim_load_relaxed(&entry->excess) && sem_remove_one(&entry->permits)) {
-        prim_fetch_add_acq_rel(&entry->excess, UINT32_MAX);
+    while (book_take_excess(entry)) {
+        if (sem_remove_one(&entry->permits)) continue;
+        prim_fetch_add_acq_rel(&entry->excess, 1); /* all are held */
+        return;
     }
 }
 
@@ -271,9 +303,11 @@ int book_set_slots(vigil_buffer *buffer, struct entry *entry, uint32_t slots) {
     for (; more && book_take_excess(entry); more--) {
     }
     if (more) status = sem_add(&entry->permits, more);
-    prim_fetch_add_acq_rel(&entry->excess, fewer);
-    book_remove_excess(entry);
-    prim_store_relaxed(&entry->slots, slots);
+    if (status == VIGIL_OK) {
+        prim_store_relaxed(&entry->slots, slots);
+        prim_fetch_add_acq_rel(&entry->excess, fewer);
+        book_remove_excess(entry);
+    }
     book_unlock(buffer);
     return status;
 }
@@ -297,36 +331,34 @@ const struct entry *book_peek(const unsigned char *data, uint64_t length, const 
 
 /* Removing. */
 
-static int book_remove_entry(vigil_buffer *buffer, struct entry *entry, bool force,
-                             bool (*busy)(vigil_buffer *, const struct entry *)) {
+static int book_remove_entry(vigil_buffer *buffer, struct entry *entry, bool force) {
     struct book *book = book_of(buffer);
     struct entry *entries = book_entries(book);
     uint32_t index = book_index(buffer, entry), count = book_count(book, vigil_buffer_length(buffer));
     if (!force) {
         int status = vigil_rwlock_write_trylock(&entry->use);
         if (!book_holds(status)) return status == VIGIL_TIMED_OUT ? VIGIL_EBUSY : status;
-        bool in_use = busy(buffer, entry);
+        bool in_use = book_has_ties(buffer, entry);
         if (!in_use) prim_store_release(&entry->state, ENTRY_REMOVED);
         vigil_rwlock_write_unlock(&entry->use);
         if (in_use) return VIGIL_EBUSY;
     }
     prim_store_release(&entry->state, ENTRY_REMOVED);
     book_unlink(book, entries, index, count);
-    book_free(book, entries, index);
+    book_free(buffer, index);
     return VIGIL_OK;
 }
 
-int book_remove(vigil_buffer *buffer, const char *name, bool force,
-                bool (*busy)(vigil_buffer *, const struct entry *)) {
+int book_remove(vigil_buffer *buffer, const char *name, bool force) {
     int status = book_lock(buffer);
     if (status != VIGIL_OK) return status;
     struct entry *entry = book_find(book_of(buffer), vigil_buffer_length(buffer), name);
-    status = entry ? book_remove_entry(buffer, entry, force, busy) : VIGIL_ENOTFOUND;
+    status = entry ? book_remove_entry(buffer, entry, force) : VIGIL_ENOTFOUND;
     book_unlock(buffer);
     return status;
 }
 
-int64_t book_remove_unused(vigil_buffer *buffer, bool (*busy)(vigil_buffer *, const struct entry *)) {
+int64_t book_remove_unused(vigil_buffer *buffer) {
     int status = book_lock(buffer);
     if (status != VIGIL_OK) return status;
     struct entry *entries = book_entries(book_of(buffer));
@@ -334,7 +366,7 @@ int64_t book_remove_unused(vigil_buffer *buffer, bool (*busy)(vigil_buffer *, co
     for (uint32_t i = 0, count = book_count(book_of(buffer), vigil_buffer_length(buffer)); i < count; i++) {
         bool used = prim_load_relaxed(&entries[i].state) == ENTRY_USED;
         bool died = prim_load_relaxed(&entries[i].lock.word) >> 31;
-        if (used && !died && book_remove_entry(buffer, &entries[i], false, busy) == VIGIL_OK) removed++;
+        if (used && !died && book_remove_entry(buffer, &entries[i], false) == VIGIL_OK) removed++;
     }
     book_unlock(buffer);
     return removed;

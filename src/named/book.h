@@ -13,7 +13,8 @@
  *
  *     FREE      not in a chain. Linked by `next` into the list of free entries
  *     USED      in the chain of its name
- *     REMOVED   in no chain. Processes that have it open go on; it becomes FREE when none has
+ *     REMOVED   in no chain. Processes that have it open go on, and so do those that are tied to it (named.c); it
+ *               becomes FREE when there are none
  *
  * Each process that has a name open holds the entry's `use` to read: so the hold of a process that is killed is given
  * back like any other (recovery/hold.h). To free an entry, take `use` to write.
@@ -95,7 +96,9 @@ const char *book_name(const char *name);
 
 /* The entry of that name, with `use` held to read; null: see *status. */
 struct entry *book_use(vigil_buffer *buffer, const char *name, uint32_t slots, bool create, int *status);
-uint32_t book_index(vigil_buffer *buffer, const struct entry *entry);
+
+/* The first of the bytes in the file that are locked for processes tied to the entry, one for each slot: named.c. */
+uint64_t book_ties_at(vigil_buffer *buffer, const struct entry *entry);
 
 /* For observers and lists, without a lock: call `found` with each entry that is in use. */
 typedef void book_found(const struct entry *entry, void *data);
@@ -109,7 +112,7 @@ bool book_take_excess(struct entry *entry);
 int book_set_slots(vigil_buffer *buffer, struct entry *entry, uint32_t slots);
 
 /* Remove the name: VIGIL_OK, VIGIL_EBUSY, VIGIL_ENOTFOUND. */
-int book_remove(vigil_buffer *buffer, const char *name, bool force, bool (*busy)(vigil_buffer *, const struct entry *));
-int64_t book_remove_unused(vigil_buffer *buffer, bool (*busy)(vigil_buffer *, const struct entry *));
+int book_remove(vigil_buffer *buffer, const char *name, bool force);
+int64_t book_remove_unused(vigil_buffer *buffer);
 
 #endif

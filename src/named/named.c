@@ -32,8 +32,6 @@
 #include "sync/sem.h"
 #include "vigil/wait.h"
 
-#define TIES_AT    (UINT64_C(3) << 60) /* in the file: behind the user's bytes, before the library's own locks */
-#define TIES_EACH  (UINT64_C(1) << 32) /* bytes for each entry */
 #define TIE_TRY_NS INT64_C(10000000)
 #define FIND_FDS   1024 /* where an inherited descriptor is looked for */
 #define ALL_FLAGS  (VIGIL_NAMED_SHARED | VIGIL_NAMED_FAIR | VIGIL_NAMED_AGAIN)
@@ -132,8 +130,8 @@ static bool named_is_semaphore(const vigil_named *named) {
     return prim_load_relaxed(&named->entry->slots) != 0;
 }
 
-static uint64_t named_ties_at(vigil_buffer *buffer, const struct entry *entry) {
-    return TIES_AT + TIES_EACH * book_index(buffer, entry);
+static bool named_is_alone(const vigil_named *named) {
+    return !(named->how & VIGIL_NAMED_SHARED) && !named_is_semaphore(named);
 }
 
 int vigil_named_tie(vigil_named *named) {
@@ -148,39 +146,36 @@ bool vigil_named_orphans(const vigil_named *named) {
     return named && named->orphans;
 }
 
-/* Whether this process has inherited the descriptor that holds the byte: tried through that, the byte is free. */
-static bool named_is_orphan_itself(const vigil_named *named, uint64_t at) {
+/* Whether this process has inherited the descriptor that holds the byte: tried through that, the byte is free. It is
+ * free through all others as well if it has just been unlocked. */
+static bool named_may_be_orphan(const vigil_named *named, uint64_t at) {
     for (int fd = 0; fd < FIND_FDS; fd++) {
-        struct prim_file_stat file, ours;
-        if (fd == named->tie_fd || !prim_file_stat(fd, &file) || !prim_file_stat(named->tie_fd, &ours)) continue;
-        bool same = file.device == ours.device && file.inode == ours.inode;
-        bool own = fd == named->buffer->segment->fd;
-        if (same && !own && prim_file_test(fd, at, 1) == PRIM_LOCK_FREE) return true;
+        bool own = fd == named->tie_fd || fd == named->buffer->segment->fd;
+        if (!own && segment_is_file(named->buffer->segment, fd) && prim_file_test(fd, at, 1) == PRIM_LOCK_FREE)
+            return true;
     }
     return false;
 }
 
-static enum prim_lock named_lock_byte(const vigil_named *named, uint64_t at) {
-    return named->how & VIGIL_NAMED_SHARED ? prim_file_lock_shared(named->tie_fd, at)
-                                           : prim_file_lock(named->tie_fd, at);
+static enum prim_lock named_lock_byte(vigil_named *named, uint64_t at) {
+    bool shared = named->how & VIGIL_NAMED_SHARED;
+    enum prim_lock lock = shared ? prim_file_lock_shared(named->tie_fd, at) : prim_file_lock(named->tie_fd, at);
+    if (lock == PRIM_LOCK_FREE) named->tie_at = at;
+    return lock;
 }
 
 /* With the lock held. Processes start at different slots: the first would always be taken. */
 static int named_try_tie(vigil_named *named) {
     if (named->tie_fd < 0 && !prim_load_seq_cst(&named->entry->tied)) return VIGIL_OK;
     if (named->tie_fd < 0 && vigil_named_tie(named) < 0) return VIGIL_ESYSTEM;
-    uint64_t first = named_ties_at(named->buffer, named->entry), count = prim_load_relaxed(&named->entry->slots);
+    uint64_t first = book_ties_at(named->buffer, named->entry), count = prim_load_relaxed(&named->entry->slots);
     if (!count) count = 1;
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t at = first + (named->pid + i) % count;
-        enum prim_lock lock = named_lock_byte(named, at);
-        if (lock == PRIM_LOCK_FAILED) return VIGIL_ESYSTEM;
-        if (lock == PRIM_LOCK_HELD) continue;
-        named->tie_at = at;
-        return VIGIL_OK;
+        enum prim_lock lock = named_lock_byte(named, first + (named->pid + i) % count);
+        if (lock != PRIM_LOCK_HELD) return lock == PRIM_LOCK_FREE ? VIGIL_OK : VIGIL_ESYSTEM;
     }
-    bool itself = count == 1 && named_is_orphan_itself(named, first);
-    return itself ? VIGIL_EDEADLOCK : VIGIL_TIMED_OUT;
+    if (count > 1 || !named_may_be_orphan(named, first)) return VIGIL_TIMED_OUT;
+    return named_lock_byte(named, first) == PRIM_LOCK_FREE ? VIGIL_OK : VIGIL_EDEADLOCK;
 }
 
 static void named_untie(vigil_named *named) {
@@ -284,28 +279,6 @@ static bool named_got(int status) {
     return status == VIGIL_OK || status == VIGIL_OWNER_DIED;
 }
 
-/* The stage has ended. True: so has the taking, with *status. */
-static bool named_end_stage(vigil_named *named, int *status) {
-    if (named->stage == STAGE_TIE && (*status == VIGIL_NOT_EQUAL || *status == VIGIL_TIMED_OUT)) {
-        if (named_left_ns(named) > 0) return false;
-        *status = VIGIL_TIMED_OUT;
-    }
-    if (!named_got(*status)) {
-        named_give_back(named);
-        return true;
-    }
-    if (named->stage == STAGE_TURNSTILE) {
-        named->has_turnstile = named->how & VIGIL_NAMED_FAIR;
-        if (*status == VIGIL_OWNER_DIED)
-            vigil_mutex_consistent(&named->entry->turnstile); /* it protects only the order */
-    } else if (named->stage == STAGE_LOCK) {
-        named->has_lock = true;
-        named->owner_died = *status == VIGIL_OWNER_DIED;
-    }
-    named->stage++;
-    return named->stage == STAGES_OVER;
-}
-
 /* What others see. After the death of a holder its own entry stays until the lock is consistent. */
 static void named_sign(const vigil_named *named) {
     struct entry *entry = named->entry;
@@ -315,12 +288,39 @@ static void named_sign(const vigil_named *named) {
     memcpy(entry->text, named->text, sizeof entry->text);
 }
 
+/* The stage has ended. True: so has the taking, with *status. */
+static bool named_end_stage(vigil_named *named, int *status) {
+    if (named->stage == STAGE_TIE && (*status == VIGIL_NOT_EQUAL || *status == VIGIL_TIMED_OUT)) {
+        if (named_left_ns(named) > 0) return false;
+        *status = VIGIL_TIMED_OUT;
+    }
+    if (!named_got(*status)) {
+        bool orphans = named->stage == STAGE_TIE && *status == VIGIL_TIMED_OUT;
+        named_give_back(named);
+        named->orphans = orphans;
+        return true;
+    }
+    if (named->stage == STAGE_LOCK && named_is_semaphore(named) && book_take_excess(named->entry)) {
+        sem_remove_own(&named->entry->permits);
+        return false; /* acquire another */
+    }
+    if (named->stage == STAGE_TURNSTILE) {
+        named->has_turnstile = named->how & VIGIL_NAMED_FAIR;
+        if (*status == VIGIL_OWNER_DIED)
+            vigil_mutex_consistent(&named->entry->turnstile); /* it protects only the order */
+    } else if (named->stage == STAGE_LOCK) {
+        named->has_lock = true;
+        named->owner_died = *status == VIGIL_OWNER_DIED;
+        if (named_is_alone(named) && !named->owner_died) named_sign(named);
+    }
+    named->stage++;
+    return named->stage == STAGES_OVER;
+}
+
 static int named_taken(vigil_named *named) {
-    bool alone = !(named->how & VIGIL_NAMED_SHARED) && !named_is_semaphore(named);
     named->state = NAMED_HELD;
     named->orphans = false;
-    if (!alone) named_unlock_turnstile(named);
-    else if (!named->owner_died) named_sign(named);
+    if (!named_is_alone(named)) named_unlock_turnstile(named);
     return named->owner_died ? VIGIL_OWNER_DIED : VIGIL_OK;
 }
 
@@ -413,8 +413,7 @@ int vigil_named_cancel(vigil_named *named) {
 int vigil_named_consistent(vigil_named *named) {
     if (!named) return VIGIL_ENULL;
     if (named_forked(named)) return VIGIL_EFORKED;
-    if (named->state != NAMED_HELD || (named->how & VIGIL_NAMED_SHARED) || named_is_semaphore(named))
-        return VIGIL_ENOTHELD;
+    if (named->state != NAMED_HELD || !named_is_alone(named)) return VIGIL_ENOTHELD;
     int status = vigil_rwlock_consistent(&named->entry->lock);
     if (status == VIGIL_OK) named_sign(named);
     return status;
@@ -425,8 +424,8 @@ int vigil_named_describe(vigil_named *named, const char *text, uint32_t pid) {
     memset(named->text, 0, sizeof named->text);
     strncpy(named->text, text, sizeof named->text - 1);
     named->pid = pid;
-    bool alone = named->state == NAMED_HELD && !named->owner_died && !(named->how & VIGIL_NAMED_SHARED);
-    if (alone && !named_forked(named) && !named_is_semaphore(named)) named_sign(named);
+    bool held = !named_forked(named) && named->state == NAMED_HELD && named_is_alone(named);
+    if (held && !named->owner_died) named_sign(named);
     return VIGIL_OK;
 }
 
@@ -446,27 +445,30 @@ int vigil_named_death(const vigil_named *named, vigil_named_holder *dead) {
 struct named_listing {
     vigil_listed *listed;
     void *data;
+    int64_t count;
 };
 
+/* The name is copied first: another process may be removing it. */
 static void named_list_entry(const struct entry *entry, void *data) {
-    const struct named_listing *listing = data;
-    if (segment_name_good(entry->name)) listing->listed(entry->name, listing->data);
+    struct named_listing *listing = data;
+    char name[BOOK_NAME_BYTES];
+    memcpy(name, entry->name, sizeof name);
+    name[sizeof name - 1] = 0;
+    prim_fence_seq_cst();
+    if (prim_load_relaxed(&entry->state) != ENTRY_USED || !segment_name_good(name)) return;
+    listing->count++;
+    listing->listed(name, listing->data);
 }
 
 int64_t vigil_named_list(vigil_listed *listed, void *data) {
     if (!listed) return VIGIL_ENULL;
-    struct named_listing listing = {listed, data};
+    struct named_listing listing = {listed, data, 0};
     struct segment *book;
     int status = segment_glimpse_book(&book, NULL);
     if (status != VIGIL_OK) return status == VIGIL_ENOTFOUND ? 0 : status;
-    int64_t count = (int64_t)book_each(book->buffer.data, segment_usable(book), named_list_entry, &listing);
+    book_each(book->buffer.data, segment_usable(book), named_list_entry, &listing);
     segment_forget(book);
-    return count;
-}
-
-/* A process that a killed holder has tied to it still runs. */
-static bool named_has_ties(vigil_buffer *buffer, const struct entry *entry) {
-    return prim_file_test(buffer->segment->fd, named_ties_at(buffer, entry), TIES_EACH) != PRIM_LOCK_FREE;
+    return listing.count;
 }
 
 int vigil_named_remove(const char *name, bool force) {
@@ -475,7 +477,7 @@ int vigil_named_remove(const char *name, bool force) {
     vigil_buffer *buffer;
     int status = book_open(&buffer, name, NULL, false);
     if (status != VIGIL_OK) return status;
-    status = book_remove(buffer, name, force, named_has_ties);
+    status = book_remove(buffer, name, force);
     vigil_buffer_destroy(buffer);
     return status;
 }
@@ -484,7 +486,7 @@ int64_t vigil_named_remove_unused(void) {
     vigil_buffer *buffer;
     int status = book_open(&buffer, "any", NULL, false);
     if (status != VIGIL_OK) return status == VIGIL_ENOTFOUND ? 0 : status;
-    int64_t removed = book_remove_unused(buffer, named_has_ties);
+    int64_t removed = book_remove_unused(buffer);
     vigil_buffer_destroy(buffer);
     return removed;
 }
