@@ -13,6 +13,7 @@ unset NO_COLOR # of the caller
 finish() {
     local pid
     { for pid in $(jobs -p); do kill -KILL "$pid"; done; wait; } 2>/dev/null
+    "$vigil" ls --names "$name*" | xargs -r "$vigil" rm --force --
     rm -rf "$scratch" /dev/shm/vigil-"$(id -u)"-"$name"*
 }
 trap finish EXIT

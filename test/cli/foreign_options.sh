@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Options of flock, of sem of GNU parallel and of setlock: what to write instead. A subcommand may have gained one as an
-# option of its own; then there is nothing to say.
+# option of its own; then there is nothing to say: see flock_letters.sh.
 . "$(dirname "$0")/common.sh"
 
 # has SUBCOMMAND OPTION: it is its own.
@@ -20,25 +20,17 @@ instead() {
 while IFS='|' read -r subcommands words text; do
     for subcommand in $subcommands; do instead "$subcommand" "$words" "$text"; done
 done <<'END'
-lock|-s|flock's -s is --shared
-lock|-x|flock's -x is not needed: a lock is exclusive without --shared
 lock|-e|flock's -e is not needed: a lock is exclusive without --shared
-lock|--exclusive|flock's --exclusive is not needed: a lock is exclusive without --shared
 sem|-s|flock's -s is an option of vigil lock: a semaphore has --slots N
 sem|--shared|flock's --shared is an option of vigil lock: a semaphore has --slots N
 sem|-x|flock's -x is --slots 1
 sem|-e|flock's -e is --slots 1
 sem|--exclusive|flock's --exclusive is --slots 1
-lock sem|-n|flock's -n is --try
 lock sem|--nb|flock's --nb is --try
 lock sem|--nonblock|flock's --nonblock is --try
-lock sem|-w 5|flock's -w T is --timeout T
-lock sem|-w5|flock's -w T is --timeout T
 lock|--wait 5|flock's --wait T is --timeout T
 lock|--wait=5|flock's --wait T is --timeout T
 sem|--wait|sem's --wait is wait of the shell, after commands that were started with &
-lock sem|-E 1|flock's -E N is not available: if that is not free, the status is 124
-lock sem|--conflict-exit-code 1|flock's --conflict-exit-code N is not available: if that is not free, the status is 124
 lock sem|-o|flock's -o is not needed: what the command has started may run on without it
 lock sem|--close|flock's --close is not needed: what the command has started may run on without it
 lock sem|-u|flock's -u is not needed: the lock or slot is free when the command ends
@@ -48,8 +40,6 @@ lock sem|--command true|flock's --command COMMAND is -- sh -c COMMAND
 lock sem|-F|flock's -F is not available: vigil waits for the command to end
 lock sem|--no-fork|flock's --no-fork is not available: vigil waits for the command to end
 lock sem|--verbose|flock's --verbose is --wait-status, or --json
-sem|-j 4|sem's -j N is --slots N
-sem|-j4|sem's -j N is --slots N
 sem|--jobs=4|sem's --jobs N is --slots N
 lock|-j 4|sem's -j N is --slots N of vigil sem
 lock sem|--id x|sem's --id NAME is not needed: NAME is the first operand
@@ -62,11 +52,11 @@ lock sem|-N|setlock's -N is not needed: vigil waits without --try
 lock sem|-X|setlock's -X is not needed: if that is not free, the status is 124
 END
 [ ! -e "$scratch/ran" ] || fail "the command was run"
-[ ! -e "/dev/shm/vigil-$(id -u)-$name" ] || fail "a lock was created"
+[ -z "$("$vigil" ls --names "$name")" ] || fail "a lock was created"
 
 # In JSON as well; other subcommands know nothing of it, and what is no tool's option is unknown as before.
-expect 125 "$vigil" sem "$name" -j 4 --json -- true
-contains "$err" '"event":"failed"' '"status":"usage"' "sem's -j N is --slots N"
+expect 125 "$vigil" sem "$name" --jobs 4 --json -- true
+contains "$err" '"event":"failed"' '"status":"usage"' "sem's --jobs N is --slots N"
 expect 125 "$vigil" run --unlock -- true
 contains "$err" "vigil run: unknown option --unlock"
 expect 64 "$vigil" load "$name" -u

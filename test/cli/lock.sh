@@ -36,7 +36,7 @@ expect 125 "$vigil" lock "$name" --timeout soon -- true
 expect 125 "$vigil" lock "$name" --on-owner-died panic -- true
 contains "$err" "continue or fail"
 expect 125 "$vigil" lock a/b -- true
-contains "$err" "a/b" "try a-b"
+contains "$err" "vigil lock: a/b: No such file or directory"
 expect 125 "$vigil" lock "" -- true
 expect 125 "$vigil" lock .hidden -- true
 expect 125 "$vigil" lock "$(printf 'x%.0s' {1..201})" -- true
@@ -48,10 +48,43 @@ expect 125 "$vigil" lock "$name-words" -- true
 contains "$err" "words" "vigil rm $name-words"
 expect 0 "$vigil" sem "$name-sem" --slots 2 -- true
 expect 125 "$vigil" lock "$name-sem" -- true
-contains "$err" "vigil sem 2" "vigil rm $name-sem"
-echo "This is no segment." >"/dev/shm/vigil-$(id -u)-$name-foreign"
-expect 125 "$vigil" lock "$name-foreign" -- true
-contains "$err" "$name-foreign"
+contains "$err" "$name-sem is a semaphore, not a lock" "vigil rm $name-sem"
+echo "This is no lock." >"$scratch/foreign"
+expect 125 "$vigil" lock "$scratch/foreign" -- true
+contains "$err" "$scratch/foreign: "
+[ "$(cat "$scratch/foreign")" = "This is no lock." ] || fail "the file was changed"
+expect 125 "$vigil" lock "$scratch" -- true
+expect 125 "$vigil" lock "$scratch/" -- true
+
+# At a path: the file is created, and made a lock if it is empty.
+(umask 027 && "$vigil" lock "$scratch/new" -- true) || fail "a new path"
+[ "$(stat -c %a "$scratch/new")" = 640 ] || fail "the mode is $(stat -c %a "$scratch/new")"
+: >"$scratch/empty"
+"$vigil" lock "$scratch/empty" -- "$hold" "$scratch/path" &
+until_true [ -e "$scratch/path.begun" ]
+ln -s empty "$scratch/link"
+for path in "$scratch/empty" "$scratch/link" "$scratch/./empty"; do
+    expect 124 "$vigil" lock "$path" --try -- true
+done
+expect 0 "$vigil" lock "$scratch/new" --try -- true
+expect 3 "$vigil" rm "$scratch/empty"
+touch "$scratch/path"
+wait
+expect 0 "$vigil" rm "$scratch/empty" "$scratch/new"
+[ ! -e "$scratch/empty" ] && [ ! -e "$scratch/new" ] || fail "the files are not removed"
+expect 0 "$vigil" lock --mode 0666 "$scratch/open" -- true
+[ "$(stat -c %a "$scratch/open")" = 666 ] || fail "the mode is $(stat -c %a "$scratch/open")"
+
+# A damaged file of a lock is reported, and left alone.
+for damage in "truncate -s 100" "truncate -s 5000" "dd if=/dev/urandom bs=64 count=1 seek=0 conv=notrunc status=none of="; do
+    rm -f "$scratch/damaged" && "$vigil" lock "$scratch/damaged" -- true
+    case $damage in *=) $damage"$scratch/damaged" ;; *) $damage "$scratch/damaged" ;; esac
+    before=$(cksum <"$scratch/damaged")
+    expect 125 "$vigil" lock "$scratch/damaged" -- touch "$scratch/wrong-damaged"
+    contains "$err" "$scratch/damaged: "
+    [ "$(cksum <"$scratch/damaged")" = "$before" ] || fail "the damaged file was changed: $damage"
+done
+[ ! -e "$scratch/wrong-damaged" ] || fail "a command ran without the lock"
 
 # While it is held, others give up at once, wait for a while, or wait until it is free.
 "$vigil" lock "$name" -- "$hold" "$scratch/go" &
@@ -167,7 +200,7 @@ until_true [ -e "$scratch/two.begun" ]
 until_true in_line 1 "$name"
 kill -KILL $killed
 { wait; } 2>/dev/null
-contains "$(cat "$scratch/told")" "its last holder was killed"
+contains "$(cat "$scratch/told")" "its last holder, pid " "($hold $scratch/two)" "was killed while holding it"
 [ "$(cat "$scratch/log")" = $'cleaned\ndone' ] || fail "the next one: $(cat "$scratch/log")"
 until_true is_free "$name"
 # A process that could not learn of its turn does not join the line.

@@ -25,6 +25,7 @@ orphan() {
     { wait $!; } 2>/dev/null
 }
 runs_still="processes that a killed holder started still run"
+was_killed="was killed while holding it"
 
 # keeps KILLED NEXT: the arguments of the vigil that is killed, and of the one that has to wait for what that has left.
 # What the latter says is in $said.
@@ -49,11 +50,11 @@ keeps() {
     until_true is_free "$name"
 }
 keeps "lock $name" "lock $name"
-contains "$said" "its last holder was killed" # also after others have tried in vain
+contains "$said" "$was_killed" # also after others have tried in vain
 keeps "lock $name --fair" "lock $name --fair"
-contains "$said" "its last holder was killed"
+contains "$said" "$was_killed"
 keeps "lock $name" "lock $name --shared"
-contains "$said" "its last holder was killed"
+contains "$said" "$was_killed"
 expect 0 "$vigil" lock "$name" -- true # which clears that
 keeps "lock $name --shared" "lock $name"
 [[ $said != *"last holder"* ]] || fail "a killed reader has left nothing half done: $said"
@@ -98,7 +99,7 @@ for signal in INT TERM KILL; do
     expect 124 "$vigil" lock "$name" --try -- touch "$scratch/wrong"
     touch "$scratch/$signal"
     expect 0 "$vigil" lock "$name" -- printenv VIGIL_OWNER_DIED
-    contains "$err" "its last holder was killed"
+    contains "$err" "$was_killed"
 done
 # So is the process after one whose command could not be run.
 orphan "$scratch/none" lock "$name"

@@ -64,7 +64,7 @@ until_true [ -e "$scratch/ran" ]
 exec 8>&-
 wait
 after=$(sed -n '/resumed/,$p' "$scratch/screen")
-contains "$after" "its last holder was killed"
+contains "$after" "its last holder, pid " "($hold $scratch/held)" "was killed while holding it"
 [[ $after != *$'\033'* ]] || fail "drawn in the background: $(cat -v "$scratch/screen")"
 until_true is_free "$name"
 verdict

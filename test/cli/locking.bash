@@ -16,11 +16,11 @@ chmod +x "$hold"
 in_line() { [ "$("$vigil" show "$2" --json | grep -o '"asynchronous":' | wc -l)" = "$1" ]; }
 has_members() { [ "$("$vigil" show "$2" --json | grep -o '"alive":true' | wc -l)" = "$1" ]; }
 
-# is_free NAME: it has no holder and no waiter, and no living process has it open.
+# is_free NAME: it has no holder, living or dead, and no waiter, and no living process has it open.
 is_free() {
     local seen
-    seen=$("$vigil" show "$1" --json)
-    [[ $seen == *'"places_used":0,'* && $seen != *'"alive":true'* ]]
+    seen=$("$vigil" show "$1" --json) || return
+    [[ $seen == *'"lines":['* && $seen != *'"for_ns":'* && $seen != *'"asynchronous":'* && $seen != *'"alive":true'* ]]
 }
 
 # pid_in LOG: of the process that said there that it has begun.

@@ -13,24 +13,24 @@ expect 126 "$vigil" sem "$name" --slots 3 -- "$scratch"
 expect 125 "$vigil" sem "$name" --slots 3
 expect 125 "$vigil" sem --slots 3
 expect 125 "$vigil" sem a/b --slots 3 -- true
-for slots in 0 -1 268435456 99999999999999999999 many; do
+for slots in 0 16777216 99999999999999999999 many 0% % + - +-1 -50% 1.5; do
     expect 125 "$vigil" sem "$name" --slots $slots -- true
 done
 
 # How many there are is decided once.
 expect 0 "$vigil" sem "$name" -- true
 expect 125 "$vigil" sem "$name" --slots 4 -- true
-contains "$err" "3 slots" "vigil rm $name"
+contains "$err" "$name has 3 slots, not 4" "vigil sem $name --set-slots 4"
 expect 125 "$vigil" sem "$name-none" -- true
 contains "$err" "there is no semaphore $name-none: create it with --slots N"
 expect 125 "$vigil" sem "$name-none" --json -- true
 contains "$err" '"status":"not-found"'
 expect 0 "$vigil" rm "$name"
-expect 0 "$vigil" sem "$name" --slots 268435455 -- true
+expect 0 "$vigil" sem "$name" --slots 16777215 -- true
 expect 0 "$vigil" rm "$name"
 expect 0 "$vigil" lock "$name-lock" -- true
 expect 125 "$vigil" sem "$name-lock" --slots 2 -- true
-contains "$err" "vigil lock" "vigil rm $name-lock"
+contains "$err" "$name-lock is a lock, not a semaphore" "vigil rm $name-lock"
 expect 0 "$vigil" create "$name-words"
 expect 125 "$vigil" sem "$name-words" -- true
 contains "$err" "words"

@@ -6,7 +6,7 @@
 ulimit -c 0
 
 # seen MEMBERS WAITING: so many have the segment open, and wait in it.
-seen() { "$vigil" ls "$name" --json | grep -q "\"members\":$1,\"waiting\":$2}"; }
+seen() { "$vigil" ls "$name" --json | grep -q "\"members\":$1,\"waiting\":$2,"; }
 
 # prints TEXT COMMAND...: the words that vigil prints.
 prints() {
@@ -226,7 +226,7 @@ for subcommand in notify load store add cas; do
     [ -z "$err" ] || fail "the example of $subcommand: $err"
     rm -f /dev/shm/vigil-"$(id -u)"-"$name"-*
 done
-at_the_gate() { "$vigil" ls "$name-gate" --json | grep -q '"waiting":1}'; }
+at_the_gate() { "$vigil" ls "$name-gate" --json | grep -q '"waiting":1,'; }
 { read -r create; read -r pass; read -r open; } <<<"$(example wait)"
 expect 0 run_example "$create"
 run_example "$pass" >"$scratch/early" &
@@ -238,14 +238,15 @@ wait $pid
 expect 0 run_example "$pass"
 [ "$out" = $'ok\nopen' ] || fail "the gate, for a late process: $out"
 
-# The words of a lock are its own.
+# A lock has no words, and no segment is made beside it.
 "$vigil" lock "$name-lock" -- true
-for call in "store $name-lock 1" "add $name-lock 1" "cas $name-lock 0 1" "wait $name-lock 0" "notify $name-lock"; do
+for call in "load $name-lock" "store $name-lock 1" "add $name-lock 1" "cas $name-lock 0 1" "wait $name-lock 0" "notify $name-lock"; do
     read -r -a words <<<"$call"
     expect 3 "$vigil" "${words[@]}"
-    contains "$err" "is a vigil lock"
+    contains "$err" "$name-lock is a lock or a semaphore, which has no words"
 done
-expect 0 "$vigil" load "$name-lock"
+expect 3 "$vigil" create "$name-lock"
+contains "$err" "$name-lock is a lock or a semaphore" "vigil rm $name-lock"
 expect 0 "$vigil" lock "$name-lock" --try -- true
 
 verdict

@@ -3,7 +3,7 @@
 # vigil wait --until, and --notify of store, add and cas.
 . "$(dirname "$0")/common.sh"
 
-seen() { "$vigil" ls "$name" --json | grep -q "\"waiting\":$1}"; }
+seen() { "$vigil" ls "$name" --json | grep -q "\"waiting\":$1,"; }
 
 # begin FILE COUNT WORD...: vigil wait in the background, its output in the file; returns when COUNT are in line.
 begin() {
