@@ -216,8 +216,14 @@ int vigil_named_unlock(vigil_named *named) {
 
 /* Taking. */
 
+/* The timeout of a stage: an absolute time, see vigil_until. */
 static int64_t named_left_ns(const vigil_named *named) {
     return named->deadline_ns ? vigil_until(named->deadline_ns) : 0; /* 0: the caller only tries */
+}
+
+static int64_t named_remaining_ns(const vigil_named *named) {
+    bool timed = named->deadline_ns && named->deadline_ns != VIGIL_FOREVER;
+    return timed ? named->deadline_ns - vigil_now_ns() : named->deadline_ns;
 }
 
 static void named_on_stage(vigil_op *op, int status);
@@ -256,7 +262,7 @@ static int named_write(vigil_named *named) {
  * from time to time. Usually it is free at once, because its holders have just been killed. */
 static int named_wait_for_tie(vigil_named *named) {
     int status = named_try_tie(named);
-    int64_t left_ns = named_left_ns(named);
+    int64_t left_ns = named_remaining_ns(named);
     if (status != VIGIL_TIMED_OUT || left_ns <= 0) return status;
     named->orphans = true;
     if (left_ns > TIE_TRY_NS) left_ns = TIE_TRY_NS;
@@ -291,7 +297,7 @@ static void named_sign(const vigil_named *named) {
 /* The stage has ended. True: so has the taking, with *status. */
 static bool named_end_stage(vigil_named *named, int *status) {
     if (named->stage == STAGE_TIE && (*status == VIGIL_NOT_EQUAL || *status == VIGIL_TIMED_OUT)) {
-        if (named_left_ns(named) > 0) return false;
+        if (named_remaining_ns(named) > 0) return false;
         *status = VIGIL_TIMED_OUT;
     }
     if (!named_got(*status)) {
