@@ -152,8 +152,8 @@ static bool signalled(const struct waiting *waiting) {
 }
 
 static int show(struct waiting *waiting) {
-    bool orphans = vigil_named_orphans(waiting->named);
-    return orphans ? position_show_orphans(&waiting->position) : position_show(&waiting->position);
+    waiting->orphans = vigil_named_orphans(waiting->named);
+    return waiting->orphans ? position_show_orphans(&waiting->position) : position_show(&waiting->position);
 }
 
 static int await(struct waiting *waiting) {
@@ -204,7 +204,6 @@ void waiting_end(struct waiting *waiting) {
 int waiting_failed(struct waiting *waiting, int status) {
     char waited[16], holder[256];
     int error = errno;
-    bool orphans = vigil_named_orphans(waiting->named);
     position_end(&waiting->position);
     errno = error;
     if (signals.deadly_one) return CLI_RUN_SIGNAL + signals.deadly_one;
@@ -214,7 +213,7 @@ int waiting_failed(struct waiting *waiting, int status) {
     if (status != VIGIL_TIMED_OUT) return cli_fail(status, "%s", waiting->name);
     cli_print_duration(waited, waiting->waited_ns);
     position_holder(waiting->name, holder, sizeof holder);
-    if (orphans) snprintf(holder, sizeof holder, "; processes that a killed holder started still run");
+    if (waiting->orphans) snprintf(holder, sizeof holder, "; processes that a killed holder started still run");
     if (waiting->timeout_ns > 0)
         cli_fail(status, "waited %s for %s%s%s", waited, waiting->name, holder, cli_wants_json ? "" : "; gave up");
     else if (cli_wants_json) cli_fail(status, "%s%s", waiting->name, holder);

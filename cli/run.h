@@ -41,6 +41,7 @@ struct waiting {
     bool wait_status;   /* print the position in line, also if stderr is not a terminal */
 
     int64_t waited_ns;
+    bool orphans; /* it waits for processes that a killed holder started */
     vigil_agent *agent;
     int signals_fd;
     int64_t since_ns;
