@@ -126,6 +126,8 @@ bool cli_colour(FILE *stream); /* a terminal, TERM is not dumb, and NO_COLOR is 
 void cli_user(uint32_t number, char *text, size_t bytes);
 /* vigil_observer_open, also for USER:NAME. */
 int cli_observe(vigil_observer **observer, const char *name);
+/* Whether it is the name of a lock or a semaphore. */
+bool cli_is_lock(const char *name);
 /* Calls `listed` for each segment, lock and semaphore; with `all_users` as USER:NAME. Returns how many, or an error. */
 int64_t cli_list_names(bool all_users, vigil_listed *listed, void *data);
 

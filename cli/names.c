@@ -48,6 +48,15 @@ int cli_observe(vigil_observer **observer, const char *name) {
                                        : vigil_observer_open(observer, name);
 }
 
+bool cli_is_lock(const char *name) {
+    vigil_observer *observer;
+    vigil_look look;
+    if (vigil_observer_open(&observer, name) != VIGIL_OK) return false;
+    bool lock = vigil_observer_look(observer, &look) == VIGIL_OK && strncmp(look.label, "vigil ", 6) == 0;
+    vigil_observer_close(observer);
+    return lock;
+}
+
 struct listing {
     vigil_listed *listed;
     void *data;

@@ -36,6 +36,9 @@ int cli_create(int count, char **arguments) {
     if (!length || !waiters || !members) return cli_usage("--length, --waiters and --members must be at least 1");
     const char *name = parsed.operands[0];
     vigil_buffer *buffer;
+    if (cli_is_lock(name))
+        return cli_fail(VIGIL_OK, "%s is a lock or a semaphore: choose another name, or remove it with vigil rm %s",
+                        name, name);
     int status = vigil_segment_create(&buffer, name,
                                       &(vigil_segment_options){.length = length,
                                                                .max_length = max_length,

@@ -88,11 +88,7 @@ static bool read_call(struct call *call, int count, char **arguments, enum takes
     return !call->until || read_value(call, call->until, &call->values[0]);
 }
 
-/* To write the words of a vigil lock or sem, or to wake their waiters, would break them. */
-static int check_word(struct call *call, bool only_look) {
-    const char *label = vigil_segment_label(call->buffer);
-    if (!only_look && strncmp(label, "vigil ", 6) == 0)
-        return cli_fail(VIGIL_OK, "%s is a %s, whose words are private: choose another name", call->name, label);
+static int check_word(struct call *call) {
     vigil_view_init(&call->view, call->buffer, call->bits == 64 ? VIGIL_I64 : VIGIL_I32, 0, VIGIL_TO_END);
     uint64_t length = vigil_view_length(call->view);
     if (call->index < length) return CLI_OK;
@@ -101,13 +97,15 @@ static int check_word(struct call *call, bool only_look) {
 }
 
 /* CLI_OK; or the exit status, after a message was printed. */
-static int open_word(struct call *call, bool only_look) {
+static int open_word(struct call *call) {
     int status = vigil_segment_open(&call->buffer, call->name);
+    if (status == VIGIL_ENOTFOUND && cli_is_lock(call->name))
+        return cli_fail(VIGIL_OK, "%s is a lock or a semaphore, which has no words: choose another name", call->name);
     if (status == VIGIL_ENOTFOUND)
         return cli_fail_missing("there is no segment %s: vigil create %s creates it, vigil ls lists the segments",
                                 call->name, call->name);
     if (status != VIGIL_OK) return cli_fail_segment(status, call->name);
-    int failed = check_word(call, only_look);
+    int failed = check_word(call);
     if (failed) vigil_buffer_destroy(call->buffer); /* a process that exits without this counts as dead */
     return failed;
 }
@@ -144,7 +142,7 @@ static int answer(struct call *call, int status, const char *key, int64_t value,
 int cli_load(int count, char **arguments) {
     struct call call;
     if (!read_call(&call, count, arguments, TAKES_NOTHING, 0, 0)) return cli_usage_status();
-    int failed = open_word(&call, true);
+    int failed = open_word(&call);
     if (failed) return failed;
     int64_t value = 0;
     int status = vigil_atomics_load(call.view, call.index, &value);
@@ -154,7 +152,7 @@ int cli_load(int count, char **arguments) {
 int cli_store(int count, char **arguments) {
     struct call call;
     if (!read_call(&call, count, arguments, TAKES_NOTIFY, 1, 0)) return cli_usage_status();
-    int failed = open_word(&call, false);
+    int failed = open_word(&call);
     if (failed) return failed;
     int status = vigil_atomics_store(call.view, call.index, call.values[0]);
     if (status == VIGIL_OK && call.notifies) status = notify_all(&call);
@@ -164,7 +162,7 @@ int cli_store(int count, char **arguments) {
 int cli_add(int count, char **arguments) {
     struct call call;
     if (!read_call(&call, count, arguments, TAKES_NOTIFY, 1, 0)) return cli_usage_status();
-    int failed = open_word(&call, false);
+    int failed = open_word(&call);
     if (failed) return failed;
     int64_t old = 0;
     int status = vigil_atomics_add(call.view, call.index, call.values[0], &old);
@@ -175,7 +173,7 @@ int cli_add(int count, char **arguments) {
 int cli_cas(int count, char **arguments) {
     struct call call;
     if (!read_call(&call, count, arguments, TAKES_NOTIFY, 2, 0)) return cli_usage_status();
-    int failed = open_word(&call, false);
+    int failed = open_word(&call);
     if (failed) return failed;
     int64_t old = 0;
     int status = vigil_atomics_compare_exchange(call.view, call.index, call.values[0], call.values[1], &old);
@@ -189,7 +187,7 @@ int cli_notify(int count, char **arguments) {
     if (!read_call(&call, count, arguments, TAKES_NOTHING, 0, 1)) return cli_usage_status();
     const char *text = call.arguments.operand_count > 1 ? call.arguments.operands[1] : NULL;
     if (text && !cli_parse_count(text, &most)) return cli_usage("invalid COUNT '%s': write 0, 1, 2 and so on", text);
-    int failed = open_word(&call, false);
+    int failed = open_word(&call);
     if (failed) return failed;
     int64_t woken = vigil_atomics_notify(call.view, call.index, most > VIGIL_ALL ? VIGIL_ALL : (int64_t)most);
     return answer(&call, woken < 0 ? (int)woken : VIGIL_OK, "notified", woken, false);
@@ -283,7 +281,7 @@ int cli_wait(int count, char **arguments) {
     sigset_t blocked = block_signals();
     int signals_fd = signalfd(-1, &blocked, SFD_CLOEXEC);
     if (signals_fd < 0) return cli_fail(VIGIL_ESYSTEM, "cannot receive signals");
-    int failed = open_word(&call, false);
+    int failed = open_word(&call);
     if (failed) return failed;
     int64_t since_ns = vigil_now_ns();
     int status = wait_for(&call, signals_fd);
