@@ -122,7 +122,7 @@ static void say_not_removed(const struct seen *seen) {
 
 static int remove_unused(void) {
     int64_t removed = vigil_named_remove_unused();
-    if (removed < 0) return cli_fail((int)removed, "cannot remove the names");
+    if (removed < 0) return cli_fail_list((int)removed);
     if (!cli_wants_json) {
         printf("removed %lld\n", (long long)removed);
         return CLI_OK;

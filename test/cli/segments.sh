@@ -30,12 +30,13 @@ names=$(awk 'NR > 1 { printf "%s ", $1 }' <<<"$out")
 [ "$names" = "$name-a $name-b $name-lock $name-sem " ] || fail "the list is $names"
 [[ $out == NAME*KIND*BYTES*MEMBERS*WAITING* ]] || fail "no head over the list: $out"
 [ "$(row "$name-a")" = "$name-a words 1048576 0 0" ] || fail "the row is $(row "$name-a")"
-[ "$(row "$name-lock")" = "$name-lock vigil lock 64 0 0" ] || fail "the row is $(row "$name-lock")"
-[ "$(row "$name-sem")" = "$name-sem vigil sem 3 64 0 0" ] || fail "the row is $(row "$name-sem")"
+[ "$(row "$name-lock")" = "$name-lock vigil lock 320 0 0" ] || fail "the row is $(row "$name-lock")"
+[ "$(row "$name-sem")" = "$name-sem vigil sem 3 320 0 0" ] || fail "the row is $(row "$name-sem")"
 expect 0 "$vigil" ls "$name-?" --names
 [ "$out" = "$name-a"$'\n'"$name-b" ] || fail "the names are $out"
 expect 0 "$vigil" ls "$name-b" --json
-want="{\"name\":\"$name-b\",\"status\":\"ok\",\"kind\":\"words\",\"bytes\":4096,\"members\":0,\"waiting\":0}"
+want="{\"name\":\"$name-b\",\"status\":\"ok\",\"kind\":\"words\",\"bytes\":4096,\"members\":0,\"waiting\":0,"
+want+='"owner_died":false}'
 [ "$out" = "{\"status\":\"ok\",\"segments\":[$want]}" ] || fail "the list is $out"
 expect 0 "$vigil" ls
 contains "$out" "$name-a" "$name-b"
@@ -60,17 +61,30 @@ wait $waiter 2>/dev/null
 for call in "show $name-b" "doctor $name-b" "trace $name-b --svg $scratch/b.svg" "rm $name-b"; do
     read -r -a words <<<"$call"
     expect 3 "$vigil" "${words[@]}"
-    [ "$err" = "vigil ${words[0]}: there is no segment $name-b: vigil ls lists the segments" ] || fail "$call: $err"
+    [ "$err" = "vigil ${words[0]}: there is no lock or segment $name-b: vigil ls lists them" ] || fail "$call: $err"
 done
 
 # Several at once: what can be removed is.
 expect 0 "$vigil" create "$name-c"
 expect 3 "$vigil" rm "$name-a" "$name-b" a/b "$name-c"
-contains "$err" "there is no segment $name-b" "invalid name 'a/b'"
+contains "$err" "there is no lock or segment $name-b" "there is no lock or segment a/b"
 expect 0 "$vigil" ls "$name-[abc]" --names
 [ -z "$out" ] || fail "these are left: $out"
 expect 0 "$vigil" rm -f "$name-a" "$name-b"
-expect 3 "$vigil" rm -f a/b
+expect 0 "$vigil" rm -f a/b # there is none
+
+# rm removes the file of a lock at a path, and no other file, not even by force.
+mkdir "$scratch/folder"
+: >"$scratch/empty"
+echo "This is no lock." >"$scratch/text"
+head -c 100000 /dev/zero >"$scratch/zeros"
+for kind in folder empty text zeros; do
+    for force in "" --force; do
+        expect 3 "$vigil" rm $force "$scratch/$kind"
+        contains "$err" "vigil rm: $scratch/$kind: "
+        [ -e "$scratch/$kind" ] || fail "rm $force has removed $kind"
+    done
+done
 expect 0 "$vigil" rm "$name-lock" "$name-sem" --json
 contains "$out" "\"segments\":[{\"name\":\"$name-lock\",\"status\":\"ok\"},{\"name\":\"$name-sem\",\"status\":\"ok\"}]"
 
@@ -81,6 +95,7 @@ expect 0 "$vigil" create "$long"
 expect 0 "$vigil" rm "$long"
 for bad in "" . .hidden a/b /a ../../etc/passwd "a b" "a*" $'a\nb' äöü "x$long"; do
     for subcommand in create rm load show; do
+        [[ $bad == */* && $subcommand =~ rm|show ]] && continue # a lock at a path
         expect 3 "$vigil" "$subcommand" "$bad"
         contains "$err" "invalid name '" "; try "
         proposal=${err##*; try }
@@ -89,21 +104,25 @@ for bad in "" . .hidden a/b /a ../../etc/passwd "a b" "a*" $'a\nb' äöü "x$lon
     expect 3 "$vigil" create "$bad" --json
     contains "$out" '"status":"bad-name"'
 done
-# What begins with a dash would be taken for an option: it is not made, but can be dealt with.
+# What begins with a dash would be taken for an option: there is no such name, whatever files there are.
 for call in "create -- --$name" "create -1$name" "lock -1$name -- true" "sem -1$name --slots 1 -- true"; do
     read -r -a words <<<"$call"
     err=$("$vigil" "${words[@]}" 2>&1)
     contains "$err" "vigil ${words[0]}: the name '-" "begins with a dash"
-    rm -f "$(file "--$name")" "$(file "-1$name")"
+    [ ! -e "$(file "--$name")" ] && [ ! -e "$(file "-1$name")" ] || fail "$call has made a file"
 done
 dashed=--$name
 expect 0 "$vigil" create "$name-whole"
 mv "$(file "$name-whole")" "$(file "$dashed")"
 expect 0 "$vigil" ls --names -- "$dashed"
-[ "$out" = "$dashed" ] || fail "the names are $out"
-expect 0 "$vigil" load -- "$dashed"
-expect 0 "$vigil" rm -- "$dashed"
-[ ! -e "$(file "$dashed")" ] || { fail "$dashed is still there" && rm -f "$(file "$dashed")"; }
+[ -z "$out" ] || fail "the names are $out"
+for subcommand in load show rm; do
+    expect 3 "$vigil" $subcommand -- "$dashed"
+    contains "$err" "invalid name '$dashed'" "try $name"
+done
+expect 3 "$vigil" rm --force -- "$dashed"
+[ -e "$(file "$dashed")" ] || fail "$dashed is removed"
+rm -f "$(file "$dashed")"
 expect 64 "$vigil" create -x
 expect 3 "$vigil" create -- ":"
 
@@ -176,13 +195,24 @@ if [ "$(id -u)" = 0 ]; then
         expect 0 "${as_other[@]}" "$vigil" create "$name-whole"
         for mode in 000 0400; do # what is closed to oneself is still one's own; to root nothing is closed
             chmod $mode "/dev/shm/vigil-65534-$name-whole"
-            for call in "load $name-whole" "lock $name-whole true" "show $name-whole" "rm $name-whole"; do
+            for call in "load $name-whole" "show $name-whole" "rm $name-whole"; do
                 read -r -a words <<<"$call"
                 err=$("${as_other[@]}" "$vigil" "${words[@]}" 2>&1)
                 [ "$err" = "vigil ${words[0]}: $name-whole: Permission denied" ] || fail "with mode $mode: $err"
             done
         done
         expect 0 "${as_other[@]}" "$vigil" rm -f "$name-whole"
+        # A lock at a path is for those who may read and write the file.
+        chmod 755 "$scratch"
+        expect 0 "$vigil" lock "$scratch/ours" --mode 0644 -- true
+        expect 125 "${as_other[@]}" "$vigil" lock "$scratch/ours" -- true
+        contains "$err" "$scratch/ours: permission denied" "mode 0644"
+        expect 3 "${as_other[@]}" "$vigil" rm -f "$scratch/ours"
+        chmod 666 "$scratch/ours"
+        expect 124 "$vigil" lock "$scratch/ours" -- env -u VIGIL_LOCKS_HELD "${as_other[@]}" "$vigil" lock \
+            "$scratch/ours" --try true
+        expect 0 "${as_other[@]}" "$vigil" lock "$scratch/ours" -- true
+        expect 0 "$vigil" lock "$scratch/ours" -- true
     fi
     [ "$(row "$name-whole")" = "$name-whole words 4096 0 0" ] || fail "ours has suffered: $(row "$name-whole")"
 fi
