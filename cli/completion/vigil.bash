@@ -7,29 +7,34 @@ _vigil_subcommands() { "$1" --help 2>/dev/null | sed -nE 's/^  ([a-z]+) .*/\1/p'
 # Options that take a value end in "=".
 _vigil_options() {
     "$1" "$2" --help 2>/dev/null |
-        sed -nE 's/^  (-[a-z], )?(--[a-z-]+) [^ ].*/\2=/p; t; s/^  (-[a-z], )?(--[a-z-]+)( .*)?$/\2/p'
+        sed -nE 's/^  (-[a-zA-Z], )?(--[a-z-]+) [^ ].*/\2=/p; t; s/^  (-[a-zA-Z], )?(--[a-z-]+)( .*)?$/\2/p'
     echo --help
 }
 
+# The letters of options that take a value: -w -o.
+_vigil_letters() { "$1" "$2" --help 2>/dev/null | sed -nE 's/^  (-[a-zA-Z]), --[a-z-]+ [^ ].*/\1/p'; }
+
 # The placeholder in the help for the value of an option: FILE, T, "a|b".
 _vigil_value() {
-    "$1" "$2" --help 2>/dev/null | sed -nE "s/^  ((-[a-z], )?$3|$3, --[a-z-]+) ([^ ]+).*/\3/p"
+    "$1" "$2" --help 2>/dev/null | sed -nE "s/^  ((-[a-zA-Z], )?$3|$3, --[a-z-]+) ([^ ]+).*/\3/p"
 }
 
 _vigil() {
     local vigil=${COMP_WORDS[0]} subcommand=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]}
-    local options option operands=0 i
+    local options letters option operands=0 i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_vigil_subcommands "$vigil") help --help --version" -- "$word")
         return
     fi
     options=$(_vigil_options "$vigil" "$subcommand")
+    letters=$(_vigil_letters "$vigil" "$subcommand")
     for ((i = 2; i < COMP_CWORD; i++)); do
         if [ "${COMP_WORDS[i]}" = -- ]; then
             _vigil_command $((i + 1))
             return
-        elif [[ $options == *"${COMP_WORDS[i]}="* && ${COMP_WORDS[i]} == --* ]] || [ "${COMP_WORDS[i]}" = -o ]; then
+        elif [[ $options == *"${COMP_WORDS[i]}="* && ${COMP_WORDS[i]} == --* ]] ||
+            [[ $letters == *"${COMP_WORDS[i]}"* && ${COMP_WORDS[i]} == -[a-zA-Z] ]]; then
             option=${COMP_WORDS[i]}
             i=$((i + 1)) # its value
             [ "${COMP_WORDS[i]-}" != = ] || i=$((i + 1)) # bash splits --name=value into three words
@@ -58,6 +63,8 @@ _vigil() {
         _vigil_command "$COMP_CWORD"
     elif [[ $subcommand == @(create|demo|bench) ]]; then
         : # create takes a new name, the others only options
+    elif [[ $word == */* ]] && [[ $operands -eq 0 || $subcommand == @(rm|doctor) ]]; then # a path
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
     elif [ "$operands" -eq 0 ] || [[ $subcommand == @(rm|doctor|top) ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$("$vigil" ls --names 2>/dev/null)" -- "$word")
     elif [[ $subcommand == @(lock|sem) ]]; then

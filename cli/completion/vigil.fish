@@ -8,8 +8,13 @@ end
 # One line per option, separated by tabs: the option, its value or nothing, the description.
 function __vigil_options
     vigil $argv[1] --help 2>/dev/null |
-        string replace -rf '^  (?:-[a-z], )?(--[a-z-]+)(?: ([^ ]+))?(?: +(.*))?$' '$1\t$2\t$3'
+        string replace -rf '^  (?:-[a-zA-Z], )?(--[a-z-]+)(?: ([^ ]+))?(?: +(.*))?$' '$1\t$2\t$3'
     printf '%s\t\t%s\n' --help 'print the help'
+end
+
+# The letters of options that take a value: -w -o.
+function __vigil_letters
+    vigil $argv[1] --help 2>/dev/null | string replace -rf '^  (-[a-zA-Z]), --[a-z-]+ [^ ].*' '$1'
 end
 
 # Whether the value of option $argv[1], as described in the following arguments, is a file.
@@ -31,7 +36,7 @@ function __vigil_complete
         return
     end
     set -l options (__vigil_options $words[2])
-    set -l valued (string replace -rf '^(--[a-z-]+)\t[^\t]+\t.*' '$1' -- $options) -o
+    set -l valued (string replace -rf '^(--[a-z-]+)\t[^\t]+\t.*' '$1' -- $options) (__vigil_letters $words[2])
     set -l runs_command (contains -- $words[2] lock sem run; and echo yes)
     set -l operands
     set -l option # the word is the value of this option
@@ -59,6 +64,8 @@ function __vigil_complete
         complete -C (string join -- ' ' $operands $word)
     else if contains -- $words[2] create demo bench
         return # create takes a new name, the others only options
+    else if string match -q -- '*/*' $word; and begin; not set -q operands[1]; or contains -- $words[2] rm doctor; end
+        __fish_complete_path $word
     else if not set -q operands[1]; or contains -- $words[2] rm doctor top
         vigil ls --names 2>/dev/null
     end

@@ -40,6 +40,15 @@ vigil load --type=i64 $name-o|$name-one !$name-two
 vigil lock x --on-owner-died |continue fail
 vigil lock $name-o|$name-one !$name-two
 vigil lock x --fa|--fair !--try
+vigil lock x --un|--until-exit
+vigil lock x --con|--conflict-exit-code
+vigil lock -w 5s -n $name-o|$name-one !$name-two
+vigil lock -E 7 $name-o|$name-one !$name-two
+vigil lock $completions/vigil.ba|$completions/vigil.bash
+vigil sem -j 50% $name-o|$name-one !$name-two
+vigil sem x --set|--set-slots !--slots
+vigil rm $name-one $completions/vigil.ba|$completions/vigil.bash
+vigil rm --un|--unused
 vigil lock x -- vigi|vigil
 vigil lock x --fair -- cat $completions/vigil.ba|$completions/vigil.bash
 vigil run --pro|--profile !--json

@@ -60,9 +60,9 @@ done
 # --- vigil(1) and --help.
 plain() { sed -e 's/\\f[BIPR]//g' -e 's/\\-/-/g' "$manual/man1/vigil.1"; }
 section_of() { plain | awk -v name="$1" '/^\.S[SH]/ { here = $0 == ".SS " name } here'; }
-options() { grep -oE -- '-[a-z]\b|--[a-z-]+' | sort; }
+options() { grep -oE -- '-[a-zA-Z]\b|--[a-z-]+' | sort; }
 options_in_manual() { section_of "$1" | awk 'was { print } { was = /^\.TP/ }' | options; }
-options_in_help() { "$vigil" "$1" --help | grep -oE '^  (-[a-z], )?--[a-z-]+' | options; }
+options_in_help() { "$vigil" "$1" --help | grep -oE '^  (-[a-zA-Z], )?--[a-z-]+' | options; }
 subcommands=$("$vigil" --help | grep -oE '^  [a-z]+ ' | tr -d ' ')
 contains "$subcommands" lock sem create rm ls wait notify load store add cas show top trace doctor run demo bench
 for subcommand in $subcommands; do
@@ -75,7 +75,8 @@ for subcommand in $subcommands; do
 done
 # What the options' tables have for a letter is told, so that the above compares it.
 help=$(for subcommand in $subcommands; do "$vigil" "$subcommand" --help; done)
-letters=$(grep -ohE "\{\"[a-z-]+\", '[a-z]'" "$source"/cli/*.c "$source"/cli/*/*.c | grep -v help | tr -dc 'a-z\n -')
+letters=$(grep -ohE "\{\"[a-z-]+\", '[a-zA-Z]'" "$source"/cli/*.c "$source"/cli/*/*.c | grep -v help |
+    tr -dc 'a-zA-Z\n -')
 [ -n "$letters" ] || fail "no options with letters are found"
 while read -r option letter; do
     grep -q "^  -$letter, --$option " <<<"$help" || fail "no --help tells of -$letter for --$option"
