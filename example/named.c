@@ -5,8 +5,8 @@
  *
  *     named [NAME]
  *
- * In a shell, `vigil lock deploy -- COMMAND` stands in the same line, and `vigil show deploy` shows it. NAME may also be
- * a path, such as ./deploy.lock. If the command vigil is not in $PATH, this program begins by itself.
+ * In a shell, `vigil lock deploy -- COMMAND` stands in the same line, and `vigil show deploy` shows it. NAME may also
+ * be a path, such as ./deploy.lock. If the command vigil is not in $PATH, this program begins by itself.
  *
  * The program checks that its thread and its loop do not hold the lock at once, and exits with 1 if they do.
  */

@@ -101,9 +101,9 @@ typedef struct vigil_segment_options {
 } vigil_segment_options;
 
 /*
- * A name is 1 to 200 characters of A-Z a-z 0-9 . _ - and does not begin with a dot. Every user (by the effective user
- * id of the process) has separate names. To share a segment with another user, create it with a mode that has bits
- * for group or others, and pass a descriptor.
+ * A name is 1 to 200 characters of A-Z a-z 0-9 . _ - and begins with a letter, a digit or _. Every user (by the
+ * effective user id of the process) has separate names. To share a segment with another user, create it with a mode
+ * that has bits for group or others, and pass a descriptor.
  *
  * vigil_segment_create - a new segment; VIGIL_EEXISTS if the name is taken. It is complete before any process can
  * open it.
