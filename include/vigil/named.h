@@ -11,19 +11,20 @@
  *     vigil_named_close(deploy);
  *
  * Threads that block, event loops that must not block, and the commands vigil lock and vigil sem wait in one line for
- * a name. What is opened is a lock, or a semaphore of so many slots; which of the two, and how many, is decided when
- * the name is first used.
+ * a name. A name is a lock, or a semaphore of a number of slots; the first process to open it decides which of the two,
+ * and how many slots. vigil_named_slots tells.
  *
  * NAMES AND PATHS. A name is 1 to 200 characters of A-Z a-z 0-9 . _ - and begins with a letter, a digit or _. Names
- * belong to a user (by the effective user id of the process). All names of a user are in one file in /dev/shm, so
- * that a process may have thousands open: each takes 320 bytes, and 68 more for each process that has it open.
+ * belong to a user (by the effective user id of the process). All names of a user are in one file in /dev/shm, so that
+ * a process may have thousands open with one descriptor. The file takes 16 kB for the first nine names; each of the
+ * others takes 320 bytes, and each process that has a name open 68 more.
  *
- * What contains a slash is a path, as for flock(1): the lock is in that file, which is created if it is not there (its
- * mode is then 0666 less the umask, or `mode`), and made a lock if it is empty. The owner, the group and the mode of
- * the file decide who may use it: a user needs permission to read and write. The file takes 16 kB while no process
- * waits; each path that is open takes a descriptor. VIGIL_EFILESYSTEM for a file system on which processes do not
- * share memory, or not with other machines (NFS, FUSE and others), or that is read-only. Those who may write the file
- * must trust each other: see TRUST in segment.h.
+ * What contains a slash is a path: the lock is in that file. If there is no such file, it is created, with mode 0666
+ * less the umask, or `mode`; if it is empty, it is made a lock. The owner, the group and the mode of the file decide
+ * which users may take the lock: a user needs permission to read and to write. The file takes 16 kB while few processes
+ * use it, and each path that is open takes a descriptor. VIGIL_EFILESYSTEM: the file system is read-only, or of a kind
+ * on which machines or programs do not share memory (NFS, FUSE and others). The users of a path must trust each other:
+ * see TRUST in segment.h. If one of them truncates the file, the others get SIGBUS when they touch it.
  *
  * HANDLES. A vigil_named can hold the lock once at a time, and is used by one thread at a time; it may be unlocked on
  * another thread. To hold a lock twice, or on two threads at once, open it twice: that is cheap.

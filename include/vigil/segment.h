@@ -44,10 +44,10 @@
  * that no other process has taken over.
  *
  * A process that opens a segment has one thread of the library, its keeper, for all its segments. The keeper blocks
- * all signals and sleeps until there is something to do. While the process waits, it wakes up about once a second;
- * with more than 20 waiters in the segment most keepers wake up less often, but at least every 90 seconds. That is
- * for processes that are stopped (SIGSTOP, a debugger): if it is the turn of a stopped process to take a lock, the
- * lock goes to the next waiter about a second later.
+ * all signals but faults, and sleeps until there is something to do. While the process waits, it wakes up about once a
+ * second; with more than 20 waiters in the segment most keepers wake up less often, but at least every 90 seconds.
+ * That is for processes that are stopped (SIGSTOP, a debugger): if it is the turn of a stopped process to take a lock,
+ * the lock goes to the next waiter about a second later.
  *
  * LIMITS. The end of a thread, as opposed to that of its process, is not noticed, except for robust mutexes
  * (mutex.h). Nothing survives a restart of the machine. There is no priority inheritance. A process that is stopped
