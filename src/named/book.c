@@ -18,6 +18,7 @@
 #define PATH_MEMBERS   8192u
 #define PATH_WAITERS   16384u
 #define BOOK_BUCKETS   256u
+#define BOOK_LOOK_NS   INT64_C(1000000000)
 #define BOOK_PATH_NAME "lock" /* of the only entry of a path's book */
 #define TIES_AT        (UINT64_C(3) << 60) /* in the file: behind the user's bytes, before the library's own locks */
 #define TIES_EACH      (UINT64_C(1) << 32) /* bytes for each entry */
@@ -161,9 +162,16 @@ static void book_rebuild(vigil_buffer *buffer) {
     }
 }
 
+/* If the word is damaged so that a process without a number has it, which no process in a segment is, unlock it. */
+static void book_check_mutex(uint32_t *word) {
+    uint32_t seen = prim_load_relaxed(word);
+    if ((seen & 3) && !segment_holder_number(seen)) prim_cas_acq_rel(word, &seen, 0);
+}
+
 static int book_lock(vigil_buffer *buffer) {
     vigil_mutex *mutex = &book_of(buffer)->mutex;
-    int status = vigil_mutex_lock(mutex);
+    int status;
+    while ((status = vigil_mutex_lock_for(mutex, BOOK_LOOK_NS)) == VIGIL_TIMED_OUT) book_check_mutex(&mutex->word);
     if (status != VIGIL_OWNER_DIED) return status;
     book_rebuild(buffer);
     return vigil_mutex_consistent(mutex);

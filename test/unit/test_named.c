@@ -260,7 +260,9 @@ static void slots_may_change_while_they_are_used(void **state) {
     vigil_named *several[MOST];
     pthread_t threads[3];
     open_several(several, name, 4);
-    for (size_t i = 0; i < COUNT_OF(threads); i++) assert_int_equal(pthread_create(&threads[i], NULL, busy_main, NULL), 0);
+    for (size_t i = 0; i < COUNT_OF(threads); i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, busy_main, NULL), 0);
+    }
     for (unsigned i = 0; i < 3000; i++) assert_int_equal(vigil_named_set_slots(several[0], 1 + i % 4), VIGIL_OK);
     STORE(busy_enough, true);
     for (size_t i = 0; i < COUNT_OF(threads); i++) pthread_join(threads[i], NULL);
