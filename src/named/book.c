@@ -173,7 +173,7 @@ static int book_lock(vigil_buffer *buffer) {
     int status;
     while ((status = vigil_mutex_lock_for(mutex, BOOK_LOOK_NS)) == VIGIL_TIMED_OUT) book_check_mutex(&mutex->word);
     if (status != VIGIL_OWNER_DIED) return status;
-    book_rebuild(buffer);
+    if (!BUG(book_not_rebuilt)) book_rebuild(buffer);
     return vigil_mutex_consistent(mutex);
 }
 
@@ -192,7 +192,7 @@ static bool book_free(vigil_buffer *buffer, uint32_t index) {
     struct book *book = book_of(buffer);
     struct entry *entries = book_entries(book), *entry = &entries[index];
     if (book_has_ties(buffer, entry) || !book_holds(vigil_rwlock_write_trylock(&entry->use))) return false;
-    if (!book_all_given_back(entry)) {
+    if (!BUG(book_freed_early) && !book_all_given_back(entry)) {
         vigil_rwlock_write_unlock(&entry->use);
         return false;
     }
@@ -266,7 +266,7 @@ static int book_create(vigil_buffer *buffer, const char *name, uint32_t slots, s
 static int book_hold(struct entry *entry, const char *name) {
     int status = vigil_rwlock_read_trylock(&entry->use);
     if (!book_holds(status)) return status;
-    if (book_is_named(entry, name)) return VIGIL_OK;
+    if (book_is_named(entry, name) || BUG(book_name_believed)) return VIGIL_OK;
     vigil_rwlock_read_unlock(&entry->use);
     return VIGIL_NOT_EQUAL;
 }

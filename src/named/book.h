@@ -38,6 +38,7 @@
 
 #include <stdbool.h>
 
+#include "prim.h"
 #include "vigil/named.h"
 #include "vigil/mutex.h"
 #include "vigil/rwlock.h"
@@ -46,7 +47,7 @@
 
 #define BOOK_NAME_BYTES 204u
 #define BOOK_TEXT_BYTES 64u
-#define BOOK_HEADS      256u
+#define BOOK_HEADS      PRIM_NAME_HEADS
 #define BOOK_PAGE       4096u
 
 enum entry_state { ENTRY_FREE, ENTRY_USED, ENTRY_REMOVED };

@@ -22,6 +22,7 @@ static const struct part {
     {"cond", cond_scenarios},         {"barrier_once", barrier_once_scenarios},
     {"sem", sem_scenarios},           {"rwlock", rwlock_scenarios},
     {"processes", process_scenarios}, {"shared", shared_scenarios},
+    {"names", name_scenarios},
     {"gifts", gift_scenarios},        {"interrupt", interrupt_scenarios},
     {"signals", signal_scenarios},
 };

@@ -330,7 +330,12 @@ void cancel_turn(struct turn *turn) {
 /* ---- Processes ---- */
 
 void begin_shared(uint32_t members) {
-    const vigil_segment_options options = {.length = 256, .max_length = 512, .waiters = 8, .members = members};
+    begin_shared_of(members, 256);
+}
+
+void begin_shared_of(uint32_t members, uint32_t length) {
+    const vigil_segment_options options = {
+        .length = length, .max_length = length + 256, .waiters = 8, .members = members};
     begin();
     expect(vigil_segment_create_anonymous(&observed, &options), VIGIL_OK, "create");
     for (unsigned process = 1; process < SIM_PROCESSES; process++) {

@@ -131,6 +131,7 @@ enum { OBSERVER, VICTIM, SURVIVOR, OTHER };
 
 /* Replaces begin. The segment has room for `members` members, 8 waiters and 64 words, and can grow by 64 words. */
 void begin_shared(uint32_t members);
+void begin_shared_of(uint32_t members, uint32_t length); /* with so many bytes */
 extern uint32_t *shared;              /* the segment's words, at the same address in every process */
 extern struct vigil_buffer *observed; /* the observer's buffer */
 
@@ -151,6 +152,6 @@ void await_victim(void);
 
 extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[], mutex_scenarios[],
     cond_scenarios[], barrier_once_scenarios[], sem_scenarios[], rwlock_scenarios[], process_scenarios[],
-    shared_scenarios[], gift_scenarios[], interrupt_scenarios[], signal_scenarios[];
+    shared_scenarios[], name_scenarios[], gift_scenarios[], interrupt_scenarios[], signal_scenarios[];
 
 #endif

@@ -41,6 +41,9 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* How many events of a segment are kept for observers: vigil/observe.h. */
 #define PRIM_EVENTS 1024u
 
+/* Chains of a book of names: see named/book.h. */
+#define PRIM_NAME_HEADS 256u
+
 /* Per-thread data: found without a call, also by a signal handler, and in a library that is loaded late by dlopen. */
 #define PRIM_SELF _Thread_local __attribute__((tls_model("initial-exec")))
 

@@ -126,6 +126,9 @@
     X(gifts, pulse_not_watched, "a keeper does not sleep on the pulse of the member behind it")                        \
     X(gifts, death_not_counted, "keepers are not told of a death that another process has found")                      \
     X(gifts, pulse_kept, "a keeper that a pulse has woken does not wake the other sleepers on it")                     \
+    X(names, book_not_rebuilt, "the chains of names are believed though their changer died")                           \
+    X(names, book_name_believed, "a name that was found without the mutex is not compared again")                      \
+    X(names, book_freed_early, "a name is cleared before what a dead process held of it is given back")                \
     X(shared, dead_holder_kept, "the holder of a mutex is dead, and no process checks that")
 
 extern unsigned sim_bug; /* the bug that is switched on */

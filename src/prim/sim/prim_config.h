@@ -34,6 +34,9 @@
 
 #define PRIM_EVENTS 8u
 
+/* Chains of a book of names: see named/book.h. */
+#define PRIM_NAME_HEADS 2u
+
 #define BUG(name) (sim_bug == BUG_##name)
 
 /* For variables of which each process has its own, though the simulated processes share memory: see process.c. */
