@@ -222,7 +222,7 @@ static int64_t named_left_ns(const vigil_named *named) {
 }
 
 static int64_t named_remaining_ns(const vigil_named *named) {
-    bool timed = named->deadline_ns && named->deadline_ns != VIGIL_FOREVER;
+    bool timed = named->deadline_ns > 0 && named->deadline_ns != VIGIL_FOREVER; /* else the difference may overflow */
     return timed ? named->deadline_ns - vigil_now_ns() : named->deadline_ns;
 }
 
