@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vigil lock: run a command while holding a lock, or hold it until a process ends. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -27,6 +28,7 @@ struct options {
 
 struct use {
     const struct options *options;
+    const vigil_named_options *new;
     vigil_named *named;
 };
 
@@ -125,34 +127,62 @@ static void started(void *data, bool owner_died) {
  * one in the foreground ends with the exit status as soon as that has it, or has failed.
  */
 
-static void await_end_of(pid_t pid) {
+/* A descriptor of the process, so that its number cannot be that of another one later; -1: the kernel has none. */
+static int process_open(pid_t pid) {
     int process = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (process < 0 && errno == ENOSYS && (kill(pid, 0) == 0 || errno == EPERM)) errno = ENOSYS;
+    return process;
+}
+
+static void await_end_of(pid_t pid, int process) {
     struct pollfd ended = {.fd = process, .events = POLLIN};
-    if (process < 0 && errno == ENOSYS) {
-        while (kill(pid, 0) == 0 || errno == EPERM) poll(NULL, 0, 100);
-        return;
-    }
+    while (process < 0 && (kill(pid, 0) == 0 || errno == EPERM)) poll(NULL, 0, 100);
     while (process >= 0 && poll(&ended, 1, -1) < 0 && errno == EINTR) {
     }
 }
 
-static void leave_terminal(void) {
+/*
+ * What the script has open, other than the standard descriptors: files that others wait for the end of. They are closed
+ * when the lock is held. Until then the script waits as well, and one of them may tell that it would wait for itself:
+ * see VIGIL_EDEADLOCK in named.h.
+ */
+struct inherited {
+    int fds[256], count;
+};
+
+static void inherited_find(struct inherited *inherited, int process, int told) {
+    DIR *folder = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder)) && inherited->count < 256) {
+        int fd = (int)strtol(entry->d_name, NULL, 10);
+        if (fd > 2 && fd != process && fd != told && fd != dirfd(folder)) inherited->fds[inherited->count++] = fd;
+    }
+    if (folder) closedir(folder);
+}
+
+/* Keep nothing of the script busy: neither its files, nor its terminal, nor its folder. */
+static void leave_script(const struct inherited *inherited) {
     int nothing = open("/dev/null", O_RDWR);
     setsid();
     for (int fd = 0; fd <= 2; fd++) dup2(nothing, fd);
     if (nothing > 2) close(nothing);
+    for (int i = 0; i < inherited->count; i++) close(inherited->fds[i]);
+    if (chdir("/") != 0) return; /* then it stays busy */
 }
 
 static void describe_process(vigil_named *named, pid_t pid) {
-    const vigil_seen_member script = {.pid = (uint32_t)pid, .alive = true};
     char text[64];
-    cli_process_line(script.pid, text, sizeof text);
-    vigil_named_describe(named, text, script.pid);
+    cli_process_line((uint32_t)pid, text, sizeof text);
+    vigil_named_describe(named, text, (uint32_t)pid);
 }
 
 /* In the background. `told`: where the exit status is written to. */
-static int hold_until_exit(struct waiting *waiting, struct use *use, int told) {
+static int hold_until_exit(struct waiting *waiting, struct use *use, int process, int told) {
+    struct inherited inherited = {.count = 0};
     pid_t pid = (pid_t)use->options->until_exit;
+    inherited_find(&inherited, process, told);
+    waiting->named = use->named = run_open(waiting->name, use->new);
+    if (!use->named) return CLI_RUN_CANNOT;
     int status = waiting_for(waiting), failed = CLI_OK;
     bool died = status == VIGIL_OWNER_DIED;
     if (status != VIGIL_OK && !died) failed = waiting_failed(waiting, status);
@@ -162,20 +192,33 @@ static int hold_until_exit(struct waiting *waiting, struct use *use, int told) {
         started(use, died);
         describe_process(use->named, pid);
         prctl(PR_SET_PDEATHSIG, 0);
-        leave_terminal();
+        leave_script(&inherited);
         ssize_t written = write(told, &failed, sizeof failed);
         close(told);
-        if (written == sizeof failed) await_end_of(pid);
+        if (written == sizeof failed) await_end_of(pid, process);
     }
     vigil_named_unlock(use->named);
     waiting_end(waiting);
+    vigil_named_close(use->named);
     return failed;
 }
 
-static int lock_until_exit(const vigil_named_options *new, struct waiting *waiting, struct use *use) {
-    int pipes[2], status = CLI_RUN_CANNOT;
+/* In the foreground, until the background process has the lock, or has ended. */
+static int await_background(pid_t child, int told) {
+    int status, end;
+    ssize_t length;
+    do length = read(told, &status, sizeof status);
+    while (length < 0 && errno == EINTR);
+    if (length == sizeof status) return status;
+    while (waitpid(child, &end, 0) < 0 && errno == EINTR) {
+    }
+    return run_ended(end);
+}
+
+static int lock_until_exit(struct waiting *waiting, struct use *use) {
+    int pipes[2], process = process_open((pid_t)use->options->until_exit);
     pid_t parent = getpid();
-    if (kill((pid_t)use->options->until_exit, 0) != 0 && errno == ESRCH)
+    if (process < 0 && errno != ENOSYS)
         return cli_fail(VIGIL_OK, "--until-exit: there is no process %llu",
                         (unsigned long long)use->options->until_exit);
     if (pipe2(pipes, O_CLOEXEC) != 0) return cli_fail(VIGIL_ESYSTEM, "%s", waiting->name);
@@ -186,28 +229,16 @@ static int lock_until_exit(const vigil_named_options *new, struct waiting *waiti
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != parent) _exit(CLI_RUN_CANNOT);
         run_signals_begin();
-        waiting->named = use->named = run_open(waiting->name, new);
-        if (use->named) {
-            status = hold_until_exit(waiting, use, pipes[1]);
-            vigil_named_close(use->named);
-        }
-        exit(run_end(status));
+        exit(run_end(hold_until_exit(waiting, use, process, pipes[1])));
     }
     close(pipes[1]);
-    ssize_t length;
-    do length = read(pipes[0], &status, sizeof status);
-    while (length < 0 && errno == EINTR);
-    if (length == sizeof status) return status;
-    int end;
-    while (waitpid(child, &end, 0) < 0 && errno == EINTR) {
-    }
-    return WIFSIGNALED(end) ? CLI_RUN_SIGNAL + WTERMSIG(end) : WEXITSTATUS(end);
+    return await_background(child, pipes[0]);
 }
 
 static int open_and_run(const struct options *options, unsigned mode, struct waiting *waiting, char **words) {
     static const struct run_steps steps = {prepare, started};
     const vigil_named_options new = {.mode = mode};
-    struct use use = {.options = options};
+    struct use use = {.options = options, .new = &new};
     enum held_how held = held_for_us(waiting->name);
     if (held == HELD_ALONE || (held == HELD_SHARED && !options->shared))
         return cli_fail(VIGIL_OK,
@@ -215,7 +246,7 @@ static int open_and_run(const struct options *options, unsigned mode, struct wai
                         waiting->name);
     waiting->how = (options->shared ? VIGIL_NAMED_SHARED : 0) | (options->fair ? VIGIL_NAMED_FAIR : 0) |
                    (held == HELD_SHARED ? VIGIL_NAMED_AGAIN : 0);
-    if (options->until_exit) return lock_until_exit(&new, waiting, &use);
+    if (options->until_exit) return lock_until_exit(waiting, &use);
     run_signals_begin();
     waiting->named = use.named = run_open(waiting->name, &new);
     if (!use.named) return CLI_RUN_CANNOT;
@@ -244,15 +275,13 @@ int cli_lock(int count, char **arguments) {
         {"wait-status", 0, CLI_FLAG, &waiting.wait_status},
         {0},
     };
-    for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++) {
-        if (strncmp(arguments[i], "--until-exit", 12) == 0) given.until_exit = 1;
-    }
-    if (!run_arguments(count, arguments, options, given.until_exit != 0, &name, &words)) return cli_usage_status();
+    bool no_command = run_mentions(count, arguments, "--until-exit");
+    if (!run_arguments(count, arguments, options, no_command, &name, &words)) return cli_usage_status();
     if (!run_mode(mode_text, &mode)) return cli_usage_status();
     bool known = strcmp(given.on_owner_died, "continue") == 0 || strcmp(given.on_owner_died, "fail") == 0;
     if (!known) return cli_usage("--on-owner-died: invalid value '%s'; write continue or fail", given.on_owner_died);
     if (given.until_exit && words) return cli_usage("--until-exit holds the lock for a process, and runs no command");
-    if (given.until_exit > INT32_MAX) return cli_usage("--until-exit: invalid process");
+    if (given.until_exit > INT32_MAX || (!given.until_exit && !words)) return cli_usage("--until-exit: invalid process");
     if (alone && given.shared) return cli_usage("choose one of --shared and --exclusive");
     if (waiting.conflict > 255) return cli_usage("-E: an exit status is from 0 to 255");
     if (try) waiting.timeout_ns = 0;

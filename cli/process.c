@@ -32,10 +32,14 @@ static char *next_word(char *word, const char *end) {
     return word < end ? word : NULL;
 }
 
+/* Of vigil lock and vigil sem. Of letters, the last one: -nE 9. */
 static bool needs_value(const char *option) {
-    return strcmp(option, "--timeout") == 0 || strcmp(option, "--on-owner-died") == 0 ||
-           strcmp(option, "--slots") == 0 || strcmp(option, "--mode") == 0 || strcmp(option, "-w") == 0 ||
-           strcmp(option, "-E") == 0;
+    static const char *const valued[] = {"--timeout",    "--on-owner-died",      "--slots", "--mode",
+                                         "--until-exit", "--conflict-exit-code", NULL};
+    if (option[1] != '-') return strpbrk(option, "wEj") && !strpbrk(option, "wEj")[1];
+    size_t i = 0;
+    while (valued[i] && strcmp(option, valued[i]) != 0) i++;
+    return valued[i];
 }
 
 /* Where the command of `vigil lock` or `vigil sem` begins, as cli_options reads it: behind the "--" that ends the
@@ -54,11 +58,30 @@ static char *first_of_command(char *words, const char *end) {
     return words;
 }
 
+/* The process for which `vigil lock --until-exit PID` holds the lock; 0: it runs a command. */
+static uint32_t held_for(const vigil_seen_member *member, char *words, const char *end) {
+    static const char option[] = "--until-exit";
+    size_t length = sizeof option - 1;
+    char *word = next_word(words, end);
+    if (strcmp(member->program, "vigil") != 0 || !word || strcmp(word, "lock") != 0) return 0;
+    while ((word = next_word(word, end)) && strcmp(word, "--") != 0) {
+        if (strncmp(word, option, length) != 0) continue;
+        const char *value = word[length] == '=' ? word + length + 1 : next_word(word, end);
+        return value ? (uint32_t)strtoul(value, NULL, 10) : 0;
+    }
+    return 0;
+}
+
 static void say_words(const vigil_seen_member *member, bool task, char *text, size_t bytes) {
     char words[4096];
     size_t length = read_proc(member->pid, "cmdline", words, sizeof words);
     if (member->other_space || length == 0 || !is_it(member, words)) {
         cli_visible(text, bytes, member->program);
+        return;
+    }
+    uint32_t other = task ? held_for(member, words, words + length) : 0;
+    if (other) {
+        cli_process_line(other, text, bytes);
         return;
     }
     bool runs_command = task && strcmp(member->program, "vigil") == 0;
@@ -71,9 +94,12 @@ static void say_words(const vigil_seen_member *member, bool task, char *text, si
 
 /* The first child of `vigil lock` or `vigil sem` is the command. The kernel may not list children. */
 uint32_t cli_task_pid(const vigil_seen_member *member) {
-    char file[64], children[64], words[64];
+    char file[64], children[64], words[1024];
     bool vigil = strcmp(member->program, "vigil") == 0 && !member->other_space;
-    if (!vigil || !read_proc(member->pid, "cmdline", words, sizeof words) || !is_it(member, words)) return member->pid;
+    size_t length = vigil ? read_proc(member->pid, "cmdline", words, sizeof words) : 0;
+    if (!length || !is_it(member, words)) return member->pid;
+    uint32_t other = held_for(member, words, words + length);
+    if (other) return other;
     snprintf(file, sizeof file, "task/%u/children", member->pid);
     uint32_t child =
         read_proc(member->pid, file, children, sizeof children) ? (uint32_t)strtoul(children, NULL, 10) : 0;

@@ -23,6 +23,13 @@ struct command {
     int64_t since_ns;
 };
 
+bool run_mentions(int count, char **arguments, const char *option) {
+    for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++) {
+        if (strncmp(arguments[i], option, strlen(option)) == 0) return true;
+    }
+    return false;
+}
+
 bool run_arguments(int count, char **arguments, const struct cli_option *options, bool maybe, char **name,
                    char ***words) {
     struct cli_arguments parsed;
@@ -237,7 +244,7 @@ static void prepare(const struct command *command, pid_t parent) {
 
 /* The exit status of the command. A shell's loop goes on unless it sees that its child was ended by SIGINT: so if the
  * command was, this process ends by SIGINT as well. */
-static int exit_status(int end) {
+int run_ended(int end) {
     if (WIFSIGNALED(end) && WTERMSIG(end) == SIGINT) signals.deadly_one = SIGINT;
     return WIFSIGNALED(end) ? CLI_RUN_SIGNAL + WTERMSIG(end) : WEXITSTATUS(end);
 }
@@ -271,7 +278,7 @@ static int not_begun(const struct command *command, int error) {
     int end;
     if (command->pid < 0) return cli_fail(VIGIL_ESYSTEM, "cannot start a process");
     waitpid(command->pid, &end, 0);
-    return error == NOT_BEGUN ? exit_status(end) : not_run(command->words[0], error);
+    return error == NOT_BEGUN ? run_ended(end) : not_run(command->words[0], error);
 }
 
 static bool run_start(struct command *command, int *status) {
@@ -328,7 +335,7 @@ static void tell_done(const struct command *command, int status) {
 
 static int run_finish(const struct command *command) {
     int end = forward_signals(command);
-    int status = exit_status(end);
+    int status = run_ended(end);
     if (cli_wants_json) tell_done(command, status);
     return status;
 }

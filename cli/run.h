@@ -19,6 +19,9 @@
 bool run_arguments(int count, char **arguments, const struct cli_option *options, bool maybe, char **name,
                    char ***words);
 
+/* Whether an option with which no command is needed may be among the arguments: it may be the command's as well. */
+bool run_mentions(int count, char **arguments, const char *option);
+
 /* Reads the octal mode of --mode; null: none was given. False: an error message was printed. */
 bool run_mode(const char *text, unsigned *mode);
 
@@ -27,6 +30,8 @@ bool run_mode(const char *text, unsigned *mode);
 vigil_named *run_open(const char *name, const vigil_named_options *options);
 
 void run_signals_begin(void);
+/* The exit status for a process that has ended, as of waitpid. If it was interrupted, run_end ends this process so. */
+int run_ended(int end);
 /* To be called when all is released. Returns the exit status; but if a signal came before the command started, or the
  * command was interrupted, this process ends by that signal. */
 int run_end(int status);

@@ -70,10 +70,8 @@ int cli_sem(int count, char **arguments) {
         {"wait-status", 0, CLI_FLAG, &waiting.wait_status},
         {0},
     };
-    for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++) {
-        if (strncmp(arguments[i], "--set-slots", 11) == 0) set_text = "";
-    }
-    if (!run_arguments(count, arguments, options, set_text != NULL, &name, &words)) return cli_usage_status();
+    bool no_command = run_mentions(count, arguments, "--set-slots");
+    if (!run_arguments(count, arguments, options, no_command, &name, &words)) return cli_usage_status();
     if (!run_mode(mode_text, &mode)) return cli_usage_status();
     const char *text = set_text ? set_text : slots_text;
     uint64_t slots = text ? read_slots(text) : 0;

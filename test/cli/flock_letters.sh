@@ -161,5 +161,7 @@ done
 expect 125 "$vigil" sem "$name" --set-slots 2 -- true
 contains "$err" "runs no command"
 expect 125 "$vigil" sem "$name" --set-slots
+expect 0 "$vigil" sem "$name" echo --set-slots # the command's own
+[ "$out" = --set-slots ] || fail "the command printed $out"
 [ ! -e "$scratch/wrong" ] || fail "a command has run that should not have"
 verdict
