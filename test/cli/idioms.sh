@@ -164,8 +164,8 @@ done
 # Ctrl-C reaches both of them.
 build terminal
 mkfifo "$scratch/keys"
-"$terminal" "$scratch/screen" env TERM=xterm "$locking" end "$scratch/interrupted" "$vigil" lock "$name" --until-exit $$ \
-    <"$scratch/keys" &
+"$terminal" "$scratch/screen" env TERM=xterm "$locking" end "$scratch/interrupted" \
+    "$vigil" lock "$name" --until-exit $$ <"$scratch/keys" &
 exec 8>"$scratch/keys"
 until_true grep -q "1st in line of 1" "$scratch/screen"
 printf '\003' >&8

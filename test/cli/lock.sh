@@ -76,7 +76,7 @@ expect 0 "$vigil" lock --mode 0666 "$scratch/open" -- true
 [ "$(stat -c %a "$scratch/open")" = 666 ] || fail "the mode is $(stat -c %a "$scratch/open")"
 
 # A damaged file of a lock is reported, and left alone.
-for damage in "truncate -s 100" "truncate -s 5000" "dd if=/dev/urandom bs=64 count=1 seek=0 conv=notrunc status=none of="; do
+for damage in "truncate -s 100" "truncate -s 5000" "dd if=/dev/urandom bs=64 count=1 conv=notrunc status=none of="; do
     rm -f "$scratch/damaged" && "$vigil" lock "$scratch/damaged" -- true
     case $damage in *=) $damage"$scratch/damaged" ;; *) $damage "$scratch/damaged" ;; esac
     before=$(cksum <"$scratch/damaged")

@@ -240,7 +240,8 @@ expect 0 run_example "$pass"
 
 # A lock has no words, and no segment is made beside it.
 "$vigil" lock "$name-lock" -- true
-for call in "load $name-lock" "store $name-lock 1" "add $name-lock 1" "cas $name-lock 0 1" "wait $name-lock 0" "notify $name-lock"; do
+for call in "load $name-lock" "store $name-lock 1" "add $name-lock 1" "cas $name-lock 0 1" "wait $name-lock 0" \
+    "notify $name-lock"; do
     read -r -a words <<<"$call"
     expect 3 "$vigil" "${words[@]}"
     contains "$err" "$name-lock is a lock or a semaphore, which has no words"
