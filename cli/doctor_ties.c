@@ -144,6 +144,7 @@ static void add_commands(struct ties *ties, uint32_t runner, bool any, uint32_t 
         uint32_t waiter = ties->ties[i].waiter;
         if (waiter == last || waiter == runner || !(any || ties->reasons[i].of_command)) continue;
         last = waiter;
+        if (people->all[waiter].other_space || people->all[runner].other_space) continue; /* those pids are not ours */
         if (!descends_from(people->all[waiter].pid, people->all[runner].pid)) continue;
         add(ties, (struct tie){runner, waiter, ties->waits++}, &(struct reason){.runs = true});
     }
