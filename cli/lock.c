@@ -281,7 +281,8 @@ int cli_lock(int count, char **arguments) {
     bool known = strcmp(given.on_owner_died, "continue") == 0 || strcmp(given.on_owner_died, "fail") == 0;
     if (!known) return cli_usage("--on-owner-died: invalid value '%s'; write continue or fail", given.on_owner_died);
     if (given.until_exit && words) return cli_usage("--until-exit holds the lock for a process, and runs no command");
-    if (given.until_exit > INT32_MAX || (!given.until_exit && !words)) return cli_usage("--until-exit: invalid process");
+    if (given.until_exit > INT32_MAX || (!given.until_exit && !words))
+        return cli_usage("--until-exit: invalid process");
     if (alone && given.shared) return cli_usage("choose one of --shared and --exclusive");
     if (waiting.conflict > 255) return cli_usage("-E: an exit status is from 0 to 255");
     if (try) waiting.timeout_ns = 0;

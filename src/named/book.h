@@ -39,6 +39,7 @@
 #include <stdbool.h>
 
 #include "prim.h"
+#include "prim.h"
 #include "vigil/named.h"
 #include "vigil/mutex.h"
 #include "vigil/rwlock.h"

@@ -40,7 +40,8 @@ if [ -z "${NAMES_ALONE-}" ]; then
     # Odd files in the folder are not names, whatever they are called.
     user=$(id -u)
     odd=("/dev/shm/vigil-$user--f" "/dev/shm/vigil-$user-.$name" "/dev/shm/vigil-$user-$name x"
-        "/dev/shm/vigil-$user-"$'a\nb'        "/dev/shm/vigil-$user.$name" "/dev/shm/vigil-${user}x-$name" "/dev/shm/vigil--$name" "/dev/shm/vigil-$name")
+        "/dev/shm/vigil-$user-"$'a\nb' \
+        "/dev/shm/vigil-$user.$name" "/dev/shm/vigil-${user}x-$name" "/dev/shm/vigil--$name" "/dev/shm/vigil-$name")
     for file in "${odd[@]}"; do
         [ ! -e "$file" ] || continue
         echo odd >"$file"

@@ -32,6 +32,7 @@
 #define PRIM_DEFERRALS 2u
 
 #define PRIM_EVENTS 4u
+#define PRIM_NAME_HEADS 256u
 
 #define BUG(name) (sim_bug == BUG_##name)
 
