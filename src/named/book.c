@@ -322,13 +322,24 @@ int book_set_slots(vigil_buffer *buffer, struct entry *entry, uint32_t slots) {
 
 /* Looking. */
 
+/* Other processes may be changing the name, and another user may write anything there at any time: so only the copy is
+ * checked and passed on. */
+static bool book_copy_name(const struct entry *entry, char name[BOOK_NAME_BYTES]) {
+    if (prim_load_acquire(&entry->state) != ENTRY_USED) return false;
+    memcpy(name, entry->name, BOOK_NAME_BYTES);
+    prim_fence_seq_cst();
+    bool whole = prim_load_relaxed(&entry->state) == ENTRY_USED && !name[BOOK_NAME_BYTES - 1];
+    return whole && segment_name_good(name);
+}
+
 uint64_t book_each(const unsigned char *data, uint64_t length, book_found *found, void *data_of_caller) {
     const struct entry *entries = book_entries(data);
     uint64_t listed = 0;
     for (uint32_t i = 0, count = book_count(data, length); i < count; i++) {
-        if (prim_load_acquire(&entries[i].state) != ENTRY_USED || entries[i].name[BOOK_NAME_BYTES - 1]) continue;
+        char name[BOOK_NAME_BYTES];
+        if (!book_copy_name(&entries[i], name)) continue;
         listed++;
-        found(&entries[i], data_of_caller);
+        found(name, data_of_caller);
     }
     return listed;
 }

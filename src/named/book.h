@@ -83,10 +83,12 @@ struct book {
 
 /* What an observer of a single name looks at: offsets in the user's bytes. */
 struct book_window {
-    uint64_t at;
+    uint64_t at; /* BOOK_NOWHERE: the name has been removed */
     uint32_t slots;
     char label[32];
+    char name[BOOK_NAME_BYTES];
 };
+#define BOOK_NOWHERE      (UINT64_C(1) << 62)
 #define BOOK_WINDOW_BYTES 12u /* turnstile, lock, permits */
 
 /* Open the book that the name is in; `create`: make it if it is not there. A path has a slash. */
@@ -102,8 +104,8 @@ struct entry *book_use(vigil_buffer *buffer, const char *name, uint32_t slots, b
 /* The first of the bytes in the file that are locked for processes tied to the entry, one for each slot: named.c. */
 uint64_t book_ties_at(vigil_buffer *buffer, const struct entry *entry);
 
-/* For observers and lists, without a lock: call `found` with each entry that is in use. */
-typedef void book_found(const struct entry *entry, void *data);
+/* For observers and lists, without a lock: call `found` with a copy of each name that is in use. Returns how many. */
+typedef void book_found(const char *name, void *data);
 uint64_t book_each(const unsigned char *data, uint64_t length, book_found *found, void *data_of_caller);
 /* The entry of that name; null: there is none. */
 const struct entry *book_peek(const unsigned char *data, uint64_t length, const char *name);

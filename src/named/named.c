@@ -448,33 +448,14 @@ int vigil_named_death(const vigil_named *named, vigil_named_holder *dead) {
 
 /* Names. */
 
-struct named_listing {
-    vigil_listed *listed;
-    void *data;
-    int64_t count;
-};
-
-/* The name is copied first: another process may be removing it. */
-static void named_list_entry(const struct entry *entry, void *data) {
-    struct named_listing *listing = data;
-    char name[BOOK_NAME_BYTES];
-    memcpy(name, entry->name, sizeof name);
-    name[sizeof name - 1] = 0;
-    prim_fence_seq_cst();
-    if (prim_load_relaxed(&entry->state) != ENTRY_USED || !segment_name_good(name)) return;
-    listing->count++;
-    listing->listed(name, listing->data);
-}
-
-int64_t vigil_named_list(vigil_listed *listed, void *data) {
+int64_t vigil_named_list(void (*listed)(const char *name, void *data), void *data) {
     if (!listed) return VIGIL_ENULL;
-    struct named_listing listing = {listed, data, 0};
     struct segment *book;
     int status = segment_glimpse_book(&book, NULL);
     if (status != VIGIL_OK) return status == VIGIL_ENOTFOUND ? 0 : status;
-    book_each(book->buffer.data, segment_usable(book), named_list_entry, &listing);
+    int64_t count = (int64_t)book_each(book->buffer.data, segment_usable(book), listed, data);
     segment_forget(book);
-    return listing.count;
+    return count;
 }
 
 int vigil_named_remove(const char *name, bool force) {

@@ -37,16 +37,35 @@ static int observer_observe(vigil_observer **observer, struct segment *segment) 
     return VIGIL_OK;
 }
 
+/* The entry in the window; null: its name has been removed. */
+static const struct entry *observer_entry(const struct segment *book, const struct book_window *window) {
+    if (window->at == BOOK_NOWHERE) return NULL;
+    const unsigned char *data = book->buffer.data;
+    return (const struct entry *)(const void *)(data + window->at);
+}
+
+/* Look where the name is now: it may have been removed, and its entry may be another name's. One that is removed while
+ * processes have it open keeps its name. */
+static void observer_find_window(const struct segment *book, uint64_t usable, struct book_window *window) {
+    const struct entry *entry = observer_entry(book, window);
+    bool same = entry && strncmp(entry->name, window->name, BOOK_NAME_BYTES) == 0;
+    if (!same) entry = book_peek(book->buffer.data, usable, window->name);
+    window->at = BOOK_NOWHERE;
+    if (!entry) return;
+    window->at = (uint64_t)((const unsigned char *)entry - (unsigned char *)book->buffer.data);
+    window->slots = prim_load_relaxed(&entry->slots);
+    strcpy(window->label, window->slots ? "vigil sem" : "vigil lock");
+}
+
 /* A named lock: the entry in the book, which the observer keeps. */
 static int observer_open_entry(vigil_observer **observer, struct segment *book, const char *name) {
-    const struct entry *entry = book_peek(book->buffer.data, segment_usable(book), book_name(name));
-    if (!entry) {
+    struct book_window window = {.at = BOOK_NOWHERE};
+    strncpy(window.name, book_name(name), sizeof window.name - 1);
+    observer_find_window(book, segment_usable(book), &window);
+    if (window.at == BOOK_NOWHERE) {
         segment_forget(book);
         return VIGIL_ENOTFOUND;
     }
-    struct book_window window = {.at = (uint64_t)((const unsigned char *)entry - (unsigned char *)book->buffer.data),
-                                 .slots = prim_load_relaxed(&entry->slots)};
-    strcpy(window.label, window.slots ? "vigil sem" : "vigil lock");
     int status = observer_observe(observer, book);
     if (status != VIGIL_OK) return status;
     (*observer)->window = window;
@@ -77,11 +96,10 @@ struct observer_users {
     int64_t count;
 };
 
-static void observer_list_entry(const struct entry *entry, void *data) {
+static void observer_list_entry(const char *name, void *data) {
     struct observer_users *users = data;
-    if (!segment_name_good(entry->name)) return;
     users->count++;
-    users->found(users->user, entry->name, users->data);
+    users->found(users->user, name, users->data);
 }
 
 /* Files that are not theirs, or cannot be read, are left out. */
@@ -339,9 +357,8 @@ static bool observer_is_user(const vigil_observer *observer, uint32_t number) {
 
 /* The holder of a named lock that was killed; null: none was. */
 static const vigil_named_holder *observer_dead_owner(vigil_observer *observer) {
-    const struct entry *entry =
-        (const struct entry *)(const void *)((unsigned char *)observer->segment->buffer.data + observer->window.at);
-    if (!observer->has_window || !(prim_load_relaxed(&entry->lock.word) >> 31)) return NULL;
+    const struct entry *entry = observer->has_window ? observer_entry(observer->segment, &observer->window) : NULL;
+    if (!entry || !(prim_load_relaxed(&entry->lock.word) >> 31)) return NULL;
     observer->dead_owner = (vigil_named_holder){
         .pid = entry->pid, .other_space = entry->space != prim_process_space(), .taken_at = entry->taken_at};
     memcpy(observer->dead_owner.text, entry->text, sizeof observer->dead_owner.text - 1);
@@ -376,6 +393,7 @@ static void observer_sift(vigil_observer *observer) {
 int vigil_observer_look(vigil_observer *observer, vigil_look *look) {
     if (!observer || !look) return VIGIL_ENULL;
     if (!observer_read_all(observer)) return VIGIL_ENOMEM;
+    if (observer->has_window) observer_find_window(observer->segment, observer->usable, &observer->window);
     uint32_t used = observer->seen_count, lines = 0, waiters = 0, holders = 0;
     free(observer->users);
     observer->user_count = 0;

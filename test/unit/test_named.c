@@ -732,6 +732,39 @@ static void names_are_removed(void **state) {
     assert_int_equal(listed("rm"), 0);
 }
 
+/* An observer follows the name, not the entry. */
+static void an_observer_follows_the_name(void **state) {
+    (void)state;
+    const char *name = numbered("seen", 0), *second = numbered("seen", 1);
+    vigil_observer *observer = NULL;
+    vigil_look look;
+    vigil_named *named = open_it(name);
+    struct entry *entry = entry_of(name);
+    assert_int_equal(vigil_observer_open(&observer, name), VIGIL_OK);
+    assert_int_equal(vigil_named_lock(named, 0), VIGIL_OK);
+    assert_int_equal(vigil_observer_look(observer, &look), VIGIL_OK);
+    assert_int_equal(look.member_count, 1);
+    assert_int_equal(look.line_count, 1);
+    assert_int_equal(look.lines[0].holder_count, 1);
+    close_it(named);
+    assert_int_equal(vigil_named_remove(name, false), VIGIL_OK);
+    vigil_named *other = open_it(second);
+    assert_ptr_equal(entry_of(second), entry);
+    assert_int_equal(vigil_named_lock(other, 0), VIGIL_OK);
+    assert_int_equal(vigil_observer_look(observer, &look), VIGIL_OK);
+    assert_int_equal(look.member_count + look.line_count, 0);
+    named = open_with(name, &(vigil_named_options){.slots = 5}); /* elsewhere */
+    assert_int_equal(vigil_observer_look(observer, &look), VIGIL_OK);
+    assert_int_equal(look.slots, 5);
+    assert_int_equal(look.member_count, 1);
+    assert_int_equal(vigil_named_set_slots(named, 6), VIGIL_OK);
+    assert_int_equal(vigil_observer_look(observer, &look), VIGIL_OK);
+    assert_int_equal(look.slots, 6);
+    assert_int_equal(vigil_observer_close(observer), VIGIL_OK);
+    close_it(named);
+    close_it(other);
+}
+
 static void a_removed_lock_still_has_a_line(void **state) {
     (void)state;
     const char *name = numbered("rmline", 0);
@@ -936,6 +969,7 @@ static int run(void) {
         cmocka_unit_test(an_unlock_is_for_all_that_are_tied),
         cmocka_unit_test(semaphores_are_tied_slot_by_slot),
         cmocka_unit_test(names_are_removed),
+        cmocka_unit_test(an_observer_follows_the_name),
         cmocka_unit_test(a_removed_lock_still_has_a_line),
         cmocka_unit_test(thousands_are_open_at_once),
         cmocka_unit_test(a_book_is_rebuilt),
