@@ -516,7 +516,7 @@ static void a_death_is_told(void **state) {
         assert_int_equal(vigil_named_unlock(named), VIGIL_OK);
     }
     close_it(named);
-    assert_true(vigil_named_remove_unused() >= 0); /* not this one */
+    if (own_book) assert_true(vigil_named_remove_unused() >= 0); /* not this one */
     named = open_with(name, &(vigil_named_options){.existing = true});
     assert_int_equal(vigil_named_trylock(named, VIGIL_NAMED_SHARED), VIGIL_OWNER_DIED);
     assert_int_equal(vigil_named_consistent(named), VIGIL_ENOTHELD);
@@ -604,7 +604,7 @@ static void orphans_keep_the_lock(void **state) {
         }
         close_it(named);
         assert_int_equal(vigil_named_remove(name, false), VIGIL_EBUSY);
-        assert_true(vigil_named_remove_unused() >= 0);
+        if (own_book) assert_true(vigil_named_remove_unused() >= 0);
         assert_int_equal(try_open(name, &(vigil_named_options){.existing = true}), VIGIL_OK);
 
         vigil_agent *agent = new_agent(0);
@@ -749,7 +749,7 @@ static void an_observer_follows_the_name(void **state) {
     close_it(named);
     assert_int_equal(vigil_named_remove(name, false), VIGIL_OK);
     vigil_named *other = open_it(second);
-    assert_ptr_equal(entry_of(second), entry);
+    if (own_book) assert_ptr_equal(entry_of(second), entry);
     assert_int_equal(vigil_named_lock(other, 0), VIGIL_OK);
     assert_int_equal(vigil_observer_look(observer, &look), VIGIL_OK);
     assert_int_equal(look.member_count + look.line_count, 0);
