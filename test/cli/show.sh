@@ -25,7 +25,7 @@ contains "$err" "vigil show:" "$name"
 expect 3 "$vigil" show "$name" --json
 contains "$out" '"status":"not-found"' '"error":'
 expect 3 "$vigil" show a/b
-contains "$err" "a/b" "a-b"
+contains "$err" "there is no lock or segment a/b"
 echo "This is no segment." >"/dev/shm/vigil-$(id -u)-$name-foreign"
 expect 3 "$vigil" show "$name-foreign" --json
 contains "$out" '"status":"foreign"'
@@ -51,9 +51,10 @@ contains "$(grep "^ *$first 1 " <<<"$out")" "thread $first"
 contains "$(grep "^ *$second 2 " <<<"$out")" "event loop"
 grep -q "^ *$holder holds *? " <<<"$out" || fail "since when a mutex is held is not known, and that is not said: $out"
 [[ $out != *$'\033'* ]] || fail "colours, and no terminal"
-contains "$(line 64)" '"kind":"mutex"' "\"holders\":[{\"number\":" "\"pid\":$holder,\"shared\":false" \
-    "\"pid\":$first,\"thread_id\":$first,\"kind\":\"mutex\",\"asynchronous\":false,\"called\":false" \
-    "\"pid\":$second,\"thread_id\":null,\"kind\":\"mutex\",\"asynchronous\":true"
+contains "$(line 64)" '"kind":"mutex"' "\"holders\":[{\"number\":" "\"pid\":$holder,\"command_pid\":$holder,\"shared\":false" \
+    "\"pid\":$first,\"command_pid\":$first,\"thread_id\":$first,\"kind\":\"mutex\",\"asynchronous\":false" \
+    '"called":false' \
+    "\"pid\":$second,\"command_pid\":$second,\"thread_id\":null,\"kind\":\"mutex\",\"asynchronous\":true"
 expect 0 "$vigil" show "$name" --json
 contains "$out" "{\"status\":\"ok\",\"name\":\"$name\"" '"for_ns":null'
 grep -q "\"for_ns\":[1-9]" <<<"$out" || fail "no times"
@@ -106,7 +107,7 @@ contains "$out" 'evil\x1b[31m'
 expect 0 "$vigil" show "$name-dead"
 contains "$(grep "^ *$dead holds" <<<"$out")" "(dead)"
 expect 0 "$vigil" show "$name-dead" --json
-contains "$out" "\"pid\":$dead,\"alive\":false"
+contains "$out" "\"pid\":$dead,\"other_pid_namespace\":false,\"alive\":false"
 
 # What vigil lock and vigil sem make has names for its places.
 "$vigil" lock "$name-lock" -- sleep 1000 &
@@ -138,13 +139,14 @@ until_true line 4 "$name-died"
 "$vigil" lock "$name-died" --shared -- sleep 1000 2>/dev/null &
 until_true eval "line 4 '$name-died' | grep -q '\"shared\":true'"
 expect 0 "$vigil" show "$name-died"
-contains "$out" "lock: read-write lock at byte 4, its owner died"
+contains "$out" "lock: read-write lock at byte 4, its last holder, pid " "(sleep 1000)" \
+    "was killed while holding it"
 contains "$(line 4 "$name-died")" '"owner_died":true'
 
 for _ in 1 2 3; do
     "$vigil" sem "$name-sem" --slots 2 -- sleep 1000 &
 done
-until_true in_line 1 0 "$name-sem"
+until_true in_line 1 8 "$name-sem"
 expect 0 "$vigil" show "$name-sem"
 contains "$out" "$name-sem: vigil sem 2" "slots: semaphore" "1 permit "
 [ "$(grep -c " holds " <<<"$out")" = 2 ] || fail "two slots, and not two holders: $out"
