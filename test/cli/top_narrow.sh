@@ -26,7 +26,7 @@ else
 fi
 
 long="a command whose name is much too long to be seen whole, whatever the width of the terminal may be"
-"$vigil" lock "$name-x" -- sh -c "sleep 1000; : $long" &
+"$vigil" lock "$name-x" -- sh -c "exec sleep 1000" "$long" &
 until_true eval "'$vigil' show '$name-x' | grep -q holds"
 "$vigil" lock "$name-x" -- true "$long" &
 until_true eval "'$vigil' ls '$name-x' --json | grep -q '\"waiting\":1'"
