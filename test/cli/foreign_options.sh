@@ -4,14 +4,21 @@
 # option of its own; then there is nothing to say: see flock_letters.sh.
 . "$(dirname "$0")/common.sh"
 
-# has SUBCOMMAND OPTION: it is its own.
-has() { "$vigil" "$1" --help | grep -qE "^  (-[a-zA-Z], )?$2( |$)|^  $2,"; }
+# has SUBCOMMAND OPTION: it is its own, as its table in the source says.
+has() {
+    local option=${2#-}
+    option=${option#-}
+    [ ${#option} -gt 1 ] || { grep -q "{\"[a-z-]*\", '$option', " "$here/../../cli/$1.c" && return; }
+    grep -q "{\"$option\", " "$here/../../cli/$1.c"
+}
 
 # instead SUBCOMMAND WORDS TEXT: those words are refused with that text, before any command is run.
 instead() {
     local subcommand=$1 words text=$3
     read -r -a words <<<"$2"
-    has "$subcommand" "${words[0]%%=*}" && return
+    local option=${words[0]%%=*}
+    [[ $option == --* ]] || option=${option:0:2} # -w5
+    has "$subcommand" "$option" && return
     expect 125 "$vigil" "$subcommand" "$name" "${words[@]}" -- touch "$scratch/ran"
     [ "$err" = "vigil $subcommand: $text; see vigil $subcommand --help" ] || fail "$subcommand $2: $err"
     [ -z "$out" ] || fail "$subcommand $2: an error on stdout: $out"
