@@ -90,13 +90,17 @@ static uint32_t present_process(const struct story *story, uint32_t number) {
 }
 
 /* Also a process that has gone: what it held is released after its death. */
-static uint32_t the_process(struct story *story, uint32_t number) {
+static uint32_t known_process(const struct story *story, uint32_t number) {
     uint32_t index = present_process(story, number);
-    if (index != STORY_NONE) return index;
-    for (uint32_t i = story->processes.count; i-- > 0;) {
-        if (story->processes.at[i].number == number) return i;
+    for (uint32_t i = story->processes.count; index == STORY_NONE && i-- > 0;) {
+        if (story->processes.at[i].number == number) index = i;
     }
-    return new_process(story, number, 0);
+    return index;
+}
+
+static uint32_t the_process(struct story *story, uint32_t number) {
+    uint32_t index = known_process(story, number);
+    return index == STORY_NONE ? new_process(story, number, 0) : index;
 }
 
 /* Spans. */
@@ -223,11 +227,15 @@ static uint32_t given_by_another(const struct story *story, const vigil_event *e
     return certain || story->spans.at[last].ending == SPAN_DIED ? last : STORY_NONE;
 }
 
-static void add_call(struct story *story, uint32_t by, uint32_t to, uint32_t wait, const vigil_event *event) {
+/* A caller that has no part in the story otherwise is added only if it is the giver: a death may be found by a process
+ * that uses another lock. */
+static void add_call(struct story *story, uint32_t to, uint32_t wait, const vigil_event *event) {
+    uint32_t by = event->by ? known_process(story, event->by) : STORY_NONE;
     uint32_t held = by == STORY_NONE ? STORY_NONE : held_by(story, by, event->offset, event->at_ns);
     if (held == STORY_NONE) {
         held = given_by_another(story, event, the_word(story, event->offset, event->kind));
         if (held != STORY_NONE) by = story->spans.at[held].process;
+        else if (event->by) by = the_process(story, event->by);
     }
     uint32_t index = add_handover(
         story, &(struct story_handover){.at_ns = event->at_ns, .from = by, .to = to, .held = held, .wait = wait});
@@ -235,7 +243,6 @@ static void add_call(struct story *story, uint32_t by, uint32_t to, uint32_t wai
 }
 
 static void called(struct story *story, uint32_t process, const vigil_event *event) {
-    uint32_t by = event->by ? the_process(story, event->by) : STORY_NONE;
     uint32_t known = open_wait(story, process, event), wait = STORY_NONE;
     if (known != STORY_NONE) {
         wait = story->open.at[known];
@@ -243,7 +250,7 @@ static void called(struct story *story, uint32_t process, const vigil_event *eve
     }
     if (is_turnstile(story, event->offset, event->kind))
         story->processes.at[process].passing = (struct story_passing){event->at_ns, wait, true};
-    else add_call(story, by, process, wait, event);
+    else add_call(story, process, wait, event);
 }
 
 static void gave_up(struct story *story, uint32_t process, const vigil_event *event) {
@@ -386,7 +393,7 @@ static void released(struct story *story, uint32_t process, const vigil_event *e
 static void died(struct story *story, uint32_t process, const vigil_event *event) {
     if (HAS_ROOM(story, story->deaths))
         story->deaths.at[story->deaths.count++] = (struct story_death){
-            .at_ns = later(event->at_ns, story->from_ns), .process = process, .by = the_process(story, event->by)};
+            .at_ns = later(event->at_ns, story->from_ns), .process = process, .by = known_process(story, event->by)};
     process_gone(story, process, SPAN_DIED, event->at_ns);
 }
 
