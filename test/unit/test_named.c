@@ -263,7 +263,7 @@ static void slots_may_change_while_they_are_used(void **state) {
     for (size_t i = 0; i < COUNT_OF(threads); i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, busy_main, NULL), 0);
     }
-    for (unsigned i = 0; i < 3000; i++) assert_int_equal(vigil_named_set_slots(several[0], 1 + i % 4), VIGIL_OK);
+    for (unsigned i = 0; i < 5000; i++) assert_int_equal(vigil_named_set_slots(several[0], i % 2 ? 4 : 1), VIGIL_OK);
     STORE(busy_enough, true);
     for (size_t i = 0; i < COUNT_OF(threads); i++) pthread_join(threads[i], NULL);
     assert_int_equal(vigil_named_slots(several[0]), 4);
