@@ -125,9 +125,9 @@ static void examine(struct patient *patient) {
 static int64_t mend_named(const char *name) {
     const vigil_named_options existing = {.existing = true};
     vigil_named *named;
-    int64_t status = vigil_named_open(&named, name, &existing);
+    int64_t mended = vigil_named_mend(name); /* first: its lines may be unusable */
+    int64_t status = mended < 0 ? mended : vigil_named_open(&named, name, &existing);
     if (status < 0) return status;
-    int64_t mended = vigil_named_mend(named);
     bool died = !vigil_named_slots(named) && vigil_named_trylock(named, 0) == VIGIL_OWNER_DIED;
     if (died && vigil_named_consistent(named) == VIGIL_OK && mended >= 0) mended++;
     vigil_named_close(named);

@@ -102,7 +102,7 @@ static void write_text(const char *text) {
     (void)written; /* there is no other place to say it */
 }
 
-/* Memory of a segment is gone. Nothing of the library can be used any more; a command that runs under a lock is killed
+/* Memory of a segment is gone, or garbled. Nothing of the library can be used any more; a command that runs under a lock is killed
  * by the kernel, as if this process had been killed (run.c). */
 static void on_fault(int number, siginfo_t *info, void *context) {
     (void)context;
@@ -113,13 +113,18 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     }
     write_text("vigil ");
     write_text(cli_now ? cli_now->name : "");
-    write_text(": a file in use was truncated by another process, or its file system has failed\n");
+    write_text(number == SIGBUS
+                   ? ": a file in use was truncated by another process, or its file system has failed\n"
+                   : ": the memory of a lock or segment in use is damaged: vigil doctor finds and repairs damage\n");
     _exit(cli_now && cli_now->runs_command ? CLI_RUN_CANNOT : CLI_CANNOT);
 }
 
 int main(int count, char **arguments) {
     struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
     sigaction(SIGBUS, &fault, NULL);
+#ifndef __SANITIZE_ADDRESS__
+    sigaction(SIGSEGV, &fault, NULL); /* links in damaged memory are followed without being checked */
+#endif
     fill_standard_descriptors();
     int status = begin(count - 1, arguments + 1);
     errno = 0;

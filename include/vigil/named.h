@@ -152,13 +152,13 @@ VIGIL_API bool vigil_named_orphans(const vigil_named *named);
  * vigil_named_remove_unused - remove each name of this user that no process has open and of which no holder died.
  * Returns how many.
  *
- * vigil_named_mend - repair damage of the file that has it, as vigil_segment_mend does.
+ * vigil_named_mend - repair damage of the file that has the name, as vigil_segment_mend does, before it is used.
  */
 typedef void vigil_listed(const char *name, void *data);
 VIGIL_API int64_t vigil_named_list(vigil_listed *listed, void *data);
 VIGIL_API int vigil_named_remove(const char *name, bool force);
 VIGIL_API int64_t vigil_named_remove_unused(void);
-VIGIL_API int64_t vigil_named_mend(vigil_named *named);
+VIGIL_API int64_t vigil_named_mend(const char *name);
 
 #ifdef __cplusplus
 }

@@ -478,6 +478,12 @@ int64_t vigil_named_remove_unused(void) {
     return removed;
 }
 
-int64_t vigil_named_mend(vigil_named *named) {
-    return named ? vigil_segment_mend(named->buffer) : VIGIL_ENULL;
+int64_t vigil_named_mend(const char *name) {
+    if (!name) return VIGIL_ENULL;
+    vigil_buffer *buffer;
+    int64_t mended = book_open(&buffer, name, NULL, false);
+    if (mended != VIGIL_OK) return mended;
+    mended = vigil_segment_mend(buffer);
+    vigil_buffer_destroy(buffer);
+    return mended;
 }

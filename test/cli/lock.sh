@@ -187,7 +187,7 @@ until_true [ -e "$scratch/early.begun" ]
 kill -KILL $!
 { wait $!; } 2>/dev/null
 ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD=$scratch/interrupt_early.so \
-    "$locking" end "$scratch/interrupted" "$vigil" lock "$name" -- touch "$scratch/wrong" 2>/dev/null
+    "$locking" end "$scratch/interrupted" "$VIGIL_DYNAMIC" lock "$name" -- touch "$scratch/wrong" 2>/dev/null
 has_line "$scratch/interrupted" "signal 2" || fail "interrupted before it began: $(cat "$scratch/interrupted")"
 [ ! -e "$scratch/wrong" ] || fail "it has begun"
 expect 0 "$vigil" lock "$name" -- printenv VIGIL_OWNER_DIED

@@ -11,7 +11,7 @@ path=$scratch/lock
 expect 0 "$vigil" lock "$path" -- true
 file=$(stat -c %i "$path")
 # It has seen that the segment is not in use, and is just about to remove it; then another process opens it.
-ASAN_OPTIONS=verify_asan_link_order=0 GATE=$gate LD_PRELOAD=$scratch/gate_unlink.so "$vigil" rm "$path" &
+ASAN_OPTIONS=verify_asan_link_order=0 GATE=$gate LD_PRELOAD=$scratch/gate_unlink.so "$VIGIL_DYNAMIC" rm "$path" &
 removing=$!
 until_true [ -e "$gate.begun" ]
 "$vigil" lock "$path" -- "$hold" "$scratch/first" &

@@ -392,7 +392,7 @@ static void use_damaged(const char *name, uint64_t random) {
         }
         vigil_named_unlock(named);
     }
-    vigil_named_mend(named);
+    vigil_named_mend(name);
     vigil_named_lock_for(named, 0, MILLISECOND);
     vigil_named_close(named);
     vigil_named_remove(name, random % 16 == 0);
