@@ -51,10 +51,10 @@ contains "$(grep "^ *$first 1 " <<<"$out")" "thread $first"
 contains "$(grep "^ *$second 2 " <<<"$out")" "event loop"
 grep -q "^ *$holder holds *? " <<<"$out" || fail "since when a mutex is held is not known, and that is not said: $out"
 [[ $out != *$'\033'* ]] || fail "colours, and no terminal"
-contains "$(line 64)" '"kind":"mutex"' "\"holders\":[{\"number\":" "\"pid\":$holder,\"command_pid\":$holder,\"shared\":false" \
-    "\"pid\":$first,\"command_pid\":$first,\"thread_id\":$first,\"kind\":\"mutex\",\"asynchronous\":false" \
-    '"called":false' \
-    "\"pid\":$second,\"command_pid\":$second,\"thread_id\":null,\"kind\":\"mutex\",\"asynchronous\":true"
+of() { echo "\"pid\":$1,\"command_pid\":$1,"; }
+contains "$(line 64)" '"kind":"mutex"' '"holders":[{"number":' "$(of $holder)\"shared\":false" \
+    "$(of $first)\"thread_id\":$first,\"kind\":\"mutex\",\"asynchronous\":false,\"called\":false" \
+    "$(of $second)\"thread_id\":null,\"kind\":\"mutex\",\"asynchronous\":true"
 expect 0 "$vigil" show "$name" --json
 contains "$out" "{\"status\":\"ok\",\"name\":\"$name\"" '"for_ns":null'
 grep -q "\"for_ns\":[1-9]" <<<"$out" || fail "no times"
