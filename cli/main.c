@@ -102,8 +102,8 @@ static void write_text(const char *text) {
     (void)written; /* there is no other place to say it */
 }
 
-/* Memory of a segment is gone, or garbled. Nothing of the library can be used any more; a command that runs under a lock is killed
- * by the kernel, as if this process had been killed (run.c). */
+/* Memory of a segment is gone, or garbled. Nothing of the library can be used any more; a command that runs under a
+ * lock is killed by the kernel, as if this process had been killed (run.c). */
 static void on_fault(int number, siginfo_t *info, void *context) {
     (void)context;
     if (info->si_code <= 0) { /* sent by a process */

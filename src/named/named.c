@@ -448,7 +448,7 @@ int vigil_named_death(const vigil_named *named, vigil_named_holder *dead) {
 
 /* Names. */
 
-int64_t vigil_named_list(void (*listed)(const char *name, void *data), void *data) {
+int64_t vigil_named_list(vigil_listed *listed, void *data) {
     if (!listed) return VIGIL_ENULL;
     struct segment *book;
     int status = segment_glimpse_book(&book, NULL);
