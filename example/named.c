@@ -12,6 +12,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@
 #include <vigil/vigil.h>
 
 static const char *name;
-static int inside; /* plain: the lock protects it */
-static bool wrong;
+static int inside;        /* plain: the lock protects it */
+static atomic_bool wrong; /* the lock does not: it is also set when that has been released */
 
 static vigil_named *open_or_exit(void) {
     vigil_named *named;
