@@ -51,6 +51,7 @@ look() {
         need optional dpkg-dev "the test of the Debian packages" has dpkg-gencontrol
         need optional tmux "a terminal for the tests of vigil top and vigil demo" has tmux
         need optional mandoc "checks the manual pages" has mandoc
+        need optional busybox "its shell, for the test of scripts that lock" has busybox
         need optional zsh "the test of its completions" has zsh
         need optional fish "the test of its completions" has fish
         need required python3 "a program for vigil run" has python3
