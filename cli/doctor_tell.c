@@ -26,12 +26,11 @@ static const struct {
     [FINDING_FULL] = {"full", "New members or waiters are refused until others leave.",
                       "End some of them (vigil show NAME lists them), or create the segment with more room (vigil "
                       "create --members, --waiters)."},
-    [FINDING_OWNER] =
-        {"owner-died",
-         "Whoever takes the lock is told; with --on-owner-died fail, vigil lock refuses to run until this "
-         "is settled.",
-         "Repair what it left unfinished; then --fix settles it, and so does vigil lock with "
-         "--on-owner-died continue."},
+    [FINDING_OWNER] = {"owner-died",
+                       "The next holder is told; with --on-owner-died fail, vigil lock refuses to run until this "
+                       "is settled.",
+                       "Repair what it left unfinished; then --fix settles it, and so does vigil lock with "
+                       "--on-owner-died continue."},
 };
 
 #define DEADLOCK_MEANING                                                                                               \

@@ -36,17 +36,17 @@ struct use {
 
 /* Whether to go on all the same. Prints the warning or the failure. */
 static bool accept_death(const struct use *use, const char *name) {
-    char who[224];
+    char death[224];
     vigil_named_holder dead;
     bool known = vigil_named_death(use->named, &dead) == VIGIL_OK;
-    show_owner_died(known ? &dead : NULL, who, sizeof who);
+    show_owner_died(known ? &dead : NULL, death, sizeof death);
     if (strcmp(use->options->on_owner_died, "fail") == 0) {
         cli_fail(VIGIL_OK,
                  "%s: %s: repair what it left unfinished, then use --on-owner-died continue, or vigil doctor %s --fix",
-                 name, who, name);
+                 name, death, name);
         return false;
     }
-    cli_warn("%s: %s, and may have left something unfinished", name, who);
+    cli_warn("%s: %s, and may have left something unfinished", name, death);
     return true;
 }
 

@@ -178,7 +178,7 @@ static void say_damaged(char text[MESSAGE_MAX], int status, const char *name) {
     }
 }
 
-/* Permission denied at a path: who may use it. */
+/* Permission denied at a path: its owner and mode decide. */
 static void say_denied(char text[MESSAGE_MAX], const char *path) {
     struct stat file;
     if (stat(path, &file) != 0) {

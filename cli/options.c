@@ -55,7 +55,7 @@ static const char *nearest_to(const char *name, const struct cli_option *options
 }
 
 /*
- * Options of flock(1), of sem of GNU parallel, and of setlock of daemontools, for users who come from there: what to
+ * Options of flock(1), of sem of GNU parallel, and of setlock of daemontools, for users of those: what to
  * write instead. Only options that vigil lock or vigil sem does not have are looked up.
  */
 static const struct foreign {
@@ -66,9 +66,7 @@ static const struct foreign {
     const char *only; /* the subcommand for which this is said; "": both */
     const char *text;
 } foreign[] = {
-    {"flock's", 's', "shared", "", "lock", "is --shared"},
     {"flock's", 's', "shared", "", "sem", "is an option of vigil lock: a semaphore has --slots N"},
-    {"flock's", 'x', "exclusive", "", "lock", "is not needed: a lock is exclusive without --shared"},
     {"flock's", 'e', "exclusive", "", "lock", "is not needed: a lock is exclusive without --shared"},
     {"flock's", 'x', "exclusive", "", "sem", "is --slots 1"},
     {"flock's", 'e', "exclusive", "", "sem", "is --slots 1"},
@@ -76,7 +74,6 @@ static const struct foreign {
     {"flock's", 'n', "nonblock", "", "", "is --try"},
     {"sem's", 0, "wait", "", "sem", "is wait of the shell, after commands that were started with &"},
     {"flock's", 'w', "wait", " T", "", "is --timeout T"},
-    {"flock's", 'E', "conflict-exit-code", " N", "", "is not available: if that is not free, the status is 124"},
     {"flock's", 'o', "close", "", "", "is not needed: what the command has started may run on without it"},
     {"flock's", 'u', "unlock", "", "", "is not needed: the lock or slot is free when the command ends"},
     {"flock's", 'c', "command", " COMMAND", "", "is -- sh -c COMMAND"},

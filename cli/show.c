@@ -28,16 +28,16 @@ void show_place(const vigil_look *look, const vigil_seen_line *line, char place[
 }
 
 void show_owner_died(const vigil_named_holder *dead, char *text, size_t bytes) {
-    char ago[16], task[64], who[160] = "";
+    char ago[16], task[64], holder[160] = "";
     if (dead) {
         int64_t seconds = (int64_t)time(NULL) - dead->taken_at;
         cli_print_duration(ago, (seconds < 0 ? 0 : seconds) * INT64_C(1000000000));
         cli_visible(task, sizeof task, dead->text);
-        snprintf(who, sizeof who, ", pid %u%s (%s), which %s %s%s,", dead->pid,
+        snprintf(holder, sizeof holder, ", pid %u%s (%s), which %s %s%s,", dead->pid,
                  dead->other_space ? " of another pid namespace" : "", task, seconds > 0 ? "took it" : "had just taken",
                  seconds > 0 ? ago : "it", seconds > 0 ? " ago" : "");
     }
-    snprintf(text, bytes, "its last holder%s was killed while holding it", who);
+    snprintf(text, bytes, "its last holder%s was killed while holding it", holder);
 }
 
 const vigil_seen_member *show_member(const vigil_look *look, uint32_t number) {

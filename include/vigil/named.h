@@ -30,8 +30,8 @@
  * another thread. To hold a lock twice, or on two threads at once, open it twice: that is cheap.
  *
  * DEATH. If a process is killed while it holds the lock, the next one to take it is told by VIGIL_OWNER_DIED, as in
- * rwlock.h: vigil_named_death tells who it was. The slots of a semaphore come back. Processes that a killed holder has
- * tied to the lock (see vigil_named_tie) keep it until they have ended.
+ * rwlock.h: vigil_named_death tells which process that was. The slots of a semaphore come back. Processes that a
+ * killed holder has tied to the lock (see vigil_named_tie) keep it until they have ended.
  *
  * Names survive until they are removed, or the machine is restarted; paths until the file is removed.
  */
@@ -67,9 +67,9 @@ typedef struct vigil_named_options {
  *
  * vigil_named_slots - how many slots the semaphore has; 0: it is a lock.
  *
- * vigil_named_set_slots - change the number of slots, at once, whoever holds some: VIGIL_OK. If more are held than
- * there are now, those that are too many disappear as they come back. VIGIL_EINVAL for a lock, VIGIL_ERANGE for 0 or
- * too many.
+ * vigil_named_set_slots - change the number of slots, at once, even while some are held: VIGIL_OK. If more are held
+ * than there are now, those that are too many disappear as they come back. VIGIL_EINVAL for a lock, VIGIL_ERANGE for 0
+ * or too many.
  */
 VIGIL_API int vigil_named_open(vigil_named **named, const char *name, const vigil_named_options *options);
 VIGIL_API int vigil_named_close(vigil_named *named);
@@ -117,8 +117,8 @@ VIGIL_API int vigil_named_consistent(vigil_named *named);
  * vigil_named_describe - what other processes see of this one when it holds the lock alone: up to 63 bytes of text,
  * such as its command, and the process that runs it. Default: the program's name, and this process.
  *
- * vigil_named_death - who held it alone when it was killed: VIGIL_OK. VIGIL_EINVAL if no holder died, or the lock has
- * been declared consistent since.
+ * vigil_named_death - the process that held it alone when it was killed: VIGIL_OK. VIGIL_EINVAL if no holder died, or
+ * the lock has been declared consistent since.
  */
 typedef struct vigil_named_holder {
     uint32_t pid;     /* in its own pid namespace */

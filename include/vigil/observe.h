@@ -56,8 +56,8 @@ VIGIL_API int vigil_observer_open_fd(vigil_observer **observer, int fd);
 VIGIL_API int vigil_observer_close(vigil_observer *observer);
 
 /*
- * vigil_observer_open_user - vigil_observer_open for a name of another user, by the user id. Only for those who may
- * read and write that user's files, as root may. VIGIL_EOWNER otherwise.
+ * vigil_observer_open_user - vigil_observer_open for a name of another user, by the user id. Only for a process that
+ * may read and write that user's files, as root may. VIGIL_EOWNER otherwise.
  *
  * vigil_list_users - call `found` with each name, of segments and of vigil/named.h, of all users whose names may be
  * read. Returns how many, or VIGIL_ENULL, VIGIL_ESYSTEM.
@@ -133,7 +133,7 @@ typedef struct vigil_look {
     const vigil_seen_member *members;
     const vigil_seen_line *lines;         /* sorted by offset */
     uint32_t slots;                       /* of a named semaphore; else 0 */
-    const vigil_named_holder *dead_owner; /* of a named lock: who was killed while holding it; null: none was */
+    const vigil_named_holder *dead_owner; /* of a named lock: the holder that was killed; null: none was */
 } vigil_look;
 
 /*

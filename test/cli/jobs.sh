@@ -23,7 +23,7 @@ wait $first || fail "the first job: $?"
 expect 0 "$scratch/cron" echo next
 [ "$out" = next ] || fail "the next job printed $out"
 
-# A deploy with a deadline: the message tells who has it, by the pid of the command, and for how long.
+# A deploy with a deadline: the message names the holder, by the pid of the command, and for how long.
 "$vigil" lock "$name-deploy" -- "$hold" "$scratch/deploy" &
 until_true [ -e "$scratch/deploy.begun" ]
 pid=$(cat "$scratch/deploy.begun")

@@ -202,7 +202,7 @@ if [ "$(id -u)" = 0 ]; then
             done
         done
         expect 0 "${as_other[@]}" "$vigil" rm -f "$name-whole"
-        # A lock at a path is for those who may read and write the file.
+        # A lock at a path is for users that may read and write the file.
         chmod 755 "$scratch"
         expect 0 "$vigil" lock "$scratch/ours" --mode 0644 -- true
         expect 125 "${as_other[@]}" "$vigil" lock "$scratch/ours" -- true
