@@ -18,6 +18,8 @@
 #include "named/book.h"
 #include "vigil/observe.h"
 
+#define OBSERVER_NUMBERS 4096u
+
 /* A slot, as it was at one moment. */
 struct seen_slot {
     uint32_t index, number; /* and its owner's number */
@@ -35,7 +37,8 @@ struct vigil_observer {
     vigil_named_holder dead_owner;
     uint32_t *users; /* with a window: the numbers of the processes that have the name open, sorted */
     uint32_t user_count;
-    uint64_t passes; /* over all slots, since it was opened: the cost of looks and checks */
+    uint32_t seen_numbers[OBSERVER_NUMBERS]; /* with a window: processes in the events, by number */
+    uint64_t passes;                         /* over all slots, since it was opened: the cost of looks and checks */
 
     /* What the last look found. */
     struct seen_slot *seen;

@@ -25,10 +25,22 @@ static bool observer_may_come(vigil_observer *observer) {
     return now_ns - observer->missing_since_ns < EVENT_GIVE_UP_NS;
 }
 
+/* Whether the process has had to do with the name: by an event, or at the last look. A process is forgotten if another
+ * with the same remainder comes after it; then its death is not in the recording. */
+static bool observer_has_seen(const vigil_observer *observer, uint32_t number) {
+    if (observer->seen_numbers[number % OBSERVER_NUMBERS] == number) return true;
+    for (uint32_t i = 0; i < observer->user_count; i++) {
+        if (observer->users[i] == number) return true;
+    }
+    return false;
+}
+
 /* Whether the event is of interest. Of a named lock, `use` says which processes open and close it. */
-static bool observer_is_of_window(const vigil_observer *observer, struct segment_event *entry) {
-    if (!observer->has_window || entry->type == VIGIL_EVENT_DIED) return true;
+static bool observer_is_of_window(vigil_observer *observer, struct segment_event *entry) {
+    if (!observer->has_window) return true;
+    if (entry->type == VIGIL_EVENT_DIED) return observer_has_seen(observer, entry->number);
     uint64_t offset = entry->key ? observer_in_window(observer, entry->key) : UINT64_MAX;
+    if (offset != UINT64_MAX) observer->seen_numbers[entry->number % OBSERVER_NUMBERS] = entry->number;
     if (offset != BOOK_WINDOW_BYTES) return offset != UINT64_MAX;
     if (entry->type != VIGIL_EVENT_GRANTED && entry->type != VIGIL_EVENT_RELEASED) return false;
     entry->type = entry->type == VIGIL_EVENT_GRANTED ? VIGIL_EVENT_JOINED : VIGIL_EVENT_LEFT;

@@ -76,8 +76,10 @@ for ((i = 0; i < 30; i++)); do "$vigil" create "$name-many-$i"; done
 expect 0 with_descriptors 20 "$vigil" top --once "$name-many*"
 contains "$out" "30 segments"
 [[ $out != *unreadable* ]] || fail "not all could be opened: $out"
+"$vigil" lock "$name-many" -- true # the file of the names is there, and cannot be opened either
 expect 3 with_descriptors 4 "$vigil" top --json "$name-many-0"
 contains "$out" '"status":"system"' ': Too many open files"'
+"$vigil" rm "$name-many"
 rm "/dev/shm/vigil-$(id -u)-$name-many-"*
 
 # A lock with a line of --fair waiters: its holder counts once, although it holds the turnstile as well.
