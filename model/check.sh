@@ -60,16 +60,17 @@ for players in STOPPING CROWD OWN_REQUEST PATIENT; do
     check ok ends mutex $players
     check ok ends mutex FAIR $players
 done
+check ok ends mutex WATCHED
 check ok cycles mutex OWN_REQUEST
 check ok cycles mutex FAIR OWN_REQUEST
-for bug in CALL_ONE FREE_OUTSIDE JOIN_BLINDLY TAKE_AS_LOCKED WAIT_AT_LOCKED GIVE_UP_BLINDLY GUARD_FOREVER GUARD_LEAVES \
-    TAKE_BY_STORE MARK_BY_STORE LOOP_IS_COMING COMING_STAYS; do
+for bug in UNGUARDED PASS_UNGUARDED FREE_OUTSIDE JOIN_BLINDLY TAKE_AS_LOCKED WAIT_AT_LOCKED GIVE_UP_BLINDLY \
+    GUARD_FOREVER TAKE_BY_STORE MARK_BY_STORE LOOP_IS_COMING COMING_STAYS; do
     check caught ends mutex OWN_REQUEST $bug
 done
-check caught ends mutex PATIENT COUNT_ALWAYS
+check caught ends mutex WATCHED COUNT_ALWAYS
 check caught ends mutex PATIENT DROP_CALL
 check caught cycles mutex OWN_REQUEST GUARD_AWAKE
-for bug in CALL_MORE GUARD_BY_CHANCE GUARD_FOREVER; do
+for bug in CALL_MORE UNGUARDED PASS_UNGUARDED GUARD_FOREVER; do
     check caught ends mutex FAIR OWN_REQUEST $bug
 done
 

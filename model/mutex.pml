@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mutex: src/sync/lock.h, lock.c, mutex.c, request.c. Names in the comments are those of the C code.
+ * The mutex: src/sync/lock.h, lock.c, mutex.c, request.c; src/recovery/guard.h. Names in the comments are those of the
+ * C code.
  *
  * Threads lock and unlock it; one has a deadline. Event loops have requests, which may be cancelled; a loop may stop
- * for good while it waits, in line or called, or its thread may block on the same mutex meanwhile. Then:
+ * for good while it waits, in line or called, or its thread may block on the same mutex meanwhile. The keeper guards
+ * calls to loops: if others are in line, it calls the next waiter after a while. A watcher waits for a change of the
+ * word, as by vigil_wait32, and never takes the mutex. Then:
  *
  * - at most one player holds the mutex;
  * - a player that wants the mutex gets it, or gives up by itself: one that sleeps for ever makes an invalid end state.
@@ -18,18 +21,21 @@
  * word is a step of its own. There is no clock: patience and deadlines may end at any time, and each unlock may find
  * that the head has waited for long enough to be entitled, or that it has not.
  *
- * The players: STOPPING, CROWD, OWN_REQUEST or PATIENT, see init. In the last one no player's patience ends and no
- * loop stops: it catches what would otherwise only cost time. FAIR: the same for a fair mutex.
+ * The players: STOPPING, CROWD, OWN_REQUEST, PATIENT or WATCHED, see init. In the last two no patience with a
+ * reservation ends and no loop stops: they catch what would otherwise only cost time. FAIR: the same for a fair mutex,
+ * but without a watcher.
  *
- * Broken on purpose, each to be caught: CALL_ONE, FREE_OUTSIDE, JOIN_BLINDLY, TAKE_AS_LOCKED, WAIT_AT_LOCKED,
- * GIVE_UP_BLINDLY, GUARD_FOREVER, GUARD_LEAVES, GUARD_AWAKE, TAKE_BY_STORE, MARK_BY_STORE, DROP_CALL, LOOP_IS_COMING,
- * COMING_STAYS, COUNT_ALWAYS; and if it is fair, CALL_MORE, GUARD_BY_CHANCE.
+ * Broken on purpose, each to be caught: UNGUARDED, PASS_UNGUARDED, FREE_OUTSIDE, JOIN_BLINDLY, TAKE_AS_LOCKED,
+ * WAIT_AT_LOCKED, GIVE_UP_BLINDLY, GUARD_FOREVER, GUARD_AWAKE, TAKE_BY_STORE, MARK_BY_STORE, DROP_CALL, LOOP_IS_COMING,
+ * COMING_STAYS, COUNT_ALWAYS; and if it is fair, CALL_MORE.
  */
 #define FREE      0 /* the word: one of these ... */
 #define LOCKED    1
 #define CONTENDED 2
 #define RESERVED  3
 #define COMING    4 /* ... with or without this: a thread that has been called has yet to come */
+#define UNCOUNTED 8 /* with COMING: it was called beside a watcher, and passes of it are not counted */
+#define CAME      (COMING | UNCOUNTED)
 #define state(w)  ((w) & 3)
 
 #define NEWCOMER 0 /* standing */
@@ -37,34 +43,39 @@
 #define CALLED   2
 
 #define PLAYERS 4
-#ifdef CROWD
-#define LOOPS 1 /* the first players; the others are threads */
+#if defined(CROWD) || defined(WATCHED)
+#define LOOPS 1 /* the first players; the others are threads, or the watcher */
 #else
 #define LOOPS 2
 #endif
 #define is_loop(p) ((p) < LOOPS)
+#ifdef WATCHED
+#define is_watcher(p) ((p) == 3)
+#else
+#define is_watcher(p) false
+#endif
+#define is_thread(p) (!is_loop(p) && !is_watcher(p))
 
 byte word;
-bool counted; /* in the word, while a thread is COMING: it was called first, and passes of it are counted */
 byte arrived[PLAYERS], arrivals; /* had to wait and are not done, in order: slot->began_ns. Of these players ... */
 bool in_line[PLAYERS];           /* ... these are in line. The others are awake, or their calls are on their way */
 byte standing[PLAYERS];
 bool ended[PLAYERS];
+bool guarded; /* guard_note: a loop has been called, and others are in line */
 byte holders, playing, stopped;
 bool out_of_order; /* a fair mutex has been declined in place of a player that did not come */
 
-#ifdef PATIENT
+#if defined(PATIENT) || defined(WATCHED)
 #define loop_stops false
+#define reservation_expires false /* mutex_may_pass, for the keeper */
 #else
 #define loop_stops true
+#define reservation_expires true
 #endif
 
-/* patience_ns, of a player in line. If the mutex is fair, the player looks again and again, so that it sees each
- * reservation. */
-#if defined(PATIENT) || defined(GUARD_FOREVER)
+/* patience_ns, of a player in line that has joined at a reservation */
+#if defined(PATIENT) || defined(WATCHED) || defined(GUARD_FOREVER)
 #define patience_ends false
-#elif defined(FAIR) && !defined(GUARD_BY_CHANCE)
-#define patience_ends (word == RESERVED)
 #else
 #define patience_ends (seen == RESERVED)
 #endif
@@ -111,9 +122,9 @@ inline depart() {
 #define waited (standing[me] != NEWCOMER)
 
 #ifdef COMING_STAYS
-#define kept (seen & COMING)
+#define kept (seen & CAME)
 #else
-#define kept (waited -> 0 : seen & COMING)
+#define kept (waited -> 0 : seen & CAME)
 #endif
 
 #ifdef WAIT_AT_LOCKED
@@ -172,9 +183,9 @@ inline take() {
             break
         :: !to_take && to_mark && cas_succeeds -> seen = kept | CONTENDED; word = seen; break
 #ifdef COUNT_ALWAYS
-        :: seen == (FREE | COMING) && !waited && cas_succeeds ->
+        :: state(seen) == FREE && (seen & COMING) && !waited && cas_succeeds ->
 #else
-        :: seen == (FREE | COMING) && counted && !waited && cas_succeeds -> /* it has been passed often enough */
+        :: seen == (FREE | COMING) && !waited && cas_succeeds -> /* it has been passed often enough */
 #endif
             seen = RESERVED;
             word = seen;
@@ -207,52 +218,69 @@ inline join() {
 /* Releasing. */
 
 #define nobody_in_line (!in_line[0] && !in_line[1] && !in_line[2] && !in_line[3])
+#define no_lock_waits  (!in_line[0] && !in_line[1] && !in_line[2] && (!in_line[3] || is_watcher(3)))
 
-#if defined(CALL_ONE) || (defined(FAIR) && !defined(CALL_MORE))
-#define enough_called true
+/* Whether the next in line stays there: mutex_call. Of the threads that a condition has moved there, `most` are
+ * called; which these are is not modelled, and so `most` may be any number. */
+#if defined(FAIR) && defined(CALL_MORE)
+#define enough_called (threads > 0)
+#elif defined(FAIR)
+#define enough_called (threads > 0 || loop_called)
 #else
-#define enough_called thread_called
+#define enough_called (threads == most || loop_called || (threads > 0 && !is_thread(arrived[i])))
 #endif
+#define stays (enough_called && !(loop_called && is_watcher(arrived[i])))
 
-/*
- * Call all waiters up to the first thread: a loop may never come, a thread does. (The library calls only the head,
- * and its keeper guards a call to a loop: recovery/guard.h. That is not modelled.) If the mutex is fair, call only
- * the head. With a true argument: call all, as a condition has moved them here.
- */
-inline call_some(everybody) {
+inline choose_most() {
+    if
+    :: most = 1
+    :: most = 2
+    :: most = 3 /* BROADCAST_AT_ONCE */
+    fi
+}
+
+/* Call the head of the line, and only that, unless it is one of several threads that a condition has moved there; a
+ * watcher does not count. `first`: the standing of the first that is called. */
+inline call_some(first, is_release) {
     d_step {
-        first = CALLED;
-        i = 0;
+        watched = false;
+        beside = (first == BESIDE);
         do
         :: i < arrivals && !in_line[arrived[i]] -> i++
-        :: i < arrivals && in_line[arrived[i]] ->
+        :: i < arrivals && in_line[arrived[i]] && stays -> break
+        :: i < arrivals && in_line[arrived[i]] && !stays ->
             in_line[arrived[i]] = false;
-            standing[arrived[i]] = first;
-            counted = (first == CALLED -> !is_loop(arrived[i]) : counted);
-            first = BESIDE;
-            thread_called = thread_called || !is_loop(arrived[i]);
-            if
-            :: enough_called && !everybody -> break
-            :: else -> i++
-            fi
+            watched = watched || (is_watcher(arrived[i]) && threads == 0 && !loop_called);
+            standing[arrived[i]] = (is_watcher(arrived[i]) -> NEWCOMER : (beside -> BESIDE : CALLED));
+            threads = threads + is_thread(arrived[i]);
+            loop_called = loop_called || is_loop(arrived[i]);
+            beside = true;
+            i++
         :: i == arrivals -> break
         od;
-        i = 0; first = 0
+#if defined(PASS_UNGUARDED)
+        guarded = guarded || (loop_called && !nobody_in_line && is_release);
+#elif !defined(UNGUARDED)
+        guarded = guarded || (loop_called && !nobody_in_line); /* in line_call */
+#endif
+        i = 0; most = 0; beside = false
     }
 }
 
 #ifdef LOOP_IS_COMING
-#define somebody_comes true
+#define somebody_comes (threads > 0 || loop_called)
 #else
-#define somebody_comes thread_called
+#define somebody_comes (threads > 0)
 #endif
+#define unreserved (FREE | (somebody_comes -> COMING | (watched -> UNCOUNTED : 0) : 0))
+
+#define call_ends() threads = 0; loop_called = false; watched = false
 
 inline unlock() {
     if
-    :: atomic { state(word) == LOCKED -> word = word & COMING; holders--; got = false }
-    :: atomic { word == (CONTENDED | COMING) -> word = FREE | COMING; holders--; got = false }
+    :: atomic { state(word) == LOCKED || (word & COMING) -> word = word & CAME; holders--; got = false }
     :: atomic {
-        word != (CONTENDED | COMING) && state(word) != LOCKED -> /* and only we can change that */
+        state(word) != LOCKED && !(word & COMING) -> /* and only we can change that */
         assert(word == CONTENDED);
         holders--; got = false;
         if
@@ -262,12 +290,17 @@ inline unlock() {
         :: nobody_in_line -> word = FREE
 #endif
 #ifndef FAIR
-        :: !nobody_in_line -> call_some(false); word = (somebody_comes -> FREE | COMING : FREE)
-        :: !nobody_in_line -> call_some(true); word = (somebody_comes -> FREE | COMING : FREE)
+        :: !nobody_in_line ->
+            choose_most();
+            call_some(CALLED, true);
+            word = unreserved
 #endif
-        :: !nobody_in_line -> call_some(false); word = RESERVED /* the head is entitled, or the mutex is fair */
+        :: !nobody_in_line -> /* the head is entitled, or the mutex is fair */
+            most = 1;
+            call_some(CALLED, true);
+            word = (watched -> unreserved : RESERVED)
         fi;
-        thread_called = false
+        call_ends()
        }
 #ifdef FREE_OUTSIDE
        d_step {
@@ -298,10 +331,39 @@ inline look() {
     seen = (word == RESERVED -> RESERVED : 0)
 }
 
+/* guard_pass, and recovery_pass_line: mutex_may_pass, then mutex_must_call and mutex_settle. */
+proctype keeper() {
+    byte i, most, threads;
+    bool loop_called, watched, beside;
+end:
+    do
+    :: atomic { guarded && (word != RESERVED || reservation_expires) -> guarded = false }
+progress:
+        atomic {
+            if
+            :: no_lock_waits
+            :: !no_lock_waits && word == RESERVED && !reservation_expires -> guarded = true
+            :: !no_lock_waits && (state(word) == LOCKED || state(word) == CONTENDED) -> word = (word & CAME) | CONTENDED
+            :: !no_lock_waits && (state(word) == FREE || (word == RESERVED && reservation_expires)) ->
+#ifdef FAIR
+                out_of_order = out_of_order || word == RESERVED;
+                word = RESERVED;
+                call_some(CALLED, false)
+#else
+                word = (word == RESERVED -> FREE : word);
+                choose_most();
+                call_some(BESIDE, false)
+#endif
+            fi;
+            call_ends()
+        }
+    od
+}
+
 /* vigil_mutex_lock_for, and vigil_mutex_unlock if that got it */
 proctype thread(byte me, rounds; bool timed) {
-    byte seen, i, first;
-    bool got, thread_called, relied_upon, unfinished;
+    byte seen, i, most, threads;
+    bool got, loop_called, watched, beside, unfinished;
 again:
     take();
     if
@@ -324,18 +386,11 @@ progress:
 #ifdef GIVE_UP_BLINDLY
     :: atomic { timed -> in_line[me] = false; depart() }
 #else
-    :: atomic { timed && in_line[me] -> in_line[me] = false; relied_upon = waited; depart() }
-#endif
-#ifndef GUARD_LEAVES
-       if
-       :: relied_upon -> relied_upon = false; decline()
-       :: else
-       fi
+    :: atomic { timed && in_line[me] -> in_line[me] = false; depart() }
 #endif
     fi;
 over:
     atomic {
-        relied_upon = false;
         rounds--;
         if
         :: rounds > 0 -> goto again
@@ -347,8 +402,8 @@ over:
 /* vigil_mutex_execute with a callback that does nothing. A loop that can cancel or stop can always end its wait: a
  * steady loop does neither, so it must be called. `own`: the loop's thread, if that may block meanwhile. */
 proctype loop(byte me, requests, own; bool steady) {
-    byte seen, i, first;
-    bool got, thread_called, unfinished;
+    byte seen, i, most, threads;
+    bool got, loop_called, watched, beside, unfinished;
 again:
     take();
     if
@@ -386,14 +441,34 @@ stop:
     playing--
 }
 
+/* vigil_wait32 on the word, with a deadline, if it is contended */
+proctype watcher(byte me) {
+    byte seen, i;
+    atomic {
+        if
+        :: state(word) == CONTENDED -> in_line[me] = true; arrive()
+        :: goto over
+        fi
+    }
+    if
+    :: !in_line[me]
+    :: atomic { in_line[me] -> in_line[me] = false } /* its deadline */
+    fi;
+over:
+    atomic { depart(); playing-- }
+}
+
 #define play(p) playing++; run p
 
 init {
     atomic {
+        run keeper();
 #if defined(CROWD)
         play(loop(0, 1, 0, false)); play(thread(1, 1, true)); play(thread(2, 1, false)); play(thread(3, 1, false))
 #elif defined(OWN_REQUEST)
         play(loop(0, 1, 3, true)); play(loop(1, 1, 0, false)); play(thread(2, 2, true))
+#elif defined(WATCHED)
+        play(loop(0, 1, 0, false)); play(thread(1, 1, true)); play(thread(2, 1, false)); play(watcher(3))
 #elif defined(PATIENT)
         play(loop(0, 2, 0, false)); play(loop(1, 1, 0, true)); play(thread(2, 1, true)); play(thread(3, 1, false))
 #else
