@@ -14,14 +14,18 @@ set -u
 export LC_ALL=C
 cd "${1-$(dirname "$0")/..}" || exit 1
 
-sources=$(find . \( -name .git -o -name .cache -o -path ./build -o -path './build-*' \) -prune -o -type f \( \
-    -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp' -o -name '*.mjs' -o -name '*.py' -o -name '*.pml' -o \
-    -name '*.sh' -o -name '*.bash' -o -name '*.zsh' -o -name '*.fish' -o -name '*.awk' -o -name '*.map' -o \
-    -name CMakeLists.txt -o -name '*.cmake' -o -name Makefile -o -name '*.[137]' -o -name '*.yml' -o \
-    -path './cli/completion/_*' -o -path ./.ci/run \) -print | sort)
-others=$(find . \( -name .git -o -name .cache -o -path ./build -o -path './build-*' \) -prune -o -type f \( \
+files() {
+    find . \( -name .git -o -name .cache -o -name node_modules -o -path ./build -o -path './build-*' \) -prune -o \
+        -type f \( "$@" \) ! -name compile_commands.json -print | sort
+}
+sources=$(files \
+    -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp' -o -name '*.js' -o -name '*.mjs' -o -name '*.ts' -o \
+    -name '*.[cm]ts' -o -name '*.py' -o -name '*.pml' -o -name '*.sh' -o -name '*.bash' -o -name '*.zsh' -o \
+    -name '*.fish' -o -name '*.awk' -o -name '*.map' -o -name CMakeLists.txt -o -name '*.cmake' -o \
+    -name Makefile -o -name '*.[137]' -o -name '*.yml' -o -path './cli/completion/_*' -o -path ./.ci/run)
+others=$(files \
     -name '*.md' -o -name '*.json' -o -name '*.in' -o -name control -o -name copyright -o -name LICENSE -o \
-    -name .clang-format -o -name .editorconfig -o -name .gitignore \) ! -name compile_commands.json -print | sort)
+    -name .clang-format -o -name .editorconfig -o -name .gitignore)
 
 # The names have no spaces. The lines as wc counts them are one less than those of awk if the last one has no newline.
 # shellcheck disable=SC2086

@@ -86,6 +86,8 @@ END {
     close("sort")
     printf "%s", failures
     exit failures != ""
-}' $(find . \( -name .git -o -name .cache -o -path ./build -o -path './build-*' \) -prune -o -type f \( \
+}' $(find . \( -name .git -o -name .cache -o -name node_modules -o -path ./build -o -path './build-*' \) -prune -o \
+    -type f \( \
     -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp' -o -path './doc/*.md' -o -path './doc/man/*.[0-9]' -o \
-    -path ./README.md -o -path ./CONTRIBUTING.md -o -path ./CHANGELOG.md -o -path ./SECURITY.md \) -print | sort)
+    -path ./README.md -o -path ./node/README.md -o -path ./CONTRIBUTING.md -o -path ./CHANGELOG.md -o \
+    -path ./SECURITY.md \) -print | sort)

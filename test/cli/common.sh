@@ -19,6 +19,8 @@ finish() {
 trap finish EXIT
 
 # build PROGRAM: makes it from the source beside us; then $PROGRAM is its path.
+# shellcheck disable=SC2034 # used by the tests
+crowd='' locking='' terminal=''
 build() {
     printf -v "$1" %s "$scratch/program_$1"
     "${CC:-cc}" -o "$scratch/program_$1" "$here/$1.c" -lutil || exit 1

@@ -3,7 +3,6 @@
 #
 # vigil doctor: healthy segments, dead members, deadlocks through several segments, repair, and damage of every kind.
 . "$(dirname "$0")/common.sh"
-# shellcheck disable=SC2154 # out, err, name, scratch, vigil: of common.sh
 waiter=${WAITER:?the path of the program that waits}
 a=$name-a b=$name-b c=$name-c
 file() { echo "/dev/shm/vigil-$(id -u)-$1"; }
@@ -153,6 +152,7 @@ sh -c "(until [ \"\$('$vigil' load '$w:16')\" != 0 ]; do sleep 0.01; done; exec 
     exec '$waiter' '$w' lock 64" &
 until_true waiting "$w" 1
 expect 0 "$vigil" doctor "$w"
+# shellcheck disable=SC2046 # several pids
 { kill -KILL $(pids_of "$w") && wait; } 2>/dev/null
 
 # --- those with --fair queue at the turnstile.

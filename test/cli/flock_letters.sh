@@ -99,7 +99,7 @@ start() { # a command that holds a slot until $scratch/run-N exists
     "$vigil" sem "$name" -- "$hold" "$scratch/run-$running" &
 }
 begun() { [ "$(find "$scratch" -name 'run-*.begun' | wc -l)" = "$1" ]; }
-for i in {1..6}; do start; done
+for _ in {1..6}; do start; done
 until_true begun 2
 until_true in_line 4 "$name"
 expect 0 "$vigil" sem "$name" --set-slots 5

@@ -121,7 +121,7 @@ over() { # STATUS CONDITION...: of the timeout in the background, whose time is 
 until_true [ -e "$scratch/long.begun" ]
 for signal in TERM KILL; do
     timeout -s $signal 600 "$vigil" lock "$name" -- touch "$scratch/overlap" &
-    over $([ $signal = TERM ] && echo 124 || echo 137) in_line 1 "$name"
+    over "$([ $signal = TERM ] && echo 124 || echo 137)" in_line 1 "$name"
     until_true in_line 0 "$name"
 done
 touch "$scratch/long"

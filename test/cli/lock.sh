@@ -71,13 +71,14 @@ expect 3 "$vigil" rm "$scratch/empty"
 touch "$scratch/path"
 wait
 expect 0 "$vigil" rm "$scratch/empty" "$scratch/new"
-[ ! -e "$scratch/empty" ] && [ ! -e "$scratch/new" ] || fail "the files are not removed"
+[[ ! -e $scratch/empty && ! -e $scratch/new ]] || fail "the files are not removed"
 expect 0 "$vigil" lock --mode 0666 "$scratch/open" -- true
 [ "$(stat -c %a "$scratch/open")" = 666 ] || fail "the mode is $(stat -c %a "$scratch/open")"
 
 # A damaged file of a lock is reported, and left alone.
 for damage in "truncate -s 100" "truncate -s 5000" "dd if=/dev/urandom bs=64 count=1 conv=notrunc status=none of="; do
     rm -f "$scratch/damaged" && "$vigil" lock "$scratch/damaged" -- true
+    # shellcheck disable=SC2086 # several words
     case $damage in *=) $damage"$scratch/damaged" ;; *) $damage "$scratch/damaged" ;; esac
     before=$(cksum <"$scratch/damaged")
     expect 125 "$vigil" lock "$scratch/damaged" -- touch "$scratch/wrong-damaged"
@@ -142,8 +143,7 @@ exec 7<"$scratch/ear"
 until_true [ -e "$scratch/deaf.begun" ]
 exec 7<&-
 touch "$scratch/deaf"
-wait $!
-[ $? = 0 ] || fail "it has ended because its messages are not read"
+wait $! || fail "it has ended because its messages are not read"
 expect 0 "$vigil" lock "$name" --on-owner-died fail -- true
 
 # Locks in locks; but not the same one, whose holder waits for us.

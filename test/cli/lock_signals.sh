@@ -100,11 +100,11 @@ on_terminal() { # LOG COMMAND...
 on_terminal "$scratch/terminal" "$vigil" lock "$name" -- "$locking" signals "$scratch/typed"
 until_true has_begun "$scratch/typed"
 holder=$(ps -o ppid= -p "$(pid_in "$scratch/typed")")
-kill -WINCH $holder
+kill -WINCH "$holder"
 until_true has_line "$scratch/typed" "28 process"
 printf '\003' >&8
 until_true has_line "$scratch/typed" "2 terminal"
-kill -USR1 $holder
+kill -USR1 "$holder"
 until_true has_line "$scratch/typed" "10 process"
 [ "$(grep -c '^2 ' "$scratch/typed")" = 1 ] || fail "interrupted more than once: $(cat "$scratch/typed")"
 kill -KILL "$(pid_in "$scratch/typed")"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # Sourced by the tests of vigil lock and vigil sem, after common.sh.
+# shellcheck disable=SC2154 # scratch, vigil: of common.sh
+
 build locking
 
 # A command to be run under a lock. hold FILE: until FILE exists; FILE.begun exists from its beginning, with its pid.

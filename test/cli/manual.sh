@@ -4,7 +4,6 @@
 # The manual: it says what --help says, every function has a page, what the pages refer to exists, they are the same
 # each time they are made, and groff and mandoc (as far as they are there) have nothing to complain of at 80 columns.
 . "$(dirname "$0")/common.sh"
-# shellcheck disable=SC2154 # here, scratch, vigil: of common.sh
 source=$(cd "$here/../.." && pwd) manual=$scratch/man version=$("$vigil" --version | sed 's/vigil //')
 
 make_pages() { # into folder $1

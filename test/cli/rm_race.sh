@@ -16,7 +16,7 @@ removing=$!
 until_true [ -e "$gate.begun" ]
 "$vigil" lock "$path" -- "$hold" "$scratch/first" &
 first=$!
-has_it_open() { stat -L -c %i /proc/$first/fd/* | grep -qx "$file"; }
+has_it_open() { stat -L -c %i /proc/"$first"/fd/* | grep -qx "$file"; }
 until_true has_it_open
 touch "$gate"
 wait $removing || fail "it was not removed"
@@ -31,15 +31,15 @@ expect 0 "$vigil" rm "$path"
 # A name, in the book: it is removed all the time, and commands never run at once.
 : >"$scratch/log"
 use() {
-    local i
-    for i in {1..40}; do
+    for _ in {1..40}; do
         "$vigil" lock "$name" -- "$locking" alone "$scratch/inside" "$scratch/log" || echo failed >>"$scratch/log"
     done
 }
 until [ -e "$scratch/end" ]; do "$vigil" rm "$name" && echo removed >>"$scratch/removed"; done 2>/dev/null &
 remover=$!
-use & use & use &
-wait %2 %3 %4
+users=()
+for _ in 1 2 3; do use & users+=($!); done
+wait "${users[@]}" # by their ids: the numbers of jobs depend on which of the earlier ones the shell has forgotten
 touch "$scratch/end"
 wait $remover
 [ "$(grep -c '^done' "$scratch/log")" = 120 ] || fail "$(grep -c '^done' "$scratch/log") of 120 commands have run"

@@ -109,7 +109,7 @@ for call in "create -- --$name" "create -1$name" "lock -1$name -- true" "sem -1$
     read -r -a words <<<"$call"
     err=$("$vigil" "${words[@]}" 2>&1)
     contains "$err" "vigil ${words[0]}: the name '-" "begins with a dash"
-    [ ! -e "$(file "--$name")" ] && [ ! -e "$(file "-1$name")" ] || fail "$call has made a file"
+    [[ ! -e $(file "--$name") && ! -e $(file "-1$name") ]] || fail "$call has made a file"
 done
 dashed=--$name
 expect 0 "$vigil" create "$name-whole"

@@ -8,7 +8,7 @@ waiter=${WAITER:?the path of the program that waits}
 start() { "$waiter" "$name" "$1" "$2" & }
 
 # line OFFSET [NAME]: what the JSON has of the line there.
-line() { "$vigil" show "${2:-$name}" --json | sed 's/{"place":/\n&/g' | grep "\"offset\":$1,"; }
+line() { "$vigil" show "${2:-$name}" --json | sed 's/{"line":/\n&/g' | grep "\"offset\":$1,"; }
 
 # in_line COUNT OFFSET [NAME]: so many wait there.
 in_line() { [ "$(line "$2" "${3:-$name}" | grep -o '"asynchronous":' | wc -l)" = "$1" ]; }
@@ -109,7 +109,7 @@ contains "$(grep "^ *$dead holds" <<<"$out")" "(dead)"
 expect 0 "$vigil" show "$name-dead" --json
 contains "$out" "\"pid\":$dead,\"other_pid_namespace\":false,\"alive\":false"
 
-# What vigil lock and vigil sem make has names for its places.
+# What vigil lock and vigil sem make has names for its lines.
 "$vigil" lock "$name-lock" -- sleep 1000 &
 until_true line 4 "$name-lock"
 "$vigil" lock "$name-lock" --fair -- sleep 2000 &

@@ -3,7 +3,7 @@
 # vigil top on a terminal, which is tmux: what is on its screen, and what keys do.
 . "$(dirname "$0")/common.sh"
 waiter=${WAITER:?the path of the program that waits}
-command -v tmux >/dev/null && [ -x "${vigil%/*}/vigil-top" ] ||
+{ command -v tmux >/dev/null && [ -x "${vigil%/*}/vigil-top" ]; } ||
     { echo "needs tmux, and ncurses to build vigil-top" && exit 77; }
 name=t$$ # short, to be seen whole in 80 columns
 export LC_ALL=C.UTF-8
@@ -32,7 +32,7 @@ wait_as() {
 }
 stands_in_line() {
     local there
-    there=$("$vigil" show "$name$2" --json | sed 's/{"place":/\n&/g' | grep "\"offset\":$3,")
+    there=$("$vigil" show "$name$2" --json | sed 's/{"line":/\n&/g' | grep "\"offset\":$3,")
     [ "$(grep -o '"asynchronous":' <<<"$there" | wc -l)" = "$4" ]
 }
 end() { { kill -KILL "$1" && wait "$1"; } 2>/dev/null; }
@@ -139,8 +139,11 @@ terminal capture-pane -p -e | grep -q $'\033\\[3[0-7]' || fail "no colours"
 keys s && seen "lines from A to Z" && in_order "$third" "$first" "$second" "$fourth"
 keys r && seen "lines from Z to A" && in_order "$fourth" "$second" "$first" "$third"
 keys s && seen "first in line first" && in_order "$first" "$third" "$second" "$fourth"
-keys s && seen "lowest PID first" && in_order $(printf '%s\n' $first $second $third $fourth | sort -n)
-keys r && seen "highest PID first" && in_order $(printf '%s\n' $first $second $third $fourth | sort -nr)
+sorted() { printf '%s\n' "$first" "$second" "$third" "$fourth" | sort "$@"; }
+# shellcheck disable=SC2046 # several words
+keys s && seen "lowest PID first" && in_order $(sorted -n)
+# shellcheck disable=SC2046
+keys r && seen "highest PID first" && in_order $(sorted -nr)
 keys s && seen "longest wait first"
 
 # Filter: as it is typed, kept by Enter, cleared by Esc.

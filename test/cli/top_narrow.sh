@@ -3,7 +3,7 @@
 # vigil top on terminals of several widths: its help is whole at 80 columns, WAIT, LINE and HELD BY stay at 40, and what
 # is cut off is marked. Segments that cannot be listed are an error.
 . "$(dirname "$0")/common.sh"
-command -v tmux >/dev/null && [ -x "${vigil%/*}/vigil-top" ] ||
+{ command -v tmux >/dev/null && [ -x "${vigil%/*}/vigil-top" ]; } ||
     { echo "needs tmux, and ncurses to build vigil-top" && exit 77; }
 build terminal
 name=n$$ # short, to be seen whole in 40 columns
@@ -75,7 +75,7 @@ seen "$name-x lock"
 tm send-keys h
 seen "is the thread that took it last"
 shows "…" && { fail "the help is cut at 80 columns" && screen >&2; }
-for end in "which segment,$" "places that$" "or fair,$" "Otherwise$" "yet to run$" "killed, and$" "this$"; do
+for end in "which segment,$" "locks that$" "or fair,$" "Otherwise$" "yet to run$" "killed, and$" "this$"; do
     seen "$end"
 done
 tm resize-window -x 80 -y 24

@@ -4,7 +4,7 @@
 # vigil trace: a line with waits and holds that began before the recording, a death, a waiter that gives up; what is
 # written of it is well-formed, and true.
 . "$(dirname "$0")/common.sh"
-# shellcheck disable=SC2154 # out, err, name, scratch, vigil: of common.sh; pid_...: of hold
+pid_first='' pid_second='' pid_third='' pid_fourth='' # set by hold
 trace=$scratch/trace.json picture=$scratch/trace.svg
 
 # hold NAME: a process that wants the lock; it has it when $scratch/NAME is there, until $scratch/NAME-ends is.
@@ -78,10 +78,10 @@ contains "$(cat "$trace")" '"traceEvents":[' '"name":"holds lock"' '"name":"wait
 cat >"$scratch/check.py" <<'END'
 import json, sys
 from collections import defaultdict
+from slices import check_nested, ns
 
 path, (first, killed, third, fourth) = sys.argv[1], map(int, sys.argv[2:])
 events = json.load(open(path))["traceEvents"]
-ns = lambda us: round(us * 1000)
 slices, flows, counters = defaultdict(list), defaultdict(dict), defaultdict(list)
 for e in events:
     if e["ph"] == "X":
@@ -93,14 +93,7 @@ for e in events:
     elif e["ph"] == "C":
         counters[e["name"]].append(e["args"]["waiting"])
 
-for lane in slices.values():  # contained in each other, or one after the other
-    lane.sort(key=lambda s: (s[0], -s[1]))
-    ends = []
-    for begin, end, e in lane:
-        while ends and ends[-1] <= begin:
-            ends.pop()
-        assert not ends or end <= ends[-1], e
-        ends.append(end)
+check_nested(slices.values())
 
 assert flows
 for flow in flows.values():
@@ -126,9 +119,8 @@ line = counters["line at turnstile"]
 assert min(line) == 0 and max(line) == 4 and line[-1] == 0, line
 END
 if command -v python3 >/dev/null; then
-    # shellcheck disable=SC2154 # pid_...: of hold
-    python3 "$scratch/check.py" "$trace" "$pid_first" "$pid_second" "$pid_third" "$pid_fourth" >&2 ||
-        fail "$(cat "$trace")"
+    PYTHONPATH=$here python3 -B "$scratch/check.py" "$trace" \
+        "$pid_first" "$pid_second" "$pid_third" "$pid_fourth" >&2 || fail "$(cat "$trace")"
 fi
 
 # --- the picture: rows, a cross, arrows; well-formed.

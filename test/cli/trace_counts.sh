@@ -4,10 +4,10 @@
 # Chrome trace there are as many holds, deaths and hand-overs as there were.
 . "$(dirname "$0")/common.sh"
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }
-# shellcheck disable=SC2154 # name, scratch, vigil: of common.sh
 
 # hold NUMBER OPTION: a command that wants the lock; it has it when $scratch/NUMBER is there, until NUMBER-ends is.
 hold() {
+    # shellcheck disable=SC2086 # none, or one
     "$vigil" lock "$name" $2 -- sh -c \
         "touch '$scratch/$1'; until [ -e '$scratch/$1-ends' ]; do sleep 0.01; done" 2>"$scratch/$1-err" &
     pids[$1]=$!

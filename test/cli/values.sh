@@ -24,7 +24,7 @@ expect 1 "$vigil" wait "$name" 1 --timeout 106751d
 # They are never shorter than they say.
 for timeout in 30ms 0.03 30000us 0.0005m 29.9999999ms; do
     expect 2 "$vigil" wait "$name" 0 --timeout "$timeout" --json
-    [[ $out =~ \"waited_ns\":([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -ge 30000000 ] || fail "$timeout was too short: $out"
+    [[ $out =~ \"waited_ns\":([0-9]+) && ${BASH_REMATCH[1]} -ge 30000000 ]] || fail "$timeout was too short: $out"
 done
 expect 2 "$vigil" wait "$name" 0 --timeout 0
 

@@ -63,15 +63,15 @@ def conditions():
 
 def semaphores():
     permits, inside, most = threading.BoundedSemaphore(2), [0], [0]
-    guard = threading.Lock()
+    lock = threading.Lock()
 
     def work(number):
         for _ in range(ITEMS // 10):
             with permits:
-                with guard:
+                with lock:
                     inside[0] += 1
                     most[0] = max(most[0], inside[0])
-                with guard:
+                with lock:
                     inside[0] -= 1
 
     on_threads(work)

@@ -23,10 +23,10 @@ contains "$(cat "$picture")" "process $pid (pthread_observe)" "worker-0" "worker
 cat >"$scratch/check.py" <<'PYTHON'
 import json, sys
 from collections import defaultdict
+from slices import check_nested, ns
 
 pid = int(sys.argv[2])
 events = json.load(open(sys.argv[1]))["traceEvents"]
-ns = lambda us: round(us * 1000)
 slices, flows, names = defaultdict(list), defaultdict(dict), {}
 for e in events:
     if e["ph"] == "X":
@@ -37,14 +37,7 @@ for e in events:
     elif e["ph"] == "M" and e["name"] == "thread_name":
         names[e["tid"]] = e["args"]["name"]
 
-for lane in slices.values():  # contained in each other, or one after the other
-    lane.sort(key=lambda s: (s[0], -s[1]))
-    ends = []
-    for begin, end, e in lane:
-        while ends and ends[-1] <= begin:
-            ends.pop()
-        assert not ends or end <= ends[-1], e
-        ends.append(end)
+check_nested(slices.values())
 
 workers = {tid: name.split()[0] for tid, name in names.items() if name == f"{name.split()[0]} {tid}"}
 assert {f"worker-{i}" for i in range(4)} <= set(workers.values()), names
@@ -73,7 +66,8 @@ assert any(one in workers and other in workers and one != other for one, other i
 assert any(names[one] == f"pthread_observe {pid} calls" and other in workers for one, other in between), between
 PYTHON
 if command -v python3 >/dev/null; then
-    python3 "$scratch/check.py" "$trace" "$pid" || fail "that trace is not as it should be: $(cat "$trace")"
+    PYTHONPATH=$here/../cli python3 -B "$scratch/check.py" "$trace" "$pid" ||
+        fail "that trace is not as it should be: $(cat "$trace")"
 fi
 
 # Until Ctrl-C, while the program goes on: what it holds and waits for is from before.
