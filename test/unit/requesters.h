@@ -8,7 +8,8 @@
 
 #include "vigil/request.h"
 
-/* Defined by the test: makes the lock anew and returns its address. */
+/* Defined by the test: makes a lock and returns its address. Where loops are called for it, an address that no earlier
+ * test has used: the keeper may still guard such a call (recovery/guard.h), and then calls the next in line as well. */
 static const void *new_lock(void);
 
 static const void *lock_address;
