@@ -100,7 +100,7 @@ static void start_next(struct queue *queue) {
 static bool stand_in_line(struct queue *queue, bool ordered) {
     static const char *const hold[] = {"cat", NULL};
     const struct runner *runner = queue->runner;
-    queue->holder = start(runner, hold, queue->gate[0], queue->complaints);
+    queue->holder = start(runner, hold, queue->input[0], queue->complaints);
     if (!until(runner->holding, runner->name, 1, &one_by_one)) return false;
     while (queue->started < queue->count) {
         start_next(queue);
@@ -115,7 +115,7 @@ static void open_files(struct queue *queue) {
     int fd = mkstemp(queue->written_to);
     must(fd >= 0);
     close(fd);
-    must(pipe2(queue->gate, O_CLOEXEC) == 0);
+    must(pipe2(queue->input, O_CLOEXEC) == 0);
     queue->complaints = memfd_create("complaints", MFD_CLOEXEC);
     queue->pids = calloc(queue->count, sizeof *queue->pids);
     must(queue->complaints >= 0 && queue->pids != NULL);
@@ -145,8 +145,8 @@ bool queue_form(struct queue *queue, const struct runner *runner, unsigned count
 }
 
 static void let_go(struct queue *queue) {
-    if (queue->gate[1] >= 0) close(queue->gate[1]);
-    queue->gate[1] = -1;
+    if (queue->input[1] >= 0) close(queue->input[1]);
+    queue->input[1] = -1;
 }
 
 uint64_t queue_drain_ns(struct queue *queue) {
@@ -177,7 +177,7 @@ void queue_disband(struct queue *queue) {
         waitpid(queue->holder, NULL, 0);
     }
     let_go(queue);
-    close(queue->gate[0]);
+    close(queue->input[0]);
     close(queue->complaints);
     unlink(queue->written_to);
     free(queue->pids);

@@ -24,7 +24,7 @@ struct queue {
     unsigned count, started; /* processes in the full queue, and started so far */
     int *pids;
     int holder;          /* its pid; 0: it has not been started */
-    int gate[2];         /* a pipe: the holder releases the lock at its end, so also when the benchmark is killed */
+    int input[2];        /* a pipe: the holder releases the lock at its end, so also when the benchmark is killed */
     int complaints;      /* a file in memory: the standard error of all processes, so that none writes to a terminal */
     char written_to[32]; /* a file: each command appends its number, from 0 */
 };

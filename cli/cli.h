@@ -148,7 +148,7 @@ void json_bool(struct cli_json *json, const char *key, bool value);
 void json_null(struct cli_json *json, const char *key);
 
 /* Processes, as /proc shows them (process.c). `text` is the command line, cut to fit, control characters made
- * visible. If /proc does not have that process, it is the program's name from the member's record. */
+ * visible. If /proc does not have that process, it is the program's name from the member's row. */
 void cli_command_line(const vigil_seen_member *member, char *text, size_t bytes);
 /* The same; but for `vigil lock` and `vigil sem`, the command that they run. */
 void cli_task(const vigil_seen_member *member, char *text, size_t bytes);

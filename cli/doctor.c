@@ -83,11 +83,11 @@ static void look_at(struct patient *patient, const vigil_look *look) {
     patient->waiting = 0;
     for (uint32_t i = 0; i < look->line_count; i++) patient->waiting += look->lines[i].waiter_count;
     if (look->member_count >= look->members_most) {
-        snprintf(text, sizeof text, "all %u places for members are taken", look->members_most);
+        snprintf(text, sizeof text, "all %u rows for members are taken", look->members_most);
         add_finding(patient, FINDING_FULL, text);
     }
     if (look->slots_used >= look->waiters_most) {
-        snprintf(text, sizeof text, "all %u places for waiters and holders are taken", look->waiters_most);
+        snprintf(text, sizeof text, "all %u slots for waiters and holders are taken", look->waiters_most);
         add_finding(patient, FINDING_FULL, text);
     }
     if (look->dead_owner) {

@@ -13,7 +13,7 @@
 #include "cli.h"
 #include "cycles.h"
 
-#define PLACE_MAX 272
+#define LINE_NAME_MAX 272
 
 enum finding_kind { FINDING_DEAD, FINDING_STUCK, FINDING_BROKEN, FINDING_FULL, FINDING_OWNER, FINDING_KINDS };
 
@@ -53,7 +53,7 @@ struct reason {
     uint64_t offset;
     vigil_seen_kind kind;
     int64_t since_ns, waited_ns;
-    char place[PLACE_MAX]; /* "the lock deploy", "the mutex at byte 64 of jobs" */
+    char line[LINE_NAME_MAX]; /* "the lock deploy", "the mutex at byte 64 of jobs" */
 };
 
 struct ties {

@@ -112,7 +112,7 @@ static void print_circle(const struct doctor *doctor, const struct circle *circl
         char waited[16];
         cli_print_duration(waited, reason->waited_ns);
         if (reason->runs) printf("%swaits for the command it runs, ", which);
-        else printf("%swaits for %s (for %s), held by ", which, reason->place, waited);
+        else printf("%swaits for %s (for %s), held by ", which, reason->line, waited);
         print_person(doctor, doctor->ties.ties[circle->ties[i]].holder);
     }
     const struct signature *youngest = circle_youngest(doctor, circle);
@@ -169,7 +169,7 @@ static void put_tie(struct cli_json *json, const struct doctor *doctor, uint32_t
     json_unsigned(json, "pid", waiter->pid);
     json_text(json, "command", waiter->command);
     json_unsigned(json, "for_pid", holder->pid);
-    json_text(json, "for", reason->runs ? "the command it runs" : reason->place);
+    json_text(json, "for", reason->runs ? "the command it runs" : reason->line);
     if (!reason->runs) {
         json_text(json, "segment", doctor->patients[reason->patient].name);
         json_unsigned(json, "offset", reason->offset);

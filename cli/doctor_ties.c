@@ -62,13 +62,13 @@ static bool is_of_command(const char *label) {
     return strcmp(label, "vigil lock") == 0 || strncmp(label, "vigil sem ", 10) == 0;
 }
 
-static void name_place(char place[PLACE_MAX], const char *name, const vigil_look *look, const vigil_seen_line *line) {
+static void name_line(char text[LINE_NAME_MAX], const char *name, const vigil_look *look, const vigil_seen_line *line) {
     char at[32];
-    show_place(look, line, at);
+    show_line_name(look, line, at);
     if (!is_of_command(look->label))
-        snprintf(place, PLACE_MAX, "the %s at %s of %s", vigil_seen_kind_name(line->kind), at, name);
-    else if (line->kind == VIGIL_SEEN_SEM) snprintf(place, PLACE_MAX, "a slot of %s", name);
-    else snprintf(place, PLACE_MAX, "the %s %s%s", at, line->kind == VIGIL_SEEN_MUTEX ? "of " : "", name);
+        snprintf(text, LINE_NAME_MAX, "the %s at %s of %s", vigil_seen_kind_name(line->kind), at, name);
+    else if (line->kind == VIGIL_SEEN_SEM) snprintf(text, LINE_NAME_MAX, "a slot of %s", name);
+    else snprintf(text, LINE_NAME_MAX, "the %s %s%s", at, line->kind == VIGIL_SEEN_MUTEX ? "of " : "", name);
 }
 
 /* A semaphore's permit can still come from a dead holder, or from the waiting process itself. */
@@ -103,7 +103,7 @@ static void add_lines(struct ties *ties, struct people *people, const struct pat
         const vigil_seen_line *line = &look->lines[i];
         struct reason reason = {.patient = number, .offset = line->offset, .kind = line->kind};
         reason.of_command = is_of_command(look->label);
-        name_place(reason.place, patient->name, look, line);
+        name_line(reason.line, patient->name, look, line);
         for (uint32_t j = 0; j < line->waiter_count; j++)
             add_waiter(ties, people, look, line, &line->waiters[j], &reason);
     }

@@ -273,7 +273,7 @@ static const char show_help[] =
     "USER:NAME is a name of another user, for those that may read and write that\n"
     "user's files, as root.\n"
     "\n"
-    "For vigil lock, the place called lock is the lock itself, and the turnstile is\n"
+    "For vigil lock, the line called lock is for the lock itself. The turnstile is\n"
     "where --fair waiters queue for it. For vigil sem, all wait for its slots. A\n"
     "mutex of a program is seen only while it has waiters, and FOR is ? for its\n"
     "holder: a mutex has no room for a time. \"its owner died\", or for vigil lock\n"

@@ -124,11 +124,11 @@ void served_list(void (*found)(const char *pid, void *data), void *data) {
 /* Waits. */
 
 static bool copy_wait(const struct wait *wait, struct wait *copy) {
-    uint32_t turn = __atomic_load_n(&wait->sequence, __ATOMIC_ACQUIRE);
-    if (!turn) return false;
+    uint32_t sequence = __atomic_load_n(&wait->sequence, __ATOMIC_ACQUIRE);
+    if (!sequence) return false;
     *copy = *(const volatile struct wait *)wait;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return __atomic_load_n(&wait->sequence, __ATOMIC_RELAXED) == turn && copy->thread_id && copy->kind < WAIT_KINDS;
+    return __atomic_load_n(&wait->sequence, __ATOMIC_RELAXED) == sequence && copy->thread_id && copy->kind < WAIT_KINDS;
 }
 
 uint32_t served_waits(const struct served *served, struct wait *waits) {
@@ -284,18 +284,18 @@ static void skip_lost(struct served *served, uint64_t events, uint64_t *lost) {
     served->next = events - EVENTS_KEPT;
 }
 
-/* True: the entry is complete; `sound` says whether it is a valid event of that turn. False: it is still being
+/* True: the entry is complete; `sound` says whether it is the next event, and valid. False: it is still being
  * written. */
 static bool read_event(const struct served *served, struct serve_event *event, bool *sound, int64_t now_ns) {
     const struct serve_event *entry = &served->file->ring[served->next % EVENTS_KEPT];
-    uint64_t turn = __atomic_load_n(&entry->sequence, __ATOMIC_ACQUIRE);
+    uint64_t sequence = __atomic_load_n(&entry->sequence, __ATOMIC_ACQUIRE);
     *event = *(const volatile struct serve_event *)entry;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    bool whole = turn == served->next + 1 && __atomic_load_n(&entry->sequence, __ATOMIC_RELAXED) == turn;
+    bool whole = sequence == served->next + 1 && __atomic_load_n(&entry->sequence, __ATOMIC_RELAXED) == sequence;
     *sound = whole && event->type < SERVE_EVENT_TYPES && event->kind < WAIT_KINDS && event->thread_id;
     if (event->at_ns < 0) event->at_ns = 0;
     if (event->at_ns > now_ns) event->at_ns = now_ns;
-    return whole || turn > served->next + 1;
+    return whole || sequence > served->next + 1;
 }
 
 /* A thread that was killed, or is stopped, does not finish its event: it must not delay later events for long. */

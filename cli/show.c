@@ -19,12 +19,12 @@ void show_kind(const vigil_look *look, char kind[32]) {
 }
 
 /* Offsets as vigil/observe.h says. */
-void show_place(const vigil_look *look, const vigil_seen_line *line, char place[32]) {
+void show_line_name(const vigil_look *look, const vigil_seen_line *line, char name[32]) {
     bool lock = strcmp(look->label, "vigil lock") == 0, sem = strcmp(look->label, "vigil sem") == 0;
-    if ((lock || sem) && line->offset == 0) strcpy(place, "turnstile");
-    else if (lock && line->offset == 4) strcpy(place, "lock");
-    else if (sem && line->offset == 8) strcpy(place, "slots");
-    else snprintf(place, 32, "byte %llu", (unsigned long long)line->offset);
+    if ((lock || sem) && line->offset == 0) strcpy(name, "turnstile");
+    else if (lock && line->offset == 4) strcpy(name, "lock");
+    else if (sem && line->offset == 8) strcpy(name, "slots");
+    else snprintf(name, 32, "byte %llu", (unsigned long long)line->offset);
 }
 
 void show_owner_died(const vigil_named_holder *dead, char *text, size_t bytes) {
@@ -93,7 +93,7 @@ static void print_heading(const struct page *page, const char *name) {
     fprintf(page->out, "%s%s%s: %s, %llu bytes", paint(page, BOLD), name, paint(page, PLAIN), kind,
             (unsigned long long)look->length);
     if (look->max_length > look->length) fprintf(page->out, " of %llu", (unsigned long long)look->max_length);
-    fprintf(page->out, "\n%u of %u members, %u of %u places for waiters and holders used\n", look->member_count,
+    fprintf(page->out, "\n%u of %u members, %u of %u slots for waiters and holders used\n", look->member_count,
             look->members_most, look->slots_used, look->waiters_most);
 }
 
@@ -161,10 +161,10 @@ static void print_owner_died(const struct page *page) {
 }
 
 static void print_line(const struct page *page, const vigil_seen_line *line) {
-    char place[32], at[40] = "";
-    show_place(page->look, line, place);
-    if (strncmp(place, "byte ", 5) != 0) snprintf(at, sizeof at, " at byte %llu", (unsigned long long)line->offset);
-    fprintf(page->out, "\n%s%s%s: %s%s", paint(page, BOLD), place, paint(page, PLAIN), vigil_seen_kind_name(line->kind),
+    char name[32], at[40] = "";
+    show_line_name(page->look, line, name);
+    if (strncmp(name, "byte ", 5) != 0) snprintf(at, sizeof at, " at byte %llu", (unsigned long long)line->offset);
+    fprintf(page->out, "\n%s%s%s: %s%s", paint(page, BOLD), name, paint(page, PLAIN), vigil_seen_kind_name(line->kind),
             at);
     /* The word may have 64 bits; only its waiters know. */
     if (line->kind == VIGIL_SEEN_WORD) fprintf(page->out, ", as i32 %d", (int32_t)line->value);
@@ -237,10 +237,10 @@ static void json_waiter(struct cli_json *json, const vigil_look *look, const vig
 }
 
 static void json_line(struct cli_json *json, const vigil_look *look, const vigil_seen_line *line) {
-    char place[32];
-    show_place(look, line, place);
+    char name[32];
+    show_line_name(look, line, name);
     json_object(json, NULL);
-    json_text(json, "place", place);
+    json_text(json, "line", name);
     json_unsigned(json, "offset", line->offset);
     json_text(json, "kind", vigil_seen_kind_name(line->kind));
     json_integer(json, "i32", (int32_t)line->value);
@@ -276,8 +276,8 @@ void show_json(struct cli_json *json, const char *name, const vigil_look *look) 
     json_unsigned(json, "length", look->length);
     json_unsigned(json, "max_length", look->max_length);
     json_unsigned(json, "members_most", look->members_most);
-    json_unsigned(json, "places_most", look->waiters_most);
-    json_unsigned(json, "places_used", look->slots_used);
+    json_unsigned(json, "slots_most", look->waiters_most);
+    json_unsigned(json, "slots_used", look->slots_used);
     json_dead_owner(json, look->dead_owner);
     json_members(json, look);
     json_array(json, "lines");

@@ -10,9 +10,9 @@
 /* The segment's label, control characters made visible, or "words" if it has none. */
 void show_kind(const vigil_look *look, char kind[32]);
 
-/* The name of a place in the segment: "lock", "turnstile" and "slots" in those of vigil lock and sem; else "byte 64".
+/* The name of a line: "lock", "turnstile" and "slots" in those of vigil lock and sem; else "byte 64".
  * */
-void show_place(const vigil_look *look, const vigil_seen_line *line, char place[32]);
+void show_line_name(const vigil_look *look, const vigil_seen_line *line, char name[32]);
 
 /* The member with that number; null: it has left, or died. */
 const vigil_seen_member *show_member(const vigil_look *look, uint32_t number);

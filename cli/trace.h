@@ -57,7 +57,7 @@ struct story_span {
     uint32_t process;   /* index in story.processes */
     uint32_t word;      /* index in story.words */
     uint32_t thread_id; /* 0: an event loop, or not known. Of a hold: the thread that waited for it, or took it */
-    uint32_t place;     /* of a wait: that of its events; STORY_NONE: not known */
+    uint32_t waiter;    /* of a wait: the same as in its events; STORY_NONE: not known */
     uint32_t count;     /* of a hold: how many permits are left of it */
     enum span_type type;
     enum span_end ending;

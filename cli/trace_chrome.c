@@ -81,10 +81,10 @@ static void put_name(struct chrome *chrome, const char *what, uint32_t pid, uint
     end_event(chrome);
 }
 
-static void put_order(struct chrome *chrome, uint32_t pid, uint32_t place) {
+static void put_order(struct chrome *chrome, uint32_t pid, uint32_t rank) {
     struct cli_json *json = begin_event(chrome, "M", "process_sort_index", pid, 0);
     json_object(json, "args");
-    json_unsigned(json, "sort_index", place);
+    json_unsigned(json, "sort_index", rank);
     json_end(json, '}');
     end_event(chrome);
 }

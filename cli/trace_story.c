@@ -32,16 +32,16 @@ static int64_t later(int64_t one, int64_t other) {
 /* Words. */
 
 static void name_word(const struct story *story, struct story_word *word) {
-    char place[32];
+    char name[32];
     if (story->pid) {
         source_name(story->source, word->offset, word->kind, word->name);
         return;
     }
-    show_place(&(vigil_look){.label = story->label}, &(vigil_seen_line){.offset = word->offset}, place);
-    bool bare = strncmp(place, "byte ", 5) == 0;
-    word->turnstile = strcmp(place, "turnstile") == 0;
+    show_line_name(&(vigil_look){.label = story->label}, &(vigil_seen_line){.offset = word->offset}, name);
+    bool bare = strncmp(name, "byte ", 5) == 0;
+    word->turnstile = strcmp(name, "turnstile") == 0;
     snprintf(word->name, sizeof word->name, "%s%s%s", bare ? vigil_seen_kind_name(word->kind) : "", bare ? " at " : "",
-             place);
+             name);
 }
 
 static uint32_t the_word(struct story *story, uint64_t offset, vigil_seen_kind kind) {
@@ -119,10 +119,10 @@ static uint32_t open_span(struct story *story, const struct story_span *span) {
 }
 
 /* Closes the span at this index of the list of open spans. */
-static void close_open(struct story *story, uint32_t place, enum span_end ending, int64_t at_ns) {
-    uint32_t index = story->open.at[place];
+static void close_open(struct story *story, uint32_t at, enum span_end ending, int64_t at_ns) {
+    uint32_t index = story->open.at[at];
     struct story_span *span = &story->spans.at[index];
-    story->open.at[place] = story->open.at[--story->open.count];
+    story->open.at[at] = story->open.at[--story->open.count];
     span->ending = ending;
     span->to_ns = later(span->from_ns, ending == SPAN_UNSEEN ? span->seen_ns : at_ns);
     if (span->type != SPAN_HOLD) return;
@@ -132,8 +132,8 @@ static void close_open(struct story *story, uint32_t place, enum span_end ending
     word->last_hold = index;
 }
 
-static struct story_span *open_at(const struct story *story, uint32_t place) {
-    return &story->spans.at[story->open.at[place]];
+static struct story_span *open_at(const struct story *story, uint32_t at) {
+    return &story->spans.at[story->open.at[at]];
 }
 
 /* Closes all spans of a process that has gone. */
@@ -160,9 +160,9 @@ static uint32_t open_wait(const struct story *story, uint32_t process, const vig
     for (uint32_t i = 0; i < story->open.count; i++) {
         const struct story_span *span = open_at(story, i);
         if (span->type != SPAN_WAIT || span->process != process) continue;
-        if (span->place == event->waiter) return i;
+        if (span->waiter == event->waiter) return i;
         bool same = span->offset == event->offset && span->thread_id == event->thread_id;
-        if (span->place == STORY_NONE && same) looked = i;
+        if (span->waiter == STORY_NONE && same) looked = i;
     }
     return looked;
 }
@@ -181,17 +181,17 @@ static void waits(struct story *story, uint32_t process, const vigil_event *even
     seen_held(story, event->offset, event->at_ns);
     if (known != STORY_NONE) {
         struct story_span *span = open_at(story, known);
-        if (span->place == STORY_NONE && event->at_ns <= story->synced_ns) { /* the look has shown it already */
-            span->place = event->waiter;
+        if (span->waiter == STORY_NONE && event->at_ns <= story->synced_ns) { /* the look has shown it already */
+            span->waiter = event->waiter;
             return;
         }
-        if (span->place == event->waiter) close_open(story, known, SPAN_CALLED, event->at_ns); /* moved on */
+        if (span->waiter == event->waiter) close_open(story, known, SPAN_CALLED, event->at_ns); /* moved on */
     }
     open_span(story, &(struct story_span){.from_ns = event->at_ns,
                                           .offset = event->offset,
                                           .process = process,
                                           .thread_id = event->thread_id,
-                                          .place = event->waiter,
+                                          .waiter = event->waiter,
                                           .type = SPAN_WAIT,
                                           .kind = event->kind});
 }
@@ -330,7 +330,7 @@ static void granted(struct story *story, uint32_t process, const vigil_event *ev
                               .offset = event->offset,
                               .process = process,
                               .thread_id = event->thread_id,
-                              .place = STORY_NONE,
+                              .waiter = STORY_NONE,
                               .count = event->count ? event->count : 1,
                               .type = SPAN_HOLD,
                               .kind = event->kind,
@@ -359,7 +359,7 @@ static void add_unseen_hold(struct story *story, uint32_t process, const vigil_e
     uint32_t hold = open_span(story, &(struct story_span){.from_ns = later(first_ns, story->words.at[word].released_ns),
                                                           .offset = event->offset,
                                                           .process = process,
-                                                          .place = STORY_NONE,
+                                                          .waiter = STORY_NONE,
                                                           .count = 1,
                                                           .type = SPAN_HOLD,
                                                           .kind = event->kind});
@@ -466,7 +466,7 @@ static void sync_waiter(struct story *story, const vigil_seen_line *line, const 
                                           .offset = line->offset,
                                           .process = process,
                                           .thread_id = waiter->thread_id,
-                                          .place = STORY_NONE,
+                                          .waiter = STORY_NONE,
                                           .type = SPAN_WAIT,
                                           .kind = waiter->kind,
                                           .looked = true});
@@ -480,7 +480,7 @@ static void sync_holder(struct story *story, const vigil_seen_line *line, const 
     open_span(story, &(struct story_span){.from_ns = holder->since_ns ? holder->since_ns : unknown_ns,
                                           .offset = line->offset,
                                           .process = process,
-                                          .place = STORY_NONE,
+                                          .waiter = STORY_NONE,
                                           .count = holder->count ? holder->count : 1,
                                           .type = SPAN_HOLD,
                                           .kind = line->kind,

@@ -31,14 +31,13 @@ static void on_tick(uv_timer_t *timer) {
 }
 
 static uv_timer_t timer;
-static uv_poll_t seat;
+static vigil_uv seat;
 
 static void with_the_lock_held(vigil_op *op, int status) {
     (void)op;
     printf("the loop has the lock: %s\n", vigil_status_name(status));
     ticks_when_granted = ticks;
     uv_close((uv_handle_t *)&timer, NULL);
-    uv_close((uv_handle_t *)&seat, NULL);
 }
 
 int main(void) {
@@ -53,9 +52,11 @@ int main(void) {
     vigil_agent_create(&agent, VIGIL_AGENT_MAY_NOT_BLOCK);
     vigil_uv_attach(uv_default_loop(), &seat, agent);
     vigil_mutex_execute(agent, &request, &mutex, VIGIL_FOREVER, with_the_lock_held);
-    uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+    uv_run(uv_default_loop(), UV_RUN_DEFAULT); /* until neither the timer nor the request is left */
 
+    vigil_uv_close(&seat, NULL);
     vigil_agent_destroy(agent);
+    uv_run(uv_default_loop(), UV_RUN_DEFAULT); /* closes the seat */
     uv_thread_join(&thread);
     uv_loop_close(uv_default_loop());
     return ticks_when_granted >= 3 ? 0 : 1;

@@ -91,7 +91,7 @@ static int lock(pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
 
 /* Locking. */
 
-/* The usual case, which takes no more than this: a free mutex of a kind that does not record its holder. */
+/* The usual case, which takes no more than this: a free mutex of a kind that does not store its holder. */
 static bool is_simple(const pthread_mutex_t *mutex) {
     int kind = mutex->__data.__kind;
     return (kind == PTHREAD_MUTEX_TIMED_NP || kind == PTHREAD_MUTEX_ADAPTIVE_NP) && !preload.check;

@@ -19,7 +19,7 @@
  *
  * A mutex and a read-write lock that is held for writing have the identity of their holder (start.c), where gdb looks
  * for it, and the address that called lock. Both are plain stores next to the lock's word. A thread that has to wait
- * also claims an entry in the table of waits (waits.c); the report (report.c) and the profile (profile.c) are made of
+ * also takes an entry in the table of waits (waits.c); the report (report.c) and the profile (profile.c) are made of
  * those. A lock without waiters costs no more than this, and a load when it is unlocked (record.h).
  */
 #ifndef VIGIL_PRELOAD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where threads have waited, how often and for how long. An entry is for one lock and one address that called; a lock's
- * entries are put together when it is written: at the end, or for a report. Entries are claimed for good, by their
+ * entries are put together when it is written: at the end, or for a report. Entries are taken for good, by their
  * lock; there is no lock here, and it costs nothing where no thread waits.
  */
 #include "preload.h"

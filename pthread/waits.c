@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of threads that wait now. An entry is claimed for one wait, not for a thread: so there is nothing to be
+ * The table of threads that wait now. An entry is taken for one wait, not for a thread: so there is nothing to be
  * cleaned up when threads end, however late in their end they wait.
  *
- * Its thread alone writes to a claimed entry. Others copy it: `sequence` is stored last, and cleared first; a copy
+ * Its thread alone writes to a taken entry. Others copy it: `sequence` is stored last, and cleared first; a copy
  * during which it has stayed the same is whole.
  *
  * The table is in the file of serve.h, for other processes to copy as well.
@@ -16,7 +16,7 @@
 
 #define SLICE_NS INT64_C(50000000)
 
-static struct wait *claim(uint32_t thread) {
+static struct wait *take_entry(uint32_t thread) {
     uint32_t first = thread % 64;
     for (uint32_t i = 0; i < WAITS_MOST; i++) {
         uint32_t index = (first + i) % WAITS_MOST, none = 0;
@@ -50,7 +50,7 @@ static bool is_never_cancelled(enum wait_kind kind) {
 
 void wait_begin(struct wait_scope *scope, enum wait_kind kind, const void *lock, const void *site) {
     uint32_t self = preload_self();
-    struct wait *wait = claim(self);
+    struct wait *wait = take_entry(self);
     *scope = (struct wait_scope){wait, kind, lock, site, vigil_now_ns(), true, false, NULL, NULL};
     if (is_never_cancelled(kind)) interrupt_hold_back();
     if (is_recorded()) record_event(SERVE_WAITS, kind, lock, 0, scope->since_ns);

@@ -4,7 +4,8 @@
 # layers.sh [--draw] [SRC] - the folders of src and which of them includes which.
 #
 # Fails if the folders form a cycle, if a folder includes one that is above it in `layers`, or if it is not listed
-# there. Prints a line for each folder; with --draw the graph for Graphviz (layers.sh --draw | dot -Tsvg).
+# there; and if a source outside of prim is not in exactly one of the lists in CMakeLists.txt (core, system, alone).
+# Prints a line for each folder; with --draw the graph for Graphviz (layers.sh --draw | dot -Tsvg).
 #
 # An include is resolved as the compiler does it: the folder of the file, then src, src/prim and src/prim/linux. A
 # header that lies in src itself belongs to no folder: a file that includes it includes what it includes.
@@ -13,10 +14,21 @@ draw=0
 [ "${1-}" != --draw ] || { draw=1 && shift; }
 cd "${1-$(dirname "$0")/../src}" || exit 1
 
+if [ -f ../CMakeLists.txt ]; then
+    listed=$(awk '/^set\(VIGIL_(CORE|SYSTEM|ALONE)_SOURCES/ { inside = 1; next }
+        inside { last = /\)/; sub(/\)/, ""); print $1; if (last) inside = 0 }' ../CMakeLists.txt | sort)
+    there=$(find . -name '*.c' ! -path './prim/*' | sed 's/^..//' | sort)
+    if [ "$listed" != "$there" ]; then
+        echo "CMakeLists.txt does not list each source once" >&2
+        exit 1
+    fi
+fi
+
 # shellcheck disable=SC2016
 find . -name '*.[ch]' | sort | xargs awk -v draw="$draw" '
 BEGIN {
-    count = split("prim base shm lot recovery agent memory sync named observe debug", layers, " ") # from the bottom up
+    # from the bottom up
+    count = split("prim base shm lot recovery agent memory alone sync named observe debug", layers, " ")
     for (i = 1; i <= count; i++) rank[layers[i]] = i
 }
 FNR == 1 { file = substr(FILENAME, 3); known[file] = 1 }

@@ -32,9 +32,9 @@ amalgamate() { LC_ALL=C awk -f tools/amalgamate.awk "$@"; }
 
 version=$(awk '$2 ~ /^VIGIL_VERSION_(MAJOR|MINOR|PATCH)$/ { printf dot $3; dot = "." }' include/vigil/version.h)
 made="made by tools/amalgamate.sh: change the files named below instead"
-sources=$(cmake_list VIGIL_SOURCES | sed '/[^ ]/!d; s/^ */src\//')
-folders=$(cmake_list VIGIL_PRIVATE_INCLUDES | tr '\n' ' ')
-[ -n "$sources" ] && [ -n "$folders" ] || { echo "amalgamate: found no list of sources in CMakeLists.txt" >&2; exit 1; }
+sources=$(for list in CORE SYSTEM LINUX; do cmake_list VIGIL_${list}_SOURCES; done | sed '/[^ ]/!d; s/^ */src\//')
+folders="include src src/prim src/prim/linux"
+[ -n "$sources" ] || { echo "amalgamate: found no list of sources in CMakeLists.txt" >&2; exit 1; }
 
 {
     opening "vigil.h - Vigil $version, its public headers in one; $made."

@@ -78,6 +78,7 @@ stage asan    "address and undefined-behaviour sanitizers"     gcc
 stage tsan    "thread sanitizer"                               gcc
 stage aarch64 "aarch64 under qemu"                             aarch64-linux-gnu-gcc qemu-aarch64
 stage musl    "musl"                                           musl-gcc
+stage posix   "posix primitives: unit tests without segments"  gcc
 
 echo "$((SECONDS / 60)) min $((SECONDS % 60)) s; logs in $logs"
 echo "$passed passed, $failed failed$([ $skipped = 0 ] || echo ", $skipped skipped")"

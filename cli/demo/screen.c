@@ -45,9 +45,9 @@ static const char *colour_of(int contestant) {
 }
 
 const char *grouped(uint64_t number) {
-    static char places[4][32];
-    static int turn;
-    char *end = places[turn++ % 4] + 31;
+    static char texts[4][32];
+    static int next;
+    char *end = texts[next++ % 4] + 31;
     *end = 0;
     for (int digits = 0; digits == 0 || number; digits++, number /= 10) {
         if (digits && digits % 3 == 0) *--end = ',';
@@ -58,13 +58,13 @@ const char *grouped(uint64_t number) {
 
 /* At most 7 columns: 840 us, 12.3 ms, 251 ms. */
 static const char *duration(int64_t ns) {
-    static char places[4][32];
-    static int turn;
-    char *place = places[turn++ % 4];
+    static char texts[4][32];
+    static int next;
+    char *text = texts[next++ % 4];
     double ms = (double)ns / 1e6;
-    if (ms < 1) snprintf(place, 32, "%.0f us", ms * 1e3);
-    else snprintf(place, 32, ms < 100 ? "%.1f ms" : "%.0f ms", ms);
-    return place;
+    if (ms < 1) snprintf(text, 32, "%.0f us", ms * 1e3);
+    else snprintf(text, 32, ms < 100 ? "%.1f ms" : "%.0f ms", ms);
+    return text;
 }
 
 int in_lane(const struct act *act, int lane) {

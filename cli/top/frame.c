@@ -146,12 +146,12 @@ void frame_head(const struct frame *frame, const struct scene *scene, char text[
 
 /* The segment's name may be cut, but not the place in it, which tells its lines apart. */
 static void put_line(struct pen *pen, const struct row *row) {
-    const char *place = row->place_name, *name = row->name;
+    const char *line = row->line_name, *name = row->name;
     char text[SHOW_NAME_MAX + 64], at[32];
-    if (strncmp(place, "byte ", 5) == 0) snprintf(at, sizeof at, "@%s", place + 5), place = at;
-    size_t width = pen->frame->width[LINE], used = strlen(place) + 1, room = width > used ? width - used : 0;
-    if (strlen(name) <= room || room == 0) snprintf(text, sizeof text, "%s %s", name, place);
-    else snprintf(text, sizeof text, "%.*s%s %s", (int)room - 1, name, cut_mark(), place);
+    if (strncmp(line, "byte ", 5) == 0) snprintf(at, sizeof at, "@%s", line + 5), line = at;
+    size_t width = pen->frame->width[LINE], used = strlen(line) + 1, room = width > used ? width - used : 0;
+    if (strlen(name) <= room || room == 0) snprintf(text, sizeof text, "%s %s", name, line);
+    else snprintf(text, sizeof text, "%.*s%s %s", (int)room - 1, name, cut_mark(), line);
     put_cell(pen, LINE, text);
 }
 

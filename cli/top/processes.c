@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The processes under vigil run, and a row for each of their waiting threads. */
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,19 +15,16 @@ struct found {
 };
 
 /* A pattern is for pids and for names of programs. */
-static bool is_asked_for(const struct scene *scene, const char *pid) {
+static bool is_process_asked_for(const struct scene *scene, const char *pid) {
     char program[SERVED_NAME];
     uint32_t number = (uint32_t)strtoul(pid, NULL, 10);
     served_thread_name(number, number, program);
-    for (int i = 0; i < scene->pattern_count; i++) {
-        if (fnmatch(scene->patterns[i], pid, 0) == 0 || fnmatch(scene->patterns[i], program, 0) == 0) return true;
-    }
-    return scene->pattern_count == 0;
+    return scene_asks_for(scene, pid, program);
 }
 
 static void add_process(const char *pid, void *data) {
     struct found *found = data;
-    if (found->no_memory || !is_asked_for(found->scene, pid)) return;
+    if (found->no_memory || !is_process_asked_for(found->scene, pid)) return;
     struct process *list = realloc(found->list, (found->count + 1) * sizeof *list);
     found->no_memory = !list;
     if (!list) return;
@@ -79,9 +75,9 @@ static const char *short_kind(enum wait_kind kind) {
 static void name_place(struct row *row, const struct thread_wait *wait) {
     char symbol[SYMBOL_BYTES];
     threads_symbol(row->process->look.pid, wait->lock, true, symbol);
-    if (wait->kind == WAIT_JOIN) strcpy(row->place_name, "end");
-    else if (strncmp(symbol, "0x", 2) != 0) snprintf(row->place_name, sizeof row->place_name, "%.31s", symbol);
-    else snprintf(row->place_name, sizeof row->place_name, "@%06llx", (unsigned long long)wait->lock & 0xffffff);
+    if (wait->kind == WAIT_JOIN) strcpy(row->line_name, "end");
+    else if (strncmp(symbol, "0x", 2) != 0) snprintf(row->line_name, sizeof row->line_name, "%.31s", symbol);
+    else snprintf(row->line_name, sizeof row->line_name, "@%06llx", (unsigned long long)wait->lock & 0xffffff);
 }
 
 static void name_holder(struct row *row, const struct thread_wait *wait) {

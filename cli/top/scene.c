@@ -68,16 +68,17 @@ struct names {
     bool no_memory;
 };
 
-static bool is_asked_for(const struct scene *scene, const char *name) {
+bool scene_asks_for(const struct scene *scene, const char *name, const char *other_name) {
     for (int i = 0; i < scene->pattern_count; i++) {
         if (fnmatch(scene->patterns[i], name, 0) == 0) return true;
+        if (other_name && fnmatch(scene->patterns[i], other_name, 0) == 0) return true;
     }
     return scene->pattern_count == 0;
 }
 
 static void add_segment(const char *name, void *data) {
     struct names *names = data;
-    if (names->no_memory || !is_asked_for(names->scene, name)) return;
+    if (names->no_memory || !scene_asks_for(names->scene, name, NULL)) return;
     struct segment *list = realloc(names->list, (names->count + 1) * sizeof *list);
     names->no_memory = !list;
     if (!list) return;
@@ -133,9 +134,9 @@ static void name_holders(const vigil_look *look, const vigil_seen_line *line, ch
 
 /* The holder of a turnstile also holds the lock, or waits for it. */
 static bool is_turnstile(const vigil_look *look, const vigil_seen_line *line) {
-    char place[32];
-    show_place(look, line, place);
-    return strcmp(place, "turnstile") == 0;
+    char name[32];
+    show_line_name(look, line, name);
+    return strcmp(name, "turnstile") == 0;
 }
 
 static struct row line_row(const struct segment *segment, const vigil_seen_line *line) {
@@ -145,8 +146,8 @@ static struct row line_row(const struct segment *segment, const vigil_seen_line 
                       .as = "thread",
                       .offset = line->offset,
                       .line_length = line->waiter_count};
-    if (is_turnstile(&segment->look, line)) strcpy(row.place_name, "fair"); /* there is little room */
-    else show_place(&segment->look, line, row.place_name);
+    if (is_turnstile(&segment->look, line)) strcpy(row.line_name, "fair"); /* there is little room */
+    else show_line_name(&segment->look, line, row.line_name);
     name_holders(&segment->look, line, row.held_by, sizeof row.held_by);
     for (uint32_t i = 0; i < line->holder_count; i++) {
         const vigil_seen_member *member = show_member(&segment->look, line->holders[i].number);
@@ -285,7 +286,7 @@ static int by_everything(const void *first, const void *second) {
 
 static bool is_wanted(const struct row *row, const char *filter) {
     char text[FRAME_BYTES];
-    snprintf(text, sizeof text, "%s %s %u %s %s %s", row->name, row->place_name, row->pid, row->as, row->task,
+    snprintf(text, sizeof text, "%s %s %u %s %s %s", row->name, row->line_name, row->pid, row->as, row->task,
              row->held_by);
     return strcasestr(text, filter) != NULL;
 }

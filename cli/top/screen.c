@@ -34,7 +34,7 @@ static struct {
 } screen;
 
 static const char help[] = "Each row is a waiter: how long it has waited, for which place in which segment,\n"
-                           "where in the line, and which process holds that place. Below are places that\n"
+                           "where in the line, and which process has that place. Below are locks that\n"
                            "are held without waiters, and segments that cannot be read. For a process under\n"
                            "vigil run, the rows are the threads that wait. A narrow terminal has fewer\n"
                            "columns; what is cut off ends in a mark.\n"

@@ -20,7 +20,7 @@ struct process {
     struct threads_look look;
 };
 
-/* A waiter; or a place that is held and has no waiters; or a segment or process that cannot be read. */
+/* A waiter; or a lock that is held and has no waiters; or a segment or process that cannot be read. */
 struct row {
     enum { ROW_WAITER, ROW_HELD, ROW_UNREADABLE } type; /* waiters come first in every order */
     const struct segment *segment;                      /* null: the row is of a process */
@@ -33,7 +33,7 @@ struct row {
     int64_t wait_ns;             /* ROW_HELD: how long it has been held; 0: not known */
     bool asynchronous, called, dead;
     bool holder_dead; /* or the last holder died, and the lock is not yet declared consistent */
-    char place_name[32];
+    char line_name[32];
     char task[160]; /* the waiter's command, or why the segment or process cannot be read */
     char held_by[160];
 };
@@ -64,6 +64,9 @@ int scene_fail(int status); /* prints that error; returns the exit status */
 /* Shows the rows that contain the filter's text, in upper or lower case; "": all rows. */
 void scene_arrange(struct scene *scene, enum column order, bool reverse, const char *filter);
 void scene_end(struct scene *scene);
+
+/* scene.c, for processes.c: whether a pattern matches either name, or there is none. The other name may be null. */
+bool scene_asks_for(const struct scene *scene, const char *name, const char *other_name);
 
 /* processes.c, for scene.c. */
 bool processes_look(struct scene *scene); /* false: no memory */

@@ -33,6 +33,7 @@
 #ifndef VIGIL_AGENT_H
 #define VIGIL_AGENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "status.h"
@@ -52,7 +53,7 @@ typedef struct vigil_agent vigil_agent;
 
 /*
  * Creates an agent for this thread: VIGIL_OK. VIGIL_ENULL, VIGIL_EINVAL (unknown flags), VIGIL_ENOMEM, VIGIL_ELIMIT
- * (too many agents), VIGIL_ESYSTEM (no descriptor is available).
+ * (too many agents), VIGIL_ECOPIES (see wait.h), VIGIL_ESYSTEM (no descriptor is available).
  */
 VIGIL_API int vigil_agent_create(vigil_agent **agent, unsigned flags);
 
@@ -120,6 +121,18 @@ VIGIL_API int vigil_agent_ref(vigil_agent *agent);
 VIGIL_API int vigil_agent_unref(vigil_agent *agent);
 
 /*
+ * vigil_agent_alive - whether a pending operation with a ref, or a ref of the agent, keeps vigil_agent_run going; what
+ * has been posted does not count. False for a null agent, in the child of a fork, and on other threads.
+ *
+ * vigil_agent_on_alive - have `function(agent, argument)` called whenever that has changed, for a loop that ends when
+ * nothing keeps it alive (adapter/vigil_uv.h): VIGIL_OK. It is called on the thread of the agent: inside the call that
+ * starts or cancels an operation or changes a ref or, if that call is made in a callback, at the end of the dispatch.
+ * It must not make such a call itself. An agent has one such function; null: none.
+ */
+VIGIL_API bool vigil_agent_alive(const vigil_agent *agent);
+VIGIL_API int vigil_agent_on_alive(vigil_agent *agent, vigil_function *function, void *argument);
+
+/*
  * A worker: a thread with an agent of its own, which it serves until it is stopped. `main` is the first function
  * posted to it, and may be null. The thread of a worker may block.
  *
@@ -130,9 +143,9 @@ VIGIL_API int vigil_agent_unref(vigil_agent *agent);
  *     vigil_worker_join(worker);              ends its pending operations, frees it
  *
  * Functions that are posted after a stop may be dropped. Start returns VIGIL_OK, VIGIL_ENULL, VIGIL_ENOMEM,
- * VIGIL_ELIMIT or VIGIL_ESYSTEM; stop returns what vigil_agent_post does, and any thread may call it. Join waits
- * until the thread has ended, which it does only after a stop, and frees the worker. Call it once, not on the
- * worker's own thread (VIGIL_EWRONGTHREAD), and not on a thread whose agent refuses blocking (VIGIL_EMAYNOTBLOCK):
+ * VIGIL_ELIMIT, VIGIL_ECOPIES or VIGIL_ESYSTEM; stop returns what vigil_agent_post does, and any thread may call it.
+ * Join waits until the thread has ended, which it does only after a stop, and frees the worker. Call it once, not on
+ * the worker's own thread (VIGIL_EWRONGTHREAD), and not on a thread whose agent refuses blocking (VIGIL_EMAYNOTBLOCK):
  * destroy that agent first.
  */
 typedef struct vigil_worker vigil_worker;

@@ -57,8 +57,8 @@ typedef struct vigil_barrier {
  * forgotten meanwhile: the barrier must be initialised before it is used again.
  *
  * Errors; the caller has not arrived: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EINVAL (parties); VIGIL_EMAYNOTBLOCK if
- * it is not the last and its thread may not block, whatever the timeout; VIGIL_ENOMEM and VIGIL_ELIMIT as in
- * vigil_wait32.
+ * it is not the last and its thread may not block, whatever the timeout; VIGIL_ENOMEM, VIGIL_ELIMIT and
+ * VIGIL_ECOPIES as in vigil_wait32.
  */
 VIGIL_API int vigil_barrier_wait(vigil_barrier *barrier);
 VIGIL_API int vigil_barrier_wait_for(vigil_barrier *barrier, int64_t timeout_ns);

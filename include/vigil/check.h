@@ -9,7 +9,8 @@
  *     self-deadlock         A thread waits for a lock that it holds itself, by a blocking call or in a callback of
  *                           vigil_mutex_execute. The call returns VIGIL_EDEADLOCK instead of waiting.
  *     unlock by a stranger  A thread unlocks what another has locked by a blocking call. What was granted to an event
- *                           loop by vigil_mutex_lock_async or vigil_mutex_execute_later may be unlocked anywhere.
+ *                           loop by vigil_mutex_lock_async or vigil_mutex_execute_later may be unlocked anywhere, and
+ *                           what the abandon functions give up belongs to a holder that has ended.
  *     read again            A thread that reads waits to read the same lock once more. If a writer has come in between
  *                           they wait for each other: then it is a self-deadlock, and reported as such. Not for a lock
  *                           that lets readers pass: VIGIL_RWLOCK_READERS_PASS.
@@ -36,8 +37,8 @@
  * are not checked.
  *
  * A lock is identified by its address. When its memory is freed or becomes another lock, call vigil_check_forget;
- * otherwise the new lock inherits the order of the old one. (A wrong record of its holder is corrected when it is
- * next taken.)
+ * otherwise the new lock inherits the order of the old one. (If it seems to have a holder, that is corrected when it
+ * is next taken.)
  */
 #ifndef VIGIL_CHECK_PUBLIC_H
 #define VIGIL_CHECK_PUBLIC_H
@@ -78,6 +79,7 @@ struct vigil_request;
 struct vigil_rwlock;
 VIGIL_API int vigil__check_mutex_lock(struct vigil_mutex *mutex, int64_t timeout_ns, const char *file, int line);
 VIGIL_API int vigil__check_mutex_unlock(struct vigil_mutex *mutex, const char *file, int line);
+VIGIL_API int vigil__check_mutex_abandon(struct vigil_mutex *mutex);
 VIGIL_API int vigil__check_mutex_lock_async(struct vigil_agent *agent, struct vigil_request *request,
                                             struct vigil_mutex *mutex, int64_t timeout_ns, vigil_callback *callback,
                                             const char *file, int line);
@@ -96,6 +98,7 @@ VIGIL_API int vigil__check_rwlock_read_lock(struct vigil_rwlock *lock, int64_t t
 VIGIL_API int vigil__check_rwlock_read_unlock(struct vigil_rwlock *lock, const char *file, int line);
 VIGIL_API int vigil__check_rwlock_write_lock(struct vigil_rwlock *lock, int64_t timeout_ns, const char *file, int line);
 VIGIL_API int vigil__check_rwlock_write_unlock(struct vigil_rwlock *lock, const char *file, int line);
+VIGIL_API int vigil__check_rwlock_write_abandon(struct vigil_rwlock *lock);
 VIGIL_API int vigil__check_rwlock_downgrade(struct vigil_rwlock *lock, const char *file, int line);
 
 #ifdef __cplusplus

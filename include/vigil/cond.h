@@ -61,7 +61,8 @@ typedef struct vigil_cond {
  *
  * Errors, which change nothing; a mutex that was held stays held: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EINVAL (the
  * condition is not zero, is the mutex itself, or is not in the same segment as the mutex), VIGIL_EMAYNOTBLOCK,
- * VIGIL_ENOTHELD (the mutex is not held, or it is robust and another thread holds it), VIGIL_ENOMEM, VIGIL_ELIMIT.
+ * VIGIL_ENOTHELD (the mutex is not held, or it is robust and another thread holds it), VIGIL_ENOMEM, VIGIL_ELIMIT,
+ * VIGIL_ECOPIES.
  */
 VIGIL_API int vigil_cond_wait(vigil_cond *cond, vigil_mutex *mutex);
 VIGIL_API int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns);

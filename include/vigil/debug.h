@@ -28,7 +28,8 @@ extern "C" {
 #endif
 
 /*
- * vigil_debug_dump - write that to a descriptor: VIGIL_OK, or VIGIL_ESYSTEM if writing fails.
+ * vigil_debug_dump - write that to a descriptor: VIGIL_OK, or VIGIL_ESYSTEM if writing fails, or VIGIL_ECOPIES (see
+ * wait.h).
  *
  * Any thread may call it at any time, while all others run on, but not a signal handler. It looks at one line at a
  * time, for a moment: what it shows of one line was true at one moment, but two lines are shown at different moments.

@@ -50,6 +50,13 @@
  * nor 2, and such a lock spins. A process that has opened a segment cannot share a word in this way: there the word
  * is not 1 or 2, but contains the number of the process.
  *
+ * Of a robust mutex outside of segments, other code may do what takes no waiting. It may lock it by changing
+ * 0x80000000 to 0x80000001, and unlock it by changing 0x80000001 to 0x80000000, each by one compare-and-exchange that
+ * acquires or releases. If that fails, it calls the functions below: the word has another value whenever there is a
+ * waiter to call, an owner that died, or a thread that holds it. What is locked in this way is held as by a request:
+ * any thread may unlock it, in either way, and no end is noticed, except by vigil_mutex_abandon. It does not matter
+ * whether the process has opened a segment.
+ *
  * BETWEEN PROCESSES
  *
  * A mutex in a segment (segment.h) is the same for all processes that have the segment open, and they wait in one
@@ -70,6 +77,12 @@
  *
  * A lock that was granted to an event loop, by vigil_mutex_lock_async, vigil_mutex_execute or vigil_cond_wait_async,
  * belongs to the request: any thread may unlock it, and only the end of its process is noticed.
+ *
+ * GIVING UP
+ *
+ * A holder that is not a thread may end while its process goes on: the worker of a language runtime, say, whose
+ * request was granted the lock. Only the runtime knows that. It calls vigil_mutex_abandon in place of that holder, on
+ * any thread, and the next to take the mutex gets VIGIL_OWNER_DIED, as above.
  *
  * The price: locking and unlocking are function calls, not inline, and each robust mutex that a thread holds counts
  * as one waiter (VIGIL_ELIMIT, VIGIL_ENOMEM).
@@ -115,13 +128,19 @@ typedef struct vigil_mutex {
  * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT);
  * vigil_mutex_trylock does so at once. VIGIL_INTERRUPTED: see thread.h. VIGIL_CANCELLED if the memory is forgotten
  * meanwhile. Errors: VIGIL_EMAYNOTBLOCK if the call would have to wait on a thread that may not block; VIGIL_ENULL,
- * VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32. After any of these the caller does not hold
- * it.
+ * VIGIL_EMISALIGNED; VIGIL_ENOMEM, VIGIL_ELIMIT and VIGIL_ECOPIES as in vigil_wait32. After any of these the caller
+ * does not hold it.
  *
  * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if it is not held or, if it is robust, another thread holds it:
  * then nothing changes. VIGIL_ENULL, VIGIL_EMISALIGNED. Once another thread can take the mutex, this call does not
  * touch it any more. So the last holder may free it when its own unlock has returned, even if an earlier unlock of
  * another thread has not returned yet; all calls that waited for it must have returned.
+ *
+ * vigil_mutex_abandon - unlock it in place of a holder that has ended: VIGIL_OK, and the next call that takes it
+ * returns VIGIL_OWNER_DIED. VIGIL_ENOTHELD if it is not held; in a segment, if another process holds it; if a thread
+ * holds it that is not the caller, and it is robust. VIGIL_EINVAL if it is neither robust nor in a segment: the word
+ * has no room to say that its owner died. After an error nothing has changed. The caller must know that the holder
+ * has ended, or, for what it holds itself, that it leaves the data half changed. VIGIL_ENULL, VIGIL_EMISALIGNED.
  *
  * vigil_mutex_consistent - after VIGIL_OWNER_DIED, declare the data repaired: VIGIL_OK. VIGIL_EINVAL if its owner
  * has not died, VIGIL_ENOTHELD if it is not held. Only the holder may call it; that is not checked.
@@ -134,6 +153,7 @@ typedef struct vigil_mutex {
  */
 VIGIL_API int vigil__mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns);
 VIGIL_API int vigil__mutex_unlock_slowly(vigil_mutex *mutex);
+VIGIL_API int vigil_mutex_abandon(vigil_mutex *mutex);
 VIGIL_API int vigil_mutex_consistent(vigil_mutex *mutex);
 VIGIL_API int vigil__mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
                                          int64_t timeout_ns, vigil_callback *callback);
@@ -238,6 +258,7 @@ static inline int vigil_mutex_execute(vigil_agent *agent, vigil_request *request
     vigil__check_mutex_lock((mutex), vigil_until(deadline_ns), VIGIL_HERE)
 #define vigil_mutex_trylock(mutex)              vigil__check_mutex_lock((mutex), 0, VIGIL_HERE)
 #define vigil_mutex_unlock(mutex)               vigil__check_mutex_unlock((mutex), VIGIL_HERE)
+#define vigil_mutex_abandon(mutex)              vigil__check_mutex_abandon(mutex)
 #define vigil_mutex_lock_async(agent, request, mutex, timeout_ns, callback)                                            \
     vigil__check_mutex_lock_async((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
 #define vigil_mutex_execute(agent, request, mutex, timeout_ns, callback)                                               \

@@ -98,6 +98,9 @@ VIGIL_API int vigil_named_set_slots(vigil_named *named, uint32_t slots);
  *
  * vigil_named_unlock - VIGIL_OK, or VIGIL_ENOTHELD.
  *
+ * vigil_named_abandon - the same for a holder that has ended while this process goes on, such as a worker of a language
+ * runtime: if it held the lock alone, the next one to take it gets VIGIL_OWNER_DIED.
+ *
  * vigil_named_consistent - after VIGIL_OWNER_DIED, with the lock held alone: what it protects is in order again.
  * VIGIL_OK, VIGIL_ENOTHELD, VIGIL_EINVAL (no holder died).
  */
@@ -111,6 +114,7 @@ VIGIL_API int vigil_named_lock_async(vigil_agent *agent, vigil_named *named, uns
                                      vigil_named_callback *callback, void *data);
 VIGIL_API int vigil_named_cancel(vigil_named *named);
 VIGIL_API int vigil_named_unlock(vigil_named *named);
+VIGIL_API int vigil_named_abandon(vigil_named *named);
 VIGIL_API int vigil_named_consistent(vigil_named *named);
 
 /*

@@ -147,7 +147,7 @@ VIGIL_API int vigil_observer_look(vigil_observer *observer, vigil_look *look);
  * vigil_observer_check - look for damage: `found` is called for each finding, with a sentence for people. Returns how
  * many there were, at most 256 (then there may be more), or VIGIL_ENULL, VIGIL_ENOMEM.
  *
- * It checks the rules of the library's own structures: the header, the records of the members, the owner of each
+ * It checks the rules of the library's own structures: the header, the rows of the members, the owner of each
  * slot, and the order and links of every line. Findings that are true only for a moment, because a process is at
  * work there, are checked again and not counted. vigil_segment_mend repairs what can be repaired.
  */

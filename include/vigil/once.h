@@ -61,7 +61,7 @@ typedef int vigil_once_function(void *argument);
  * `deadline_ns` (VIGIL_TIMED_OUT; with zero or less, or a deadline that has passed, not at all). The function itself
  * may take any time. VIGIL_INTERRUPTED: see thread.h. VIGIL_CANCELLED if the memory is forgotten meanwhile. Errors:
  * VIGIL_EMAYNOTBLOCK if another caller is calling the function and this thread may not block, whatever the timeout;
- * VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32.
+ * VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM, VIGIL_ELIMIT and VIGIL_ECOPIES as in vigil_wait32.
  *
  * vigil_once_is_done - whether it is done; if so, the caller sees what the function did.
  *

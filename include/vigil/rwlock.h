@@ -40,7 +40,7 @@
  *     8   a writer has waited long for the readers to leave: no new readers
  *     16  times the number of readers; callers that find that they have to wait are counted for a moment, too
  *     2^30  readers pass
- *     2^31  in a segment: a process died while it was writing
+ *     2^31  a process died while it was writing (in a segment), or a writer was given up
  *
  * BETWEEN PROCESSES
  *
@@ -51,6 +51,13 @@
  * then call vigil_rwlock_consistent. A process can unlock only what it has locked, on any of its threads. Each
  * process that holds a lock, however often, counts as one waiter of the segment: if there is no room for that the
  * call returns VIGIL_ELIMIT, even after it has waited.
+ *
+ * GIVING UP
+ *
+ * A holder may end while its process goes on: a thread, or the worker of a language runtime whose request was granted
+ * the lock. The library does not notice that, in a segment or not. The code that does, on any thread, calls
+ * vigil_rwlock_write_abandon in place of a writer, and from then on every call that takes the lock returns
+ * VIGIL_OWNER_DIED, as above. A reader changes nothing: in its place, call vigil_rwlock_read_unlock.
  */
 #ifndef VIGIL_RWLOCK_H
 #define VIGIL_RWLOCK_H
@@ -82,8 +89,8 @@ typedef struct vigil_rwlock {
  * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT); the try
  * forms do so at once. VIGIL_INTERRUPTED: see thread.h. VIGIL_CANCELLED if the memory is forgotten meanwhile. Errors:
  * VIGIL_EMAYNOTBLOCK if the call would have to wait on a thread that may not block; VIGIL_ELIMIT beyond 33,554,432
- * readers; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and VIGIL_ELIMIT as in vigil_wait32. After any of these the
- * caller does not hold it.
+ * readers; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM, VIGIL_ELIMIT and VIGIL_ECOPIES as in vigil_wait32. After any
+ * of these the caller does not hold it.
  *
  * vigil_rwlock_read_unlock, vigil_rwlock_write_unlock - VIGIL_OK, or VIGIL_ENOTHELD if the lock is not held in that
  * way or, in a segment, not by this process: then nothing changes. VIGIL_ENULL, VIGIL_EMISALIGNED.
@@ -95,14 +102,18 @@ typedef struct vigil_rwlock {
  * vigil_rwlock_downgrade - from writing to reading, without letting another writer in between: VIGIL_OK. Readers at
  * the head of the line are let in. VIGIL_ENOTHELD as above.
  *
+ * vigil_rwlock_write_abandon - as vigil_rwlock_write_unlock, in place of a writer that has ended: the calls that take
+ * the lock return VIGIL_OWNER_DIED until it is declared consistent. VIGIL_ENOTHELD as above.
+ *
  * vigil_rwlock_consistent - after VIGIL_OWNER_DIED, with the lock held to write, declare the data repaired:
- * VIGIL_OK. VIGIL_EINVAL if no process died while writing, VIGIL_ENOTHELD as above.
+ * VIGIL_OK. VIGIL_EINVAL if no writer has died or been given up, VIGIL_ENOTHELD as above.
  *
  * If there are no waiters, and the process has no segment open, locking (but not vigil_rwlock_read_trylock) and
  * unlocking are inline, and do not check that the address is aligned. The library exports the functions as well, for
  * other languages and for code that defines VIGIL_NO_INLINE.
  */
 VIGIL_API int vigil_rwlock_downgrade(vigil_rwlock *lock);
+VIGIL_API int vigil_rwlock_write_abandon(vigil_rwlock *lock);
 VIGIL_API int vigil_rwlock_consistent(vigil_rwlock *lock);
 
 VIGIL_API int vigil__rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns);
@@ -156,7 +167,7 @@ static inline bool vigil__rwlock_change(vigil_rwlock *lock, uint32_t from, uint3
  * out.
  */
 static inline int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
-    const uint32_t not_now = 1u | 4u | 8u | 1u << 29;
+    const uint32_t not_now = 1u | 4u | 8u | 1u << 29 | 1u << 31; /* the last: the reader must be told */
     if (vigil__rwlock_may_be_shared()) return vigil__rwlock_read_lock_slowly(lock, timeout_ns);
     if (lock && !(__atomic_fetch_add(&lock->word, 16u, __ATOMIC_ACQUIRE) & not_now)) return VIGIL_OK;
     return vigil__rwlock_read_lock_miscounted(lock, timeout_ns);
@@ -225,6 +236,7 @@ static inline int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
     vigil__check_rwlock_write_lock((lock), vigil_until(deadline_ns), VIGIL_HERE)
 #define vigil_rwlock_write_trylock(lock)              vigil__check_rwlock_write_lock((lock), 0, VIGIL_HERE)
 #define vigil_rwlock_write_unlock(lock)               vigil__check_rwlock_write_unlock((lock), VIGIL_HERE)
+#define vigil_rwlock_write_abandon(lock)              vigil__check_rwlock_write_abandon(lock)
 #define vigil_rwlock_downgrade(lock)                  vigil__check_rwlock_downgrade((lock), VIGIL_HERE)
 #endif
 #endif

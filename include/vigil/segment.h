@@ -115,7 +115,8 @@ typedef struct vigil_segment_options {
  *
  * Other errors of all three: VIGIL_ENULL, VIGIL_ENAME, VIGIL_ERANGE (`length` above `max_length`, or too many waiters
  * or members), VIGIL_EINVAL (an invalid mode or label), VIGIL_ENOMEM, VIGIL_ELIMIT (the segment has no room for
- * another member, or this process has too many segments open), VIGIL_ESYSTEM and, when opening, the errors above.
+ * another member, or this process has too many segments open), VIGIL_ECOPIES (see wait.h), VIGIL_ESYSTEM and, when
+ * opening, the errors above.
  */
 VIGIL_API int vigil_segment_create(vigil_buffer **buffer, const char *name, const vigil_segment_options *options);
 VIGIL_API int vigil_segment_open(vigil_buffer **buffer, const char *name);
@@ -131,7 +132,7 @@ VIGIL_API const char *vigil_segment_label(vigil_buffer *buffer);
 
 /*
  * vigil_segment_mend - repair at once whatever can be repaired: remove dead members, clean up what they left, and
- * rebuild every line from what each waiter's own record says. The library does the first two by itself wherever there
+ * rebuild every line from what each waiter's own slot says. The library does the first two by itself wherever there
  * are waiters; the last is against damage (vigil/observe.h finds it). Returns how many things were repaired, or
  * VIGIL_ENULL, VIGIL_EINVAL (the buffer is not a segment), VIGIL_EFORKED, VIGIL_ENOMEM.
  */

@@ -32,8 +32,8 @@
  * BETWEEN PROCESSES
  *
  * A semaphore in a segment (segment.h) is the same for all processes that have the segment open, and they wait in one
- * line. If a process dies that has acquired permits, they are lost: it is not recorded which process has them. If the
- * semaphore is initialised with VIGIL_SEM_LEASED(n), it is recorded: permits that a process has acquired, and has not
+ * line. If a process dies that has acquired permits, they are lost: it is not known which process has them. If the
+ * semaphore is initialised with VIGIL_SEM_LEASED(n), it is known: permits that a process has acquired, and has not
  * released when it dies or leaves the segment, come back, at most some 50 ms later. So a process can release only
  * what it has acquired, on any of its threads. Each process that has permits of such a semaphore counts as one waiter
  * of the segment: if there is no room for that the call returns VIGIL_ELIMIT, even after it has waited. In memory
@@ -69,8 +69,8 @@ typedef struct vigil_sem {
  * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT);
  * vigil_sem_tryacquire does so at once. VIGIL_INTERRUPTED: see thread.h. VIGIL_CANCELLED if the memory is forgotten
  * meanwhile. Errors: VIGIL_EMAYNOTBLOCK if the call would have to wait on a thread that may not block; VIGIL_EINVAL
- * for zero permits and VIGIL_ERANGE for more than VIGIL_SEM_MAX; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM and
- * VIGIL_ELIMIT as in vigil_wait32. After any of these nothing has been acquired.
+ * for zero permits and VIGIL_ERANGE for more than VIGIL_SEM_MAX; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM,
+ * VIGIL_ELIMIT and VIGIL_ECOPIES as in vigil_wait32. After any of these nothing has been acquired.
  *
  * vigil_sem_release - VIGIL_OK. VIGIL_ERANGE if there would be more than VIGIL_SEM_MAX permits in all, VIGIL_ENOTHELD
  * if they are leased and this process has fewer: then nothing changes. VIGIL_EINVAL, VIGIL_ENULL, VIGIL_EMISALIGNED

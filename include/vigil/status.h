@@ -74,6 +74,9 @@ extern "C" {
     X(EFILESYSTEM, -30, "file-system",                                                                                 \
       "the file system cannot carry it: it is read-only, or of a kind on which machines or programs do not share "     \
       "memory (NFS, FUSE and others); choose a path on a local file system, such as /run/lock")                        \
+    X(ECOPIES, -31, "other-copy",                                                                                      \
+      "another copy of the library in this process prevents that: it is of another version (link everything with "     \
+      "one), or only it has this segment open (open it with the copy that uses it)")                                   \
     X(EBUSY, -29, "busy",                                                                                              \
       "in use; end the waits of this process before destroying the buffer, or let all members leave before unlinking")
 

@@ -35,6 +35,15 @@
  * unlock and wait: pthread_atfork(lock, unlock, unlock) around a vigil_mutex works as with a pthread_mutex_t. (If the
  * library is loaded by dlopen, register them after that.)
  *
+ * COPIES. A program and the shared objects that it loads may each contain a copy of the library: the static one, the
+ * amalgamation, libvigil.so. The copies find each other when they are loaded, and a word has one line for all of them:
+ * a notification by one copy reaches the waiters of all, and a lock may be taken through one copy and released through
+ * another (except a robust mutex). All must be of one version: a copy of another version than the first refuses to
+ * wait, to notify and to release a lock that has waiters, with VIGIL_ECOPIES. Agents, operations, buffers and the ids
+ * of threads belong to the copy that made them. So do segments: an object in a segment must be used through a copy that
+ * has opened it, at the address where it has; other copies return VIGIL_ECOPIES where they would have to look at its
+ * line. An object that contains a copy stays loaded when it is closed by dlclose.
+ *
  * Signals do not end a wait, and a blocked wait is not a cancellation point of pthread_cancel: see thread.h for how
  * to end a wait from another thread.
  *
@@ -97,8 +106,8 @@ VIGIL_API int64_t vigil_now_ns(void);
  * instead.
  *
  * Errors, checked in this order and before the word is read: VIGIL_ENULL, VIGIL_EMISALIGNED (4 or 8 bytes),
- * VIGIL_EMAYNOTBLOCK. After that: VIGIL_ELIMIT, if there are too many waiters, and VIGIL_ENOMEM, if the process
- * could not map the memory for the lines at its first wait; all later waits return the same.
+ * VIGIL_EMAYNOTBLOCK. After that: VIGIL_ELIMIT, if there are too many waiters; VIGIL_ENOMEM, if the process could not
+ * map the memory for the lines at its first wait; all later waits return the same; and VIGIL_ECOPIES (see above).
  */
 VIGIL_API int vigil_wait32(const volatile void *address, uint32_t expected, int64_t timeout_ns);
 VIGIL_API int vigil_wait64(const volatile void *address, uint64_t expected, int64_t timeout_ns);
@@ -108,10 +117,10 @@ VIGIL_API int vigil_wait64_until(const volatile void *address, uint64_t expected
 /*
  * vigil_notify - take the first `count` waiters out of the line and wake them, oldest first.
  *
- * Returns how many there were, or VIGIL_ENULL, VIGIL_EMISALIGNED (4 bytes) or VIGIL_ECOUNT. If the line is empty it
- * costs a fence and a load. The callback of an asynchronous waiter runs in the loop of its agent, never inside this
- * call. It may be called on any thread, in callbacks, and in signal handlers. While a very long line is taken out,
- * other threads cannot join it or a few other lines: some nanoseconds for each waiter.
+ * Returns how many there were, or VIGIL_ENULL, VIGIL_EMISALIGNED (4 bytes), VIGIL_ECOUNT or VIGIL_ECOPIES. If the line
+ * is empty it costs a fence and a few loads. The callback of an asynchronous waiter runs in the loop of its agent,
+ * never inside this call. It may be called on any thread, in callbacks, and in signal handlers. While a very long line
+ * is taken out, other threads cannot join it or a few other lines: some nanoseconds for each waiter.
  *
  * In a handler that has interrupted a call of the library, zero may also mean that the waiters will be taken out a
  * moment later (see above). Their number is not known then.
@@ -119,7 +128,7 @@ VIGIL_API int vigil_wait64_until(const volatile void *address, uint64_t expected
 VIGIL_API int64_t vigil_notify(const volatile void *address, int64_t count);
 
 /*
- * vigil_waiters - the number of waiters in the line, or VIGIL_ENULL or VIGIL_EMISALIGNED (4 bytes). For
+ * vigil_waiters - the number of waiters in the line, or VIGIL_ENULL, VIGIL_EMISALIGNED (4 bytes) or VIGIL_ECOPIES. For
  * demonstrations, tests and debuggers: it counts the waiters one by one, and the number may be out of date when it
  * returns.
  */
@@ -129,10 +138,10 @@ VIGIL_API int64_t vigil_waiters(const volatile void *address);
  * vigil_forget - the memory [address, address + length) is about to be freed or reused.
  *
  * It takes every waiter out of every line in that memory and ends their waits with VIGIL_CANCELLED. Returns how many
- * there were (an event loop that waits for a lock with several requests counts once), or VIGIL_ENULL, or VIGIL_ERANGE
- * for a range beyond the end of the address space. No thread may start a new wait there meanwhile. Waiters that have
- * already been woken are not reached: they may still have to read the word of a lock. So the memory of a lock may be
- * freed only when every call that waits for it has returned and every request for it has ended.
+ * there were (an event loop that waits for a lock with several requests counts once), or VIGIL_ENULL, VIGIL_ECOPIES,
+ * or VIGIL_ERANGE for a range beyond the end of the address space. No thread may start a new wait there meanwhile.
+ * Waiters that have already been woken are not reached: they may still have to read the word of a lock. So the memory
+ * of a lock may be freed only when every call that waits for it has returned and every request for it has ended.
  */
 VIGIL_API int64_t vigil_forget(const volatile void *address, uint64_t length);
 
@@ -168,7 +177,7 @@ struct vigil_op {
  * VIGIL_TIMED_OUT or VIGIL_CANCELLED. If anything but VIGIL_PENDING is returned, the callback is never called.
  *
  * Errors: VIGIL_ENULL, VIGIL_EMISALIGNED, VIGIL_EFORKED, VIGIL_EWRONGTHREAD, VIGIL_ECLOSING, VIGIL_EINUSE (the
- * operation is already pending), VIGIL_ELIMIT.
+ * operation is already pending), VIGIL_ELIMIT, VIGIL_ECOPIES.
  */
 VIGIL_API int vigil_wait32_async(struct vigil_agent *agent, vigil_op *op, const volatile void *address,
                                  uint32_t expected, int64_t timeout_ns, vigil_callback *callback);

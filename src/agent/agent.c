@@ -26,7 +26,8 @@ int agent_new(vigil_agent **result, unsigned flags) {
     if (!result) return VIGIL_ENULL;
     if (flags & ~VIGIL_AGENT_MAY_NOT_BLOCK) return VIGIL_EINVAL;
     struct lot *lot = lot_private();
-    vigil_agent *agent = lot ? calloc(1, sizeof *agent) : NULL;
+    if (!lot) return lot_missing(NULL);
+    vigil_agent *agent = calloc(1, sizeof *agent);
     if (!agent) return VIGIL_ENOMEM;
     if (!prim_bell_open(&agent->seat.bell)) {
         free(agent);
@@ -133,6 +134,16 @@ void agent_set_alarm(vigil_agent *agent) {
     if (next_ns < agent->alarm_ns) agent_set_alarm_to(agent, next_ns);
 }
 
+static bool agent_is_alive(const vigil_agent *agent) {
+    return agent->references || agent->pending_referenced;
+}
+
+void agent_tell_alive(vigil_agent *agent) {
+    if (agent->alive == agent_is_alive(agent)) return;
+    agent->alive = !agent->alive;
+    agent->on_alive(agent, agent->on_alive_argument);
+}
+
 static int agent_begin_dispatch(vigil_agent *agent) {
     int error = agent_check(agent);
     if (error) return error;
@@ -148,6 +159,7 @@ static void agent_end_dispatch(vigil_agent *agent) {
     if (agent->alarm_ns != PRIM_NEVER && prim_now_ns() >= agent->alarm_ns)
         agent_set_alarm_to(agent, timers_next(&agent->timers));
     else agent_set_alarm(agent);
+    agent_note_alive(agent);
 }
 
 /* In the child of a fork that a callback made: nothing of the agent may be used any more. */
@@ -203,7 +215,7 @@ static void agent_sleep_until(vigil_agent *agent, uint64_t until_ns) {
 }
 
 static bool agent_keeps_going(vigil_agent *agent) {
-    return agent->references || agent->pending_referenced || seat_has_mail(&agent->seat);
+    return agent_is_alive(agent) || seat_has_mail(&agent->seat);
 }
 
 static int agent_run(vigil_agent *agent, uint64_t deadline_ns) {
@@ -271,8 +283,10 @@ int vigil_agent_wake(vigil_agent *agent) {
 
 int vigil_agent_ref(vigil_agent *agent) {
     int error = agent_check(agent);
-    if (!error) agent->references++;
-    return error;
+    if (error) return error;
+    agent->references++;
+    agent_note_alive(agent);
+    return VIGIL_OK;
 }
 
 int vigil_agent_unref(vigil_agent *agent) {
@@ -280,6 +294,20 @@ int vigil_agent_unref(vigil_agent *agent) {
     if (error) return error;
     if (!agent->references) return VIGIL_EINVAL;
     agent->references--;
+    agent_note_alive(agent);
+    return VIGIL_OK;
+}
+
+bool vigil_agent_alive(const vigil_agent *agent) {
+    return !agent_check(agent) && agent_is_alive(agent);
+}
+
+int vigil_agent_on_alive(vigil_agent *agent, vigil_function *function, void *argument) {
+    int error = agent_check(agent);
+    if (error) return error;
+    agent->alive = agent_is_alive(agent);
+    agent->on_alive = function;
+    agent->on_alive_argument = argument;
     return VIGIL_OK;
 }
 

@@ -40,10 +40,13 @@ struct vigil_agent {
     bool woken;   /* this dispatch or run has taken a wake */
     bool kept;    /* the agent has called keeper_ready: see sync/request.c */
     bool alarmed; /* the descriptor is in use, and alarm_ns is what it is set to */
+    bool alive;   /* as on_alive has been told, or was when it was set */
     uint64_t alarm_ns;
     uint64_t pending; /* operations; below: those of them that keep vigil_agent_run going */
     uint64_t pending_referenced;
     uint64_t references; /* by vigil_agent_ref, which keep it going too */
+    vigil_function *on_alive;
+    void *on_alive_argument;
     struct vigil_request *queues[AGENT_QUEUES];
     struct timers timers;
 };
@@ -95,6 +98,13 @@ void agent_end(vigil_agent *agent, vigil_op *op);
 
 /* Start a timer for the operation's deadline_ns. */
 void agent_start_timer(vigil_agent *agent, vigil_op *op, uint64_t now_ns);
+
+/* pending_referenced or references have changed: call on_alive if the agent has become alive, or no longer is. In a
+ * dispatch only at its end: most operations that end there are followed by another. */
+void agent_tell_alive(vigil_agent *agent);
+static inline void agent_note_alive(vigil_agent *agent) {
+    if (agent->on_alive && !agent->dispatching) agent_tell_alive(agent);
+}
 
 /* The earliest deadline may be earlier now: set the descriptor's alarm. */
 void agent_set_alarm(vigil_agent *agent);

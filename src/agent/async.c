@@ -11,6 +11,7 @@ void agent_begin(vigil_agent *agent, vigil_op *op) {
     op->flags = OP_PENDING | OP_REFERENCED;
     agent->pending++;
     agent->pending_referenced++;
+    agent_note_alive(agent);
 }
 
 void agent_end(vigil_agent *agent, vigil_op *op) {
@@ -20,6 +21,7 @@ void agent_end(vigil_agent *agent, vigil_op *op) {
     agent->pending--;
     if (op->flags & OP_REFERENCED) agent->pending_referenced--;
     op->flags = op->flags & OP_REFERENCED ? 0 : OP_UNREFERENCED;
+    agent_note_alive(agent);
 }
 
 int agent_check_start(const vigil_agent *agent, const vigil_op *op, const struct word *word, vigil_callback *callback) {
@@ -42,7 +44,7 @@ uint32_t agent_slot_acquire(vigil_agent *agent, const volatile void *address) {
         slot->away = in_line;
         slot->away_lot = (uint64_t)(uintptr_t)lot;
         slot->state = SLOT_WAITING;
-        lot->slots[in_line].record = segment_self(lot->share->segment);
+        lot->slots[in_line].row = segment_self(lot->share->segment);
         prim_store_release(&lot->slots[in_line].home, index); /* see recovery_own */
         return index;
     }
@@ -98,7 +100,7 @@ int agent_wait(vigil_agent *agent, vigil_op *op, const struct word *word, uint64
     if (word_differs(word)) return VIGIL_NOT_EQUAL;
     if (deadline_ns == DEADLINE_PASSED) return VIGIL_TIMED_OUT;
     uint32_t slot = agent_slot_acquire(agent, word->address);
-    if (!slot) return VIGIL_ELIMIT;
+    if (!slot) return lot_for(word->address) ? VIGIL_ELIMIT : lot_missing(word->address);
     if (!agent_join(agent, op, slot, word, kind)) {
         agent_slot_release(agent, slot);
         return VIGIL_NOT_EQUAL;
@@ -151,6 +153,7 @@ int vigil_ref(vigil_op *op) {
     if (error) return error;
     if (!(op->flags & OP_REFERENCED)) op->agent->pending_referenced++;
     op->flags |= OP_REFERENCED;
+    agent_note_alive(op->agent);
     return VIGIL_OK;
 }
 
@@ -159,5 +162,6 @@ int vigil_unref(vigil_op *op) {
     if (error) return error;
     if (op->flags & OP_REFERENCED) op->agent->pending_referenced--;
     op->flags &= ~OP_REFERENCED;
+    agent_note_alive(op->agent);
     return VIGIL_OK;
 }

@@ -41,20 +41,20 @@
  */
 
 /* How long a process waits for a bucket before it checks whether the holder lives. */
-#define SHARED_LOOK_NS UINT64_C(20000000)
+#define SHARED_HOLDER_CHECK_NS UINT64_C(20000000)
 /* The check normally only reads the holder's pulse. Every so many checks, it asks the kernel in any case. */
-#define SHARED_ASK_LOOKS 50u
+#define SHARED_ASK_CHECKS 50u
 /* How long the closing of a segment waits for a bucket. */
 #define LEAVE_PATIENCE_NS UINT64_C(20000000)
 /* How long recovery waits for all buckets together when a caller is about to be refused: a time slice or more. */
 #define RECOVERY_TRY_NS UINT64_C(50000000)
-/* How long a keeper waits for one bucket: it has mail to hand on meanwhile. */
+/* How long a keeper waits for one bucket: it has slots to hand on meanwhile. */
 #define RECOVERY_LOCK_NS   UINT64_C(2000000)
 #define KEEPER_PATIENCE_NS UINT64_C(2000000)
 /* How long mending waits for all buckets together. */
 #define MEND_PATIENCE_NS UINT64_C(1000000000)
-/* Mending counts a slot as impossible if it was so at that many looks, that far apart. */
-#define NONSENSE_LOOKS    8
+/* Mending counts a slot as impossible if it was so at that many checks, that far apart. */
+#define NONSENSE_CHECKS   8
 #define NONSENSE_APART_NS UINT64_C(1000000)
 
 /*
@@ -69,14 +69,14 @@
  * (owner_death_recovery, owner_death_worst). */
 #define KEEPER_ENDED_NS      UINT64_C(50000)
 #define KEEPER_ENDED_MOST_NS UINT64_C(5000000)
-/* One keeper inspects the segment so often, for all; the others believe that for so long. */
-#define KEEPER_LOOK_NS   UINT64_C(1000000000)
+/* One keeper patrols the segment so often, for all; the others believe that for so long. */
+#define KEEPER_PATROL_NS UINT64_C(1000000000)
 #define KEEPER_RECENT_NS UINT64_C(500000000)
-/* How often one of the keepers that need not inspect wakes up, and how seldom each may (idle_waiters_1000,
+/* How often one of the keepers that need not patrol wakes up, and how seldom each may (idle_waiters_1000,
  * idle_waiters_wakeups). */
-#define KEEPER_LOOK_EACH_NS UINT64_C(50000000)
-#define KEEPER_LOOK_MOST_NS UINT64_C(60000000000)
-/* Members about which an inspection asks the kernel, whatever their pulses say. */
+#define KEEPER_PATROL_EACH_NS UINT64_C(50000000)
+#define KEEPER_PATROL_MOST_NS UINT64_C(60000000000)
+/* Members about which a patrol asks the kernel, whatever their pulses say. */
 #define KEEPER_ASKS 4u
 /* How long a joiner waits at a door that is locked, before it tries again. */
 #define MEMBER_DOOR_NS UINT64_C(1000000)

@@ -450,6 +450,37 @@ int vigil__check_mutex_unlock(vigil_mutex *mutex, const char *file, int line) {
     return vigil_mutex_unlock(mutex);
 }
 
+/*
+ * Giving up what a holder held that has ended, on whatever thread: no mistake. All under the gate, so that the hold
+ * that is removed is not that of the next holder, which notes its own there.
+ */
+
+typedef int giver(void *lock);
+
+static int check_abandon(void *lock, giver *give_up) {
+    check_enter();
+    int status = give_up(lock);
+    if (status == VIGIL_OK) check_strike_off_stale(lock, false);
+    check_leave(NULL);
+    return status;
+}
+
+static int check_give_up_mutex(void *lock) {
+    return vigil_mutex_abandon(lock);
+}
+
+static int check_give_up_to_write(void *lock) {
+    return vigil_rwlock_write_abandon(lock);
+}
+
+int vigil__check_mutex_abandon(vigil_mutex *mutex) {
+    return check_abandon(mutex, check_give_up_mutex);
+}
+
+int vigil__check_rwlock_write_abandon(vigil_rwlock *lock) {
+    return check_abandon(lock, check_give_up_to_write);
+}
+
 /* Event loops. A request remembers the site of its call. */
 
 static struct site check_site_of(const vigil_request *request) {

@@ -71,6 +71,8 @@ static void dump_print_lines(struct page *page, struct lot *lot) {
 int vigil_debug_dump(int fd) {
     struct page page = {.fd = fd};
     struct lot *lot = lot_private_if_used();
+    int refused = lot ? VIGIL_OK : lot_refused(NULL);
+    if (refused) return refused;
     dump_print_totals(&page, lot);
     if (lot) dump_print_lines(&page, lot);
     dump_flush(&page);

@@ -40,7 +40,7 @@
  *
  *     a call for a lock        is a hint to try; nothing is lost if another waiter is called as well. After a death
  *                              all lines of locks are looked at as if the lock had just been released (recovery.h)
- *     a lock, a share, a       are never handed over: the acquirer takes them, and its number or its record (hold.h)
+ *     a lock, a share, a       are never handed over: the acquirer takes them, and its number or its hold (hold.h)
  *     leased permit            says so from that step on until they are given back
  *     an arrival at a barrier  is the slot in line; the end of a round is one store of the word, and the repair tells
  *                              the waiters that are left in line after it

@@ -2,18 +2,18 @@
 /*
  * interrupt.h - ending the blocking calls of a thread from other threads.
  *
- * A thread that can be interrupted has a record: 64 bits in the process's own memory, never unmapped.
+ * A thread that can be interrupted has a cell: 64 bits in the process's own memory, never unmapped.
  *
  *     bit 0         RAISED: an interruption that no call of the thread has used yet
- *     bits 32-63    generation: odd while a thread has the record
+ *     bits 32-63    generation: odd while a thread has the cell
  *
  *     to begin       CAS generation + 1, not RAISED                         by the thread
  *     I1  to raise   CAS RAISED, the generation being that of the name      by any thread or signal handler
- *     I2             wake the thread, if it sleeps on the record
+ *     I2             wake the thread, if it sleeps on the cell
  *     to use         CAS not RAISED                                         by the thread
  *     to end         CAS generation + 1, not RAISED                         by the thread when it ends
  *
- * The thread sleeps on two words at once, its slot's `state` and the lower half of its record, while the first is
+ * The thread sleeps on two words at once, its slot's `state` and the lower half of its cell, while the first is
  * ASLEEP and the second is not RAISED. The kernel compares both in the step that puts the thread to sleep, so an
  * interruption between the last load and the sleep is not missed. (Where the kernel can sleep on one word only, the
  * thread looks again every PRIM_SLICE_NS: prim_park_any.)

@@ -7,6 +7,7 @@
 #define VIGIL_LINE_H
 
 #include "base/word_lock.h"
+#include "copies.h"
 #include "critical.h"
 #include "gift.h"
 #include "seat.h"
@@ -297,7 +298,7 @@ static inline bool line_call(struct lot *lot, struct bucket *bucket, uint64_t ke
         if (outcome == LOT_STAY) break;
         next = lot->slots[index].next;
         if (outcome == LOT_SKIP) continue;
-        if (next && is_call_to_loop(lot, index, outcome)) guard_note(lot, lot->slots[index].key);
+        if (next && is_call_to_loop(lot, index, outcome)) copies_guard(lot, lot->slots[index].key);
         line_unlink(lot, line, index);
         slot_decide(lot, wakes, index, outcome);
     }

@@ -188,7 +188,7 @@ static void line_move(struct lot *lot, struct bucket *from, uint64_t key, struct
     }
 }
 
-/* One turn of lot_move: returns how many were moved or told; zero: the line is empty or has changed, look again. */
+/* One step of lot_move: returns how many were moved or told; zero: the line is empty or has changed, look again. */
 static int64_t lot_move_some(struct lot *lot, uint64_t key, uint64_t to_key, int64_t most,
                              const struct lot_release *release, void *context) {
     struct wakes wakes;

@@ -22,7 +22,7 @@
  * The bucket's word is its lock, and says whether a slot is in line there (word_lock.h). It is zero exactly when no
  * slot is in line and no thread has the bucket locked: that is all a notifier needs to look at.
  *
- * The lock guards the bucket's `line` and these fields of every slot in its lines: key, next, prev, tail, next_line,
+ * The lock protects the bucket's `line` and these fields of every slot in its lines: key, next, prev, tail, next_line,
  * began_ns, kind and gift. A slot is in line from lot_join until, under the lock, exactly one of lot_leave (its own
  * waiter: deadline, cancel) or lot_take, lot_call, lot_move (any thread: notification, forget, a lock's release, a
  * condition's signal) takes it out and so decides its outcome; or lot_move puts it into another line, under the locks
@@ -67,7 +67,7 @@ struct slot {
             signature; /* for people: a thread's id and, in bits 32-63, since when it waits (ms); SLOT_HOLDS: no id */
         uint64_t op;   /* an agent's slot in its own lot: the vigil_op, or SLOT_ORPHAN; sync/robust.h: the word */
         uint64_t function; /* SLOT_POSTED: what to call */
-        uint64_t record;   /* an agent's slot in a segment: the index of its member's record */
+        uint64_t row;      /* an agent's slot in a segment: the index of its member's row */
     };
     union {              /* atomic where processes share it */
         uint64_t gift;   /* other kinds of waiters than those below: what it has been given, see gift.h */
@@ -103,7 +103,7 @@ enum slot_kind {
     SLOT_RWLOCK,
     SLOT_BARRIER,
     SLOT_ONCE,
-    SLOT_HOLDS, /* nothing: a record of what a process (recovery/hold.h) or a thread (sync/robust.h) holds */
+    SLOT_HOLDS, /* nothing: the hold of a process (recovery/hold.h), or the note of a thread (sync/robust.h) */
     SLOT_KINDS,
     SLOT_AWAY, /* not in line itself: an agent's slot that stands for one in line in a segment, see shared.h */
 };
@@ -124,7 +124,7 @@ enum slot_state {
     SLOT_POSTED,          /* not a waiter: a function on its way to an agent */
 };
 
-/* Slots are claimed by the chunk: see slot.c. Chunk 0 is not used, because slot 0 is none. */
+/* Threads take slots by the chunk: see slot.c. Chunk 0 is not used, because slot 0 is none. */
 #define SLOT_CHUNK PRIM_SLOT_CHUNK
 #define LOT_LEVELS 4 /* of bitmaps: 64^4 chunks at most */
 struct chunk {
@@ -161,16 +161,23 @@ struct lot {
     uint32_t seats_used;
 
     struct lot_reservation reservations[LOT_RESERVATIONS]; /* of locks that were reserved lately: lock_may_reserve */
+
+    struct lot_copy *copies; /* under the gate: the copies of the library that use it, see copies.h */
+    uint32_t forks;          /* it has been emptied for these: prim_generation */
 };
 
-/* The process's own lot; null when there is no memory for it. */
+/* The process's own lot; null when there is no memory for it, or when this copy of the library cannot use it. */
 struct lot *lot_private(void);
 /* The same if it exists; null: no thread has waited yet. */
 struct lot *lot_private_if_used(void);
 /* The lot for that address: its segment's, or the process's own. */
 struct lot *lot_for(const volatile void *address);
 struct lot *lot_for_if_used(const volatile void *address);
-/* Called in the child of a fork, unless null. For debug/check.c. */
+/* Why there is none: lot_refused returns VIGIL_ECOPIES, or VIGIL_OK if it has not been used yet; lot_missing, after
+ * lot_for or lot_private, VIGIL_ECOPIES or VIGIL_ENOMEM. */
+int lot_refused(const volatile void *address);
+int lot_missing(const volatile void *address);
+/* Called in the child of a fork, unless null; a copy of the library has its own. For debug/check.c. */
 extern void (*lot_in_child)(void);
 
 /*
@@ -202,7 +209,7 @@ static inline uint32_t *word_of(const struct lot *lot, uint64_t key) {
 }
 
 static inline bool is_shared(const struct lot *lot) {
-    return lot->number != 0;
+    return PRIM_SEGMENTS && lot->number != 0;
 }
 
 /* Of a waiter's slot: its outcome has not been decided. */

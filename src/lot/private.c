@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The process's own lot: made at first use, emptied in the child of a fork. */
+/* The process's own lot, one for all copies of the library (copies.h): made at first use, emptied in the child of a
+ * fork. */
+#include "copies.h"
 #include "interrupt.h"
 #include "line.h"
 
-static struct lot lot PRIM_PROCESS;
 void (*lot_in_child)(void) PRIM_PROCESS;
 
 /* One mapping holds everything: buckets, seats, chunks, bitmaps and, last and largest, the slots. */
@@ -29,12 +30,19 @@ static struct layout private_layout_of(uint32_t chunk_limit) {
 static void private_at_thread_exit(struct prim_thread *thread) {
     if (thread->on_exit) thread->on_exit(thread);
     if (thread->robust_on_end) thread->robust_on_end(thread, false);
-    slot_release_all(&lot, thread);
+    slot_release_all(copies_lot(), thread);
     interrupt_thread_ends(thread);
 }
 
-static void private_number_from_one(void) {
-    lot.chunks_used = lot.seats_used = 1; /* 0 is none */
+static void private_number_from_one(struct lot *lot) {
+    lot->chunks_used = lot->seats_used = 1; /* 0 is none */
+}
+
+void private_empty(struct lot *lot) {
+    lot->gate = 0;
+    if (!lot->buckets) return; /* a thread may have been making it: the child starts over */
+    prim_map_clear(lot->buckets, private_layout_of(lot->chunk_limit).bytes);
+    private_number_from_one(lot);
 }
 
 /*
@@ -42,12 +50,9 @@ static void private_number_from_one(void) {
  * and any of them may have held any lock: so the lot is emptied. The child's agents learn of it by their generation.
  */
 static void private_in_child(void) {
-    if (!lot.buckets) return;
+    const struct lot *lot = copies_in_child();
+    if (!lot || !lot->buckets) return;
     struct prim_thread *self = prim_self();
-    if (self->robust_on_end) self->robust_on_end(self, true);
-    prim_map_clear(lot.buckets, private_layout_of(lot.chunk_limit).bytes);
-    lot.gate = 0;
-    private_number_from_one();
     self->chunk_free = 0;
     self->spare_slot = self->id = 0;
     self->may_not_block &= CRITICAL_DEPTH;
@@ -59,65 +64,82 @@ static void private_in_child(void) {
     if (also) also();
 }
 
+bool private_start(void) {
+    return prim_start(private_at_thread_exit, private_in_child);
+}
+
 /* If address space is limited, make do with fewer slots. Only the first few slots are opened. */
-static char *private_map(void) {
-    for (lot.chunk_limit = PRIM_CHUNK_LIMIT; lot.chunk_limit >= PRIM_CHUNK_LEAST; lot.chunk_limit /= 2) {
-        struct layout at = private_layout_of(lot.chunk_limit);
+static char *private_map(struct lot *lot) {
+    for (lot->chunk_limit = PRIM_CHUNK_LIMIT; lot->chunk_limit >= PRIM_CHUNK_LEAST; lot->chunk_limit /= 2) {
+        struct layout at = private_layout_of(lot->chunk_limit);
         char *mapping = prim_map(at.bytes);
-        lot.chunks_open = PRIM_CHUNK_LEAST;
-        size_t open_bytes = at.slots + sizeof(struct slot) * SLOT_CHUNK * lot.chunks_open;
+        lot->chunks_open = PRIM_CHUNK_LEAST;
+        size_t open_bytes = at.slots + sizeof(struct slot) * SLOT_CHUNK * lot->chunks_open;
         if (mapping && prim_map_open(mapping, open_bytes, false)) return mapping;
         if (mapping) prim_unmap(mapping, at.bytes);
     }
     return NULL;
 }
 
-static void private_initialise(void) {
-    char *mapping = private_map();
+/* Under the gate. */
+static void private_make(struct lot *lot) {
+    char *mapping = private_map(lot);
     if (!mapping) return;
-    struct layout at = private_layout_of(lot.chunk_limit);
-    if (!prim_start(private_at_thread_exit, private_in_child)) {
-        prim_unmap(mapping, at.bytes);
-        return;
-    }
-    lot.seats = (struct seat **)(void *)(mapping + at.seats);
-    lot.chunks = (struct chunk *)(void *)(mapping + at.chunks);
-    lot.slots = (struct slot *)(void *)(mapping + at.slots);
+    struct layout at = private_layout_of(lot->chunk_limit);
+    lot->seats = (struct seat **)(void *)(mapping + at.seats);
+    lot->chunks = (struct chunk *)(void *)(mapping + at.chunks);
+    lot->slots = (struct slot *)(void *)(mapping + at.slots);
     for (int level = 0; level < LOT_LEVELS; level++) {
-        lot.available[level] = (uint64_t *)(void *)(mapping + at.available[level]);
+        lot->available[level] = (uint64_t *)(void *)(mapping + at.available[level]);
     }
-    lot.bucket_bits = PRIM_BUCKET_BITS;
-    lot.home = &lot;
-    private_number_from_one();
+    lot->bucket_bits = PRIM_BUCKET_BITS;
+    lot->home = lot;
+    private_number_from_one(lot);
     struct bucket *buckets = (struct bucket *)(void *)mapping;
-    if (BUG(first_wait_missed)) prim_store_release(&lot.buckets, buckets);
-    else prim_store_seq_cst(&lot.buckets, buckets); /* W0 */
+    if (BUG(first_wait_missed)) prim_store_release(&lot->buckets, buckets);
+    else prim_store_seq_cst(&lot->buckets, buckets); /* W0 */
+}
+
+/* Once in each copy: another copy may be making it now, or may have made it. */
+static void private_initialise(void) {
+    struct lot *lot = copies_lot();
+    if (!lot || !private_start()) return;
+    word_lock(&lot->gate);
+    if (!prim_load_relaxed(&lot->buckets)) private_make(lot);
+    word_unlock(&lot->gate, false);
 }
 
 struct lot *lot_private_if_used(void) {
-    return prim_load_acquire(&lot.buckets) ? &lot : NULL;
+    struct lot *lot = copies_lot();
+    return lot && prim_load_acquire(&lot->buckets) ? lot : NULL;
 }
 
 struct lot *lot_private(void) {
-    if (!prim_load_acquire(&lot.buckets)) prim_once(private_initialise);
+    struct lot *lot = lot_private_if_used();
+    if (lot) return lot;
+    prim_once(private_initialise);
     return lot_private_if_used();
 }
 
 bool lot_surely_empty(const volatile void *address) {
-    if (prim_load_acquire(&segments_now) & SEGMENTS_COUNT) return false;
-    struct bucket *buckets = prim_load_acquire(&lot.buckets);
+    if (segments_open()) return false;
+    const struct lot *lot = copies_lot_alone();
+    if (!lot) return false;
+    const struct bucket *buckets = prim_load_acquire(&lot->buckets);
     uint64_t key = (uint64_t)(uintptr_t)address;
     return !buckets || !prim_load_relaxed(&buckets[bucket_number_of(key, PRIM_BUCKET_BITS)].word); /* N3 */
 }
 
 struct lot *lot_for(const volatile void *address) {
     struct segment *segment = segment_of(address);
-    return segment ? lot_in(segment) : lot_private();
+    if (segment) return lot_in(segment);
+    return copies_have_segment(address) ? NULL : lot_private();
 }
 
 struct lot *lot_for_if_used(const volatile void *address) {
     struct segment *segment = segment_of(address);
-    return segment ? prim_load_acquire(&segment->lot) : lot_private_if_used();
+    if (segment) return prim_load_acquire(&segment->lot);
+    return copies_have_segment(address) ? NULL : lot_private_if_used();
 }
 
 uint32_t seat_register(struct lot *in, struct seat *seat) {

@@ -162,13 +162,13 @@ void shared_release(struct lot *lot, uint32_t index) {
 /* Telling, under the bucket's lock. */
 
 static void shared_push_to_member(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t number) {
-    struct segment_member *member = segment_member(lot->share->segment, (uint32_t)lot->slots[index].record);
-    uint64_t seen = prim_load_relaxed(&member->mail);
+    struct segment_member *member = segment_member(lot->share->segment, (uint32_t)lot->slots[index].row);
+    uint64_t seen = prim_load_relaxed(&member->relay);
     do {
         if (seen >> 32 != number) return; /* it is dead, and recovery passes on what it has been told */
         lot->slots[index].next = (uint32_t)seen / 2;
-    } while (!prim_cas_acq_rel(&member->mail, &seen, (uint64_t)number << 32 | (uint64_t)index * 2));
-    if (seen & SEGMENT_RESTING) add_word(wakes, (uint32_t *)(void *)&member->mail);
+    } while (!prim_cas_acq_rel(&member->relay, &seen, (uint64_t)number << 32 | (uint64_t)index * 2));
+    if (seen & SEGMENT_RESTING) add_word(wakes, (uint32_t *)(void *)&member->relay);
 }
 
 void shared_decide(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_t outcome) {
@@ -186,7 +186,7 @@ void shared_decide(struct lot *lot, struct wakes *wakes, uint32_t index, uint32_
         add_mail(lot, wakes, own, outcome);
     } else {
         prim_store_release(&slot->state, outcome);
-        if (!BUG(mail_forgotten)) shared_push_to_member(lot, wakes, index, claim_number(claim));
+        if (!BUG(relay_forgotten)) shared_push_to_member(lot, wakes, index, claim_number(claim));
     }
 }
 
@@ -220,7 +220,7 @@ void lot_record_lock_event(const struct lot *lot, int type, enum slot_kind kind,
                                      });
 }
 
-/* Mail. */
+/* The relay. */
 
 void lot_hand_on(struct lot *lot, uint32_t index) {
     struct slot *slot = &lot->slots[index];
@@ -233,11 +233,11 @@ void lot_hand_on(struct lot *lot, uint32_t index) {
     if (seat_push(lot->home, seat, own, own)) prim_bell_ring(&seat->bell);
 }
 
-/* Take all mail, oldest first. */
+/* Take all slots out of our relay, oldest first. */
 static uint32_t shared_collect(struct lot *lot) {
-    uint64_t *mail = &lot->share->self->mail, seen = prim_load_relaxed(mail), none = (uint64_t)lot->number << 32;
+    uint64_t *relay = &lot->share->self->relay, seen = prim_load_relaxed(relay), none = (uint64_t)lot->number << 32;
     if (!((uint32_t)seen / 2)) return 0;
-    while (!prim_cas_acq_rel(mail, &seen, none)) {
+    while (!prim_cas_acq_rel(relay, &seen, none)) {
     }
     uint32_t first = 0;
     for (uint32_t index = (uint32_t)seen / 2, older; index; index = older) {
@@ -261,14 +261,14 @@ bool lot_deliver(struct lot *lot) {
 /* The lock of a bucket. */
 
 /* A dead process's pulse may beat for ever, if its word has been overwritten: so every now and then ask the kernel. */
-static void shared_check_holder(struct lot *lot, uint32_t number, unsigned looks) {
-    if (looks % SHARED_ASK_LOOKS) segment_member_lives(lot->share->segment, number);
+static void shared_check_holder(struct lot *lot, uint32_t number, unsigned checks) {
+    if (checks % SHARED_ASK_CHECKS) segment_member_lives(lot->share->segment, number);
     else segment_ask_kernel_about(lot->share->segment, number);
 }
 
 bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
     uint32_t *word = &bucket->word, mine = WORD_LOCKED | lot->number * WORD_HOLDER;
-    unsigned spins_left = PRIM_SPIN_LOCK, looks = 0;
+    unsigned spins_left = PRIM_SPIN_LOCK, checks = 0;
     for (;;) {
         uint32_t seen = prim_load_relaxed(word);
         if (!(seen & WORD_LOCKED)) {
@@ -285,11 +285,11 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
             return false;
         } else if ((seen & WORD_SLEEPERS) || prim_cas_acquire(word, &seen, seen | WORD_SLEEPERS)) {
             seen |= WORD_SLEEPERS;
-            uint64_t look_ns = prim_now_ns() + SHARED_LOOK_NS;
-            prim_park_shared(word, seen, look_ns < deadline_ns ? look_ns : deadline_ns);
+            uint64_t check_ns = prim_now_ns() + SHARED_HOLDER_CHECK_NS;
+            prim_park_shared(word, seen, check_ns < deadline_ns ? check_ns : deadline_ns);
             mine |= WORD_SLEEPERS;                                    /* as in word_lock.c */
             if (!BUG(deferred_too_long)) critical_settle_meanwhile(); /* the holder's process may be stopped */
-            if (prim_load_relaxed(word) == seen) shared_check_holder(lot, seen / WORD_HOLDER, ++looks);
+            if (prim_load_relaxed(word) == seen) shared_check_holder(lot, seen / WORD_HOLDER, ++checks);
         }
     }
 }

@@ -26,12 +26,12 @@
  *
  * What happens when a process has died is in recovery/recovery.h.
  *
- * MAIL
+ * RELAY
  *
- * An agent of another process is told by mail: its slot is pushed into the mail of that process's member record, and
- * the keeper there (recovery/keeper.h) hands it on. The mail is a word:
+ * An agent of another process is told by relay: its slot is pushed into the relay of that process's member row, and
+ * the keeper there (recovery/keeper.h) hands it on. The relay is a word:
  *
- *     bits 32-63   the member's number: no slot is pushed into the mail of a record that has another member now
+ *     bits 32-63   the member's number: no slot is pushed into the relay of a row that has another member now
  *     bits 1-31    the slot pushed last, which names the slot pushed before it by `next`
  *     bit 0        SEGMENT_RESTING: the keeper sleeps on the word; a process that pushes clears it and wakes the keeper
  *
@@ -50,18 +50,18 @@
 #include "shm/segment.h"
 #include "shm/table.h"
 
-/* The keeper's state for a segment: see recovery/keeper.c. */
+/* The keeper's state for a segment: see recovery/watch.c. */
 struct keeping {
     uint32_t attended;  /* atomic: the keeper knows of it */
-    uint32_t idle;      /* atomic: it does not look from time to time, because this process does not wait */
-    uint64_t look_ns;   /* when it looks next */
+    uint32_t idle;      /* atomic: it does not patrol, because this process does not wait */
+    uint64_t patrol_ns; /* when it patrols next */
     uint64_t poll_ns;   /* when it asks the kernel next about members without a pulse */
     uint64_t pause_ns;  /* the time between two such questions; zero: it asks at once */
-    uint32_t looks;     /* looks that it left out because it was the turn of another keeper */
-    uint32_t unneeded;  /* looks in a row at which the process did not wait */
+    uint32_t patrols;   /* patrols that it left out because it was the turn of another keeper */
+    uint32_t unneeded;  /* patrols in a row at which the process did not wait */
     uint32_t deaths;    /* the header's `deaths` when it last read it */
     uint32_t recovered; /* the header's `recovered` up to which it has looked after its own event loops */
-    uint32_t letters;   /* iterations with mail, in a row */
+    uint32_t relayed;   /* iterations with slots in the relay, in a row */
     bool unfinished;    /* something could not be recovered */
 };
 
@@ -71,7 +71,7 @@ struct lot_share {
     uint32_t slots;              /* atomic: how many may be touched, with number 0, which is none: shared_slots */
     uint32_t hint;               /* atomic: a slot that may be free */
     uint32_t claimed;            /* atomic: how many we have by shared_acquire */
-    struct segment_member *self; /* our record */
+    struct segment_member *self; /* our row */
     uint32_t deaths_recovered;   /* atomic: how many deaths recovery_now has completely recovered from */
     struct keeping keeping;      /* the keeper's */
 };
@@ -117,7 +117,7 @@ static inline bool is_claimant_gone(const struct lot *lot, uint32_t claim) {
     return claim != lot->claim && (!segment_has_claimant(lot->share->segment, claim) || BUG(number_not_checked));
 }
 
-/* Hand all mail on to the agents; true if there was any. */
+/* Hand all slots of the relay on to the agents; true if there was any. */
 bool lot_deliver(struct lot *lot);
 /* Tell the agent, by its slot in the process's own lot. */
 void lot_hand_on(struct lot *lot, uint32_t slot);
@@ -131,7 +131,7 @@ void recovery_repair(struct lot *lot, struct bucket *bucket);
 /* Something was not available: recover what dead members held. False: no member has died since that was last done
  * completely. True: it may be available now. */
 bool recovery_now(struct lot *lot);
-/* Make sure that a keeper runs, and that it looks from time to time while this process waits. False: there is none. */
+/* Make sure that a keeper runs, and that it patrols while this process waits. False: there is none. */
 bool keeper_attend(struct lot *lot);
 /* The keeper does not touch the lot any more. */
 void keeper_leave(struct lot *lot);

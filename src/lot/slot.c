@@ -3,14 +3,14 @@
  * Where slots come from.
  *
  * Slots lie in chunks of up to 64. A chunk's `free` has a bit for each slot that is free and that no thread has
- * claimed. A thread claims all free slots of one chunk at once and then uses them up in order, without atomics: so
+ * taken. A thread takes all free slots of one chunk at once and then uses them up in order, without atomics: so
  * waiters that join one after the other have neighbouring slots, whatever the order in which slots became free. Any
  * thread may release a slot. Each thread keeps one spare slot for its next wait; the bits of the others go back to
  * their chunks. A thread keeps nothing if the library would not learn of its end.
  *
  * A chunk is in the lot's set of available chunks when some bit of its `free` is set. The thread that changes `free`
  * from zero puts the chunk into the set, a moment later. The thread that takes the chunk out of the set then changes
- * `free` to zero, by an exchange: a bit that is given back in between is claimed too; a bit that is given back later
+ * `free` to zero, by an exchange: a bit that is given back in between is taken too; a bit that is given back later
  * finds zero again. So no chunk is put into the set twice, and none is forgotten. The lowest chunk is taken first:
  * slots are used in the order of their addresses even after many waiters have come and gone.
  */
@@ -73,7 +73,7 @@ static uint32_t slot_take_chunk(struct lot *lot) {
     return number;
 }
 
-/* Release: pairs with the exchange in slot_acquire. The thread that claims these slots sees them as we left them. */
+/* Release: pairs with the exchange in slot_acquire. The thread that takes these slots sees them as we left them. */
 static void slot_give_back(struct lot *lot, uint32_t chunk, uint64_t bits) {
     if (!bits) return;
     uint64_t before = prim_fetch_or_acq_rel(&lot->chunks[chunk].free, bits);

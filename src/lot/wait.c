@@ -95,7 +95,7 @@ __attribute__((noinline)) static int wait_now(const struct word *word, uint64_t 
                                               lot_joined *joined) {
     if (deadline_ns == DEADLINE_PASSED) return VIGIL_TIMED_OUT;
     struct lot *lot = lot_for(word->address);
-    if (!lot) return VIGIL_ENOMEM;
+    if (!lot) return lot_missing(word->address);
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;
     int status = wait_in_line(lot, slot, word, deadline_ns, kind, joined);
@@ -149,9 +149,11 @@ int64_t vigil_notify(const volatile void *address, int64_t count) {
     if (!BUG(missing_fence)) prim_fence_seq_cst(); /* N2 */
     if (lot_surely_empty(address)) return 0;
     struct lot *lot = lot_for_if_used(address);
-    if (!lot || !lot_occupied(lot, address)) return 0; /* N3 */
+    if (!lot) return lot_refused(address);
+    if (!lot_occupied(lot, address)) return 0; /* N3 */
     tsan_release(address);
-    if (critical_interrupted()) return critical_defer(wait_notify_later, address, count);
+    const struct lot_copy *interrupted = copies_interrupted();
+    if (interrupted) return interrupted->defer(wait_notify_later, address, count);
     int64_t taken = lot_take(lot, address, count, VIGIL_OK);
     return BUG(counted_twice) && lot_occupied(lot, address) ? taken + 1 : taken; /* the rest is counted again */
 }
@@ -160,7 +162,7 @@ int64_t vigil_waiters(const volatile void *address) {
     int error = check_address(address, WORD_BYTES);
     if (error) return error;
     struct lot *lot = lot_for_if_used(address);
-    return lot ? lot_count(lot, address) : 0;
+    return lot ? lot_count(lot, address) : lot_refused(address);
 }
 
 static int64_t wait_forget_words(struct lot *lot, const volatile char *first, uint64_t words) {
@@ -180,7 +182,8 @@ int64_t vigil_forget(const volatile void *address, uint64_t length) {
     prim_fence_seq_cst(); /* as N2 */
     struct lot *lot = lot_for_if_used(address);
     uint64_t last = last_byte - last_byte % WORD_BYTES, past = begin % WORD_BYTES;
-    if (!lot || (past && last < begin)) return 0; /* no waiters, or no word begins in the range */
+    if (!lot) return lot_refused(address);
+    if (past && last < begin) return 0; /* no word begins in the range */
     uint64_t first = past ? begin - past + WORD_BYTES : begin;
     uint64_t words = (last - first) / WORD_BYTES + 1;
     return words <= 1u << lot->bucket_bits /* else walking the buckets is faster */

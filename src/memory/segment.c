@@ -444,7 +444,7 @@ static int segment_finish(vigil_buffer **buffer, struct segment *segment, int st
     if (lot) keeper_attend(lot); /* if that fails, others ask the kernel about us; tried again when we wait */
     if (status == VIGIL_OK && !lot) {
         segment_let_go(segment, false);
-        status = VIGIL_ENOMEM;
+        status = lot_missing(NULL);
     }
     word_unlock(&gate, false);
     if (status == VIGIL_OK) *buffer = &segment->buffer;
@@ -600,7 +600,7 @@ int segment_glimpse_behind(struct segment **seen, int given, enum segment_way wa
     status = segment_examine(fd, way, &file);
     if (status == VIGIL_OK) status = segment_adopt(seen, fd, &file);
     if (status != VIGIL_OK) prim_file_close(fd);
-    else (*seen)->self = UINT32_MAX; /* none of the records */
+    else (*seen)->self = UINT32_MAX; /* none of the rows */
     return status;
 }
 

@@ -18,7 +18,7 @@
 #define PATH_MEMBERS   8192u
 #define PATH_WAITERS   16384u
 #define BOOK_BUCKETS   256u
-#define BOOK_LOOK_NS   INT64_C(1000000000)
+#define BOOK_CHECK_NS  INT64_C(1000000000)
 #define BOOK_PATH_NAME "lock" /* of the only entry of a path's book */
 #define TIES_AT        (UINT64_C(3) << 60) /* in the file: behind the user's bytes, before the library's own locks */
 #define TIES_EACH      (UINT64_C(1) << 32) /* bytes for each entry */
@@ -171,7 +171,7 @@ static void book_check_mutex(uint32_t *word) {
 static int book_lock(vigil_buffer *buffer) {
     vigil_mutex *mutex = &book_of(buffer)->mutex;
     int status;
-    while ((status = vigil_mutex_lock_for(mutex, BOOK_LOOK_NS)) == VIGIL_TIMED_OUT) book_check_mutex(&mutex->word);
+    while ((status = vigil_mutex_lock_for(mutex, BOOK_CHECK_NS)) == VIGIL_TIMED_OUT) book_check_mutex(&mutex->word);
     if (status != VIGIL_OWNER_DIED) return status;
     if (!BUG(book_not_rebuilt)) book_rebuild(buffer);
     return vigil_mutex_consistent(mutex);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * book.h - a book of names: a segment with a record for each named lock.
+ * book.h - a book of names: a segment with an entry for each named lock.
  *
  * All names of a user are in one book; a path is a book with a single name. So a process needs one membership, one
  * mapping and one descriptor for any number of names, and every lock of vigil/named.h is in a segment, where the
  * library takes care of the dead.
  *
- *     0       struct book      the mutex, the number of records, the heads of the hash chains
+ *     0       struct book      the mutex, the number of entries, the heads of the hash chains
  *     then    struct entry     for each name; the book grows by a page at a time
  *
  * An entry has one of these states, and is changed with the mutex held:

@@ -194,12 +194,14 @@ static int named_give_slot_back(struct entry *entry) {
     return book_take_excess(entry) ? sem_remove_own(&entry->permits) : vigil_sem_release(&entry->permits, 1);
 }
 
-static int named_give_back(vigil_named *named) {
+/* `died`: as after the death of its process, though that goes on. Slots and shared locks come back in both cases. */
+static int named_give_back(vigil_named *named, bool died) {
     int status = VIGIL_OK;
     named_untie(named);
     if (named->has_lock) {
         if (named_is_semaphore(named)) status = named_give_slot_back(named->entry);
         else if (named->how & VIGIL_NAMED_SHARED) status = vigil_rwlock_read_unlock(&named->entry->lock);
+        else if (died) status = vigil_rwlock_write_abandon(&named->entry->lock);
         else status = vigil_rwlock_write_unlock(&named->entry->lock);
     }
     named->has_lock = named->orphans = false;
@@ -211,7 +213,13 @@ static int named_give_back(vigil_named *named) {
 int vigil_named_unlock(vigil_named *named) {
     if (!named) return VIGIL_ENULL;
     if (named_forked(named)) return VIGIL_EFORKED;
-    return named->state == NAMED_HELD ? named_give_back(named) : VIGIL_ENOTHELD;
+    return named->state == NAMED_HELD ? named_give_back(named, false) : VIGIL_ENOTHELD;
+}
+
+int vigil_named_abandon(vigil_named *named) {
+    if (!named) return VIGIL_ENULL;
+    if (named_forked(named)) return VIGIL_EFORKED;
+    return named->state == NAMED_HELD ? named_give_back(named, true) : VIGIL_ENOTHELD;
 }
 
 /* Taking. */
@@ -228,34 +236,29 @@ static int64_t named_remaining_ns(const vigil_named *named) {
 
 static void named_on_stage(vigil_op *op, int status);
 
+/* Starts a stage by one of two calls, on the agent or blocking. The further arguments are the lock and, of a semaphore,
+ * the number of permits. A macro, because the types of the locks differ. */
+#define NAMED_START(named, call_async, call_for, ...)                                                                  \
+    ((named)->agent ? call_async((named)->agent, &(named)->request, __VA_ARGS__, named_left_ns(named), named_on_stage) \
+                    : call_for(__VA_ARGS__, named_left_ns(named)))
+
 static int named_lock_turnstile(vigil_named *named) {
-    vigil_mutex *turnstile = &named->entry->turnstile;
-    int64_t left_ns = named_left_ns(named);
-    return named->agent ? vigil_mutex_lock_async(named->agent, &named->request, turnstile, left_ns, named_on_stage)
-                        : vigil_mutex_lock_for(turnstile, left_ns);
+    return NAMED_START(named, vigil_mutex_lock_async, vigil_mutex_lock_for, &named->entry->turnstile);
 }
 
 static int named_take_slot(vigil_named *named) {
-    vigil_sem *permits = &named->entry->permits;
-    int64_t left_ns = named_left_ns(named);
-    return named->agent ? vigil_sem_acquire_async(named->agent, &named->request, permits, 1, left_ns, named_on_stage)
-                        : vigil_sem_acquire_for(permits, 1, left_ns);
+    return NAMED_START(named, vigil_sem_acquire_async, vigil_sem_acquire_for, &named->entry->permits, 1);
 }
 
 static int named_read(vigil_named *named) {
     vigil_rwlock *lock = &named->entry->lock;
     int status = named->how & VIGIL_NAMED_AGAIN ? rwlock_read_again(lock) : VIGIL_NOT_EQUAL;
     if (status != VIGIL_NOT_EQUAL) return status;
-    int64_t left_ns = named_left_ns(named);
-    return named->agent ? vigil_rwlock_read_lock_async(named->agent, &named->request, lock, left_ns, named_on_stage)
-                        : vigil_rwlock_read_lock_for(lock, left_ns);
+    return NAMED_START(named, vigil_rwlock_read_lock_async, vigil_rwlock_read_lock_for, lock);
 }
 
 static int named_write(vigil_named *named) {
-    vigil_rwlock *lock = &named->entry->lock;
-    int64_t left_ns = named_left_ns(named);
-    return named->agent ? vigil_rwlock_write_lock_async(named->agent, &named->request, lock, left_ns, named_on_stage)
-                        : vigil_rwlock_write_lock_for(lock, left_ns);
+    return NAMED_START(named, vigil_rwlock_write_lock_async, vigil_rwlock_write_lock_for, &named->entry->lock);
 }
 
 /* The kernel could wake a thread when the byte is free, but neither an event loop nor at a deadline: so it is tried
@@ -302,7 +305,7 @@ static bool named_end_stage(vigil_named *named, int *status) {
     }
     if (!named_got(*status)) {
         bool orphans = named->stage == STAGE_TIE && *status == VIGIL_TIMED_OUT;
-        named_give_back(named);
+        named_give_back(named, false);
         named->orphans = orphans;
         return true;
     }
@@ -410,7 +413,7 @@ int vigil_named_cancel(vigil_named *named) {
     if (named_forked(named)) return VIGIL_EFORKED;
     if (named->state != NAMED_TAKING) return VIGIL_EIDLE;
     int status = vigil_cancel(named->stage == STAGE_TIE ? &named->tick : &named->request.op);
-    if (status == VIGIL_OK) named_give_back(named);
+    if (status == VIGIL_OK) named_give_back(named, false);
     return status;
 }
 

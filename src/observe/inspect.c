@@ -80,10 +80,10 @@ static void observer_check_members(const vigil_observer *observer, struct findin
         observer_find(findings, VIGIL_FINDING_BROKEN,
                       "the header has been overwritten: no process can open the segment any more");
     }
-    for (uint32_t i = 0, used = segment_records(segment); i < backing_members(segment); i++) {
-        struct segment_member *record = segment_member(segment, i);
-        if (!(prim_load_acquire(&record->life) & SEGMENT_JOINED)) continue;
-        uint32_t number = prim_load_relaxed(&record->number);
+    for (uint32_t i = 0, used = segment_rows(segment); i < backing_members(segment); i++) {
+        struct segment_member *row = segment_member(segment, i);
+        if (!(prim_load_acquire(&row->life) & SEGMENT_JOINED)) continue;
+        uint32_t number = prim_load_relaxed(&row->number);
         if (i >= used) {
             if (segment_member_alive(segment, i)) {
                 observer_find(findings, VIGIL_FINDING_BROKEN,
@@ -91,13 +91,13 @@ static void observer_check_members(const vigil_observer *observer, struct findin
             }
             continue;
         }
-        if (!number || number >> SEGMENT_NUMBER_BITS || segment_find_member(segment, number) != record) {
+        if (!number || number >> SEGMENT_NUMBER_BITS || segment_find_member(segment, number) != row) {
             observer_find(findings, VIGIL_FINDING_BROKEN, "member %" PRIu32 " has a number that is not its own", i);
         }
         if (!segment_member_alive(segment, i)) {
-            observer_copy_name(name, record->name);
+            observer_copy_name(name, row->name);
             observer_find(findings, VIGIL_FINDING_DEAD, "process %" PRIu32 " (%s) has died and is still a member",
-                          record->pid, name);
+                          row->pid, name);
         }
     }
 }
@@ -233,7 +233,7 @@ static bool observer_check_buckets(vigil_observer *observer, struct findings *fi
     return done;
 }
 
-/* The word of a read-write lock must agree with the records of its holders. */
+/* The word of a read-write lock must agree with the holds of its holders. */
 static bool observer_agrees(const vigil_seen_line *line) {
     uint32_t held = 0;
     if (line->kind != VIGIL_SEEN_RWLOCK) return true;
@@ -263,7 +263,7 @@ static uint32_t observer_keep_disagreements(const vigil_look *look, uint64_t *of
     return kept;
 }
 
-/* A look often falls between the changes of a busy lock's word and of its records, but not each time. */
+/* A look often falls between the changes of a busy lock's word and of its holds, but not each time. */
 static int observer_check_holders(vigil_observer *observer, struct findings *findings) {
     vigil_look look;
     int status = vigil_observer_look(observer, &look);
@@ -277,7 +277,7 @@ static int observer_check_holders(vigil_observer *observer, struct findings *fin
     }
     for (uint32_t i = 0; i < count && status == VIGIL_OK; i++) {
         observer_find(findings, VIGIL_FINDING_BROKEN,
-                      "the word of the read-write lock at byte %" PRIu64 " disagrees with its holders' records",
+                      "the word of the read-write lock at byte %" PRIu64 " disagrees with its holders' holds",
                       offsets[i]);
     }
     free(offsets);

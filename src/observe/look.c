@@ -216,18 +216,18 @@ static bool observer_is_user(const vigil_observer *observer, uint32_t number);
 static uint32_t observer_look_at_members(vigil_observer *observer) {
     struct segment *segment = observer->segment;
     uint32_t count = 0, space = prim_process_space();
-    for (uint32_t i = 0, used = segment_records(segment); i < used; i++) {
-        struct segment_member *record = segment_member(segment, i);
-        uint32_t life = prim_load_acquire(&record->life);
+    for (uint32_t i = 0, used = segment_rows(segment); i < used; i++) {
+        struct segment_member *row = segment_member(segment, i);
+        uint32_t life = prim_load_acquire(&row->life);
         if (!(life & SEGMENT_JOINED)) continue;
         vigil_seen_member *member = &observer->members[count];
-        *member = (vigil_seen_member){.number = prim_load_relaxed(&record->number), .pid = record->pid};
+        *member = (vigil_seen_member){.number = prim_load_relaxed(&row->number), .pid = row->pid};
         if (!observer_is_user(observer, member->number)) continue;
-        member->other_space = prim_load_relaxed(&record->incarnation) >> 4 != space;
-        memcpy(member->program, record->name, sizeof record->name);
+        member->other_space = prim_load_relaxed(&row->incarnation) >> 4 != space;
+        memcpy(member->program, row->name, sizeof row->name);
         member->alive = segment_member_alive(segment, i);
         prim_fence_seq_cst();
-        if (prim_load_relaxed(&record->life) == life) count++; /* else the member has just left */
+        if (prim_load_relaxed(&row->life) == life) count++; /* else the member has just left */
     }
     return count;
 }

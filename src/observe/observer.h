@@ -81,8 +81,8 @@ static inline bool seen_waits(const struct seen_slot *seen) {
 }
 
 static inline bool seen_holds(const struct seen_slot *seen) {
-    bool recorded = seen->slot.of == SLOT_SEM || seen->slot.of == SLOT_RWLOCK;
-    return seen->slot.kind == SLOT_HOLDS && recorded && seen->slot.key % sizeof(uint32_t) == 1;
+    bool has_holds = seen->slot.of == SLOT_SEM || seen->slot.of == SLOT_RWLOCK;
+    return seen->slot.kind == SLOT_HOLDS && has_holds && seen->slot.key % sizeof(uint32_t) == 1;
 }
 
 #endif

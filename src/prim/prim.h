@@ -2,9 +2,10 @@
 /*
  * prim.h - everything the library needs from the operating system and the processor, and nothing else.
  *
- * The build chooses an implementation by include path: prim/linux for use, prim/sim for the simulator. Each brings
- * "prim_atomic.h" (the atomics, order in the name), "prim_config.h" (sizes and constants) and an implementation of
- * the functions below.
+ * The build chooses an implementation by include path: prim/linux and prim/posix for use, prim/sim for the simulator.
+ * Each brings "prim_atomic.h" (the atomics, order in the name), "prim_config.h" (sizes, constants, the bell) and an
+ * implementation of the functions below. Where PRIM_SEGMENTS is 0, the functions for memory that processes share are
+ * not needed: alone/alone.c has them.
  *
  * The atomics, on any naturally aligned 32- or 64-bit integer or pointer:
  *
@@ -113,13 +114,8 @@ void prim_map_clear(void *mapping, size_t bytes);
  * A bell: how a notifier on any thread gets the attention of one event loop. A ring stays until it is taken; the
  * library never rings a bell twice without taking the ring in between. What was done before a ring is visible after
  * the ring is taken, and prim_bell_ring does not touch the bell any more once the ring can be taken.
+ * prim_config.h has struct prim_bell.
  */
-struct prim_bell {
-    int event_fd; /* carries the ring */
-    int poll_fd;  /* an epoll of the ring and the alarm, created on first use; else -1 */
-    int alarm_fd; /* timer behind poll_fd */
-    uint32_t rings;
-};
 bool prim_bell_open(struct prim_bell *bell); /* false: see errno */
 void prim_bell_close(struct prim_bell *bell);
 void prim_bell_ring(struct prim_bell *bell);
@@ -135,7 +131,7 @@ void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns);
 
 /* Per-thread data. Zero at first; the fields belong to the modules named. */
 struct prim_thread {
-    uint64_t chunk_free;    /* lot/slot: free slots of its chunk that this thread has claimed */
+    uint64_t chunk_free;    /* lot/slot: free slots of its chunk that this thread has taken */
     uint32_t chunk;         /* lot/slot */
     uint32_t spare_slot;    /* lot/slot: one more */
     uint32_t spin_caution;  /* lot/spin: by how much to shorten spins, after spins in vain */
@@ -145,10 +141,10 @@ struct prim_thread {
     uint32_t may_not_block; /* low 16 bits: lot/critical; agent: PRIM_MAY_NOT_BLOCK once per agent that forbids it */
     uint32_t deferred;      /* lot/critical */
     uint32_t id;            /* prim: see prim_thread_id */
-    uint32_t interruptible; /* lot/interrupt: its record; zero: it cannot be interrupted */
+    uint32_t interruptible; /* lot/interrupt: its cell; zero: it cannot be interrupted */
     uint32_t holds_interruptions; /* lot/interrupt: not zero while interruptions are held back */
     bool exit_hooked;       /* prim */
-    uint32_t robust;        /* sync/robust: the newest of its records of mutexes that it holds */
+    uint32_t robust;        /* sync/robust: the newest of its notes of mutexes that it holds */
     /* sync/robust: to be called when the thread ends, and for the forking thread in a fork's child; null: nothing. */
     void (*robust_on_end)(struct prim_thread *, bool in_child);
     bool heeds_signals;     /* lot/interrupt: a signal handler that has run while it slept interrupts its wait */
@@ -172,7 +168,7 @@ uint32_t prim_process_id(void);
 /* Write a text for users. False: see errno. */
 bool prim_write(int fd, const char *text, size_t bytes);
 
-/* How many forks lie between this process and the one that loaded the library. */
+/* How many forks lie between this process and the one that loaded the library (the first copy of it: lot/copies.h). */
 extern uint32_t prim_generation;
 
 /*
@@ -188,6 +184,13 @@ bool prim_keep_self(bool may_allocate);
 /* Run the library's one initialisation once, however many threads call this at the same time; the others wait for
  * it. */
 void prim_once(void (*initialise)(void));
+
+/*
+ * Several copies of the library may be in one process, in different shared objects. Each offers what it has, of so many
+ * bytes, and all get what was offered first, by whichever copy. Null: the copy that all of them ask is of another
+ * version or offered something of another size, and this copy must not use it.
+ */
+void *prim_meet(void *mine, size_t bytes);
 
 /* Start a thread of the library's. `quiet`: it must not handle signals of the program. `handle` null: the thread is
  * detached, else it must be joined. False: see errno. */

@@ -5,7 +5,7 @@
  * Programs are built with it, the library usually is not. Then it does not see that what one thread did before it
  * unlocked, notified or posted happens before what another thread does after it has locked, been notified or called.
  * It would report races where there are none. So the library tells it, if the sanitizer is part of the program: by
- * weak symbols, which are null elsewhere. Both sides name an address that they share, and claim no more order than
+ * weak symbols, which are null elsewhere. Both sides name an address that they share, and assert no more order than
  * there is, so other races are still found. Functions that are inline in the public headers are instrumented in the
  * program; the library itself must not use those (VIGIL_NO_INLINE).
  *

@@ -20,9 +20,8 @@
  *
  * N3 reads the lock's word only if a waiter is in its line: while one is, the lock's memory has not been freed.
  *
- * A loop of another process is called by mail. Then the keeper of that process guards the call, from when it hands
- * the letter on. If that process is stopped, its keeper is too: the periodic look of the other keepers covers that
- * case.
+ * A loop of another process is called by relay. Then the keeper of that process guards the call, from when it hands
+ * the slot on. If that process is stopped, its keeper is too: the patrol of the other keepers covers that case.
  *
  * The calls are noted in a table. If the table is full, the keeper looks at all lines instead.
  */

@@ -13,50 +13,50 @@ static uint64_t hold_key_of_holders(const struct lot *lot, const uint32_t *word)
     return key_of(lot, word) + 1;
 }
 
-/* The key of the lock that the record is of. */
-static uint64_t hold_lock_key_of(const struct slot *record) {
-    return prim_load_relaxed(&record->key) - 1;
+/* The key of the lock that the hold is of. */
+static uint64_t hold_lock_key_of(const struct slot *hold) {
+    return prim_load_relaxed(&hold->key) - 1;
 }
 
-static uint32_t hold_held_by(const struct slot *record) {
-    return (uint32_t)(prim_load_relaxed(&record->held) & HELD);
+static uint32_t hold_held_by(const struct slot *hold) {
+    return (uint32_t)(prim_load_relaxed(&hold->held) & HELD);
 }
 
 /* Release stores, so that neither the processor nor the compiler moves one before the store that precedes it. */
-static void hold_apply(uint32_t *word, struct slot *record, uint32_t to, uint32_t held) {
-    prim_store_release(&record->held, (uint64_t)to << 32 | APPLYING | held); /* H1 */
-    prim_store_release(word, to);                                            /* H2 */
-    prim_store_release(&record->held, (uint64_t)held);                       /* H3 */
+static void hold_apply(uint32_t *word, struct slot *hold, uint32_t to, uint32_t held) {
+    prim_store_release(&hold->held, (uint64_t)to << 32 | APPLYING | held); /* H1 */
+    prim_store_release(word, to);                                          /* H2 */
+    prim_store_release(&hold->held, (uint64_t)held);                       /* H3 */
 }
 
-static void hold_redo_change(uint32_t *word, struct slot *record) {
-    uint64_t held = prim_load_relaxed(&record->held);
+static void hold_redo_change(uint32_t *word, struct slot *hold) {
+    uint64_t held = prim_load_relaxed(&hold->held);
     if (!(held & APPLYING) || BUG(hold_not_redone)) return;
     prim_store_release(word, (uint32_t)(held >> 32)); /* H2 */
-    prim_store_release(&record->held, held & HELD);   /* H3 */
+    prim_store_release(&hold->held, held & HELD);     /* H3 */
 }
 
-static uint32_t hold_record_of_ours(const struct lot *lot, uint32_t line) {
+static uint32_t hold_of_ours(const struct lot *lot, uint32_t line) {
     while (line && prim_load_relaxed(&lot->share->claims[line]) != lot->claim) line = lot->slots[line].next;
     return line;
 }
 
 /* H0. Returns zero if no slot is free. */
-static uint32_t hold_new_record(struct lot *lot, uint32_t *line, uint64_t key, enum slot_kind kind) {
+static uint32_t hold_new(struct lot *lot, uint32_t *line, uint64_t key, enum slot_kind kind) {
     uint32_t index = shared_claim(lot);
     if (!index) return 0;
-    struct slot *record = &lot->slots[index];
-    slot_begin(record, SLOT_HOLDS);
-    record->of = kind;
-    record->signature = prim_now_coarse_ms() << 32; /* since when, for display */
-    record->began_ns = 0;
-    prim_store_relaxed(&record->held, 0);
+    struct slot *hold = &lot->slots[index];
+    slot_begin(hold, SLOT_HOLDS);
+    hold->of = kind;
+    hold->signature = prim_now_coarse_ms() << 32; /* since when, for display */
+    hold->began_ns = 0;
+    prim_store_relaxed(&hold->held, 0);
     line_append(lot, line, index, key);
     return index;
 }
 
 /* H4. */
-static void hold_end_record(struct lot *lot, uint32_t *line, uint32_t index) {
+static void hold_end(struct lot *lot, uint32_t *line, uint32_t index) {
     line_unlink(lot, line, index);
     prim_store_release(&lot->slots[index].key, 0);
     shared_disclaim(lot, index);
@@ -81,15 +81,15 @@ int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold
         return VIGIL_OK;
     }
     uint64_t key = hold_key_of_holders(lot, word);
-    uint32_t *line = line_of(lot, bucket_of(lot, key), key), index = hold_record_of_ours(lot, *line);
+    uint32_t *line = line_of(lot, bucket_of(lot, key), key), index = hold_of_ours(lot, *line);
     uint32_t held = index ? hold_held_by(&lot->slots[index]) : 0;
     if (held < hold.given) return VIGIL_ENOTHELD;
-    if (!index) index = hold_new_record(lot, line, key, hold.kind);
+    if (!index) index = hold_new(lot, line, key, hold.kind);
     if (!index) return VIGIL_ELIMIT;
     held = held - hold.given + hold.taken;
     if (is_recorded(lot)) hold_record_events(lot, word, hold);
     hold_apply(word, &lot->slots[index], to, held);
-    if (!held) hold_end_record(lot, line, index);
+    if (!held) hold_end(lot, line, index);
     return VIGIL_OK;
 }
 
@@ -110,30 +110,24 @@ int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, st
     return status;
 }
 
-int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
-    if (recorded) return hold_change(lot_for(word), word, seen, to, hold);
-    bool changed = hold.given ? prim_cas_release(word, seen, to) : prim_cas_acquire(word, seen, to);
-    return changed ? VIGIL_OK : VIGIL_NOT_EQUAL;
-}
-
 /* On behalf of dead processes. */
 
-static uint32_t *hold_word_of_record(const struct lot *lot, const struct slot *record) {
-    return word_of(lot, hold_lock_key_of(record));
+static uint32_t *hold_word_of(const struct lot *lot, const struct slot *hold) {
+    return word_of(lot, hold_lock_key_of(hold));
 }
 
-void hold_redo(struct lot *lot, struct slot *record) {
-    if (record->kind == SLOT_HOLDS) hold_redo_change(hold_word_of_record(lot, record), record);
+void hold_redo(struct lot *lot, struct slot *hold) {
+    if (hold->kind == SLOT_HOLDS) hold_redo_change(hold_word_of(lot, hold), hold);
 }
 
-static void hold_give_back_to(uint32_t *word, struct slot *record) {
-    uint32_t held = hold_held_by(record);
+static void hold_give_back_to(uint32_t *word, struct slot *hold) {
+    uint32_t held = hold_held_by(hold);
     if (held && !BUG(hold_kept))
-        hold_apply(word, record, recovery_calls[record->of].give_back(prim_load_relaxed(word), held), 0);
+        hold_apply(word, hold, recovery_calls[hold->of].give_back(prim_load_relaxed(word), held), 0);
 }
 
-void hold_give_back(struct lot *lot, struct slot *record) {
-    hold_give_back_to(hold_word_of_record(lot, record), record);
+void hold_give_back(struct lot *lot, struct slot *hold) {
+    hold_give_back_to(hold_word_of(lot, hold), hold);
 }
 
 bool hold_recovered(const volatile void *word) {
@@ -150,11 +144,11 @@ bool hold_has_no_waiter(const volatile void *word) {
     return lot;
 }
 
-/* The lock's word, for a slot that cannot be trusted. Null: it is not a valid record. */
+/* The lock's word, for a slot that cannot be trusted. Null: it is not a valid hold. */
 static uint32_t *hold_word_to_settle(const struct segment *segment, const struct slot *slot) {
     uint64_t at = hold_lock_key_of(slot), begin = segment->layout.user_at;
-    bool record = slot->kind == SLOT_HOLDS && undecided(prim_load_relaxed(&slot->state)) && slot->of < SLOT_KINDS;
-    if (!record || !recovery_calls[slot->of].give_back) return NULL;
+    bool is_hold = slot->kind == SLOT_HOLDS && undecided(prim_load_relaxed(&slot->state)) && slot->of < SLOT_KINDS;
+    if (!is_hold || !recovery_calls[slot->of].give_back) return NULL;
     uint64_t length = prim_load_relaxed(segment->buffer.length);
     bool inside = at >= begin && at - begin < length && length - (at - begin) >= sizeof(uint32_t);
     return inside && at % sizeof(uint32_t) == 0 ? (uint32_t *)(void *)(segment->base + at) : NULL;

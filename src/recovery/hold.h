@@ -3,26 +3,26 @@
  * hold.h - which processes hold how much of a lock in a segment, where its word has no room to say so.
  *
  * A read lock may be held by many processes, and so may the permits of a semaphore. Each process that holds any has a
- * record: a slot (SLOT_HOLDS) in the lock's line of holders. The key of that line is the lock's own key plus one, and
- * is in the same bucket. So the line is rebuilt like any other, and a dead process's record is found like any other
+ * hold: a slot (SLOT_HOLDS) in the lock's line of holders. The key of that line is the lock's own key plus one, and
+ * is in the same bucket. So the line is rebuilt like any other, and a dead process's hold is found like any other
  * slot.
  *
- *     claim       the process that owns the record
+ *     claim       the process that owns the hold
  *     of          the kind of lock: the enum slot_kind of the waiters in its line
  *     held        bits 0-30 how much the process holds, in units of the lock's own; bit 31 APPLYING; bits 32-63 the
  *                 value that the word is changed to
  *
- * The word and the record change together. For that, every change of such a word, for whatever reason, happens under
+ * The word and the hold change together. For that, every change of such a word, for whatever reason, happens under
  * the lock of its bucket:
  *
- *     H0  the record, if there is none yet: join the line of holders, holding nothing
+ *     H0  the hold, if there is none yet: join the line of holders, holding nothing
  *     H1  store held: what will be held, APPLYING, and the word       from here on it has happened
  *     H2  store the word
  *     H3  store held: what is held
  *     H4  if that is nothing: leave the line, and give the slot back
  *
  * A process that is killed in between holds the bucket's lock. The process that takes the lock over does H2 and H3 of
- * what is APPLYING. The rest is as for every dead process: what its record says is given back, by the same steps
+ * what is APPLYING. The rest is as for every dead process: what its hold says is given back, by the same steps
  * (recovery_call's give_back), and the waiters in the lock's line are called (recovery.h).
  *
  * A process that only holds is not woken when another process dies: the processes that want the lock look for the
@@ -32,6 +32,7 @@
 #define VIGIL_HOLD_H
 
 #include "lot/shared.h"
+#include "vigil/status.h"
 
 /* For a read-write lock: the units that one reader holds. A writer holds 1. */
 #define HOLD_READER 16u
@@ -43,23 +44,27 @@ struct hold {
 };
 
 /*
- * Change the word from *seen to `to`, and our process's record with it. Returns VIGIL_OK; VIGIL_NOT_EQUAL if the word
+ * Change the word from *seen to `to`, and our process's hold with it. Returns VIGIL_OK; VIGIL_NOT_EQUAL if the word
  * has another value, which is in *seen then; VIGIL_ENOTHELD if our process does not hold what is given back;
- * VIGIL_ELIMIT if no slot is free for a record.
+ * VIGIL_ELIMIT if no slot is free for a hold.
  */
 int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold);
 
-/* The same if holders are recorded; otherwise a compare-and-exchange, as the word says everything. */
-int hold_change_or_cas(bool recorded, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold);
+/* The same if the lock has holds; otherwise a compare-and-exchange, as the word says everything. */
+static inline int hold_change_or_cas(bool has_holds, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
+    if (has_holds) return hold_change(lot_for(word), word, seen, to, hold);
+    bool changed = hold.given ? prim_cas_release(word, seen, to) : prim_cas_acquire(word, seen, to);
+    return changed ? VIGIL_OK : VIGIL_NOT_EQUAL;
+}
 
 /* The same for a caller that has locked the bucket, and has read the word under that lock. */
 int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold hold);
 
 /* Under the lock of its bucket: do H2 and H3 of a change that a dead process had begun, if it had. */
-void hold_redo(struct lot *lot, struct slot *record);
+void hold_redo(struct lot *lot, struct slot *hold);
 
-/* Under the lock of its bucket: give back what the record of a dead process says. */
-void hold_give_back(struct lot *lot, struct slot *record);
+/* Under the lock of its bucket: give back what the hold of a dead process says. */
+void hold_give_back(struct lot *lot, struct slot *hold);
 
 /*
  * To be called before reporting that something in a segment is not available: find processes that have died, and

@@ -8,7 +8,7 @@
 #include "recovery.h"
 #include "consistency.h"
 
-/* Only the user's bytes are trusted, and records of holds as far as hold_settle can check them. */
+/* Only the user's bytes are trusted, and holds as far as hold_settle can check them. */
 void recovery_empty(struct segment *segment) {
     const struct segment_layout *at = &segment->layout;
     struct bucket *buckets = (struct bucket *)(void *)(segment->base + at->buckets_at);
@@ -37,14 +37,14 @@ struct mending {
     int64_t mended;
 };
 
-/* For an agent's slot: whether the records that lead to the agent exist. */
+/* For an agent's slot: whether the row and slot that lead to the agent exist. */
 static bool mend_has_way_home(const struct lot *lot, uint32_t index) {
     const struct slot *slot = &lot->slots[index], *slots = lot->home->slots;
     const struct segment *segment = lot->share->segment;
     uint32_t claim = prim_load_relaxed(&lot->share->claims[index]), own = prim_load_relaxed(&slot->home);
     if (claim != lot->claim) {
-        return slot->record < segment->members &&
-               prim_load_relaxed(&segment_member(segment, (uint32_t)slot->record)->number) == claim_number(claim);
+        return slot->row < segment->members &&
+               prim_load_relaxed(&segment_member(segment, (uint32_t)slot->row)->number) == claim_number(claim);
     }
     return own && own < slot_bound(lot->home) && prim_load_relaxed(&slots[own].kind) == SLOT_AWAY &&
            prim_load_relaxed(&slots[own].seat) == prim_load_relaxed(&slot->seat) && slots[own].away == index;
@@ -57,9 +57,9 @@ static uint64_t mend_nonsense_at(const struct mending *mending, uint32_t index) 
     const struct slot *slot = &lot->slots[index];
     uint64_t key = prim_load_relaxed(&lot->share->claims[index]) ? prim_load_acquire(&slot->key) : 0;
     uint32_t kind = prim_load_relaxed(&slot->kind), of = prim_load_relaxed(&slot->of);
-    bool holds = kind == SLOT_HOLDS, recorded = of < SLOT_KINDS && recovery_calls[of].give_back;
+    bool holds = kind == SLOT_HOLDS, has_holds = of < SLOT_KINDS && recovery_calls[of].give_back;
     bool waits_as_agent = !holds && prim_load_relaxed(&slot->seat) && undecided(prim_load_relaxed(&slot->state));
-    bool possible = kind < SLOT_KINDS && (!holds || recorded) && key % sizeof(uint32_t) == holds &&
+    bool possible = kind < SLOT_KINDS && (!holds || has_holds) && key % sizeof(uint32_t) == holds &&
                     segment_has(lot->share->segment, key - holds, mending->usable) &&
                     (!waits_as_agent || mend_has_way_home(lot, index));
     return possible ? 0 : key;
@@ -76,35 +76,35 @@ static void mend_clear_nonsense(struct mending *mending, uint32_t index) {
     prim_wake_shared(&slot->state);
 }
 
-/* Without locks, as these cannot be relied upon yet. So a slot counts as impossible only if it was so at every look. */
+/* Without locks, which cannot be relied upon yet. So a slot is impossible only if it was so at every check. */
 static bool mend_slots(struct mending *mending) {
     uint32_t slots = mending->parts.slot_count, suspects = 0, nothing = 0;
     unsigned char *seen = calloc(slots, 1);
     if (!seen) return false;
-    for (int look = 0; look < NONSENSE_LOOKS && (look == 0 || suspects); look++) {
-        if (look) prim_park(&nothing, 0, prim_now_ns() + NONSENSE_APART_NS);
+    for (int check = 0; check < NONSENSE_CHECKS && (check == 0 || suspects); check++) {
+        if (check) prim_park(&nothing, 0, prim_now_ns() + NONSENSE_APART_NS);
         suspects = 0;
         for (uint32_t index = 1; index < slots; index++) {
-            bool still = seen[index] == look && mend_nonsense_at(mending, index);
+            bool still = seen[index] == check && mend_nonsense_at(mending, index);
             seen[index] = (unsigned char)(seen[index] + still);
             suspects += still;
         }
     }
     for (uint32_t index = 1; index < slots && suspects; index++) {
-        if (seen[index] == NONSENSE_LOOKS) mend_clear_nonsense(mending, index);
+        if (seen[index] == NONSENSE_CHECKS) mend_clear_nonsense(mending, index);
     }
     free(seen);
     return true;
 }
 
-/* All records, not only those that the header says are in use. */
+/* All rows, not only those that the header says are in use. */
 static void mend_members(struct mending *mending) {
     struct segment *segment = mending->lot->share->segment;
-    for (uint32_t i = segment_records(segment); i < backing_members(segment); i++) {
-        bool overlooked = segment_member_alive(segment, i) && segment_records(segment) <= i;
-        if (overlooked) segment_use_record(segment, i), mending->mended++;
+    for (uint32_t i = segment_rows(segment); i < backing_members(segment); i++) {
+        bool overlooked = segment_member_alive(segment, i) && segment_rows(segment) <= i;
+        if (overlooked) segment_use_row(segment, i), mending->mended++;
     }
-    for (uint32_t i = 0; i < segment_records(segment); i++) {
+    for (uint32_t i = 0; i < segment_rows(segment); i++) {
         uint32_t number = prim_load_relaxed(&segment_member(segment, i)->number);
         bool member = segment_find_member(segment, number) == segment_member(segment, i);
         if (member && i != segment_self(segment)) mending->mended += !segment_member_lives(segment, number);

@@ -4,33 +4,6 @@
 #include "lot/line.h"
 #include "recovery.h"
 
-/* The locks that lines belong to. */
-
-/* What to do for the lock that the line belongs to; null: it is not a lock's line. The slots in line say so. */
-static const struct recovery_call *repair_call_of(const struct lot *lot, uint32_t head) {
-    for (; head; head = lot->slots[head].next) {
-        uint32_t kind = lot->slots[head].kind;
-        if (kind < SLOT_KINDS && recovery_calls[kind].call) return &recovery_calls[kind];
-    }
-    return NULL;
-}
-
-void repair_call_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes) {
-    _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES] = {0};
-    const struct recovery_call *call = repair_call_of(lot, *line_of(lot, bucket, key));
-    if (call && !BUG(no_revival)) line_call(lot, bucket, key, call->call, context, wakes);
-}
-
-/* The same when a waiter that has been called has not come. True: it may not be passed yet. */
-bool repair_pass_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes) {
-    _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES] = {0};
-    const struct recovery_call *call = repair_call_of(lot, *line_of(lot, bucket, key));
-    if (!call || BUG(no_revival)) return false;
-    if (call->may_pass && call->may_pass(word_of(lot, key), context) == PASS_LATER) return true;
-    line_call(lot, bucket, key, call->call, context, wakes);
-    return false;
-}
-
 /* Lines. */
 
 /* Under the lock of the bucket that the slot would be in: no other thread can link or unlink it meanwhile. */
@@ -78,19 +51,6 @@ static uint32_t repair_sorted(struct lot *lot, uint32_t list) {
     return all;
 }
 
-static uint32_t repair_heir(const struct lot *lot, uint32_t head, uint64_t began_ns) {
-    while (head && lot->slots[head].began_ns != began_ns) head = lot->slots[head].next;
-    return head;
-}
-
-/* P3: give to the waiter that has this place, if there is one. */
-void repair_give_to_heir(struct lot *lot, uint32_t *line, uint64_t place, struct wakes *wakes) {
-    uint32_t heir = repair_heir(lot, *line, place);
-    if (!heir) return; /* P3 has been done, or there was no waiter */
-    line_unlink(lot, line, heir);
-    slot_decide(lot, wakes, heir, VIGIL_OK);
-}
-
 /* The notifier was killed between G1 and G2 (gift.h): the slot has been given the gift of the line that it is in. */
 static bool repair_half_told(const struct slot *slot) {
     return gift_is_given(slot) && gift_line(slot) == slot->key && !BUG(half_told_stays);
@@ -129,14 +89,6 @@ static void repair_passing(struct lot *lot, struct bucket *bucket, struct wakes 
         if (!passing || bucket_of(lot, key) != bucket || prim_load_relaxed(&slot->gift) != gift) continue;
         repair_give_to_heir(lot, line_of(lot, bucket, key), slot->began_ns, wakes); /* P3 */
         prim_store_release(&slot->gift, UINT64_C(0));                               /* P4 */
-    }
-}
-
-void repair_call_lines(struct lot *lot, struct bucket *bucket, struct wakes *wakes) {
-    for (uint32_t *line = &bucket->line; *line;) {
-        uint64_t key = lot->slots[*line].key;
-        repair_call_line(lot, bucket, key, wakes);
-        line = line_after(lot, line, key);
     }
 }
 

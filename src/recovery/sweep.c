@@ -5,44 +5,6 @@
 #include "lot/line.h"
 #include "recovery.h"
 
-/* Gifts. */
-
-/* For display and tests: a process that is killed between this and P2 has counted, and the gift is counted again. */
-static void sweep_gift_count_heirless(const struct lot *lot) {
-    prim_fetch_add_acq_rel(&segment_header(lot->share->segment)->heirless, 1);
-}
-
-/* P1 to P4. */
-static void sweep_gift_pass(struct lot *lot, struct slot *slot, uint64_t key, struct bucket *bucket,
-                            struct wakes *wakes) {
-    uint32_t *line = line_of(lot, bucket, key);
-    if (!*line && is_shared(lot)) sweep_gift_count_heirless(lot);
-    slot->began_ns = *line ? lot->slots[*line].began_ns : GIFT_NO_HEIR; /* P1 */
-    prim_store_release(&slot->gift, gift_of(GIFT_PASSING, key));        /* P2 */
-    repair_give_to_heir(lot, line, slot->began_ns, wakes);              /* P3 */
-    prim_store_release(&slot->gift, UINT64_C(0));                       /* P4 */
-}
-
-/* `claim`: zero for a slot of our own, else that of the dead process that owned the slot when we looked. */
-static bool sweep_gift_pass_on_of(struct lot *lot, uint32_t index, uint32_t claim, uint64_t deadline_ns) {
-    struct slot *slot = &lot->slots[index];
-    uint64_t key = gift_line(slot);
-    struct bucket *bucket = bucket_of(lot, key);
-    struct wakes wakes;
-    wakes_begin(&wakes);
-    if (!is_shared(lot)) bucket_lock(lot, bucket);
-    else if (!shared_trylock(lot, bucket, BUG(stopped_signal) ? PRIM_NEVER : deadline_ns)) return false;
-    bool same = !claim || (prim_load_relaxed(&lot->share->claims[index]) == claim && is_claimant_gone(lot, claim));
-    bool given = (gift_is_given(slot) && gift_line(slot) == key) || BUG(passed_on_unchecked);
-    if (same && given) sweep_gift_pass(lot, slot, key, bucket, &wakes);
-    unlock_and_wake(lot, bucket, &wakes);
-    return true;
-}
-
-bool gift_pass_on(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
-    return sweep_gift_pass_on_of(lot, index, 0, deadline_ns);
-}
-
 /* Take the slot out of the line that it is in, or was told in. It may be moved to another line meanwhile. */
 static bool sweep_take_out(struct lot *lot, uint32_t index, uint32_t claim, uint64_t key, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
@@ -70,7 +32,7 @@ static bool sweep_slot(struct lot *lot, uint32_t index, uint32_t claim, uint64_t
         if (!is_claimant_gone(lot, claim)) return true;
     }
     bool passes = prim_load_relaxed(claims) == claim && gift_is_given(slot) && !BUG(pass_on_forgotten);
-    if (passes && !sweep_gift_pass_on_of(lot, index, claim, deadline_ns)) return false;
+    if (passes && !gift_pass_on_of(lot, index, claim, deadline_ns)) return false;
     if (is_claimant_gone(lot, claim)) prim_cas_acq_rel(claims, &claim, 0);
     return true;
 }
@@ -123,7 +85,7 @@ static void sweep_wake_threads(struct lot *lot) {
     }
 }
 
-/* Whether a loop has been told by this slot, and the slot not handed on: it may be in the mail, and the keeper
+/* Whether a loop has been told by this slot, and the slot not handed on: it may be in the relay, and the keeper
  * asleep. */
 static bool sweep_awaits_keeper(const struct lot *lot, uint32_t index) {
     const struct slot *slot = &lot->slots[index];
@@ -137,10 +99,10 @@ static void sweep_wake_keepers(struct lot *lot) {
     for (uint32_t index = 1, slots = shared_slots(lot); index < slots; index++) {
         if (!sweep_awaits_keeper(lot, index)) continue;
         uint32_t number = claim_number(prim_load_relaxed(&lot->share->claims[index]));
-        struct segment_member *record = segment_find_member(segment, number);
-        if (!record) continue;
-        segment_poke(record);
-        prim_wake_shared((uint32_t *)(void *)&record->mail); /* the dead process may have cleared RESTING */
+        struct segment_member *row = segment_find_member(segment, number);
+        if (!row) continue;
+        segment_poke(row);
+        prim_wake_shared((uint32_t *)(void *)&row->relay); /* the dead process may have cleared RESTING */
     }
 }
 
@@ -179,38 +141,7 @@ bool recovery_now(struct lot *lot) {
     return true;
 }
 
-/* Calls that were not followed, and our own event loops. */
-
-static bool sweep_lock(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns) {
-    if (is_shared(lot)) return shared_trylock(lot, bucket, deadline_ns);
-    bucket_lock(lot, bucket);
-    return true;
-}
-
-bool recovery_pass_line(struct lot *lot, uint64_t key) {
-    struct bucket *bucket = bucket_of(lot, key);
-    struct wakes wakes;
-    wakes_begin(&wakes);
-    if (!sweep_lock(lot, bucket, prim_now_ns() + RECOVERY_LOCK_NS)) return true;
-    bool later = repair_pass_line(lot, bucket, key, &wakes);
-    unlock_and_wake(lot, bucket, &wakes);
-    return later;
-}
-
-void recovery_pass_all(struct lot *lot, uint64_t deadline_ns) {
-    for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
-        struct bucket *bucket = &lot->buckets[number];
-        struct wakes wakes;
-        wakes_begin(&wakes);
-        if (!prim_load_relaxed(&bucket->word) || !sweep_lock(lot, bucket, deadline_ns)) continue;
-        for (uint32_t *line = &bucket->line; *line;) {
-            uint64_t key = lot->slots[*line].key;
-            if (repair_pass_line(lot, bucket, key, &wakes)) guard_note(lot, key);
-            line = line_after(lot, line, key);
-        }
-        unlock_and_wake(lot, bucket, &wakes);
-    }
-}
+/* Our own event loops. */
 
 uint32_t recovery_count(const struct lot *lot) {
     uint32_t count = 0;
@@ -228,12 +159,12 @@ static bool sweep_told_in_vain(const struct slot *slot, uint64_t key) {
     return kept && prim_load_relaxed(&slot->key) == key && !undecided(prim_load_relaxed(&slot->state));
 }
 
-/* Under the lock of the slot's bucket, as is every process that tells a loop and puts its slot into the mail. */
+/* Under the lock of the slot's bucket, as is every process that tells a loop and puts its slot into the relay. */
 static bool sweep_hand_on(struct lot *lot, uint32_t index, uint64_t key, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
     struct bucket *bucket = bucket_of(lot, key);
     if (!shared_trylock(lot, bucket, deadline_ns)) return false;
-    if (sweep_told_in_vain(slot, key)) lot_deliver(lot); /* the slot may be in the mail */
+    if (sweep_told_in_vain(slot, key)) lot_deliver(lot); /* the slot may be in the relay */
     if (sweep_told_in_vain(slot, key)) lot_hand_on(lot, index);
     bucket_unlock(lot, bucket);
     return true;
@@ -241,7 +172,7 @@ static bool sweep_hand_on(struct lot *lot, uint32_t index, uint64_t key, uint64_
 
 bool recovery_own(struct lot *lot, uint64_t deadline_ns) {
     bool all = true;
-    for (uint32_t index = 1, slots = shared_slots(lot); index < slots && !BUG(mail_not_missed); index++) {
+    for (uint32_t index = 1, slots = shared_slots(lot); index < slots && !BUG(relay_not_missed); index++) {
         if (prim_load_relaxed(&lot->share->claims[index]) != lot->claim) continue;
         uint64_t key = prim_load_relaxed(&lot->slots[index].key);
         if (key && prim_load_relaxed(&lot->slots[index].seat)) all &= sweep_hand_on(lot, index, key, deadline_ns);

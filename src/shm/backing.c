@@ -10,15 +10,15 @@ static uint64_t backing_page_end(uint64_t at) {
     return (at + SEGMENT_BACKED - 1) / SEGMENT_BACKED * SEGMENT_BACKED;
 }
 
-/* How many records there are up to the end of the page that the record is in. Records and pages are aligned. */
-static uint32_t backing_members_with(const struct segment_layout *at, uint32_t members, uint32_t record) {
-    uint64_t end = backing_page_end(at->members_at + sizeof(struct segment_member) * (record + UINT64_C(1)));
+/* How many rows there are up to the end of the page that the row is in. Rows and pages are aligned. */
+static uint32_t backing_members_with(const struct segment_layout *at, uint32_t members, uint32_t row) {
+    uint64_t end = backing_page_end(at->members_at + sizeof(struct segment_member) * (row + UINT64_C(1)));
     uint64_t count = (end - at->members_at) / sizeof(struct segment_member);
     return count < members ? (uint32_t)count : members;
 }
 
-static uint64_t backing_member_at(const struct segment_layout *at, uint32_t record) {
-    return at->members_at + sizeof(struct segment_member) * (uint64_t)record;
+static uint64_t backing_member_at(const struct segment_layout *at, uint32_t row) {
+    return at->members_at + sizeof(struct segment_member) * (uint64_t)row;
 }
 
 static bool backing_back_slots(int fd, const struct segment_layout *at, uint64_t from, uint64_t to) {
@@ -61,10 +61,10 @@ static void backing_raise(uint32_t *backed, uint32_t to) {
     }
 }
 
-bool backing_need_member(struct segment *segment, uint32_t record) {
+bool backing_need_member(struct segment *segment, uint32_t row) {
     const struct segment_layout *at = &segment->layout;
-    uint32_t from = backing_members(segment), to = backing_members_with(at, segment->members, record);
-    if (record < from) return true;
+    uint32_t from = backing_members(segment), to = backing_members_with(at, segment->members, row);
+    if (row < from) return true;
     if (!prim_file_back(segment->fd, backing_member_at(at, from), backing_member_at(at, to))) return false; /* B1 */
     backing_raise(&segment_header(segment)->members_backed, to);
     return true;

@@ -26,7 +26,7 @@ static struct segment_layout format_layout(uint32_t members, uint32_t waiters, u
     return at;
 }
 
-_Static_assert(sizeof(struct segment_member) == 64, "records are of one cache line each");
+_Static_assert(sizeof(struct segment_member) == 64, "rows are of one cache line each");
 
 /* FNV-1a: against accidents, not against attackers. */
 static uint64_t format_checksum(const struct segment_header *header) {

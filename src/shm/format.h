@@ -14,10 +14,10 @@
 #define SEGMENT_MEMBERS_MOST (1u << 16)
 #define SEGMENT_WAITERS_MOST (1u << 20)
 #define SEGMENT_LENGTH_MOST  (UINT64_C(1) << 61) /* so that no sum of sizes overflows */
-#define SEGMENT_LOCKS_AT     (UINT64_C(1) << 62) /* the lock of record n is on byte n after this */
+#define SEGMENT_LOCKS_AT     (UINT64_C(1) << 62) /* the lock of row n is on byte n after this */
 #define SEGMENT_DOOR_AT      (SEGMENT_LOCKS_AT - 1)
 
-/* Where the areas begin, in bytes from the file's beginning, and how many records are in them. */
+/* Where the areas begin, in bytes from the file's beginning, and how many of each there are. */
 struct segment_layout {
     uint64_t buckets_at, buckets; /* of 8 bytes; a power of two */
     uint64_t members_at, members; /* of 64 bytes */
@@ -46,16 +46,16 @@ struct segment_header {
 
     /* Not constant, and alone on its cache line. */
     _Alignas(64) uint64_t length; /* atomic; only rises */
-    uint32_t records;             /* atomic: members' records from this index on have not been used; rises by CAS */
-    uint32_t members_backed;      /* atomic: how many members' records have memory; see backing.h */
+    uint32_t rows;                /* atomic: members' rows from this index on have not been used; rises by CAS */
+    uint32_t members_backed;      /* atomic: how many members' rows have memory; see backing.h */
     uint32_t slots_backed;        /* atomic: the same of slots, and their claims */
 
     /* Of recovery (recovery/recovery.h). */
     _Alignas(64) uint32_t recovered; /* atomic: the deaths, modulo 2^32, up to which recovery is complete */
-    uint32_t deaths;                 /* atomic: changes after a death has been counted in a member's record */
-    uint64_t looked_ns;              /* atomic: when a keeper last looked at the whole segment */
-    uint32_t asked;                  /* atomic: the record, modulo those in use, about which it asks the kernel next */
-    uint32_t waiting;                /* atomic: how many slots were taken at that look */
+    uint32_t deaths;                 /* atomic: changes after a death has been counted in a member's row */
+    uint64_t patrolled_ns;           /* atomic: when a keeper last patrolled the segment */
+    uint32_t asked;                  /* atomic: the row, modulo those in use, about which it asks the kernel next */
+    uint32_t waiting;                /* atomic: how many slots were taken at that patrol */
     uint32_t heirless;               /* atomic: gifts (lot/gift.h) that had no heir; too many may be counted */
 
     /* Of recording: see events.h. */
@@ -67,10 +67,10 @@ struct segment_header {
 struct segment_member {
     uint32_t life;           /* atomic: generation * 2 + SEGMENT_JOINED */
     uint32_t number;         /* atomic: the process's */
-    uint64_t mail;           /* atomic: see lot/shared.h */
+    uint64_t relay;          /* atomic: see lot/shared.h */
     uint32_t pid;            /* in its own namespace, for people to read */
     char name[16];           /* the program's, likewise; ends with a zero unless it is too long */
-    uint32_t deaths;         /* atomic: how many members with this record died or left something behind, or more */
+    uint32_t deaths;         /* atomic: how many members with this row died or left something behind, or more */
     uint32_t incarnation;    /* how often its process had joined a segment before, modulo 16: see claim_of; above it,
                               * in bits 4-31, the number of its pid namespace, for people to read */
     uint32_t keeping;        /* atomic: its process has a keeper, which watches the members behind this one */
@@ -78,11 +78,11 @@ struct segment_member {
 };
 #define SEGMENT_JOINED 1u
 
-static inline uint32_t segment_incarnation(const struct segment_member *record) {
-    return prim_load_relaxed(&record->incarnation) % 16;
+static inline uint32_t segment_incarnation(const struct segment_member *row) {
+    return prim_load_relaxed(&row->incarnation) % 16;
 }
 
-#define SEGMENT_RESTING     1u /* in `mail`: the keeper sleeps on it */
+#define SEGMENT_RESTING     1u /* in `relay`: the keeper sleeps on it */
 #define SEGMENT_NUMBER_BITS 26
 
 /* A claim of a slot: the process's number and, above it, its incarnation. So a process that leaves and comes back with

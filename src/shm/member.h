@@ -5,16 +5,16 @@
 
 #include "segment.h"
 
-/* How many of the members' records may be in use: those from this index on need not be looked at. */
-uint32_t segment_records(const struct segment *segment);
+/* How many of the members' rows may be in use: those from this index on need not be looked at. */
+uint32_t segment_rows(const struct segment *segment);
 
-/* The record is or will be in use: make sure that segment_records includes it. */
-void segment_use_record(struct segment *segment, uint32_t record);
+/* The row is or will be in use: make sure that segment_rows includes it. */
+void segment_use_row(struct segment *segment, uint32_t row);
 
-/* Whether the record's member lives; false also if it has none. Never false for a member that lives. */
-bool segment_member_alive(const struct segment *segment, uint32_t record);
+/* Whether the row's member lives; false also if it has none. Never false for a member that lives. */
+bool segment_member_alive(const struct segment *segment, uint32_t row);
 
-/* The record of the member with that number; null: the member has been struck off or has left. */
+/* The row of the member with that number; null: the member has been struck off or has left. */
 struct segment_member *segment_find_member(const struct segment *segment, uint32_t number);
 
 /* Whether the member with that number lives. If its pulse does not beat, asks the kernel, and strikes the member off
@@ -26,26 +26,26 @@ void segment_ask_kernel_about(struct segment *segment, uint32_t number);
 /* Whether the claim is that of a present member. Does not ask the kernel. */
 bool segment_has_claimant(const struct segment *segment, uint32_t claim);
 
-/* Strike off the record's member if it is dead. True: it has been struck off, now or before, or there was none. If its
+/* Strike off the row's member if it is dead. True: it has been struck off, now or before, or there was none. If its
  * pulse beats, the kernel is not asked, and the member counts as living. */
-bool segment_strike_off(struct segment *segment, uint32_t record);
+bool segment_strike_off(struct segment *segment, uint32_t row);
 
 /* The same, but asks the kernel even if the pulse beats. */
-bool segment_ask_kernel(struct segment *segment, uint32_t record);
+bool segment_ask_kernel(struct segment *segment, uint32_t row);
 
-/* segment_strike_off for all records. */
+/* segment_strike_off for all rows. */
 void segment_strike_off_all(struct segment *segment);
 
 /* How many members have died so far, modulo 2^32. May count too many, but never too few. */
 uint32_t segment_deaths(const struct segment *segment);
 
-/* Wake the keeper of the record's member, if it sleeps. It will see what was stored before with seq_cst, or before a
+/* Wake the keeper of the row's member, if it sleeps. It will see what was stored before with seq_cst, or before a
  * fence. */
-void segment_poke(struct segment_member *record);
+void segment_poke(struct segment_member *row);
 
 /* The word of a member's pulse. */
-static inline uint32_t segment_pulse(const struct segment_member *record) {
-    return prim_load_seq_cst(&record->pulse.word);
+static inline uint32_t segment_pulse(const struct segment_member *row) {
+    return prim_load_seq_cst(&row->pulse.word);
 }
 
 static inline bool segment_pulse_beats(uint32_t pulse) {

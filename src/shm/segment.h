@@ -6,7 +6,7 @@
  *
  *     0            header     what it is and where everything lies: written once, then constant; behind it the length
  *     buckets_at   buckets    the lot: the lines of waiters on words of this segment (lot/shared.h)
- *     members_at   members    one record of 64 bytes for each process
+ *     members_at   members    one row of 64 bytes for each process
  *     claims_at    claims     the owner of each slot
  *     slots_at     slots
  *     events_at    events     the last events, while an observer records them (events.h)
@@ -41,14 +41,14 @@
  *
  * NUMBERS. A process has the same number in all its segments: 26 random bits, never zero, drawn when it opens a
  * segment and has no other. Whatever a process owns in a segment, such as a lock, carries that number, which is in
- * the member's record as well. A number that is in no member's record is that of a process that has died or left: so
- * a record can be used again at once. A process that leaves one of its segments and comes back has the same number
+ * the member's row as well. A number that is in no member's row is that of a process that has died or left: so
+ * a row can be used again at once. A process that leaves one of its segments and comes back has the same number
  * there; its incarnation (format.h) tells its new slots from its old ones, so that a process that cleans up after the
  * old member cannot mistake one for the other. A process that finds its own number taken in a segment, which happens
  * once in 2^26 times, draws another one if it has no segment yet, and otherwise cannot open it.
  *
- * LIFE OF A MEMBER'S RECORD. The truth is a kernel lock on a byte of the file for each record (far beyond the
- * content), held through the open file description of the process that has the record. The kernel drops it when the
+ * LIFE OF A MEMBER'S ROW. The truth is a kernel lock on a byte of the file for each row (far beyond the
+ * content), held through the open file description of the process that has the row. The kernel drops it when the
  * process ends, however it ends, and whatever namespace it is in; a process that is stopped keeps it.
  *
  *     lock    life                  means
@@ -59,7 +59,7 @@
  *
  *     J0  lock the door, another byte, waiting     killed: unlocked again
  *     J1  lock the byte, without waiting           killed: as it was before
- *     J2  store pid, name, number, mail ...        killed: as it was before, or a number that no member has
+ *     J2  store pid, name, number, relay ...       killed: as it was before, or a number that no member has
  *     J3  store the next generation, JOINED        killed: dead, and all processes can see it
  *     J4  unlock the door, and poke the keeper     killed: dead, and the door unlocked
  *         that must watch this member
@@ -69,10 +69,10 @@
  *     D2  CAS: the same generation, without                              killed: left. Fails: another process did it
  *         count it once more: a process that has seen the first count may have looked before D2
  *
- * Apart from D1 and D2, only the process that holds the lock stores into a record, except for its mail, and except
- * for a joiner that finds no other member alive (below); and no kill leaves a record half done. A joiner takes the
- * first record of which it gets the lock, be it free or dead; if it is dead, the joiner does D1 and D2 before J2. A
- * living member's lock is held as long as its record says JOINED: so a process that finds JOINED, then no lock, and
+ * Apart from D1 and D2, only the process that holds the lock stores into a row, except for its relay, and except
+ * for a joiner that finds no other member alive (below); and no kill leaves a row half done. A joiner takes the
+ * first row of which it gets the lock, be it free or dead; if it is dead, the joiner does D1 and D2 before J2. A
+ * living member's lock is held as long as its row says JOINED: so a process that finds JOINED, then no lock, and
  * then, by D2, the same life as before, knows that this generation is dead, and has struck it off. Striking off takes
  * no kernel lock, which the threads of one process would share. If another process strikes off the dead member while
  * a joiner that replaces it is between J1 and J3, J3 stores the same. The other way round, a dead member passes for
@@ -98,7 +98,7 @@
  *     format.c            the layout, the header, and the checks of a header
  *     backing.c           memory for members, slots and events
  *     table.c             which segments this process has open
- *     member.c            the members' records: J0 to J4, L1 and L2, D1 and D2
+ *     member.c            the members' rows: J0 to J4, L1 and L2, D1 and D2
  *     events.c            the events
  *     memory/segment.c    drafts, names and descriptors, mapping, growing, fork: what the public functions do
  *
@@ -117,21 +117,21 @@ struct segment {
     unsigned char *base;        /* the file, mapped up to layout.end */
     struct segment_layout layout;
     uint64_t device, inode; /* which file it is */
-    int fd;                 /* its description holds our record's lock; -1 in the child of a fork */
-    uint32_t members;       /* records */
-    uint32_t self;          /* the index of our record; an observer has none: UINT32_MAX */
+    int fd;                 /* its description holds our row's lock; -1 in the child of a fork */
+    uint32_t members;       /* rows */
+    uint32_t self;          /* the index of our row; an observer has none: UINT32_MAX */
     uint32_t opens;         /* under the gate: how many times the user has opened it */
     char label[SEGMENT_LABEL_BYTES];
     struct lot *lot; /* null until it is needed: see lot/shared.h */
     uint32_t found_mask;
-    uint32_t found[]; /* atomic: the records of members, hashed by their numbers: see segment_find_member */
+    uint32_t found[]; /* atomic: the rows of members, hashed by their numbers: see segment_find_member */
 };
 
 static inline struct segment_header *segment_header(const struct segment *segment) {
     return (struct segment_header *)(void *)segment->base;
 }
 
-/* The index of our record. */
+/* The index of our row. */
 static inline uint32_t segment_self(const struct segment *segment) {
     return segment->self;
 }

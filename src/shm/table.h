@@ -21,9 +21,13 @@ struct segment;
 extern uint64_t segments_now;
 struct segment *segment_find(uintptr_t address);
 
+/* Whether this process has a segment open: a constant where the system has none. */
+static inline bool segments_open(void) {
+    return PRIM_SEGMENTS && (prim_load_acquire(&segments_now) & SEGMENTS_COUNT);
+}
+
 static inline struct segment *segment_of(const volatile void *address) {
-    if (!(prim_load_acquire(&segments_now) & SEGMENTS_COUNT)) return NULL;
-    return segment_find((uintptr_t)address);
+    return segments_open() ? segment_find((uintptr_t)address) : NULL;
 }
 
 /*

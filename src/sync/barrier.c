@@ -169,7 +169,7 @@ int vigil_barrier_wait_for(vigil_barrier *barrier, int64_t timeout_ns) {
     if (!error) error = barrier_check(barrier);
     if (error) return error;
     struct lot *lot = lot_for(barrier);
-    if (!lot) return VIGIL_ENOMEM;
+    if (!lot) return lot_missing(barrier);
     uint64_t deadline_ns = deadline_of(timeout_ns);
     int to_wait = deadline_ns == DEADLINE_PASSED ? VIGIL_TIMED_OUT : VIGIL_PENDING;
     if (prim_self()->may_not_block) to_wait = VIGIL_EMAYNOTBLOCK;
@@ -221,7 +221,7 @@ int vigil_barrier_wait_async(vigil_agent *agent, vigil_request *request, vigil_b
     if (!error) error = barrier_check(barrier);
     if (error) return error;
     struct lot *lot = lot_for(barrier);
-    if (!lot) return VIGIL_ENOMEM;
+    if (!lot) return lot_missing(barrier);
     uint64_t deadline_ns = deadline_of(timeout_ns);
     bool passed = deadline_ns == DEADLINE_PASSED;
     uint32_t index = passed ? 0 : agent_slot_acquire(agent, barrier);

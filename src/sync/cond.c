@@ -137,16 +137,16 @@ int vigil_cond_wait_for(vigil_cond *cond, vigil_mutex *mutex, int64_t timeout_ns
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
     if (!mutex_may_be_unlocked(&mutex->word)) return VIGIL_ENOTHELD;
     struct lot *lot = lot_for(cond);
-    if (!lot) return VIGIL_ENOMEM;
+    if (!lot) return lot_missing(cond);
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;
     uint64_t deadline_ns = deadline_of(timeout_ns);
-    uint32_t record = robust_remove(&mutex->word); /* of a robust mutex: reused when it is taken again */
-    if (record) mutex_disown(&mutex->word);
+    uint32_t note = robust_remove(&mutex->word); /* of a robust mutex: reused when it is taken again */
+    if (note) mutex_disown(&mutex->word);
     int status = deadline_ns == DEADLINE_PASSED ? cond_wait_late(lot, slot, mutex)
                                                 : cond_release_and_wait(lot, slot, cond, mutex, deadline_ns);
-    if (record && status == VIGIL_CANCELLED) robust_end(record);
-    else if (record) mutex_held_by_thread(&mutex->word, record);
+    if (note && status == VIGIL_CANCELLED) robust_end(note);
+    else if (note) mutex_held_by_thread(&mutex->word, note);
     slot_release(lot, slot);
     return status;
 }
@@ -254,7 +254,8 @@ static int64_t cond_signal(vigil_cond *cond, int64_t most) {
     if (error) return error;
     prim_fence_seq_cst(); /* as N2 in lot.h */
     struct lot *lot = lot_for_if_used(cond);
-    if (!lot || !lot_occupied(lot, cond)) return 0;
+    if (!lot) return lot_refused(cond);
+    if (!lot_occupied(lot, cond)) return 0;
     struct mutex_release release = {0};
     return lot_move(lot, cond, most, &mutex_recovery, &release);
 }

@@ -103,7 +103,7 @@ bool lock_recovered(const struct lock_kind *kind, uint32_t *word, uint32_t kept)
 
 int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, uint64_t deadline_ns) {
     struct lot *lot = lot_for(word);
-    if (!lot) return VIGIL_ENOMEM;
+    if (!lot) return lot_missing(word);
     uint32_t slot = slot_acquire(lot);
     if (!slot) return VIGIL_ELIMIT;
     lot->slots[slot].began_ns = prim_now_ns();
@@ -111,10 +111,6 @@ int lock_block(const struct lock_kind *kind, uint32_t *word, uint32_t argument, 
     int status = lock_block_in(kind, word, argument, deadline_ns, lot, slot, NEWCOMER);
     slot_release(lot, slot);
     return status;
-}
-
-static bool lock_is_refused(int status) {
-    return status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT;
 }
 
 int lock_slowly(const struct lock_kind *kind, uint32_t *word, uint32_t argument, int64_t timeout_ns) {
@@ -129,14 +125,5 @@ int lock_slowly(const struct lock_kind *kind, uint32_t *word, uint32_t argument,
     if (status != VIGIL_TIMED_OUT) return status;
     status = lock_block(kind, word, argument, deadline_ns);
     if (lock_gave_up(status) && kind->left) kind->left(word);
-    return status;
-}
-
-int request_start_again(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
-                        uint32_t argument, int64_t timeout_ns, vigil_callback *callback) {
-    int status = request_start(agent, request, kind, word, argument, timeout_ns, callback);
-    if (lock_is_refused(status) && kind->recovered(word))
-        status = request_start(agent, request, kind, word, argument, timeout_ns, callback);
-    if (lock_is_refused(status) && kind->left) kind->left(word);
     return status;
 }

@@ -28,7 +28,7 @@
  * that others wait (so that its release will call them); or finds it taken, says so in the word, and waits again; or
  * finds it reserved and guards the reservation: see below. The keeper calls the next waiter, for which the same is
  * true. In a segment a process may be killed: then recovery looks at the lines of all locks. Or it may be stopped, and
- * with it all that are responsible: then the keepers of the waiting processes notice at their next look
+ * with it all that are responsible: then the keepers of the waiting processes notice at their next patrol
  * (recovery/keeper.c).
  *
  * RESERVED
@@ -132,11 +132,30 @@ static inline bool lock_gave_up(int status) {
     return status == VIGIL_TIMED_OUT || status == VIGIL_INTERRUPTED;
 }
 
+/* Whether the lock may be available after all, if a process has died. */
+static inline bool lock_is_refused(int status) {
+    return status == VIGIL_TIMED_OUT || status == VIGIL_ELIMIT;
+}
+
 /*
  * Take the lock, or wait for it: try once; again if a process has died; spin; block. VIGIL_EMAYNOTBLOCK, or what
  * lock_block returns.
  */
 int lock_slowly(const struct lock_kind *kind, uint32_t *word, uint32_t argument, int64_t timeout_ns);
+
+typedef bool lock_spin_test(uint32_t seen);
+
+/* For kind->spin_to_take: try up to `spins` times, as long as `may_pay` is true of the word. */
+static inline int lock_spin_to_take(const struct lock_kind *kind, uint32_t *word, uint32_t argument, unsigned spins,
+                                    lock_spin_test *may_pay) {
+    int status = VIGIL_TIMED_OUT;
+    for (; spins && may_pay(prim_load_relaxed(word)); spins--) {
+        status = kind->try_once(word, argument);
+        if (status != VIGIL_TIMED_OUT) break;
+        prim_pause();
+    }
+    return status;
+}
 
 /* Block until it is ours: VIGIL_OK, VIGIL_OWNER_DIED, VIGIL_TIMED_OUT, VIGIL_INTERRUPTED, VIGIL_CANCELLED,
  * VIGIL_ENOMEM, VIGIL_ELIMIT. */

@@ -13,6 +13,7 @@
  *     the holder        1 -> 0         releases it; there are no waiters
  *                       2 -> 0, 3      releases it, under the lock of its bucket, and calls waiters in line
  *                       2 -> 0         without that lock, calling no waiter, while a thread that was called is coming
+ *     vigil_mutex_abandon, in place of a holder that has ended: as the holder. The same step sets DIED
  *     any process       under the lock of its bucket, for the waiters in line (mutex_must_call): recovery, the keeper,
  *                       a signaller (cond.c) and, in a segment, a decliner or a waiter that has just joined
  *                       1, 2 -> 0, 3   in a segment, in place of a dead holder; sets DIED
@@ -41,8 +42,12 @@
  *         holder is gone
  *
  * A robust mutex also has a thread as its owner, if it was taken by a blocking call: the word says BY_THREAD, and the
- * thread has a record (robust.h). When the thread ends, mutex_abandon does what the thread has not done: it sets DIED
- * and unlocks the mutex as usual. It runs on that thread, so there is nothing for others to notice.
+ * thread has a note (robust.h). When the thread ends, mutex_abandon does what the thread has not done: it unlocks the
+ * mutex as usual, and sets DIED. It runs on that thread, so there is nothing for others to notice.
+ *
+ * For any other holder that has ended, while its process goes on, vigil_mutex_abandon does the same on some thread.
+ * DIED is set by the very store or CAS that releases the mutex (mutex_release_held), so the acquiring CAS that takes it
+ * reads both. Before that step nothing has changed: if the process is killed, in a segment, its number is in the word.
  */
 #ifndef VIGIL_NO_INLINE
 #define VIGIL_NO_INLINE /* this is where they are */
@@ -50,6 +55,7 @@
 #include "vigil/mutex.h"
 
 #include "lot/arguments.h"
+#include "lot/copies.h"
 #include "lot/gift.h"
 #include "recovery/hold.h"
 #include "mutex.h"
@@ -216,7 +222,7 @@ static bool mutex_begin_release(uint32_t *word, const struct slot *head, void *c
     uint32_t seen = prim_load_relaxed(word);
     release->held = (seen & STATE) == CONTENDED; /* if not, another thread has unlocked it, too */
     release->reserve = head && (mutex_is_fair(seen) || lock_may_reserve(head));
-    release->flags = mutex_kept(seen, is_shared(release->lot));
+    release->flags = mutex_kept(seen, is_shared(release->lot)) | release->died;
     return release->held;
 }
 
@@ -291,7 +297,7 @@ static bool mutex_is_for_the_dead(const struct lot *lot, uint32_t seen) {
     const struct segment *segment = is_shared(lot) ? lot->share->segment : NULL;
     if (!segment || !mutex_reserved(seen)) return false;
     prim_fence_seq_cst(); /* as in segment_find_member */
-    for (uint32_t i = 0; i < segment_records(segment); i++) {
+    for (uint32_t i = 0; i < segment_rows(segment); i++) {
         const struct segment_member *member = segment_member(segment, i);
         if (!(prim_load_acquire(&member->life) & SEGMENT_JOINED)) continue;
         if (((prim_load_acquire(&member->number) ^ seen >> RESERVED_FOR_AT) & RESERVED_FOR) == 0) return false;
@@ -329,8 +335,8 @@ static bool mutex_must_call(uint32_t *word, struct mutex_release *release) {
             if (seen == contended || prim_cas_acquire(word, &seen, contended)) return false;
         } else {
             if (mutex_is_fair(seen))
-                guard_note(lot, key_of(lot, word)); /* the line may have been empty until now, and so not guarded */
-            return !mutex_is_fair(seen);            /* reserved: others may be called beside */
+                copies_guard(lot, key_of(lot, word)); /* the line may have been empty until now, and so not guarded */
+            return !mutex_is_fair(seen);              /* reserved: others may be called beside */
         }
     }
 }
@@ -439,13 +445,13 @@ static void mutex_granted_to_execute(vigil_request *request, int status) {
 
 static const struct lock_kind mutex_executing = {MUTEX_KIND, MUTEX_CALLS, .granted = mutex_granted_to_execute};
 
-/* Get the record first: there must be one when the mutex is ours. */
+/* Get the note first: there must be one when the mutex is ours. */
 static int mutex_lock_robust(uint32_t *word, int64_t timeout_ns) {
-    uint32_t record = robust_new();
-    if (!record) return lot_private() ? VIGIL_ELIMIT : VIGIL_ENOMEM;
+    uint32_t note = robust_new();
+    if (!note) return lot_private() ? VIGIL_ELIMIT : lot_missing(NULL);
     int status = lock_slowly(&mutex_locking, word, 0, timeout_ns);
-    if (lock_is_ours(status)) mutex_held_by_thread(word, record);
-    else robust_end(record);
+    if (lock_is_ours(status)) mutex_held_by_thread(word, note);
+    else robust_end(note);
     return status;
 }
 
@@ -465,8 +471,8 @@ static void mutex_change_flags(uint32_t *word, uint32_t clear, uint32_t set) {
     }
 }
 
-void mutex_held_by_thread(uint32_t *word, uint32_t record) {
-    robust_note(record, word);
+void mutex_held_by_thread(uint32_t *word, uint32_t note) {
+    robust_add(note, word);
     mutex_change_flags(word, 0, BY_THREAD);
 }
 
@@ -483,44 +489,71 @@ void mutex_disown(uint32_t *word) {
     if (mutex_is_by_thread(prim_load_relaxed(word))) mutex_change_flags(word, BY_THREAD, 0);
 }
 
-/* If the process is killed in between, in a segment, its number is in the word: recovery sets DIED, perhaps again. */
-void mutex_abandon(uint32_t *word) {
+/* Unlocking. With waiters, `releasing` does the rest: mutex_begin_release, mutex_call, mutex_set_free. */
+
+/* `died`: DIED or 0. The step that releases the mutex also sets DIED, and clears BY_THREAD. */
+static int mutex_release_held(uint32_t *word, uint32_t died) {
     uint32_t seen = prim_load_relaxed(word);
-    bool anothers = segment_of(word) && (seen & NUMBER) != mutex_mine();
-    if (!mutex_is_by_thread(seen) || anothers) return; /* the word has been overwritten, or we had left the segment */
-    mutex_change_flags(word, BY_THREAD, BUG(robust_not_told) ? 0 : DIED);
-    if (BUG(robust_left_silently)) prim_store_release(word, mutex_kept(prim_load_relaxed(word), segment_of(word)));
-    else vigil__mutex_unlock_slowly((vigil_mutex *)(void *)word);
-}
-
-/* Unlocking. With waiters, mutex_releasing does the rest: mutex_begin_release, mutex_call, mutex_set_free. */
-
-int vigil__mutex_unlock_slowly(vigil_mutex *mutex) {
-    int error = check_address(mutex, sizeof mutex->word);
-    if (error) return error;
-    uint32_t *word = &mutex->word, seen = prim_load_relaxed(word);
-    if (mutex_is_by_thread(seen)) {
-        uint32_t record = robust_remove(word);
-        if (!record) return VIGIL_ENOTHELD;
-        robust_end(record);
-    }
     bool shared = segment_of(word);
     if (shared && mutex_is_held(seen)) mutex_record_event(word, VIGIL_EVENT_RELEASED);
     tsan_release(word);
     while ((seen & STATE) == LOCKED || ((seen & STATE) == CONTENDED && mutex_is_coming(seen, shared))) {
-        uint32_t unlocked = mutex_may_come(seen, shared) ? seen & ~STATE : mutex_kept(seen, shared);
+        uint32_t unlocked = mutex_may_come(seen, shared) ? seen & ~STATE : mutex_kept(seen, shared) | died;
         if (prim_cas_release(word, &seen, unlocked)) return VIGIL_OK;
     }
     if ((seen & STATE) != CONTENDED) return VIGIL_ENOTHELD;
     struct lot *lot = lot_for(word);
+    int refused = lot ? VIGIL_OK : lot_refused(word);
+    if (refused) return refused;
     if (!lot) { /* no waiter can be in line */
-        prim_store_release(word, mutex_kept(seen, shared));
+        prim_store_release(word, mutex_kept(seen, shared) | died);
         return VIGIL_OK;
     }
     if (BUG(freed_outside)) prim_store_release(word, mutex_kept(seen, shared));
-    struct mutex_release release = {.word = word, .lot = lot};
+    struct mutex_release release = {.word = word, .lot = lot, .died = died};
     lot_call(lot, word, &releasing, &release);
     return release.held || BUG(freed_outside) ? VIGIL_OK : VIGIL_ENOTHELD;
+}
+
+/* False: another thread has the note, and only that one may unlock the mutex. */
+static bool mutex_remove_note(const uint32_t *word) {
+    if (!mutex_is_by_thread(prim_load_relaxed(word))) return true;
+    uint32_t note = robust_remove(word);
+    if (note) robust_end(note);
+    return note;
+}
+
+int vigil__mutex_unlock_slowly(vigil_mutex *mutex) {
+    int error = check_address(mutex, sizeof mutex->word);
+    if (error) return error;
+    return mutex_remove_note(&mutex->word) ? mutex_release_held(&mutex->word, 0) : VIGIL_ENOTHELD;
+}
+
+static bool mutex_is_anothers(const uint32_t *word, uint32_t seen) {
+    return segment_of(word) && (seen & NUMBER) != mutex_mine();
+}
+
+void mutex_abandon(uint32_t *word) {
+    uint32_t seen = prim_load_relaxed(word);
+    if (!mutex_is_by_thread(seen) || mutex_is_anothers(word, seen))
+        return; /* the word has been overwritten, or we had left the segment */
+    if (BUG(robust_left_silently)) prim_store_release(word, mutex_kept(seen, segment_of(word)) | DIED);
+    else mutex_release_held(word, BUG(robust_not_told) ? 0 : DIED);
+}
+
+int vigil_mutex_abandon(vigil_mutex *mutex) {
+    int error = check_address(mutex, sizeof mutex->word);
+    if (error) return error;
+    uint32_t *word = &mutex->word, seen = prim_load_relaxed(word);
+    if (!mutex_notes_death(seen, segment_of(word))) return VIGIL_EINVAL;
+    if (!mutex_is_held(seen) || mutex_is_anothers(word, seen) || !mutex_remove_note(word)) return VIGIL_ENOTHELD;
+    if (BUG(abandoned_silently)) {
+        prim_store_release(word, mutex_kept(seen, segment_of(word)) | DIED);
+        return VIGIL_OK;
+    }
+    int status = mutex_release_held(word, BUG(abandoned_in_two) ? 0 : DIED);
+    if (BUG(abandoned_in_two)) mutex_change_flags(word, 0, DIED);
+    return status;
 }
 
 int vigil_mutex_consistent(vigil_mutex *mutex) {

@@ -15,15 +15,15 @@ void mutex_decline(uint32_t *word);
 void mutex_joined(uint32_t *word, uint32_t seen);
 
 /* Robust mutexes: see robust.h. */
-#define MUTEX_BY_THREAD (1u << 30) /* a thread holds it, and has a record of that */
+#define MUTEX_BY_THREAD (1u << 30) /* a thread holds it, and has a note of that */
 #define MUTEX_ROBUST    (1u << 31) /* constant */
 /* Whether it is locked, and this thread may unlock it. */
 bool mutex_may_be_unlocked(const uint32_t *word);
-/* This thread has just taken it: note that in the record, and in the word. */
-void mutex_held_by_thread(uint32_t *word, uint32_t record);
-/* This thread holds it, and has removed the record: any thread may unlock it. */
+/* This thread has just taken it: say so in the note, and in the word. */
+void mutex_held_by_thread(uint32_t *word, uint32_t note);
+/* This thread holds it, and has removed the note: any thread may unlock it. */
 void mutex_disown(uint32_t *word);
-/* This thread ends, and has had a record of it: unlock it, so that the next holder gets VIGIL_OWNER_DIED. */
+/* This thread ends, and has had a note of it: unlock it, so that the next holder gets VIGIL_OWNER_DIED. */
 void mutex_abandon(uint32_t *word);
 
 #define MUTEX_KIND                                                                                                     \
@@ -34,6 +34,7 @@ struct mutex_release {
     uint32_t *word;
     struct lot *lot;
     uint32_t flags;
+    uint32_t died;         /* DIED, if it is released for a holder that has ended */
     uint32_t reserved_for; /* in a segment: number of the process of the first waiter that is called */
     uint32_t seen;         /* the word, while to_be_settled */
     uint32_t expired;      /* a reservation that must not be waited for any longer; zero: none */

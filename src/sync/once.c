@@ -158,6 +158,8 @@ int vigil__once_call_slowly(vigil_once *once, vigil_once_function *function, voi
     if (!function) return VIGIL_ENULL;
     int error = check_address(once, sizeof once->word);
     if (error) return error;
+    error = lot_refused(once); /* not later, when callers that wait could not be notified */
+    if (error) return vigil_once_is_done(once) ? VIGIL_OK : error;
     uint32_t *word = &once->word;
     uint64_t deadline_ns = deadline_of(timeout_ns);
     for (;;) {
@@ -256,6 +258,7 @@ int vigil_once_call_async(vigil_agent *agent, vigil_request *request, vigil_once
                           void *argument, int64_t timeout_ns, vigil_callback *callback) {
     if (!function) return VIGIL_ENULL;
     int error = agent_check_start(agent, request ? &request->op : NULL, &(struct word){once, 0, false}, callback);
+    if (!error) error = lot_refused(once);
     if (error) return error;
     uint32_t *word = &once->word;
     request->callback = callback;

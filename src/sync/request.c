@@ -265,7 +265,8 @@ static void request_on_end(vigil_op *op, int status) {
 
 /* Take the lock, or join its line as the first request of a new queue. */
 static int request_take_or_stand(vigil_agent *agent, vigil_request *request) {
-    if (!request_get_slot(agent, request)) return VIGIL_ELIMIT;
+    if (!request_get_slot(agent, request))
+        return lot_for(request->object) ? VIGIL_ELIMIT : lot_missing(request->object);
     for (;;) {
         uint32_t seen;
         int status = lock_take(request_kind_of(request), request->object, request->argument, NEWCOMER, &seen);
@@ -312,6 +313,15 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
         request_queue_remove(agent, request);
         agent_end(agent, &request->op);
     }
+    return status;
+}
+
+int request_start_again(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
+                        uint32_t argument, int64_t timeout_ns, vigil_callback *callback) {
+    int status = request_start(agent, request, kind, word, argument, timeout_ns, callback);
+    if (lock_is_refused(status) && kind->recovered(word))
+        status = request_start(agent, request, kind, word, argument, timeout_ns, callback);
+    if (lock_is_refused(status) && kind->left) kind->left(word);
     return status;
 }
 

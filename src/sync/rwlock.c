@@ -17,14 +17,19 @@
  *                         what is RESERVED or SAVED, and calls the waiters in line that can have the lock now. Clears
  *                         WAITERS if the line is empty, or if its head is called and is a thread, which sets it again.
  *                         A reader that is not the last does not update the line
+ *     a writer's end      vigil_rwlock_write_abandon, in place of a writer that has ended: leaves as the writer would,
+ *                         and sets DIED in the same step
  *     a called waiter     takes the lock, or not, and sets WAITERS in the same step
  *     a waiter that       does what the last to leave does, without removing itself: others may have waited only for
  *     gives up            it, see below
  *
- * All of these are read-modify-writes, so what was done before a release is seen by each later holder.
+ * All of these are read-modify-writes, so what was done before a release is seen by each later holder. DIED, which is
+ * set by a release, is in the very word that the next holder changes. A reader that has added itself to such a word
+ * takes that back, and tries again with a compare-and-exchange, so that it is told: the inline reader needs no branch
+ * of its own.
  *
  * In a segment no reader is counted in error, and every change is made under the lock of the bucket, together with the
- * record of what the process holds (recovery/hold.h). When the process is dead its share is given back. If it was
+ * hold of the process (recovery/hold.h). When the process is dead its share is given back. If it was
  * writing the word says DIED from then on, until a writer calls vigil_rwlock_consistent.
  *
  * NO WAITER IS FORGOTTEN
@@ -95,12 +100,12 @@
 #define READERS  0x3ffffff0u
 #define TOO_MANY (1u << 29)
 #define PASS     (1u << 30) /* readers pass writers that wait: constant */
-#define DIED     (1u << 31) /* in a segment only */
+#define DIED     (1u << 31) /* a writer died, or was given up; until vigil_rwlock_consistent */
 
 /* What a thread wants, or has. Also lock_kind's `argument`. */
 enum share { TO_READ = READER, TO_WRITE = WRITER };
 _Static_assert((WRITER | READERS) == HOLD_RWLOCK, "as an observer reads the word");
-_Static_assert(READER == HOLD_READER, "as in the records of holders");
+_Static_assert(READER == HOLD_READER, "as in holds");
 
 /* Changing the word. */
 
@@ -124,6 +129,7 @@ struct rwlock_update {
     struct lot *lot;
     uint32_t *word;
     uint32_t held, kept;   /* by us until now, and from now on */
+    uint32_t died;         /* DIED, if we leave in place of a writer that has ended */
     bool drop_reservation; /* drop the reservation */
     bool if_still_saved;   /* if it is not SAVED any more, another thread has updated the line */
     bool over;
@@ -177,7 +183,7 @@ static bool rwlock_begin(uint32_t *word, const struct slot *head, void *context)
         update->now = (seen & (WRITER | READERS)) - update->held + update->kept;
         update->pass = rwlock_lets_readers_pass(seen);
         flags = rwlock_flags_for(update, seen, head, entitled);
-        uint32_t to = update->now | flags | (seen & (PASS | DIED));
+        uint32_t to = update->now | flags | (seen & (PASS | DIED)) | update->died;
         status = rwlock_change_when_locked(update->lot, update->word, &seen, to,
                                            rwlock_change_of(update->held, update->kept));
     } while (status == VIGIL_NOT_EQUAL);
@@ -213,7 +219,7 @@ static const struct lot_release rwlock_releasing = {rwlock_begin, rwlock_call, N
 static void rwlock_update_line(struct rwlock_update update) {
     if (!(prim_load_relaxed(update.word) & (WAITERS | RESERVED))) return;
     update.lot = lot_for(update.word);
-    lot_call(update.lot, update.word, &rwlock_releasing, &update);
+    if (update.lot) lot_call(update.lot, update.word, &rwlock_releasing, &update);
 }
 
 /* A process has died. */
@@ -321,33 +327,33 @@ static bool rwlock_must_update(uint32_t seen, uint32_t held) {
     return (seen & WAITERS) && !(held == TO_READ && (seen & READERS) >= 2 * READER);
 }
 
-static int rwlock_unlock(uint32_t *word, uint32_t held, uint32_t kept) {
+static int rwlock_unlock(uint32_t *word, uint32_t held, uint32_t kept, uint32_t died) {
     uint32_t seen = prim_load_relaxed(word);
-    while (!rwlock_must_update(seen, held)) {
+    while (!rwlock_must_update(seen, held) || (died && BUG(rwlock_abandoned_silently))) {
         if (!rwlock_holds(seen, held)) return VIGIL_ENOTHELD;
-        int status = rwlock_change(word, &seen, seen - held + kept, rwlock_change_of(held, kept));
+        int status = rwlock_change(word, &seen, (seen - held + kept) | died, rwlock_change_of(held, kept));
         if (status != VIGIL_NOT_EQUAL) return status;
     }
     struct lot *lot = lot_for(word);
-    if (!lot) return VIGIL_ENOMEM;
-    struct rwlock_update update = {.lot = lot, .word = word, .held = held, .kept = kept};
+    if (!lot) return lot_missing(word);
+    struct rwlock_update update = {.lot = lot, .word = word, .held = held, .kept = kept, .died = died};
     lot_call(lot, word, &rwlock_releasing, &update);
     return update.over ? VIGIL_ENOTHELD : VIGIL_OK;
 }
 
-static int rwlock_check_and_unlock(vigil_rwlock *lock, uint32_t held, uint32_t kept) {
+static int rwlock_check_and_unlock(vigil_rwlock *lock, uint32_t held, uint32_t kept, uint32_t died) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
     tsan_release(&lock->word);
-    return rwlock_unlock(&lock->word, held, kept);
+    return rwlock_unlock(&lock->word, held, kept, died);
 }
 
 int vigil__rwlock_read_unlock_slowly(vigil_rwlock *lock) {
-    return rwlock_check_and_unlock(lock, TO_READ, 0);
+    return rwlock_check_and_unlock(lock, TO_READ, 0, 0);
 }
 
 int vigil__rwlock_write_unlock_slowly(vigil_rwlock *lock) {
-    return rwlock_check_and_unlock(lock, TO_WRITE, 0);
+    return rwlock_check_and_unlock(lock, TO_WRITE, 0, 0);
 }
 
 int vigil_rwlock_downgrade(vigil_rwlock *lock) {
@@ -355,7 +361,14 @@ int vigil_rwlock_downgrade(vigil_rwlock *lock) {
         vigil__rwlock_write_unlock_slowly(lock);
         return vigil_rwlock_read_lock(lock);
     }
-    return rwlock_check_and_unlock(lock, TO_WRITE, TO_READ);
+    return rwlock_check_and_unlock(lock, TO_WRITE, TO_READ, 0);
+}
+
+int vigil_rwlock_write_abandon(vigil_rwlock *lock) {
+    if (!BUG(rwlock_abandoned_in_two)) return rwlock_check_and_unlock(lock, TO_WRITE, 0, DIED);
+    int status = rwlock_check_and_unlock(lock, TO_WRITE, 0, 0);
+    if (status == VIGIL_OK) prim_fetch_or_acq_rel(&lock->word, DIED);
+    return status;
 }
 
 int vigil_rwlock_consistent(vigil_rwlock *lock) {
@@ -385,16 +398,14 @@ static int rwlock_try_once(uint32_t *word, uint32_t share) {
     return VIGIL_TIMED_OUT;
 }
 
+static bool rwlock_may_spin(uint32_t seen) {
+    return !(seen & (RESERVED | SAVED));
+}
+
 /* Not for long: in line, a waiter spins on a word of its own. */
 static int rwlock_spin_to_take(uint32_t *word, uint32_t share) {
-    int status = VIGIL_TIMED_OUT;
     if (!segment_of(word)) spin_stand_aside();
-    for (unsigned spins = PRIM_SPIN_TO_JOIN; spins && !(prim_load_relaxed(word) & (RESERVED | SAVED)); spins--) {
-        status = rwlock_try_once(word, share);
-        if (status != VIGIL_TIMED_OUT) break;
-        prim_pause();
-    }
-    return status;
+    return lock_spin_to_take(&rwlock_locking, word, share, PRIM_SPIN_TO_JOIN, rwlock_may_spin);
 }
 
 static const struct lock_kind rwlock_locking = {.slot = SLOT_RWLOCK,
@@ -423,7 +434,7 @@ int vigil__rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
 }
 
 int vigil__rwlock_read_lock_miscounted(vigil_rwlock *lock, int64_t timeout_ns) {
-    if (lock && !BUG(rwlock_counted_in_error)) rwlock_unlock(&lock->word, TO_READ, 0);
+    if (lock && !BUG(rwlock_counted_in_error)) rwlock_unlock(&lock->word, TO_READ, 0, 0);
     return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
 }
 
@@ -437,8 +448,8 @@ int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
     if (prim_load_relaxed(&vigil__holder) / SEGMENT_HOLDER) return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
-    uint32_t seen = prim_fetch_add_acq_rel(&lock->word, READER);
-    if (!(seen & (WRITER | RESERVED | SAVED | TOO_MANY))) return lock_taken(&lock->word);
+    uint32_t seen = prim_fetch_add_acq_rel(&lock->word, READER), told = BUG(rwlock_abandoned_unread) ? 0 : DIED;
+    if (!(seen & (WRITER | RESERVED | SAVED | TOO_MANY | told))) return lock_taken(&lock->word);
     return vigil__rwlock_read_lock_miscounted(lock, timeout_ns);
 }
 

@@ -17,8 +17,8 @@
  *
  * All of these are compare-and-exchange, so what was done before a release is seen by each later acquirer.
  *
- * If the permits are leased, in a segment, every change is made under the lock of the bucket, together with the record
- * of what the process has (recovery/hold.h).
+ * If the permits are leased, in a segment, every change is made under the lock of the bucket, together with the hold
+ * of the process (recovery/hold.h).
  *
  * NO WAITER IS FORGOTTEN
  *
@@ -67,7 +67,7 @@
 #include "lot/arguments.h"
 #include "lock.h"
 #include "calls.h"
-#include "lot/critical.h"
+#include "lot/copies.h"
 
 #define WAITERS  1u
 #define RESERVED 2u
@@ -186,7 +186,7 @@ static const struct lot_release sem_releasing = {sem_begin, sem_call, NULL};
 static void sem_update_line(struct sem_update update) {
     if (!(prim_load_relaxed(update.word) & (WAITERS | RESERVED))) return;
     update.lot = lot_for(update.word);
-    lot_call(update.lot, update.word, &sem_releasing, &update);
+    if (update.lot) lot_call(update.lot, update.word, &sem_releasing, &update);
 }
 
 /* The same after permits have been released without the lock. Other threads may have taken them and freed the memory
@@ -293,13 +293,7 @@ static bool sem_may_spin(uint32_t seen) {
 
 /* For as long as a brief use of permits takes. */
 static int sem_spin_to_take(uint32_t *word, uint32_t permits) {
-    int status = VIGIL_TIMED_OUT;
-    for (unsigned spins = PRIM_SPIN_LOCK; spins && sem_may_spin(prim_load_relaxed(word)); spins--) {
-        status = sem_try_once(word, permits);
-        if (status != VIGIL_TIMED_OUT) break;
-        prim_pause();
-    }
-    return status;
+    return lock_spin_to_take(&sem_acquiring, word, permits, PRIM_SPIN_LOCK, sem_may_spin);
 }
 
 static const struct lock_kind sem_acquiring = {.slot = SLOT_SEM,
@@ -341,6 +335,8 @@ static int sem_release_now(uint32_t *word, uint32_t permits) {
         if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
         /* The word was initialized so, say; a waiter may be making the lot now. */
         bool no_lot = (seen & WAITERS) && !covered;
+        int refused = no_lot ? lot_refused(word) : VIGIL_OK;
+        if (refused) return refused;
         int status = sem_change(word, &seen, seen + permits * PERMIT, sem_change_of(permits, 0));
         if (status == VIGIL_OK && no_lot && !BUG(sem_released_outside)) sem_update_line_if_any(word);
         if (status != VIGIL_NOT_EQUAL) return status;
@@ -361,14 +357,15 @@ static void sem_update_later(const volatile void *address, int64_t unused) {
 }
 
 /* In a signal handler that must not take locks (lot/critical.h): change the word now, and update the line later. */
-static int sem_release_in_handler(uint32_t *word, uint32_t permits) {
+static int sem_release_in_handler(const struct lot_copy *interrupted, uint32_t *word, uint32_t permits) {
     uint32_t seen = prim_load_relaxed(word);
     bool noted = false;
-    if ((seen & LEASED) && segment_of(word)) return critical_defer(sem_release_later, word, permits);
+    if ((seen & LEASED) && segment_of(word)) return interrupted->defer(sem_release_later, word, permits);
     do {
         if (permits > VIGIL_SEM_MAX - seen / PERMIT) return VIGIL_ERANGE;
         if ((seen & WAITERS) && !noted) {
-            int error = critical_defer(sem_update_later, word, 0);
+            int error = lot_refused(word);
+            if (!error) error = interrupted->defer(sem_update_later, word, 0);
             if (error) return error;
             noted = true;
         }
@@ -381,7 +378,9 @@ int vigil__sem_release_slowly(vigil_sem *sem, uint32_t permits) {
     if (!error) error = sem_check_permits(permits);
     if (error) return error;
     tsan_release(&sem->word);
-    return critical_interrupted() ? sem_release_in_handler(&sem->word, permits) : sem_release_now(&sem->word, permits);
+    const struct lot_copy *interrupted = copies_interrupted();
+    return interrupted ? sem_release_in_handler(interrupted, &sem->word, permits)
+                       : sem_release_now(&sem->word, permits);
 }
 
 /* Changing the number of permits. */

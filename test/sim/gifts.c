@@ -521,8 +521,8 @@ static bool is_struck_off(void *unused) {
     (void)unused;
     const struct segment *segment = observed->segment;
     for (uint32_t i = 0; i < segment->members; i++) {
-        const struct segment_member *record = segment_member(segment, i);
-        if (record->number == numbers[VICTIM] && (record->life & SEGMENT_JOINED)) return false;
+        const struct segment_member *row = segment_member(segment, i);
+        if (row->number == numbers[VICTIM] && (row->life & SEGMENT_JOINED)) return false;
     }
     return true;
 }
@@ -556,10 +556,10 @@ static void noticed_by_pulse(void) {
 
 /* ---- The system wakes one sleeper on a pulse: here a keeper that no longer watches that member ---- */
 
-static struct segment_member *record_of(unsigned process) {
-    struct segment_member *record = segment_member(observed->segment, 0);
-    while (record->number != numbers[process]) record++;
-    return record;
+static struct segment_member *row_of(unsigned process) {
+    struct segment_member *row = segment_member(observed->segment, 0);
+    while (row->number != numbers[process]) row++;
+    return row;
 }
 
 static void leave_at_once(void) {
@@ -573,7 +573,7 @@ static bool victim_may_stop(void *unused) {
     const struct bucket *buckets = (const struct bucket *)(void *)(observed->segment->base + at->buckets_at);
     bool inside = false;
     for (uint32_t i = 0; i < at->buckets; i++) inside |= buckets[i].word / SEGMENT_HOLDER == numbers[VICTIM];
-    return record_of(VICTIM)->keeping && !inside;
+    return row_of(VICTIM)->keeping && !inside;
 }
 
 /* Stopped, so that its keeper does not keep asking about the observer. */
@@ -588,7 +588,7 @@ FIBER(is_to_die_stopped) {
 
 static bool first_sleeps(void *unused) {
     (void)unused;
-    return keepers == 1 && (record_of(SURVIVOR)->mail & SEGMENT_RESTING);
+    return keepers == 1 && (row_of(SURVIVOR)->relay & SEGMENT_RESTING);
 }
 
 FIBER(watches_first) {
@@ -602,8 +602,8 @@ FIBER(watches_first) {
 FIBER(watches_later) {
     (void)argument;
     sim_until(first_sleeps, NULL);
-    uint64_t *mail = &record_of(SURVIVOR)->mail, seen = prim_load_relaxed(mail);
-    prim_cas_acq_rel(mail, &seen, seen & ~(uint64_t)SEGMENT_RESTING);
+    uint64_t *relay = &row_of(SURVIVOR)->relay, seen = prim_load_relaxed(relay);
+    prim_cas_acq_rel(relay, &seen, seen & ~(uint64_t)SEGMENT_RESTING);
     wait_and_go_on();
     sim_kill(VICTIM);
     sim_until(is_struck_off, NULL);

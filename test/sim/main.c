@@ -120,8 +120,8 @@ static const struct {
     {"death_not_counted", "struck_off_by_another"},
     {"overflow_dropped", "mutex_guards_overflow"},
     {"home_unordered", "slot_used_again"},
-    {"turn_kept", "looker_stopped"},
-    {"look_passes_none", "looker_stopped"},
+    {"turn_kept", "patroller_stopped"},
+    {"patrol_passes_none", "patroller_stopped"},
     {"gift_lost_in_between", "signaller_and_receiver"},
     {"half_told_stays", "signaller_and_receiver"},
     {"signal_noted_late", "signaller_and_receiver"},
@@ -135,7 +135,7 @@ static const struct {
     {"once_runner_kept", "runner_killed"},
     {"dead_holder_kept", "holder_killed"},
     {"repair_drops", "order_kept"},
-    {"mail_not_missed", "notifier_killed_loop"},
+    {"relay_not_missed", "notifier_killed_loop"},
 };
 static const struct sim_search most_effort = {
     .limit = {9, 9, 2, 1, 2, 3}, .deviations = 3, .executions = 50000, .random_runs = 20000, .seed = 1};

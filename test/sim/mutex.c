@@ -26,14 +26,18 @@ static int cancelled;   /* how many requests were called back as cancelled, exce
 static bool had_thread; /* the thread, or the loop, of a scenario has held the lock */
 static bool had_loop;
 
-static void begin_with(uint32_t word) {
-    begin();
+static void prepare_with(uint32_t word) {
     mutex.word = word;
     written = entered = 0;
     inside = cancelled = 0;
     had_thread = had_loop = false;
     sim_name(&mutex, sizeof mutex, "mutex");
     sim_name(&written, sizeof written, "written");
+}
+
+static void begin_with(uint32_t word) {
+    begin();
+    prepare_with(word);
 }
 
 static void all_over(void) {
@@ -999,7 +1003,7 @@ static void robust_fair(void) {
     go("successor 2", successor);
 }
 
-/* The record is removed by the unlock: nothing happens when the threads end. */
+/* The note is removed by the unlock: nothing happens when the threads end. */
 FIBER(thread_that_unlocks) {
     successor(argument);
     successor(argument);
@@ -1012,7 +1016,201 @@ static void robust_threads(void) {
     go("thread 3", successor);
 }
 
+/* ---- A holder that is not a thread ends, and another thread gives up what it held ---- */
+
+/* In place of the holder, which has held it from the beginning. */
+FIBER(abandoner) { /* the argument: how many are in line before that */
+    await_in_line((uintptr_t)argument);
+    work();
+    abandoned = true;
+    expect(vigil_mutex_abandon(&mutex), VIGIL_OK, "abandon");
+}
+
+static void abandon_thread(void) {
+    begin_robust(LOCKED);
+    go("abandoner", abandoner);
+    go("successor 1", successor);
+    go("successor 2", successor);
+}
+
+static void abandon_loop(void) {
+    begin_robust(LOCKED);
+    go("abandoner", abandoner);
+    go("loop", succeeding_loop);
+}
+
+static void abandon_line(void) {
+    begin_robust(LOCKED);
+    sim_go("abandoner", abandoner, (void *)2);
+    go("successor", successor);
+    go("loop", succeeding_loop);
+}
+
+static void abandon_fair(void) {
+    begin_robust(FAIR | LOCKED);
+    sim_go("abandoner", abandoner, (void *)1);
+    go("loop", succeeding_loop);
+    go("successor", successor);
+}
+
+FIBER(impatient_successor) {
+    (void)argument;
+    int status = vigil_mutex_lock_for(&mutex, 500);
+    if (status == VIGIL_TIMED_OUT) return;
+    take_over(status);
+    unlock();
+}
+
+FIBER(trying_successor) {
+    (void)argument;
+    int status = vigil_mutex_trylock(&mutex);
+    if (status == VIGIL_TIMED_OUT) return;
+    take_over(status);
+    unlock();
+}
+
+static void abandon_deadline(void) {
+    begin_robust(LOCKED);
+    sim_moment(1500);
+    go("abandoner", abandoner);
+    go("impatient", impatient_successor);
+    go("successor", successor);
+}
+
+static void abandon_trylock(void) {
+    begin_robust(LOCKED);
+    go("abandoner", abandoner);
+    go("trying", trying_successor);
+    go("loop", succeeding_loop);
+}
+
+/* Only one of the two releases it. */
+FIBER(abandons_too) {
+    (void)argument;
+    int status = vigil_mutex_abandon(&mutex);
+    unlocked += status == VIGIL_OK;
+    sim_check(status == VIGIL_OK || status == VIGIL_ENOTHELD, "abandon returns %s", vigil_status_name(status));
+}
+
+static void abandon_and_unlock(void) {
+    begin_robust(CONTENDED);
+    unlocked = 0;
+    go("one", abandons_too);
+    go("other", unlocks_too);
+}
+
+static void released_once(void) {
+    sim_check(unlocked == 1, "released %d times", unlocked);
+    sim_check((mutex.word & ~8u) == ROBUST, "at the end the mutex is %#x", mutex.word);
+    balance();
+}
+
+/* What a thread holds by a blocking call, only that thread can give up. */
+FIBER(thread_that_gives_up) {
+    (void)argument;
+    int status = vigil_mutex_lock(&mutex);
+    take_over(status);
+    has_it = true;
+    prim_store_release(&words[1], 1u);
+    sim_until(told, NULL);
+    abandoned = true;
+    expect(vigil_mutex_abandon(&mutex), VIGIL_OK, "abandon");
+}
+
+FIBER(stranger_gives_up) {
+    (void)argument;
+    sim_until(is_taken, NULL);
+    while (!prim_load_acquire(&words[1])) prim_pause();
+    expect(vigil_mutex_abandon(&mutex), VIGIL_ENOTHELD, "abandon");
+    had_loop = true;
+}
+
+static void abandon_own(void) {
+    begin_robust(UNLOCKED);
+    go("thread", thread_that_gives_up);
+    go("stranger", stranger_gives_up);
+    go("successor", later_successor);
+}
+
+/* ---- A robust mutex that other code locks and unlocks by compare-and-exchange, if it need not wait ---- */
+
+static bool fast_exchange(uint32_t from, uint32_t to) {
+    return prim_cas_acq_rel(&mutex.word, &from, to);
+}
+
+static void fast_unlock(void) {
+    if (!fast_exchange(ROBUST | LOCKED, ROBUST)) unlock();
+}
+
+static void come_fast(vigil_op *op, int status) {
+    turn_ends(op, VIGIL_OK);
+    take_over(status);
+    fast_unlock();
+}
+
+FIBER(fast_loop) { /* the argument: its turn */
+    vigil_agent *agent = new_agent();
+    struct turn *turn = argument;
+    int status = VIGIL_OK;
+    vigil_request *request = turn_begins(turn);
+    if (!fast_exchange(ROBUST, ROBUST | LOCKED))
+        status = vigil_mutex_lock_async(agent, request, &mutex, VIGIL_FOREVER, come_fast);
+    if (status != VIGIL_PENDING) come_fast(&request->op, status);
+    run(agent);
+    destroy(agent);
+}
+
+static void fast_and_thread(void) {
+    begin_robust(UNLOCKED);
+    sim_go("fast loop", fast_loop, &turns[1]);
+    go("successor", successor);
+}
+
+static void fast_and_loops(void) {
+    begin_robust(UNLOCKED);
+    sim_go("fast loop 1", fast_loop, &turns[1]);
+    sim_go("fast loop 2", fast_loop, &turns[2]);
+    go("loop", succeeding_loop);
+}
+
+static void fast_and_abandon(void) {
+    begin_robust(LOCKED);
+    sim_go("fast loop", fast_loop, &turns[1]);
+    go("abandoner", abandoner);
+    go("successor", successor);
+}
+
+/* The same in a process that has opened a segment, and whose number is in the words of its mutexes. */
+FIBER(abandoner_beside_segment) {
+    vigil_buffer *buffer = join_segment();
+    sim_check(vigil__holder != LOCKED, "the process has no number");
+    abandoner(argument);
+    leave_segment(buffer);
+}
+
+static void fast_beside_segment(void) {
+    begin_shared(2);
+    join_before(SURVIVOR);
+    prepare_with(ROBUST | LOCKED);
+    abandoned = has_it = false;
+    sim_go_in(SURVIVOR, "fast loop", fast_loop, &turns[1]);
+    go_in(SURVIVOR, "abandoner", abandoner_beside_segment);
+    go_in(SURVIVOR, "successor", successor);
+}
+
 const struct sim_scenario mutex_scenarios[] = {
+    {"mutex_abandon_thread", "a holder ends, two threads wait", abandon_thread, robust_over},
+    {"mutex_abandon_loop", "a holder ends, a loop waits", abandon_loop, robust_over},
+    {"mutex_abandon_line", "a holder ends, a thread and a loop in line", abandon_line, robust_over},
+    {"mutex_abandon_fair", "the same with a fair one", abandon_fair, robust_over},
+    {"mutex_abandon_deadline", "a deadline against the end of the holder", abandon_deadline, robust_over},
+    {"mutex_abandon_trylock", "a trylock against the end of the holder", abandon_trylock, robust_over},
+    {"mutex_abandon_and_unlock", "it is given up and unlocked at once", abandon_and_unlock, released_once},
+    {"mutex_abandon_own", "a thread gives up what it holds itself", abandon_own, robust_over},
+    {"mutex_fast_and_thread", "other code takes a robust one, beside a thread", fast_and_thread, robust_over},
+    {"mutex_fast_and_loops", "the same twice, beside a loop", fast_and_loops, robust_over},
+    {"mutex_fast_and_abandon", "other code, a thread, and a holder that ends", fast_and_abandon, robust_over},
+    {"mutex_fast_beside_segment", "the same in a process that has a segment open", fast_beside_segment, robust_over},
     {"mutex_robust_thread_ends", "a thread ends holding it, another waits", robust_thread_ends, robust_over},
     {"mutex_robust_loop", "a thread ends holding it, a loop waits", robust_loop, robust_over},
     {"mutex_robust_line", "a thread ends holding it, a thread and a loop wait", robust_line, robust_over},

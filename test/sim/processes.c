@@ -33,12 +33,12 @@ static void private_lines_with_ours(void) {
 /* ---- Members ---- */
 
 /*
- * Here the victim stores the index of its record, plus one, while it certainly is a member. A reader that acquires it
+ * Here the victim stores the index of its row, plus one, while it certainly is a member. A reader that acquires it
  * also sees the victim's joining.
  */
-#define VICTIMS_RECORD 32
+#define VICTIMS_ROW 32
 
-static struct segment_member *record_of(vigil_buffer *buffer, uint32_t number) {
+static struct segment_member *row_of(vigil_buffer *buffer, uint32_t number) {
     return segment_member(buffer->segment, number);
 }
 
@@ -46,8 +46,8 @@ FIBER(passing_member) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
     uint32_t self = segment_self(buffer->segment);
-    sim_check(prim_load_relaxed(&record_of(buffer, self)->life) & SEGMENT_JOINED, "joined, but not a member");
-    sim_check(record_of(buffer, self)->pid == prim_process_id(), "another process's record");
+    sim_check(prim_load_relaxed(&row_of(buffer, self)->life) & SEGMENT_JOINED, "joined, but not a member");
+    sim_check(row_of(buffer, self)->pid == prim_process_id(), "another process's row");
     leave_segment(buffer);
 }
 
@@ -60,8 +60,8 @@ static void join_and_leave(void) {
 FIBER(victim_member) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
-    prim_store_release(&shared[VICTIMS_RECORD], segment_self(buffer->segment) + 1);
-    prim_store_release(&shared[VICTIMS_RECORD], 0u);
+    prim_store_release(&shared[VICTIMS_ROW], segment_self(buffer->segment) + 1);
+    prim_store_release(&shared[VICTIMS_ROW], 0u);
     leave_segment(buffer);
     victim_is_done();
 }
@@ -70,10 +70,10 @@ FIBER(victim_member) {
 FIBER(looking_on) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
-    uint32_t record = prim_load_acquire(&shared[VICTIMS_RECORD]);
-    if (record) {
-        bool alive = segment_member_alive(buffer->segment, record - 1);
-        bool still = shared[VICTIMS_RECORD] == record && !sim_dead(VICTIM);
+    uint32_t row = prim_load_acquire(&shared[VICTIMS_ROW]);
+    if (row) {
+        bool alive = segment_member_alive(buffer->segment, row - 1);
+        bool still = shared[VICTIMS_ROW] == row && !sim_dead(VICTIM);
         sim_check(alive || !still, "a member that lives is taken for dead");
     }
     leave_segment(buffer);
@@ -90,7 +90,7 @@ static void killed_while_watched(void) {
     go_in(SURVIVOR, "survivor", looking_on);
 }
 
-/* A dead member is recognized as dead, and its record can be taken like that of a member that has left. */
+/* A dead member is recognized as dead, and its row can be taken like that of a member that has left. */
 FIBER(successor) {
     (void)argument;
     await_victim();
@@ -111,7 +111,7 @@ static void succeeded_again(void) {
 }
 
 static uint32_t life_of(uint32_t number) {
-    return record_of(observed, number)->life;
+    return row_of(observed, number)->life;
 }
 
 /* The victim has left, or died: as a member, or before it was one. */
@@ -199,7 +199,7 @@ static bool is_stopped;
 FIBER(stopped_member) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
-    prim_store_release(&shared[VICTIMS_RECORD], segment_self(buffer->segment) + 1);
+    prim_store_release(&shared[VICTIMS_ROW], segment_self(buffer->segment) + 1);
     while (prim_load_acquire(&shared[0]) == 0) {
         sim_check(!is_stopped, "the process runs although it is stopped");
         prim_park_shared(&shared[0], 0, prim_now_ns() + 1000000);
@@ -209,25 +209,25 @@ FIBER(stopped_member) {
 
 static bool victim_is_member(void *unused) {
     (void)unused;
-    return shared[VICTIMS_RECORD] != 0;
+    return shared[VICTIMS_ROW] != 0;
 }
 
-/* Sleeps until the victim is a member, and sees its joining. Returns the index of its record. */
+/* Sleeps until the victim is a member, and sees its joining. Returns the index of its row. */
 static uint32_t hear_of_victim(void) {
-    uint32_t record;
+    uint32_t row;
     sim_until(victim_is_member, NULL);
-    while (!(record = prim_load_acquire(&shared[VICTIMS_RECORD]))) prim_pause();
-    return record - 1;
+    while (!(row = prim_load_acquire(&shared[VICTIMS_ROW]))) prim_pause();
+    return row - 1;
 }
 
 FIBER(stopper) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
-    uint32_t record = hear_of_victim();
+    uint32_t row = hear_of_victim();
     is_stopped = true;
     sim_stop(VICTIM);
     let_pass(5000000); /* longer than its deadline */
-    sim_check(segment_member_alive(buffer->segment, record), "a stopped member is taken for dead");
+    sim_check(segment_member_alive(buffer->segment, row), "a stopped member is taken for dead");
     prim_store_release(&shared[0], 1u);
     prim_wake_shared(&shared[0]); /* which it does not notice */
     is_stopped = false;
@@ -245,17 +245,17 @@ static void stopped(void) {
 FIBER(sleeper_for_ever) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
-    prim_store_release(&shared[VICTIMS_RECORD], segment_self(buffer->segment) + 1);
+    prim_store_release(&shared[VICTIMS_ROW], segment_self(buffer->segment) + 1);
     for (;;) prim_park_shared(&shared[0], 0, PRIM_NEVER);
 }
 
 FIBER(killer) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
-    uint32_t record = hear_of_victim();
-    sim_check(segment_member_alive(buffer->segment, record), "a sleeping member is taken for dead");
+    uint32_t row = hear_of_victim();
+    sim_check(segment_member_alive(buffer->segment, row), "a sleeping member is taken for dead");
     sim_kill(VICTIM);
-    sim_check(!segment_member_alive(buffer->segment, record), "a dead member is taken for alive");
+    sim_check(!segment_member_alive(buffer->segment, row), "a dead member is taken for alive");
     leave_segment(buffer);
 }
 
@@ -267,7 +267,7 @@ static void killed_on_purpose(void) {
 
 /* ---- Struck off ---- */
 
-/* Two threads of one process strike the victim off, while another process takes its record. */
+/* Two threads of one process strike the victim off, while another process takes its row. */
 static uint32_t victims_number;
 
 FIBER(striker) {
@@ -275,10 +275,10 @@ FIBER(striker) {
     segment_member_lives(observed->segment, victims_number);
 }
 
-FIBER(takes_the_record) {
+FIBER(takes_the_row) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
-    uint32_t *life = &record_of(buffer, segment_self(buffer->segment))->life, before = prim_load_relaxed(life);
+    uint32_t *life = &row_of(buffer, segment_self(buffer->segment))->life, before = prim_load_relaxed(life);
     let_pass(1000);
     sim_check(prim_load_relaxed(life) == before, "a member that lives is struck off");
     leave_segment(buffer);
@@ -286,11 +286,11 @@ FIBER(takes_the_record) {
 
 FIBER(killer_before_strikers) {
     (void)argument;
-    victims_number = prim_load_relaxed(&record_of(observed, hear_of_victim())->number);
+    victims_number = prim_load_relaxed(&row_of(observed, hear_of_victim())->number);
     sim_kill(VICTIM);
     go("striker", striker);
     go("other striker", striker);
-    go_in(SURVIVOR, "joiner", takes_the_record);
+    go_in(SURVIVOR, "joiner", takes_the_row);
 }
 
 static void struck_off_by_two(void) {
@@ -299,7 +299,7 @@ static void struck_off_by_two(void) {
     go("killer", killer_before_strikers);
 }
 
-/* Damage: the header counts fewer records than are in use. It is mended while another process joins. */
+/* Damage: the header counts fewer rows than are in use. It is mended while another process joins. */
 static bool is_mended;
 
 static bool mended(void *unused) {
@@ -310,7 +310,7 @@ static bool mended(void *unused) {
 FIBER(joins_meanwhile) {
     (void)argument;
     vigil_buffer *buffer = join_segment();
-    uint32_t number = prim_load_relaxed(&record_of(buffer, segment_self(buffer->segment))->number);
+    uint32_t number = prim_load_relaxed(&row_of(buffer, segment_self(buffer->segment))->number);
     sim_until(mended, NULL);
     sim_check(segment_find_member(buffer->segment, number), "a member that lives is overlooked");
     leave_segment(buffer);
@@ -319,7 +319,7 @@ FIBER(joins_meanwhile) {
 FIBER(mender) {
     (void)argument;
     hear_of_victim();
-    prim_store_relaxed(&segment_header(observed->segment)->records, 1u);
+    prim_store_relaxed(&segment_header(observed->segment)->rows, 1u);
     go_in(SURVIVOR, "joiner", joins_meanwhile);
     sim_check(vigil_segment_mend(observed) >= 0, "mending failed");
     is_mended = true;
@@ -404,7 +404,7 @@ const struct sim_scenario process_scenarios[] = {
     {"join_and_leave", "two processes join a segment and leave", join_and_leave, balance},
     {"killed_alone", "killed while it joins and leaves", killed_alone, seen_to_be_dead},
     {"killed_while_watched", "the same, and another process watches", killed_while_watched, balance},
-    {"succeeded", "the last free record is the victim's, and then another's", succeeded, balance},
+    {"succeeded", "the last free row is the victim's, and then another's", succeeded, balance},
     {"succeeded_again", "the same beside another member", succeeded_again, balance},
     {"creator_killed", "two processes create a name, and one is killed", creator_killed, unlinked},
     {"growing_killed", "killed while the segment grows", growing_killed, balance},

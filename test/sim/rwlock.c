@@ -958,7 +958,137 @@ static void pass_downgrade(void) {
     go("holder", downgrading_holder_of_two);
 }
 
+/* ---- A writer ends, and another thread gives up what it held ---- */
+
+#define DIED 0x80000000u
+
+static bool abandoned; /* and no writer has been inside since */
+
+/* In place of the writer, which has held it from the beginning. */
+FIBER(abandoner) { /* the argument: how many are in line before that */
+    await_in_line((uintptr_t)argument);
+    writers--;
+    abandoned = true;
+    expect(vigil_rwlock_write_abandon(&rwlock), VIGIL_OK, "write_abandon");
+}
+
+static void take_over(bool writes, int status) {
+    expect(status, abandoned ? VIGIL_OWNER_DIED : VIGIL_OK, "lock");
+    enter(writes);
+    if (writes && abandoned) expect(vigil_rwlock_consistent(&rwlock), VIGIL_OK, "consistent");
+    if (writes) abandoned = false;
+    leave(writes);
+}
+
+static void begin_abandoned(void) {
+    begin_with(WRITER);
+    abandoned = false;
+}
+
+static void abandoned_over(void) {
+    sim_check(!(rwlock.word & ~(WAITERS | DIED)), "at the end the word is %#x", rwlock.word);
+    sim_check(!(rwlock.word & DIED) == !abandoned, "at the end the word is %#x", rwlock.word);
+    sim_check(!readers && !writers, "a reader or a writer is still inside");
+    balance();
+}
+
+FIBER(reading_successor) {
+    (void)argument;
+    take_over(false, vigil_rwlock_read_lock(&rwlock));
+}
+
+FIBER(writing_successor) {
+    (void)argument;
+    take_over(true, vigil_rwlock_write_lock(&rwlock));
+}
+
+static void come_to_abandoned(vigil_op *op, int status) {
+    take_over(turn_ends(op, VIGIL_OK)->wants == TO_WRITE, status);
+}
+
+static void succeed_as_loop(bool writes) {
+    vigil_agent *agent = new_agent();
+    vigil_request *request = turn_begins(&turns[0]);
+    turns[0].wants = writes ? TO_WRITE : TO_READ;
+    int status = writes ? vigil_rwlock_write_lock_async(agent, request, &rwlock, VIGIL_FOREVER, come_to_abandoned)
+                        : vigil_rwlock_read_lock_async(agent, request, &rwlock, VIGIL_FOREVER, come_to_abandoned);
+    if (status != VIGIL_PENDING) come_to_abandoned(&request->op, status);
+    run(agent);
+    destroy(agent);
+}
+
+FIBER(reading_loop_succeeds) {
+    (void)argument;
+    succeed_as_loop(false);
+}
+
+FIBER(writing_loop_succeeds) {
+    (void)argument;
+    succeed_as_loop(true);
+}
+
+FIBER(impatient_successor) {
+    (void)argument;
+    int status = vigil_rwlock_write_lock_for(&rwlock, 500);
+    if (status != VIGIL_TIMED_OUT) take_over(true, status);
+}
+
+FIBER(trying_successor) {
+    (void)argument;
+    int status = vigil_rwlock_read_trylock(&rwlock);
+    if (status != VIGIL_TIMED_OUT) take_over(false, status);
+}
+
+static void abandon_reader(void) {
+    begin_abandoned();
+    go("abandoner", abandoner);
+    go("reader", reading_successor);
+}
+
+static void abandon_writer_and_reader(void) {
+    begin_abandoned();
+    go("abandoner", abandoner);
+    go("writer", writing_successor);
+    go("reader", reading_successor);
+}
+
+static void abandon_line(void) {
+    begin_abandoned();
+    sim_go("abandoner", abandoner, (void *)2);
+    go("loop", writing_loop_succeeds);
+    go("reader", reading_successor);
+}
+
+static void abandon_reading_loop(void) {
+    begin_abandoned();
+    go("abandoner", abandoner);
+    go("loop", reading_loop_succeeds);
+    go("writer", writing_successor);
+}
+
+static void abandon_deadline(void) {
+    begin_abandoned();
+    sim_moment(1500);
+    go("abandoner", abandoner);
+    go("impatient", impatient_successor);
+    go("reader", reading_successor);
+}
+
+static void abandon_trylock(void) {
+    begin_abandoned();
+    go("abandoner", abandoner);
+    go("trying", trying_successor);
+    go("writer", writing_successor);
+}
+
 const struct sim_scenario rwlock_scenarios[] = {
+    {"rwlock_abandon_reader", "a writer ends, a reader waits", abandon_reader, abandoned_over},
+    {"rwlock_abandon_writer_and_reader", "a writer ends, two wait", abandon_writer_and_reader, abandoned_over},
+    {"rwlock_abandon_line", "a writer ends, a loop and a reader in line", abandon_line, abandoned_over},
+    {"rwlock_abandon_reading_loop", "a writer ends, a loop reads, a thread writes", abandon_reading_loop,
+     abandoned_over},
+    {"rwlock_abandon_deadline", "a deadline against the end of the writer", abandon_deadline, abandoned_over},
+    {"rwlock_abandon_trylock", "a trylock against the end of the writer", abandon_trylock, abandoned_over},
     {"rwlock_pass_reads_again", "a reader reads again while a writer waits", pass_reads_again, all_over_passing},
     {"rwlock_pass_reads_again_before_loop", "the same with a loop", pass_reads_again_before_loop, all_over_passing},
     {"rwlock_pass_readers_and_writers", "two readers that may pass, and a writer", pass_readers_and_writers,

@@ -712,16 +712,16 @@ static void holder_killed(void) {
     go_joined(SURVIVOR, "survivor", locker);
 }
 
-/* A process that has looked, and has been called, is stopped: another keeper looks, and calls the next in line. */
+/* A process that has patrolled, and has been called, is stopped: another keeper patrols, and calls the next in line. */
 static unsigned through;
 
 static bool line_is(void *processes) {
     return count_slots_of(MUTEX, true, 0) == (intptr_t)processes;
 }
 
-static bool has_been_looked_at(void *unused) {
+static bool has_been_patrolled(void *unused) {
     (void)unused;
-    return segment_header(observed->segment)->looked_ns && victim_is_outside();
+    return segment_header(observed->segment)->patrolled_ns && victim_is_outside();
 }
 
 static bool one_is_through(void *unused) {
@@ -757,7 +757,7 @@ FIBER(calls_the_stopped) {
     vigil_buffer *buffer = join_segment();
     expect(vigil_mutex_lock(MUTEX), VIGIL_OK, "lock");
     sim_until(line_is, (void *)2);
-    sim_until(has_been_looked_at, NULL);
+    sim_until(has_been_patrolled, NULL);
     sim_stop(VICTIM);
     expect(vigil_mutex_unlock(MUTEX), VIGIL_OK, "unlock");
     sim_until(one_is_through, NULL);
@@ -765,7 +765,7 @@ FIBER(calls_the_stopped) {
     leave_segment(buffer);
 }
 
-static void looker_stopped(void) {
+static void patroller_stopped(void) {
     begin_mutex(4, 0, false);
     through = 0;
     go_joined(OTHER, "holder", calls_the_stopped);
@@ -906,6 +906,32 @@ static void tried_after_death(void) {
     begin_mutex(3, 0, true);
     go_joined(VICTIM, "victim", victim_locker);
     go_joined(SURVIVOR, "survivor", tries_until_it_has_it);
+}
+
+/* A process gives up what one of its holders held that has ended, or is killed at that moment. */
+FIBER(gives_mutex_up) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    expect(vigil_mutex_lock(MUTEX), VIGIL_OK, "lock");
+    taken_and_not_unlocked = true;
+    expect(vigil_mutex_abandon(MUTEX), VIGIL_OK, "abandon");
+    sim_until(has_succeeded, NULL);
+    leave_segment(buffer);
+}
+
+static void begin_giving_up(bool with_victim) {
+    begin_mutex(3, 0, with_victim);
+    taken_and_not_unlocked = succeeded = false;
+    go_joined(VICTIM, "process", gives_mutex_up);
+    go_joined(SURVIVOR, "successor", successor);
+}
+
+static void mutex_given_up(void) {
+    begin_giving_up(false);
+}
+
+static void mutex_given_up_or_killed(void) {
+    begin_giving_up(true);
 }
 
 /* ---- Conditions ---- */
@@ -1290,6 +1316,40 @@ FIBER(victim_sharer) {
     victim_is_done();
 }
 
+/* Its writer has ended, and the process gives up what it held, or is killed at that moment. */
+static bool wrote;
+
+static bool has_written(void *unused) {
+    (void)unused;
+    return wrote || sim_dead(VICTIM);
+}
+
+FIBER(gives_rwlock_up) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    expect(vigil_rwlock_write_lock(RWLOCK), VIGIL_OK, "lock");
+    wrote = true;
+    expect(vigil_rwlock_write_abandon(RWLOCK), VIGIL_OK, "abandon");
+    leave_segment(buffer);
+}
+
+FIBER(reads_after_it) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(has_written, NULL);
+    int status = vigil_rwlock_read_lock(RWLOCK);
+    sim_check(status == VIGIL_OWNER_DIED || (status == VIGIL_OK && !wrote), "lock: %s", vigil_status_name(status));
+    expect(vigil_rwlock_read_unlock(RWLOCK), VIGIL_OK, "unlock");
+    leave_segment(buffer);
+}
+
+static void rwlock_given_up_or_killed(void) {
+    begin_holdings(3);
+    wrote = false;
+    go_joined(VICTIM, "victim", gives_rwlock_up);
+    go_joined(SURVIVOR, "reader", reads_after_it);
+}
+
 /* A trylock, and a tryacquire of all permits, must succeed. */
 static void all_given_back(void) {
     segment_strike_off_all(observed->segment); /* here no process can wait for a bucket's lock */
@@ -1460,7 +1520,8 @@ const struct sim_scenario shared_scenarios[] = {
      balance_shared},
     {"waiter_stopped", "a stopped waiter keeps its place and its notification", waiter_stopped, balance_shared},
     {"holder_killed", "killed while it holds, takes or releases a mutex", holder_killed, mutex_free_again},
-    {"looker_stopped", "a call to a stopped process is passed on by another keeper", looker_stopped, mutex_free_again},
+    {"patroller_stopped", "a call to a stopped process is passed on by another keeper", patroller_stopped,
+     mutex_free_again},
     {"contender_killed", "one of three is killed", contender_killed, mutex_free_again},
     {"fair_contender_killed", "the same, and the mutex is fair", fair_contender_killed, mutex_free_again},
     {"holder_killed_loop", "an event loop waits for the victim's mutex", holder_killed_loop, mutex_free_again},
@@ -1489,6 +1550,9 @@ const struct sim_scenario shared_scenarios[] = {
     {"leaser_killed", "leased permits come back", leaser_killed, all_given_back},
     {"leasers_of_three", "the same among three", leasers_of_three, all_given_back},
     {"thread_ends", "a thread ends holding a robust mutex", thread_ends, mutex_free_again},
+    {"mutex_given_up", "a process gives up the mutex of a holder that has ended", mutex_given_up, mutex_free_again},
+    {"mutex_given_up_or_killed", "the same, or it is killed", mutex_given_up_or_killed, mutex_free_again},
+    {"rwlock_given_up_or_killed", "the same for a read-write lock", rwlock_given_up_or_killed, all_given_back},
     {"thread_ends_or_process", "the same, or its process is killed", thread_ends_or_process, mutex_free_again},
     {NULL, NULL, NULL, NULL},
 };

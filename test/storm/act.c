@@ -45,12 +45,12 @@ static bool has_been_killed(uint64_t name) {
     return NOW(member->life) != (name >> 32) * 2;
 }
 
-static void judge_ok(const struct guarded *guarded, unsigned mutex, uint64_t found) {
+static void judge_ok(const struct payload *payload, unsigned mutex, uint64_t found) {
     DEMAND(found == 0, "mutex %u: granted although %" PRIx64 " is inside%s", mutex, found,
            has_been_killed(found) ? ", which has been killed, and this was not reported" : "");
-    DEMAND(guarded->first == guarded->second, "mutex %u: granted with %" PRIu64 " and %" PRIu64, mutex, guarded->first,
-           guarded->second);
-    DEMAND(!guarded->broken, "mutex %u: the one before had not said that it is consistent", mutex);
+    DEMAND(payload->first == payload->second, "mutex %u: granted with %" PRIu64 " and %" PRIu64, mutex, payload->first,
+           payload->second);
+    DEMAND(!payload->broken, "mutex %u: the one before had not said that it is consistent", mutex);
 }
 
 /*
@@ -71,15 +71,15 @@ static void repair_queue(void) {
  * Repairs what the dead owner has left behind, and marks the mutex consistent; or, except in the queue's storm,
  * sometimes leaves that to the next holder.
  */
-static void repair(struct actor *actor, struct guarded *guarded, unsigned mutex, uint64_t found, uint64_t *seed) {
+static void repair(struct actor *actor, struct payload *payload, unsigned mutex, uint64_t found, uint64_t *seed) {
     DEMAND(found == 0 || has_been_killed(found), "mutex %u: taken from %" PRIx64 ", which is alive", mutex, found);
     count(actor, DIED_GRANTS, 1);
     if (!found) count(actor, NOBODY_INSIDE, 1);
-    if (!guarded->broken) PUT(actor->fresh_deaths[mutex], actor->fresh_deaths[mutex] + 1);
-    guarded->second = guarded->first;
+    if (!payload->broken) PUT(actor->fresh_deaths[mutex], actor->fresh_deaths[mutex] + 1);
+    payload->second = payload->first;
     if (mutex == WITH_COND) repair_queue();
-    guarded->broken = !ledger->is_queue && one_in(seed, 8);
-    if (guarded->broken) {
+    payload->broken = !ledger->is_queue && one_in(seed, 8);
+    if (payload->broken) {
         count(actor, LEFT_BROKEN, 1);
         return;
     }
@@ -95,34 +95,34 @@ void dawdle(uint64_t *seed) {
 
 /* With the mutex held: enters the actor's name, checks what is there, and does some work. */
 void go_inside(struct actor *actor, unsigned mutex, int status, uint64_t *seed) {
-    struct guarded *guarded = &ledger->guarded[mutex];
+    struct payload *payload = &ledger->payload[mutex];
     uint64_t found = 0;
-    bool free = __atomic_compare_exchange_n(&guarded->inside, &found, name_of(actor), false, __ATOMIC_SEQ_CST,
+    bool free = __atomic_compare_exchange_n(&payload->inside, &found, name_of(actor), false, __ATOMIC_SEQ_CST,
                                             __ATOMIC_SEQ_CST);
     now_does(actor, HOLDING, mutex);
     if (status == VIGIL_OWNER_DIED) {
-        if (!free) PUT(guarded->inside, name_of(actor));
-        repair(actor, guarded, mutex, found, seed);
+        if (!free) PUT(payload->inside, name_of(actor));
+        repair(actor, payload, mutex, found, seed);
     } else {
         DEMAND(status == VIGIL_OK, "mutex %u: granted with %s", mutex, vigil_status_name(status));
-        judge_ok(guarded, mutex, found);
+        judge_ok(payload, mutex, found);
         if (one_in(seed, 50)) {
             status = vigil_mutex_consistent(&arena->locks[mutex].mutex);
             DEMAND(status == VIGIL_EINVAL, "no owner has died: consistent returned %s", vigil_status_name(status));
         }
     }
-    PUT(guarded->first, guarded->first + 1);
+    PUT(payload->first, payload->first + 1);
     dawdle(seed);
-    PUT(guarded->second, guarded->second + 1);
+    PUT(payload->second, payload->second + 1);
     PUT(actor->grants[mutex], actor->grants[mutex] + 1);
     count(actor, GRANTS, 1);
 }
 
 /* Removes the name. The mutex is still held, and is released next. */
 void go_outside(struct actor *actor, unsigned mutex) {
-    struct guarded *guarded = &ledger->guarded[mutex];
-    DEMAND(guarded->inside == name_of(actor), "mutex %u: %" PRIx64 " came inside as well", mutex, guarded->inside);
-    PUT(guarded->inside, 0);
+    struct payload *payload = &ledger->payload[mutex];
+    DEMAND(payload->inside == name_of(actor), "mutex %u: %" PRIx64 " came inside as well", mutex, payload->inside);
+    PUT(payload->inside, 0);
     now_does(actor, UNLOCKING, mutex);
 }
 

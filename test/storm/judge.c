@@ -64,9 +64,9 @@ static void tell_state(void) {
     fprintf(stderr, "moment %u; what each actor was doing:\n", ledger->moment);
     for (unsigned i = 0; i < members; i++) tell_member(i);
     for (unsigned i = 0; i < MUTEXES; i++) {
-        const struct guarded *guarded = &ledger->guarded[i];
+        const struct payload *payload = &ledger->payload[i];
         fprintf(stderr, "  mutex %u: word %08x, inside %" PRIx64 ", %" PRIu64 " and %" PRIu64 "\n", i,
-                arena->locks[i].mutex.word, guarded->inside, guarded->first, guarded->second);
+                arena->locks[i].mutex.word, payload->inside, payload->first, payload->second);
     }
     fprintf(stderr, "  queue: %s, last put %" PRIu64 ", last got %" PRIu64 "\n", arena->queue.full ? "full" : "empty",
             arena->queue.last_put, arena->queue.last_got);
@@ -191,7 +191,7 @@ void member_left(unsigned number) {
 static void note_chain(void) {
     static uint64_t inside_before;
     bool held = NOW(arena->locks[WITH_COND].mutex.word) != 0;
-    uint64_t inside = NOW(ledger->guarded[WITH_COND].first);
+    uint64_t inside = NOW(ledger->payload[WITH_COND].first);
     if (books.kills && held && inside == inside_before) books.chained++;
     inside_before = inside;
 }
@@ -315,7 +315,7 @@ uint64_t heirless_now(void) {
 bool all_recovered(void) {
     const struct segment *segment = buffer->segment;
     unsigned joined = 0;
-    for (uint32_t i = 0; i < segment_records(segment); i++)
+    for (uint32_t i = 0; i < segment_rows(segment); i++)
         joined += NOW(segment_member(segment, i)->life) & SEGMENT_JOINED;
     return joined == members + 1 && segment_deaths(segment) == NOW(segment_header(segment)->recovered);
 }
@@ -334,7 +334,7 @@ void judge_grants(void) {
                vigil_status_name(status));
         judge_failures();
         go_inside(me, i, status, &judge_seed);
-        uint64_t grants = books.grants[i], deaths = books.fresh_deaths[i], inside = ledger->guarded[i].first;
+        uint64_t grants = books.grants[i], deaths = books.fresh_deaths[i], inside = ledger->payload[i].first;
         for (unsigned j = 0; j <= MEMBERS_MOST; j++) {
             for (unsigned k = 0; k < ACTORS; k++) {
                 grants += ledger->members[j].actors[k].grants[i];

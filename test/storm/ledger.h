@@ -20,7 +20,7 @@
  * notification may be missing there for each actor that was killed waiting.
  *
  * GRANTS. An actor that is granted a mutex enters its name as the one inside, and removes it before it unlocks. The
- * mutex guards two numbers that are equal except for a moment. After VIGIL_OK there must be no name, and the numbers
+ * mutex protects two numbers that are equal except for a moment. After VIGIL_OK there must be no name, and the numbers
  * must be equal. After VIGIL_OWNER_DIED a name must be that of an actor that has been killed.
  *
  * SIGNALS. Each signal to a condition ends one wait. An actor enters a signal after the call has returned, and the end
@@ -60,7 +60,7 @@ struct arena {
     struct {
         _Alignas(64) vigil_cond cond;
     } conds[CONDS];
-    /* The queue (queue.c), guarded by the mutex WITH_COND. */
+    /* The queue (queue.c), protected by the mutex WITH_COND. */
     struct {
         _Alignas(64) uint64_t item; /* the number of the item that is in it, if it is full */
         uint64_t full;              /* 0 or 1: this decides, and a repair sets the following two according to it */
@@ -136,8 +136,8 @@ struct member {
     struct actor actors[ACTORS];
 };
 
-/* What a mutex guards. */
-struct guarded {
+/* What a mutex protects. */
+struct payload {
     _Alignas(64) uint64_t inside; /* the name of the actor inside */
     uint64_t first, second;       /* equal: how often an actor was inside */
     uint32_t broken;              /* left inconsistent: the next holder must be told */
@@ -150,7 +150,7 @@ struct ledger {
     uint32_t moment; /* the number of rests so far * 4 + phase */
     uint32_t failures;
     uint32_t is_queue; /* which of the two storms */
-    struct guarded guarded[MUTEXES];
+    struct payload payload[MUTEXES];
     struct member members[MEMBERS_MOST + 1];
 };
 

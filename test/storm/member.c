@@ -78,7 +78,7 @@ static bool lock_blocking(struct actor *me, unsigned mutex, uint64_t *seed) {
 static void produce(struct actor *me, uint64_t *seed) {
     if (!lock_blocking(me, WITH_COND, seed)) return;
     bool inside = one_in(seed, 2);
-    ledger->guarded[WITH_COND].items++;
+    ledger->payload[WITH_COND].items++;
     if (inside) give_signal(me, WITH_COND, 0);
     release(me, WITH_COND);
     if (!inside) give_signal(me, NO_MUTEX, 0);
@@ -98,10 +98,10 @@ static void cond_wait_ended(struct actor *me, int status, int64_t timeout_ns) {
 
 /* A consumer that has waited in vain goes away: if all were consumers, none would produce. */
 static void consume(struct actor *me, uint64_t *seed) {
-    struct guarded *guarded = &ledger->guarded[WITH_COND];
+    struct payload *payload = &ledger->payload[WITH_COND];
     bool in_vain = false;
     if (!lock_blocking(me, WITH_COND, seed)) return;
-    while (!guarded->items && raging() && !in_vain) {
+    while (!payload->items && raging() && !in_vain) {
         int64_t timeout_ns = patience_ns(me, seed);
         go_outside(me, WITH_COND);
         now_does(me, IN_COND, WITH_COND);
@@ -111,7 +111,7 @@ static void consume(struct actor *me, uint64_t *seed) {
         go_inside(me, WITH_COND, mutex_outcome(status), seed);
         in_vain = status == VIGIL_TIMED_OUT;
     }
-    if (guarded->items) guarded->items--;
+    if (payload->items) payload->items--;
     release(me, WITH_COND);
 }
 

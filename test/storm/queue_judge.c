@@ -141,7 +141,7 @@ static int64_t waiting_for(unsigned cond) {
  * at once if the mutex is free, and no actor has been inside meanwhile.
  */
 static bool all_at_rest(void) {
-    uint64_t inside = NOW(ledger->guarded[WITH_COND].first);
+    uint64_t inside = NOW(ledger->payload[WITH_COND].first);
     if (!all_recovered()) return false;
     for (unsigned i = 0; i < members; i++) {
         const struct actor *actors = ledger->members[i].actors;
@@ -153,7 +153,7 @@ static bool all_at_rest(void) {
     for (unsigned cond = 0; cond < CONDS; cond++) {
         if (vigil_waiters(&arena->conds[cond].cond) != waiting_for(cond)) return false;
     }
-    return !NOW(arena->locks[WITH_COND].mutex.word) && NOW(ledger->guarded[WITH_COND].first) == inside;
+    return !NOW(arena->locks[WITH_COND].mutex.word) && NOW(ledger->payload[WITH_COND].first) == inside;
 }
 
 static void call_for_rest(void) {

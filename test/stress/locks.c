@@ -4,8 +4,8 @@
  *
  *     locks [--seconds N | --rounds N] [--seed S]
  *
- * A mutex guards plain memory: two holders at once are detected by their traces there, and by the thread sanitizer. At
- * the end every request is accounted for, as many actors have been inside as were granted a mutex, all mutexes are
+ * A mutex protects plain memory: two holders at once are detected by their traces there, and by the thread sanitizer.
+ * At the end every request is accounted for, as many actors have been inside as were granted a mutex, all mutexes are
  * free, and their lines are empty. A round that hangs is ended by an alarm, which names it.
  */
 #include "stress.h"
@@ -15,16 +15,16 @@
 
 #include "vigil/mutex.h"
 
-/* The guarded memory. */
+/* The protected memory. */
 
 #define MUTEXES 4
 
-static struct guarded {
+static struct room {
     vigil_mutex mutex;
     uint32_t left_locked; /* its holder has gone: any thread may unlock it */
     bool inside;          /* this and the next are protected by the mutex */
     uint64_t visits;
-} guarded[MUTEXES];
+} rooms[MUTEXES];
 
 static bool over; /* start nothing new */
 
@@ -52,7 +52,7 @@ static bool is_over(void) {
     return __atomic_load_n(&over, __ATOMIC_RELAXED);
 }
 
-static void visit(struct guarded *which, uint64_t *seed) {
+static void visit(struct room *which, uint64_t *seed) {
     FAIL_UNLESS(vigil_mutex_is_locked(&which->mutex), "granted, but not locked");
     FAIL_UNLESS(!which->inside, "two hold it");
     which->inside = true;
@@ -64,28 +64,28 @@ static void visit(struct guarded *which, uint64_t *seed) {
     which->inside = false;
 }
 
-static void unlock(struct guarded *which) {
+static void unlock(struct room *which) {
     int status = vigil_mutex_unlock(&which->mutex);
     FAIL_UNLESS(status == VIGIL_OK, "unlock returns %s", vigil_status_name(status));
 }
 
-static void leave_locked(struct guarded *which) {
+static void leave_locked(struct room *which) {
     __atomic_store_n(&which->left_locked, 1, __ATOMIC_RELEASE);
 }
 
 static void unlock_what_was_left_locked(void) {
     for (int i = 0; i < MUTEXES; i++) {
-        if (__atomic_exchange_n(&guarded[i].left_locked, 0, __ATOMIC_ACQ_REL)) unlock(&guarded[i]);
+        if (__atomic_exchange_n(&rooms[i].left_locked, 0, __ATOMIC_ACQ_REL)) unlock(&rooms[i]);
     }
 }
 
 struct plan {
-    struct guarded *which;
+    struct room *which;
     int64_t timeout_ns, deadline_ns;
 };
 
 static struct plan plan_lock(uint64_t *seed, int64_t longest_ns) {
-    struct plan plan = {.which = &guarded[random_below(seed, MUTEXES)]};
+    struct plan plan = {.which = &rooms[random_below(seed, MUTEXES)]};
     plan.timeout_ns = (int64_t)random_below(seed, (uint64_t)longest_ns) - longest_ns / 20;
     plan.deadline_ns = vigil_now_ns() + plan.timeout_ns;
     return plan;
@@ -137,7 +137,7 @@ struct loop {
     struct request {
         vigil_request request; /* first, so that one is the other */
         struct loop *loop;
-        struct guarded *which;
+        struct room *which;
         int64_t deadline_ns;
         bool pending;
     } requests[REQUESTS];
@@ -180,7 +180,7 @@ static void ended_executing(vigil_op *op, int status) {
 static void ended_locking(vigil_op *op, int status) {
     struct request *mine = (struct request *)op;
     struct loop *loop = mine->loop;
-    struct guarded *which = mine->which;
+    struct room *which = mine->which;
     ended_executing(op, status); /* after which `mine` may be pending again */
     if (status != VIGIL_OK) return;
     if (one_in(&loop->seed, 4)) leave_locked(which);
@@ -256,9 +256,9 @@ static void *unlock_to_the_end(void *all_left) {
 static void check(const struct tally *sum) {
     uint64_t visits = 0;
     for (int i = 0; i < MUTEXES; i++) {
-        visits += guarded[i].visits;
-        FAIL_UNLESS(guarded[i].mutex.word % 4 == 0, "mutex %d is left as %#x", i, guarded[i].mutex.word);
-        FAIL_UNLESS(vigil_waiters(&guarded[i].mutex) == 0, "a waiter is left in line %d", i);
+        visits += rooms[i].visits;
+        FAIL_UNLESS(rooms[i].mutex.word % 4 == 0, "mutex %d is left as %#x", i, rooms[i].mutex.word);
+        FAIL_UNLESS(vigil_waiters(&rooms[i].mutex) == 0, "a waiter is left in line %d", i);
     }
     FAIL_UNLESS(visits == sum->granted, "%" PRIu64 " visits, %" PRIu64 " granted", visits, sum->granted);
     FAIL_UNLESS(sum->started == sum->granted + sum->timed_out + sum->cancelled + sum->withdrawn,
@@ -275,9 +275,9 @@ static void play_round(uint64_t seed) {
     if (!loops) exit(2);
     struct tally sum = {0};
     bool all_left = false;
-    memset(guarded, 0, sizeof guarded);
+    memset(rooms, 0, sizeof rooms);
     for (int i = 0; i < MUTEXES; i++) {
-        if (i % 2) guarded[i].mutex = (vigil_mutex)VIGIL_MUTEX_FAIR;
+        if (i % 2) rooms[i].mutex = (vigil_mutex)VIGIL_MUTEX_FAIR;
     }
     __atomic_store_n(&over, false, __ATOMIC_RELAXED);
     pthread_t unlocker = start_thread(unlock_to_the_end, &all_left);

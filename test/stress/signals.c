@@ -21,6 +21,7 @@
 #include <ucontext.h>
 
 #include "../sanitizers.h"
+#include "prim.h"
 #include "vigil/cond.h"
 #include "vigil/mutex.h"
 #include "vigil/rwlock.h"
@@ -373,7 +374,7 @@ int main(int argc, char **argv) {
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     for (unsigned i = 0; i < KINDS; i++) sigaction(kinds_of_signals[i], &action, NULL);
     sigaction(SIGTRAP, &action, NULL);
-#if !UNDER_TSAN
+#if PRIM_SEGMENTS && !UNDER_TSAN
     FAIL_UNLESS(vigil_segment_create_anonymous(&segment, NULL) == VIGIL_OK, "no segment");
 #endif
     do {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* child.h - tests that fork. Include after support.h. */
+/* child.h - tests that fork, and what a process has open. Include after support.h. */
 #ifndef VIGIL_TEST_CHILD_H
 #define VIGIL_TEST_CHILD_H
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +31,16 @@ static inline int exit_status_of(pid_t child) {
     if (WIFEXITED(ended)) return WEXITSTATUS(ended);
     fprintf(stderr, "a child was killed: %s\n", strsignal(WTERMSIG(ended)));
     return -1;
+}
+
+/* How many descriptors are open, and a constant number more. */
+static inline unsigned descriptors(void) {
+    unsigned count = 0;
+    DIR *open_now = opendir("/proc/self/fd");
+    assert_non_null(open_now);
+    while (readdir(open_now)) count++;
+    closedir(open_now);
+    return count;
 }
 
 /*

@@ -9,7 +9,6 @@
 #ifndef VIGIL_TEST_NAMED_SUPPORT_H
 #define VIGIL_TEST_NAMED_SUPPORT_H
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -78,15 +77,6 @@ static inline struct entry *entry_of(const char *name) {
     assert_non_null(entry);
     vigil_buffer_destroy(buffer); /* one of several opens */
     return entry;
-}
-
-static inline unsigned descriptors(void) {
-    unsigned count = 0;
-    DIR *open_now = opendir("/proc/self/fd");
-    assert_non_null(open_now);
-    while (readdir(open_now)) count++;
-    closedir(open_now);
-    return count;
 }
 
 /* Other processes. */

@@ -99,7 +99,7 @@ __attribute__((constructor(101))) static void make_keys_early(void) { /* before 
 
 struct all {
     uint32_t word;
-    vigil_mutex mutex, fair, guarding;
+    vigil_mutex mutex, fair, with_cond;
     vigil_cond cond;
     vigil_sem sem;
     vigil_rwlock rwlock;
@@ -145,15 +145,15 @@ static void lock_together(vigil_mutex *mutex, const uint32_t *word) {
 }
 
 static void wait_for_condition(struct all *all) {
-    ensure(vigil_mutex_lock(&all->guarding) == VIGIL_OK);
+    ensure(vigil_mutex_lock(&all->with_cond) == VIGIL_OK);
     if (++all->ready < PARTIES) {
-        while (all->ready < PARTIES) ensure(vigil_cond_wait(&all->cond, &all->guarding) == VIGIL_OK);
+        while (all->ready < PARTIES) ensure(vigil_cond_wait(&all->cond, &all->with_cond) == VIGIL_OK);
     } else {
         ensure(vigil_cond_signal(&all->cond) == 1);
         ensure(vigil_cond_broadcast(&all->cond) == PARTIES - 2);
     }
-    ensure(vigil_cond_wait_for(&all->cond, &all->guarding, MICROSECOND) == VIGIL_TIMED_OUT);
-    ensure(vigil_mutex_unlock(&all->guarding) == VIGIL_OK);
+    ensure(vigil_cond_wait_for(&all->cond, &all->with_cond, MICROSECOND) == VIGIL_TIMED_OUT);
+    ensure(vigil_mutex_unlock(&all->with_cond) == VIGIL_OK);
 }
 
 static void take_turns(struct all *all) {

@@ -95,7 +95,7 @@ static uint64_t calculate(char sign, uint64_t left, uint64_t right) {
 }
 
 /* Every test on element 1 must leave its neighbours, set to all ones here, unchanged. */
-static void guard_neighbours(vigil_view view) {
+static void set_neighbours(vigil_view view) {
     store(view, 0, -1);
     store(view, 2, -1);
 }
@@ -109,7 +109,7 @@ static void values_wrap_at_every_type(void **state) {
     (void)state;
     for (size_t e = 0; e < COUNT_OF(elements); e++) {
         vigil_view view = view_of(elements[e].type);
-        guard_neighbours(view);
+        set_neighbours(view);
         for (size_t v = 0; v < COUNT_OF(values); v++) {
             store(view, 1, values[v]);
             assert_int_equal(load(view, 1), as_element(elements[e], (uint64_t)values[v]));
@@ -122,7 +122,7 @@ static void every_operation_on_every_type(void **state) {
     (void)state;
     for (size_t e = 0; e < COUNT_OF(elements); e++) {
         vigil_view view = view_of(elements[e].type);
-        guard_neighbours(view);
+        set_neighbours(view);
         for (size_t o = 0; o < COUNT_OF(operations); o++) {
             for (size_t i = 0; i < COUNT_OF(values) * COUNT_OF(values); i++) {
                 uint64_t left = (uint64_t)values[i / COUNT_OF(values)];
@@ -145,7 +145,7 @@ static void compare_exchange_on_every_type(void **state) {
     (void)state;
     for (size_t e = 0; e < COUNT_OF(elements); e++) {
         vigil_view view = view_of(elements[e].type);
-        guard_neighbours(view);
+        set_neighbours(view);
         for (size_t i = 0; i < COUNT_OF(values) * COUNT_OF(values); i++) {
             int64_t start = values[i / COUNT_OF(values)], expected = values[i % COUNT_OF(values)], old = 42;
             int64_t replacement = start < 0 ? start + 1 : start - 1;

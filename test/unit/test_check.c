@@ -795,6 +795,33 @@ static void many_threads_in_order_are_not_blamed(void **state) {
     expect_quiet();
 }
 
+/* Holders that have ended. */
+
+static void *give_both_up(void *unused) {
+    if (vigil_mutex_abandon(&a) != VIGIL_OK) abort();
+    if (vigil_rwlock_write_abandon(&rwlock) != VIGIL_OK) abort();
+    return unused;
+}
+
+static void what_was_given_up_is_not_held(void **state) {
+    (void)state;
+    vigil_request request = {0};
+    a = (vigil_mutex)VIGIL_MUTEX_ROBUST;
+    assert_int_equal(vigil_mutex_lock_async(agent, &request, &a, VIGIL_FOREVER, on_granted), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_write_lock(&rwlock), VIGIL_OK);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, give_both_up, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    expect_quiet();
+    assert_int_equal(vigil_rwlock_write_lock(&rwlock), VIGIL_OWNER_DIED); /* no self-deadlock */
+    assert_int_equal(vigil_rwlock_write_unlock(&rwlock), VIGIL_OK);
+    assert_int_equal(vigil_mutex_lock(&b), VIGIL_OK);
+    assert_int_equal(vigil_mutex_abandon(&b), VIGIL_EINVAL);
+    assert_int_equal(vigil_mutex_lock(&b), VIGIL_EDEADLOCK); /* it is held as before */
+    expect_report(VIGIL_CHECK_SELF_DEADLOCK);
+    assert_int_equal(vigil_mutex_unlock(&b), VIGIL_OK);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void) {
@@ -812,6 +839,7 @@ int main(void) {
         TEST(a_thread_that_ends_with_a_lock_is_reported),
         TEST(all_that_it_holds_is_named),
         TEST(a_robust_mutex_is_not_reported),
+        TEST(what_was_given_up_is_not_held),
         TEST(two_orders_are_reported_with_both),
         TEST(a_circle_of_three_is_reported),
         TEST(the_same_order_is_right),

@@ -12,9 +12,9 @@
 #include "../../cli/trace_story.c"
 
 /* What the story calls in the rest of the command. */
-void show_place(const vigil_look *look, const vigil_seen_line *line, char place[32]) {
+void show_line_name(const vigil_look *look, const vigil_seen_line *line, char name[32]) {
     (void)look;
-    snprintf(place, 32, "byte %llu", (unsigned long long)line->offset);
+    snprintf(name, 32, "byte %llu", (unsigned long long)line->offset);
 }
 void cli_command_line(const vigil_seen_member *member, char *text, size_t bytes) {
     snprintf(text, bytes, "%s", member->program);

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "prim.h"
 #include "vigil/barrier.h"
 #include "vigil/cond.h"
 #include "vigil/thread.h"
@@ -28,7 +29,9 @@ struct objects {
     vigil_once once;
 };
 static struct objects private_objects, *objects;
+#if PRIM_SEGMENTS
 static vigil_buffer *segment;
+#endif
 
 static void objects_begin(void) {
     *objects = (struct objects){.barrier = VIGIL_BARRIER_INIT(2)};
@@ -43,6 +46,7 @@ static int in_private_memory(void **state) {
     return 0;
 }
 
+#if PRIM_SEGMENTS
 static int in_a_segment(void **state) {
     (void)state;
     vigil_segment_options options = {.length = sizeof *objects, .max_length = sizeof *objects};
@@ -58,6 +62,7 @@ static int no_segment(void **state) {
     vigil_rwlock_write_unlock(&objects->rwlock);
     return vigil_buffer_destroy(segment) != VIGIL_OK;
 }
+#endif
 
 /* The calls. */
 
@@ -336,11 +341,13 @@ int main(void) {
         PRIVATE(from_a_signal_handler),
         PRIVATE(in_the_child_of_a_fork),
         PRIVATE(counted),
+#if PRIM_SEGMENTS
         SHARED(each_call),
         SHARED(one_of_many),
         SHARED(a_once),
         SHARED(from_a_signal_handler),
         SHARED(counted),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

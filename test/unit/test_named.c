@@ -528,6 +528,31 @@ static void a_death_is_told(void **state) {
     close_it(named);
 }
 
+/* A holder ends while its process goes on: the next one is told if it held the lock alone. */
+static void abandoned(void **state) {
+    (void)state;
+    const char *name = numbered("abandoned", 0);
+    vigil_named *holder = open_it(name), *next = open_it(name);
+    assert_int_equal(vigil_named_abandon(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_named_abandon(holder), VIGIL_ENOTHELD);
+    assert_int_equal(vigil_named_lock(holder, VIGIL_NAMED_SHARED), VIGIL_OK);
+    assert_int_equal(vigil_named_abandon(holder), VIGIL_OK);
+    for (int fair = 0; fair < 2; fair++) {
+        assert_int_equal(vigil_named_lock(holder, fair ? VIGIL_NAMED_FAIR : 0), VIGIL_OK);
+        assert_int_equal(vigil_named_trylock(next, 0), VIGIL_TIMED_OUT);
+        assert_int_equal(vigil_named_abandon(holder), VIGIL_OK);
+        assert_int_equal(vigil_named_abandon(holder), VIGIL_ENOTHELD);
+        vigil_named_holder dead;
+        assert_int_equal(vigil_named_lock(next, 0), VIGIL_OWNER_DIED);
+        assert_int_equal(vigil_named_death(next, &dead), VIGIL_OK);
+        assert_int_equal(dead.pid, getpid());
+        assert_int_equal(vigil_named_consistent(next), VIGIL_OK);
+        assert_int_equal(vigil_named_unlock(next), VIGIL_OK);
+    }
+    close_it(holder);
+    close_it(next);
+}
+
 static void share_it(const struct actor *self, const char *name) {
     actor_say(self, vigil_named_lock(child_open(name), VIGIL_NAMED_SHARED));
 }
@@ -945,6 +970,7 @@ static void names_are_created_once(void **state) {
 
 static int run(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(abandoned),
         cmocka_unit_test(a_name_has_no_mode),
         cmocka_unit_test(a_name_is_a_lock),
         cmocka_unit_test(arguments_are_checked),

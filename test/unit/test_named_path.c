@@ -160,7 +160,7 @@ static void a_file_half_made_is_completed(void **state) {
     struct segment_header begun;
     memcpy(&begun, content, sizeof begun);
     memset(begun.magic, 0, sizeof begun.magic);
-    begun.records = begun.members_backed = begun.slots_backed = 0;
+    begun.rows = begun.members_backed = begun.slots_backed = 0;
     begun.recovered = begun.deaths = 0;
 
     make_file(path, &begun, sizeof begun, 0600); /* after I1 */

@@ -267,10 +267,10 @@ static void it_can_hold_many(void **state) {
             repair_and_unlock(&many[i]);
         }
     }
-    assert_true(slot_bound(lot_private()) < 2 * MANY + 10 * SLOT_CHUNK); /* the records have been returned */
+    assert_true(slot_bound(lot_private()) < 2 * MANY + 10 * SLOT_CHUNK); /* the notes have been returned */
 }
 
-static void a_mutex_that_is_another_one_now_is_recorded_once(void **state) {
+static void a_mutex_that_is_another_one_now_is_noted_once(void **state) {
     (void)state;
     OK(vigil_mutex_lock(&mutex));
     mutex = robust;
@@ -404,7 +404,7 @@ int main(void) {
         TEST(what_a_loop_was_granted_any_thread_can_unlock),
         TEST(all_that_it_has_not_unlocked_is_unlocked),
         TEST(it_can_hold_many),
-        TEST(a_mutex_that_is_another_one_now_is_recorded_once),
+        TEST(a_mutex_that_is_another_one_now_is_noted_once),
         TEST(one_that_has_waited_for_a_condition_holds_it_again),
         TEST(one_that_waits_for_a_condition_is_told),
         TEST(none_is_forgotten_and_each_end_is_told_once),

@@ -77,15 +77,6 @@ static bool joined(vigil_buffer *buffer, uint32_t number) {
     return life_of(buffer, number) & SEGMENT_JOINED;
 }
 
-static unsigned descriptors(void) {
-    unsigned count = 0;
-    DIR *open_now = opendir("/proc/self/fd");
-    assert_non_null(open_now);
-    while (readdir(open_now)) count++;
-    closedir(open_now);
-    return count;
-}
-
 /* Another process that has the segment open and does nothing else, until it is ended. */
 
 static vigil_buffer *actors_own; /* in the actor */

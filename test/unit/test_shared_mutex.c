@@ -594,7 +594,7 @@ static void stopped_after_being_called(void **state) {
 
 /* Mistaken identity. */
 
-/* There is room for three: the new member takes the dead one's record. */
+/* There is room for three: the new member takes the dead one's row. */
 static void a_new_member_does_not_pass_for_the_dead_one(void **state) {
     (void)state;
     segment_end(0);

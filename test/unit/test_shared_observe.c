@@ -201,7 +201,7 @@ static void an_observer_is_no_member(void **state) {
 /* The first member of an emptied segment counts dead members from the start again: the count may equal an older one. */
 static void as_many_gone_as_before(void **state) {
     (void)state;
-    actors_start(4); /* so that more records are used now than later */
+    actors_start(4); /* so that more rows are used now than later */
     actors_dismiss();
     struct segment_header *header = mmap(NULL, sizeof *header, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
     assert_true(header != MAP_FAILED);
@@ -504,7 +504,7 @@ static void a_damaged_header(void **state) {
     assert_string_equal(seen.label, "");
     assert_string_equal(vigil_segment_label(buffers[0]), "");
     memcpy(header->label, good.label, sizeof header->label);
-    header->records = 1; /* only this process is left */
+    header->rows = 1; /* only this process is left */
     assert_true(check() >= 1);
     assert_int_equal(found.counts[VIGIL_FINDING_BROKEN], 1);
     assert_int_equal(vigil_segment_mend(buffers[0]), 1);
@@ -560,7 +560,7 @@ static void garbage(void **state) {
             case 13: slot->tail = small % 70; break;
             case 14:
                 slot->seat = small % 3;
-                slot->record = small % 5 ? small % 80 : random;
+                slot->row = small % 5 ? small % 80 : random;
                 break;
             case 15: slot->gift = random; break;
             }
@@ -608,7 +608,7 @@ static void many_locks_written_over(void **state) {
     for (uint32_t i = 0; i < MANY; i++) assert_int_equal(vigil_rwlock_read_lock(&locks[i]), VIGIL_OK);
     assert_int_equal(check(), 0);
     memset(locks, 0x40, MANY * sizeof *locks);
-    assert_told_soon("disagrees with its holders' records");
+    assert_told_soon("disagrees with its holders' holds");
 }
 
 /* As if this process waited there, in no line. */

@@ -106,7 +106,7 @@ static void waits_async(struct actor *actor, act *what) {
     assert_hears(actor, VIGIL_PENDING);
 }
 
-/* Slots taken by waiters and records. Those of the dead are free again a moment after the locks that they held. */
+/* Slots taken by waiters and holds. Those of the dead are free again a moment after the locks that they held. */
 static uint32_t slots_taken(void) {
     struct lot *lot = lot_for(at(LOCK));
     uint32_t taken = 0;
@@ -512,7 +512,7 @@ static void who_was_called_is_killed_and_the_next_is_called(void **state) {
     does(&actors[2], write_unlock);
 }
 
-/* No room for records. */
+/* No room for holds. */
 
 static void without_slots_it_is_refused(void **state) {
     (void)state;
@@ -527,7 +527,7 @@ static void without_slots_it_is_refused(void **state) {
     }
     assert_int_equal(actor_does(&actors[1], write_lock, LOCK), VIGIL_ELIMIT); /* it would have to wait */
     assert_int_equal(word(THIRD_LOCK), 0);
-    assert_int_equal(actor_does(&actors[0], read_lock, LOCK), VIGIL_OK); /* for this there is a record */
+    assert_int_equal(actor_does(&actors[0], read_lock, LOCK), VIGIL_OK); /* for this there is a hold */
     assert_int_equal(actor_does(&actors[0], read_unlock, LOCK), VIGIL_OK);
     assert_int_equal(actor_does(&actors[0], read_unlock, LOCK), VIGIL_OK);
     assert_int_equal(actor_does(&actors[1], read_lock, THIRD_LOCK), VIGIL_OK);
@@ -551,7 +551,7 @@ static void the_slots_of_the_dead_are_used_again(void **state) {
     assert_int_equal(actor_does(&actors[1], write_unlock, THIRD_LOCK), VIGIL_OK);
 }
 
-/* A waiter that is called, and cannot get a record then, leaves the lock to others. */
+/* A waiter that is called, and cannot get a hold then, leaves the lock to others. */
 static void who_is_called_may_be_refused(void **state) {
     (void)state;
     act *const ways[] = {read_lock, read_async};
@@ -564,7 +564,7 @@ static void who_is_called_may_be_refused(void **state) {
         does(&actors[0], downgrade);
         assert_hears(&actors[1], VIGIL_ELIMIT);
         assert_int_equal(word(LOCK) & ~WAITERS, READER);
-        does(&actors[1], read_try); /* its place in line is free for a record */
+        does(&actors[1], read_try); /* its place in line is free for a hold */
         does(&actors[1], read_unlock);
         does(&actors[0], read_unlock);
         actors_dismiss();

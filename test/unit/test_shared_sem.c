@@ -86,7 +86,7 @@ static void waits(struct actor *actor, act *what, uint32_t where, uint32_t permi
     if (what == acquire_async) assert_hears(actor, VIGIL_PENDING);
 }
 
-/* Slots taken by waiters and records. Those of the dead are free again a moment after the permits that they held. */
+/* Slots taken by waiters and holds. Those of the dead are free again a moment after the permits that they held. */
 static uint32_t slots_taken(void) {
     struct lot *lot = lot_for(at(LEASED));
     uint32_t taken = 0;
@@ -346,7 +346,7 @@ static void who_was_called_is_killed_and_the_next_is_called(void **state) {
     }
 }
 
-/* No room for records. */
+/* No room for holds. */
 
 static void without_slots_it_is_refused(void **state) {
     (void)state;
@@ -358,7 +358,7 @@ static void without_slots_it_is_refused(void **state) {
     for (size_t i = 0; i < COUNT_OF(ways); i++) is_refused(&actors[1], ways[i], THIRD_LEASED, 1, VIGIL_ELIMIT);
     is_refused(&actors[1], acquire, ORDINARY, PERMITS + 1, VIGIL_ELIMIT); /* it would have to wait */
     assert_int_equal(value(THIRD_LEASED), PERMITS);
-    does(&actors[1], acquire, ORDINARY, 1); /* for this no record is needed */
+    does(&actors[1], acquire, ORDINARY, 1); /* for this no hold is needed */
     does(&actors[0], acquire, LEASED, 1);   /* for this there is one */
     does(&actors[0], release, LEASED, 2);
     does(&actors[1], acquire, THIRD_LEASED, 1);
@@ -382,7 +382,7 @@ static void the_slots_of_the_dead_are_used_again(void **state) {
     does(&actors[1], release, LEASED, PERMITS);
 }
 
-/* A waiter that is called, and cannot get a record then, leaves the permits to others. */
+/* A waiter that is called, and cannot get a hold then, leaves the permits to others. */
 static void who_is_called_may_be_refused(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(ways_to_wait); i++) {
@@ -390,7 +390,7 @@ static void who_is_called_may_be_refused(void **state) {
         actors_start(2);
         does(&actors[0], acquire, LEASED, PERMITS);
         waits(&actors[1], ways_to_wait[i], LEASED, 2);
-        does(&actors[0], release, LEASED, 3); /* the slot for its record is kept, and the other one is used to wait */
+        does(&actors[0], release, LEASED, 3); /* the slot for its hold is kept, and the other one is used to wait */
         assert_hears(&actors[1], VIGIL_ELIMIT);
         assert_int_equal(value(LEASED), 3);
         does(&actors[1], acquire, LEASED, 2);

@@ -67,7 +67,7 @@ static void use_a_few_elsewhere(uint32_t count) {
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* Each thread claims more than it uses. */
+/* Each thread takes more than it uses. */
 static void a_thread_that_ends_gives_everything_back(void **state) {
     (void)state;
     struct lot *lot = lot_private();

@@ -44,6 +44,7 @@ static const struct {
     {VIGIL_EOWNER, -28, "other-owner"},
     {VIGIL_EBUSY, -29, "busy"},
     {VIGIL_EFILESYSTEM, -30, "file-system"},
+    {VIGIL_ECOPIES, -31, "other-copy"},
 };
 
 static void numbers_never_change(void **state) {

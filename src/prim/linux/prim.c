@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "prim.h"
 
+#include "object.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
@@ -337,6 +339,7 @@ static void prim_in_child(void) {
  *                             there they run in the order in which they were registered
  *     a key                   by which it is told that a thread ends. In glibc a thread has room for the values of the
  *                             first 32 keys; for a value of any other key it allocates memory
+ *     to stay loaded          as the system calls these two until the process ends
  */
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 static bool fork_handled;
@@ -356,9 +359,14 @@ static void prim_load(void) {
     key_has_room = key_made && exit_key < KEYS_WITH_ROOM;
 }
 
-/* Before every constructor without a priority: 101 is the lowest that is not reserved for the C library. */
+/*
+ * Before every constructor without a priority: 101 is the lowest that is not reserved for the C library. The object is
+ * pinned here, not in prim_load: pinning calls dlopen, which would call this constructor if it has not begun yet. What
+ * meets no other copy (PRIM_COPIES is 0) is preloaded, and stays loaded anyway.
+ */
 __attribute__((constructor(101))) static void prim_load_first(void) {
     pthread_once(&loaded, prim_load);
+    if (PRIM_COPIES) object_pin();
 }
 
 bool prim_start(void (*at_exit)(struct prim_thread *), void (*at_child)(void)) {

@@ -2,7 +2,12 @@
 #ifndef VIGIL_PRIM_CONFIG_H
 #define VIGIL_PRIM_CONFIG_H
 
+#include <features.h>
+
 _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs the address space");
+
+/* Processes share memory: there are segments. */
+#define PRIM_SEGMENTS 1
 
 /* The lot's size. All of it is address space; only what waiters touch becomes memory. */
 #define PRIM_BUCKET_BITS    21         /* 2^21 buckets of 8 bytes */
@@ -26,7 +31,7 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* How often newcomers may take a mutex while a waiter that has been called has yet to come: at most 65534. */
 #define PRIM_PASSES 8000u
 
-/* How often a keeper looks while its process does not wait, before it stops looking: see recovery/keeper.c. */
+/* How often a keeper wakes up to patrol while its process does not wait, before it stops: see recovery/watch.c. */
 #define PRIM_LINGER 2u
 
 /* How many calls to event loops are guarded one by one: see recovery/guard.h. */
@@ -44,13 +49,37 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* Chains of a book of names: see named/book.h. */
 #define PRIM_NAME_HEADS 256u
 
-/* Per-thread data: found without a call, also by a signal handler, and in a library that is loaded late by dlopen. */
+/*
+ * Per-thread data: found without an allocation, also by a signal handler, and in a library that is loaded late by
+ * dlopen. glibc would allocate the data of such a library at a thread's first access to it, unless its place is fixed
+ * at load time (initial-exec), for which glibc keeps some room. musl has no such room and refuses to load the library;
+ * but it allocates the data of all threads in dlopen itself.
+ */
+#ifdef __GLIBC__
 #define PRIM_SELF _Thread_local __attribute__((tls_model("initial-exec")))
+#else
+#define PRIM_SELF _Thread_local
+#endif
+
+/* Whether there may be other copies of the library in the process, to be met: lot/copies.h. */
+#ifndef PRIM_COPIES
+#define PRIM_COPIES 1
+#endif
+/* A function to be called when the library is loaded: before every constructor without a priority, after prim.c's. */
+#define PRIM_AT_LOAD __attribute__((constructor(102)))
 
 /* Planted bugs exist in the simulator only: see prim/sim/prim_config.h. */
 #define BUG(name) 0
 
 /* For variables of which each process has its own: see prim/sim/prim_config.h. */
 #define PRIM_PROCESS
+
+/* See prim.h. */
+struct prim_bell {
+    int event_fd; /* carries the ring */
+    int poll_fd;  /* an epoll of the ring and the alarm, created on first use; else -1 */
+    int alarm_fd; /* timer behind poll_fd */
+    uint32_t rings;
+};
 
 #endif

@@ -58,6 +58,9 @@
     X(rwlock, rwlock_pass_ignored, "readers wait behind a writer although the lock lets readers pass")                 \
     X(rwlock, rwlock_writer_forgotten, "where readers pass, the last of them does not call the writer that waits")     \
     X(rwlock, rwlock_readers_left, "where readers pass, readers behind a writer wait though the lock is read")         \
+    X(rwlock, rwlock_abandoned_silently, "a waiter is not called when a writer that has ended is given up")            \
+    X(rwlock, rwlock_abandoned_in_two, "the word says that a writer has ended only after the lock has been released")  \
+    X(rwlock, rwlock_abandoned_unread, "a reader is not told that a writer has ended")                                 \
     X(mutex, turn_missed, "a loop's next request for a fair mutex is in no line while it serves the one before")       \
     X(mutex, passed_for_ever, "newcomers may pass a waiter that has been called as often as they like")                \
     X(mutex, unlock_unordered, "the next holder does not see what the holder of a contended mutex wrote")              \
@@ -70,6 +73,8 @@
     X(mutex, nobody_looks, "a waiter that guards a reservation sleeps on when the mutex is not taken")                 \
     X(mutex, robust_left_silently, "a waiter is not called when the thread that holds a robust mutex ends")            \
     X(mutex, robust_not_told, "the next holder of a robust mutex is not told that a thread has ended with it")         \
+    X(mutex, abandoned_silently, "a waiter is not called when a mutex is released for a holder that has ended")        \
+    X(mutex, abandoned_in_two, "the word says that the holder has ended only after the mutex has been released")       \
     X(mutex, orphan_dropped, "a call for a request that is gone by then is not passed on")                             \
     X(cond, released_before_joining, "waiting on a condition releases the mutex before it is in line")                 \
     X(cond, moved_and_left, "a signal moves a waiter to the line of a mutex that is free, and leaves it there")        \
@@ -88,8 +93,8 @@
     X(barrier_once, once_relied_on_one, "a once that failed wakes one waiter, as if that one were sure to come")       \
     X(barrier_once, failure_taken_as_done, "an event loop that waits for a once takes its failure for success")        \
     X(barrier_once, deadline_forgotten, "an event loop that has to wait again for a once loses its deadline")          \
-    X(shared, mail_forgotten, "what an agent of another process is told is not put into its mail")                     \
-    X(shared, mail_not_missed, "an agent that a dead process told, but did not send mail, is not looked for")          \
+    X(shared, relay_forgotten, "what an agent of another process is told is not put into its process's relay")         \
+    X(shared, relay_not_missed, "an agent that a dead process told, but not by relay, is not looked for")              \
     X(shared, home_unordered, "a keeper takes what a slot was told in an earlier wait for what it is told now")        \
     X(shared, wake_not_missed, "threads that a dead process told, but did not wake, are not woken")                    \
     X(shared, no_revival, "after a death the lines of locks are not looked at")                                        \
@@ -107,8 +112,8 @@
     X(shared, dead_stays_linked, "a dead process's slot is given back while it is in line")                            \
     X(shared, number_not_checked, "slots of living processes are taken for a dead process's")                          \
     X(shared, stopped_is_dead, "a member is struck off although its lock is held")                                     \
-    X(processes, struck_off_anyway, "a member is struck off without a check whether its record has been taken again")  \
-    X(processes, records_lowered, "two processes that raise the number of used records forget the higher one")         \
+    X(processes, struck_off_anyway, "a member is struck off without a check whether its row has been taken again")     \
+    X(processes, rows_lowered, "two processes that raise the number of used rows forget the higher one")               \
     X(processes, nameless_joined, "a process that has found a name joins though the name has been removed meanwhile")  \
     X(shared, stopped_waited_for, "recovery waits for a process that is stopped while it has a bucket locked")         \
     X(shared, stopped_signal, "the same when a dead process's signal is passed on")                                    \
@@ -119,10 +124,10 @@
     X(shared, barrier_half_told, "a process dies while it ends a round, and some parties are never told")              \
     X(shared, once_runner_kept, "the runner of a once's function is dead, and no process checks that")                 \
     X(shared, nobody_sweeps, "a process that has seen a death does not recover what the dead process left")            \
-    X(shared, record_overlooked, "others do not look at a new member's record")                                        \
+    X(shared, row_overlooked, "others do not look at a new member's row")                                              \
     X(shared, event_early, "an event is marked as written before it is")                                               \
-    X(shared, look_passes_none, "the keeper that looks does not pass calls to a stopped process on")                   \
-    X(shared, turn_kept, "a keeper that has once had the turn to look keeps it, though it is stopped")                 \
+    X(shared, patrol_passes_none, "the keeper that patrols does not pass calls to a stopped process on")               \
+    X(shared, turn_kept, "a keeper that has once had the turn to patrol keeps it, though it is stopped")               \
     X(gifts, pulse_not_watched, "a keeper does not sleep on the pulse of the member behind it")                        \
     X(gifts, death_not_counted, "keepers are not told of a death that another process has found")                      \
     X(gifts, pulse_kept, "a keeper that a pulse has woken does not wake the other sleepers on it")                     \

@@ -10,7 +10,7 @@
 #define SIM_WORDS      8u /* that one fiber can sleep on */
 #define SIM_LOCATIONS  256u
 #define SIM_STEP_LIMIT 4000u /* more than any scenario needs: beyond it a fiber runs in circles */
-#define SIM_STEPS_MORE 4u    /* times, with several processes: their keepers look again and again */
+#define SIM_STEPS_MORE 4u    /* times, with several processes: their keepers patrol again and again */
 
 /* ---- memory.c: which values a load may read ---- */
 

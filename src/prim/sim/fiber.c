@@ -32,10 +32,10 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 
-#define STACK_BYTES (128u << 10)
-#define GUARD_BYTES (64u << 10) /* at least a page, whatever the page size */
-#define START_NS    1000u
-#define IDLE_LIMIT  200u /* beyond it the fibers that could end others' waits only wait for deadlines */
+#define STACK_BYTES     (128u << 10)
+#define NO_ACCESS_BYTES (64u << 10) /* at least a page, whatever the page size */
+#define START_NS        1000u
+#define IDLE_LIMIT      200u /* beyond it the fibers that could end others' waits only wait for deadlines */
 
 struct sim_fiber *sim_current;
 uint64_t sim_now_ns;
@@ -697,7 +697,7 @@ const char *sim_fiber_name(unsigned index) {
 }
 
 bool sim_on_own_stack(const volatile void *variable) {
-    return (uintptr_t)variable - (uintptr_t)sim_current->stack < GUARD_BYTES + STACK_BYTES;
+    return (uintptr_t)variable - (uintptr_t)sim_current->stack < NO_ACCESS_BYTES + STACK_BYTES;
 }
 
 /* ---- The life of a fiber, and of an execution ---- */
@@ -713,8 +713,8 @@ static void fiber_main(void) {
 }
 
 static char *fiber_new_stack(void) {
-    char *stack = mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (stack == MAP_FAILED || mprotect(stack, GUARD_BYTES, PROT_NONE) != 0) {
+    char *stack = mmap(NULL, NO_ACCESS_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED || mprotect(stack, NO_ACCESS_BYTES, PROT_NONE) != 0) {
         perror("simulator: stack");
         exit(2);
     }
@@ -733,7 +733,7 @@ struct sim_fiber *sim_fiber_new(unsigned process, const char *name, void (*main)
         sim_view_passed_on();
     }
     fiber->knows.now.heard[sim_fiber_index(fiber)] = 1;
-    void **frame = (void **)(void *)(stack + GUARD_BYTES + STACK_BYTES) - FRAME_WORDS;
+    void **frame = (void **)(void *)(stack + NO_ACCESS_BYTES + STACK_BYTES) - FRAME_WORDS;
     memset(frame, 0, FRAME_WORDS * sizeof *frame);
     void (*entry)(void) = fiber_main;
     memcpy(&frame[FRAME_RETURN], &entry, sizeof entry);

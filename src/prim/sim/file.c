@@ -4,7 +4,7 @@
  *
  * Each descriptor is an open file description of its own, and has the same number in every process: sim_pass_fd. What
  * a process knew when it released a lock, or died with it, is known to a fiber that finds the lock free afterwards:
- * in the kernel, both take the lock that guards the list of locks.
+ * in the kernel, both take the lock that protects the list of locks.
  *
  * Every operation that another process could notice is a point at which others may run, or at which the victim may
  * die.

@@ -369,6 +369,11 @@ void prim_once(void (*initialise)(void)) {
     }
 }
 
+void *prim_meet(void *mine, size_t bytes) {
+    (void)bytes;
+    return mine;
+}
+
 /* A prim_handle is the thread's fiber. */
 bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet) {
     (void)quiet;

@@ -5,6 +5,7 @@
 
 #include "bugs.h"
 
+#define PRIM_SEGMENTS 1
 #define PRIM_BUCKET_BITS 1
 #define PRIM_CHUNK_LIMIT 64u
 #define PRIM_CHUNK_LEAST 64u
@@ -20,7 +21,7 @@
 #define PRIM_CROWD UINT32_MAX /* a thread that stands aside is one that runs later: that is tried anyway */
 #define PRIM_PASSES     2u
 
-/* How often a keeper looks while its process does not wait, before it stops looking: see recovery/keeper.c. */
+/* How often a keeper wakes up to patrol while its process does not wait, before it stops: see recovery/watch.c. */
 #define PRIM_LINGER 2u
 
 /* How many calls to event loops are guarded one by one: see recovery/guard.h. */
@@ -37,9 +38,18 @@
 /* Chains of a book of names: see named/book.h. */
 #define PRIM_NAME_HEADS 2u
 
+#define PRIM_COPIES 0
+#define PRIM_AT_LOAD __attribute__((unused))
+
 #define BUG(name) (sim_bug == BUG_##name)
 
 /* For variables of which each process has its own, though the simulated processes share memory: see process.c. */
 #define PRIM_PROCESS __attribute__((section("vigil_process")))
+
+struct prim_bell {
+    int event_fd; /* its number */
+    int poll_fd;  /* the same, once there is a descriptor; else -1 */
+    int alarm_fd;
+};
 
 #endif

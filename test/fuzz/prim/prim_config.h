@@ -5,6 +5,7 @@
 
 #include "sim/bugs.h"
 
+#define PRIM_SEGMENTS 1
 #define PRIM_BUCKET_BITS 1
 #define PRIM_CHUNK_LIMIT 6u /* of which the first is not used: 320 waiters */
 #define PRIM_CHUNK_LEAST 6u
@@ -19,7 +20,7 @@
 #define PRIM_CROWD UINT32_MAX
 #define PRIM_PASSES     2u
 
-/* How often a keeper scans although its process has no waiters, before it stops: see recovery/keeper.c. */
+/* How often a keeper wakes up to patrol while its process does not wait, before it stops: see recovery/watch.c. */
 #define PRIM_LINGER 2u
 
 /* How many calls to event loops are guarded one by one: see recovery/guard.h. */
@@ -34,8 +35,17 @@
 #define PRIM_EVENTS 4u
 #define PRIM_NAME_HEADS 256u
 
+#define PRIM_COPIES  0
+#define PRIM_AT_LOAD __attribute__((unused))
 #define BUG(name) (sim_bug == BUG_##name)
 
 
 #define PRIM_PROCESS
+
+struct prim_bell {
+    int event_fd; /* its number */
+    int poll_fd;  /* the same, once there is a descriptor; else -1 */
+    int alarm_fd;
+};
+
 #endif

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* The same compilers, and so the same atomics, as on Linux. */
+#include "linux/prim_atomic.h"
