@@ -9,7 +9,7 @@ RELEASE = build/release
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) -j $(JOBS) $(2) -- --no-print-directory -s
 quietly = mkdir -p build/log; { $(1); } >build/log/make.log 2>&1 || { cat build/log/make.log; exit 1; }
 
-.PHONY: all demo test bench soak install uninstall deb amalgamate clean help
+.PHONY: all demo test bench soak install uninstall deb amalgamate node clean help
 
 all:
 	@tools/need.sh build
@@ -31,6 +31,7 @@ bench:
 	@[ -x build/bench/bin/vigil-bench ] || echo "Building first: half a minute ..."
 	@$(call quietly,$(call build,bench))
 	@build/bench/bin/vigil bench --json --svg build/bench.svg --markdown build/figures.md >build/bench.json
+	@bench/node/bench.sh
 
 soak:
 	@tools/need.sh test
@@ -56,18 +57,24 @@ amalgamate:
 	@tools/amalgamate.sh build/amalgamation
 	@echo "Wrote build/amalgamation/vigil.h and vigil.c. Next: cc program.c vigil.c -pthread"
 
+node:
+	@tools/need.sh node
+	@node/build.sh --all
+	@node/pack.sh build/node
+
 clean:
-	rm -rf build
+	rm -rf build node/prebuilds
 
 help:
 	@echo "make            build the library, static and shared, and the vigil command, into $(RELEASE)"
 	@echo "make demo       threads, event loops and two processes at one mutex: watch, and look at build/demo.svg"
 	@echo "make test       everything: compilers, sanitizers, simulator, aarch64, musl, fuzzing (minutes)"
-	@echo "make bench      measure against the peers; writes build/bench.json and build/bench.svg"
+	@echo "make bench      measure against the peers; writes build/bench.json, bench-node.json, bench.svg"
 	@echo "make soak       long random simulation, stress and fuzzing; SOAK_MINUTES=10"
 	@echo "make install    into PREFIX=$(PREFIX), below DESTDIR if that is set; make uninstall takes it away again"
 	@echo "make deb        Debian packages, into build/deb"
 	@echo "make amalgamate the library as two files, vigil.h and vigil.c, into build/amalgamation"
-	@echo "make clean      remove build/"
+	@echo "make node       the package for Node, @vigil/node, with binaries for x64 and arm64, glibc and musl: build/node"
+	@echo "make clean      remove build/ and node/prebuilds/"
 	@echo
 	@echo "What a command needs and this machine lacks is installed through apt-get first, and named before."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# need.sh build|test|bench|deb - see to it that the programs and libraries for this are there.
+# need.sh build|test|bench|deb|node - see to it that the programs and libraries for this are there.
 #
 # What is missing is named and installed through apt-get, as root or by sudo. When nothing is missing, nothing is
 # done and no privilege is needed. When it cannot be installed: what is required ends the command with the list of
@@ -48,6 +48,8 @@ look() {
         need optional libevent-dev "the libevent adapter's tests" has_header event2/event.h
         need optional systemtap-sdt-dev "the tracing probes and their test" has_header sys/sdt.h
         need optional musl-tools "the tests with musl" has musl-gcc
+        need optional nodejs "the tests of the package for Node" has node
+        need optional npm "makes that package" has npm
         need optional dpkg-dev "the test of the Debian packages" has dpkg-gencontrol
         need optional tmux "a terminal for the tests of vigil top and vigil demo" has tmux
         need optional mandoc "checks the manual pages" has mandoc
@@ -61,6 +63,14 @@ look() {
         need optional stress-ng "a program for vigil run" has stress-ng
         need optional libjemalloc2 "an allocator for vigil run" has_library libjemalloc.so
         need optional libtcmalloc-minimal4 "an allocator for vigil run" has_library libtcmalloc_minimal.so
+        ;;
+    node)
+        need required nodejs "the package is for it" has node
+        need required npm "makes the package" has npm
+        need required libuv1-dev "libuv's headers; the library itself is in Node" has_header uv.h
+        need optional musl-tools "the binary for musl" has musl-gcc
+        need optional gcc-aarch64-linux-gnu "the binaries for arm64" has aarch64-linux-gnu-gcc
+        need optional libc6-dev-arm64-cross "the binaries for arm64" has_arm_libc
         ;;
     deb)
         need required dpkg-dev "makes the packages' descriptions" has dpkg-gencontrol

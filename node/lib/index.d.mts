@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+import * as vigil from './index.js';
+
+export * from './index.js';
+export default vigil;

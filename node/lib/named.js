@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+'use strict';
+// navigator.locks, across processes: vigil/named.h. In one line with `vigil lock NAME` in a shell.
+
+const { native, KIND, STATUS, numbers, integers, startAsync, block, failure } = require('./native.js');
+const { optionsOf } = require('./options.js');
+const { typeError } = require('./errors.js');
+
+const SHARED = 1, FAIR = 2;
+const notSupported = (message) => new DOMException(message, 'NotSupportedError');
+
+/*
+ * Handles of named locks. Each can hold its lock once at a time. One that is not in use is kept for the next request of
+ * the name: opening costs some 10 us, taking the lock less than one. But while it is open the name cannot be removed,
+ * so it is closed when the name has not been used for IDLE_MS to 2 * IDLE_MS. One of a path is closed at once: each
+ * takes a descriptor, and the file could be replaced by another.
+ */
+const idle = new Map(); // name -> handles
+const IDLE_NAMES = 64, IDLE_HANDLES = 4, IDLE_MS = 1000;
+const recent = new Set(); // names given back since the last sweep
+let sweeping = false;
+
+function closeIdle(name) {
+  const handles = idle.get(name) ?? [];
+  idle.delete(name);
+  handles.forEach((handle) => native.namedClose(handle));
+}
+
+function sweep() {
+  for (const name of [...idle.keys()]) if (!recent.has(name)) closeIdle(name);
+  recent.clear();
+  sweeping = idle.size > 0;
+  if (sweeping) setTimeout(sweep, IDLE_MS).unref();
+}
+
+function takeHandle(name) {
+  const handles = idle.get(name);
+  if (handles !== undefined && handles.length > 0) return handles.pop();
+  const handle = native.namedOpen(name, 0);
+  if (handle < 0) throw failure(handle);
+  if (native.namedSlots(handle) > 0) {
+    native.namedClose(handle);
+    throw failure(STATUS.EINVAL); // it is a semaphore
+  }
+  return handle;
+}
+
+function giveHandle(name, handle) {
+  const handles = idle.get(name) ?? [];
+  if (handles.length >= IDLE_HANDLES || name.includes('/')) {
+    native.namedClose(handle);
+    return;
+  }
+  handles.push(handle);
+  idle.delete(name); // to the end: the most recent name
+  idle.set(name, handles);
+  recent.add(name);
+  if (idle.size > IDLE_NAMES) closeIdle(idle.keys().next().value);
+  if (!sweeping) {
+    sweeping = true;
+    setTimeout(sweep, IDLE_MS).unref();
+  }
+}
+
+// Locks that this environment holds, for `steal`.
+const heldHere = new Set();
+
+class NamedLock {
+  #handle; #stolen = false; #onStolen;
+
+  constructor(key, name, mode, handle, status) {
+    if (key !== takeHandle) throw typeError('use locks.request or locks.acquire');
+    this.name = name;
+    this.mode = mode;
+    this.ownerDied = status === STATUS.OWNER_DIED;
+    this.owner = this.ownerDied ? native.namedDeath(handle) : undefined;
+    this.#handle = handle;
+    heldHere.add(this);
+  }
+
+  /* Calling it again does nothing. */
+  release() {
+    if (this.#handle < 0) return;
+    const handle = this.#handle;
+    this.#handle = -1;
+    heldHere.delete(this);
+    const status = native.namedUnlock(handle);
+    giveHandle(this.name, handle);
+    if (status < 0) throw failure(status);
+  }
+
+  get released() { return this.#handle < 0; }
+  get stolen() { return this.#stolen; }
+
+  /* After ownerDied: what the lock protects is in order again. Otherwise the next holder is told, too. */
+  consistent() {
+    if (this.#handle < 0) throw failure(STATUS.ENOTHELD);
+    const status = native.namedConsistent(this.#handle);
+    if (status < 0) throw failure(status);
+  }
+
+  /* For request(): what to call when it is stolen. */
+  static watch(lock, onStolen) {
+    lock.#onStolen = onStolen;
+  }
+
+  /* The handle of a lock that is taken away from its holder. */
+  static steal(lock) {
+    const handle = lock.#handle;
+    lock.#handle = -1;
+    lock.#stolen = true;
+    heldHere.delete(lock);
+    lock.#onStolen?.();
+    return handle;
+  }
+}
+if (Symbol.dispose) NamedLock.prototype[Symbol.dispose] = NamedLock.prototype.release;
+if (Symbol.asyncDispose) NamedLock.prototype[Symbol.asyncDispose] = async function () { this.release(); };
+
+function requestOptions(options) {
+  if (options !== undefined && (typeof options !== 'object' || options === null))
+    throw typeError('expected an object of options');
+  const { mode = 'exclusive', ifAvailable = false, steal = false } = options ?? {};
+  if (mode !== 'exclusive' && mode !== 'shared') throw typeError(`mode: 'exclusive' or 'shared', not ${String(mode)}`);
+  const waiting = optionsOf(options);
+  if (steal && ifAvailable) throw notSupported('steal and ifAvailable cannot be used together');
+  if (steal && mode !== 'exclusive') throw notSupported("steal is only for mode 'exclusive'");
+  if (waiting.signal && (steal || ifAvailable)) throw notSupported('signal cannot be used with steal or ifAvailable');
+  return { mode, ifAvailable, steal, how: FAIR | (mode === 'shared' ? SHARED : 0), waiting };
+}
+
+function checkName(name) {
+  if (typeof name === 'symbol') throw typeError('the name of a lock is a string');
+  if (typeof name !== 'string') name = String(name);
+  if (name.startsWith('-')) throw notSupported("a name must not begin with '-'");
+  return name;
+}
+
+function describe(handle, how, timeout) {
+  numbers[1] = handle;
+  numbers[2] = timeout;
+  integers[0] = how;
+}
+
+function granted(name, { mode }, handle, status) {
+  if (status === STATUS.OK || status === STATUS.OWNER_DIED)
+    return new NamedLock(takeHandle, name, mode, handle, status);
+  giveHandle(name, handle);
+  throw failure(status);
+}
+
+/* Take it away from its holders, if they are all in this environment. */
+function steal(name, request) {
+  const holders = [...heldHere].filter((lock) => lock.name === name);
+  if (holders.length === 0) return undefined;
+  if (holders.length === 1 && holders[0].mode === 'exclusive')
+    return new NamedLock(takeHandle, name, request.mode, NamedLock.steal(holders[0]), STATUS.OK);
+  for (const holder of holders) {
+    const handle = NamedLock.steal(holder);
+    native.namedUnlock(handle);
+    giveHandle(name, handle);
+  }
+  return undefined;
+}
+
+/* The lock, or a promise of it; null, if it is not available and must be. */
+function take(name, request) {
+  const stolen = request.steal ? steal(name, request) : undefined;
+  if (stolen) return stolen;
+  const handle = takeHandle(name);
+  const status = native.namedTry(handle, request.how);
+  if (status !== STATUS.TIMED_OUT) return granted(name, request, handle, status);
+  if (request.ifAvailable || request.steal) giveHandle(name, handle);
+  if (request.ifAvailable) return null;
+  if (request.steal) throw notSupported(`${name} is held elsewhere; only a lock of the same environment can be stolen`);
+  return waitFor(name, request, handle);
+}
+
+async function waitFor(name, request, handle) {
+  describe(handle, request.how, request.waiting.timeout);
+  let outcome;
+  try {
+    outcome = await startAsync(KIND.NAMED, handle, request.waiting);
+  } catch (error) { // it was aborted, or could not be started
+    giveHandle(name, handle);
+    throw error;
+  }
+  return granted(name, request, handle, outcome);
+}
+
+class LockManager {
+  async request(name, options, callback) {
+    if (callback === undefined) [options, callback] = [undefined, options];
+    if (typeof callback !== 'function') throw typeError('expected a callback');
+    const checked = checkName(name), request = requestOptions(options);
+    if (request.waiting.signal?.aborted) throw request.waiting.signal.reason;
+    const lock = await take(checked, request);
+    if (lock === null) return callback(null);
+    const robbed = new Promise((_, reject) =>
+      NamedLock.watch(lock, () => reject(new DOMException(`the lock ${checked} was stolen`, 'AbortError'))));
+    try {
+      return await Promise.race([robbed, (async () => callback(lock))()]);
+    } finally {
+      lock.release();
+    }
+  }
+
+  /* A lock to be released by release() or `await using`; null, if it is not available and must be. */
+  async acquire(name, options) {
+    const checked = checkName(name), request = requestOptions(options);
+    if (request.waiting.signal?.aborted) throw request.waiting.signal.reason;
+    return take(checked, request);
+  }
+
+  /* The same for workers that may block. */
+  acquireSync(name, options) {
+    const checked = checkName(name), request = requestOptions(options);
+    if (request.steal) throw notSupported('steal is only for locks.request and locks.acquire');
+    const handle = takeHandle(checked);
+    describe(handle, request.how, request.ifAvailable ? 0 : request.waiting.timeout);
+    let status;
+    try {
+      status = block(KIND.NAMED);
+    } catch (error) {
+      giveHandle(checked, handle);
+      throw error;
+    }
+    if (status === STATUS.TIMED_OUT && request.ifAvailable) {
+      giveHandle(checked, handle);
+      return null;
+    }
+    return granted(checked, request, handle, status);
+  }
+
+  /*
+   * Remove a name for which there is no more use: true, or false if there is none. VIGIL_EBUSY while a process uses it;
+   * with {force: true} that keeps its lock, and the next request of the name makes another.
+   */
+  remove(name, { force = false } = {}) {
+    const checked = checkName(name);
+    closeIdle(checked);
+    const status = native.namedRemove(checked, Boolean(force));
+    if (status < 0 && status !== STATUS.ENOTFOUND) throw failure(status);
+    return status === STATUS.OK;
+  }
+
+  /* The holders and waiters of the names of this user, in all processes. */
+  async query() {
+    const rows = native.namedQuery();
+    const shape = ({ name, mode, pid }) => ({ name, mode, clientId: String(pid), pid });
+    return { held: rows.filter((row) => row.held).map(shape), pending: rows.filter((row) => !row.held).map(shape) };
+  }
+}
+
+module.exports = { locks: new LockManager(), LockManager, NamedLock };
