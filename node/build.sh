@@ -16,12 +16,14 @@ targets=(linux-x64-glibc linux-x64-musl linux-arm64-glibc linux-arm64-musl)
 host=$(uname -m)
 work=build/node/work
 
-# For glibc, native/glibc.h asks for the versions of symbols that old systems have. The exported names are those that
-# Node looks up. nodelete: threads that end and children of fork() call the library.
+# For glibc, native/napi/glibc.h asks for the versions of symbols that old systems have. The exported names are those
+# that Node looks up. nodelete: threads that end and children of fork() call the library.
 # shellcheck disable=SC2054
 flags=(-std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -Wall -Wextra -Werror -pthread -DNDEBUG -DNAPI_VERSION=8
     -Iinclude -isystem node/node_modules/node-api-headers/include -isystem "$work/include"
-    -s -Wl,-z,nodelete -Wl,--version-script=node/native/exports.map)
+    -s -Wl,-z,nodelete -Wl,--version-script=node/native/napi/exports.map)
+
+sources=(node/native/*.c node/native/napi/*.c build/amalgamation/vigil.c)
 
 machine_of() { case $1 in *-x64-*) echo x86_64 ;; *-arm64-*) echo aarch64 ;; esac; }
 
@@ -82,7 +84,7 @@ build_musl() {
     begin=$("$cc" -print-file-name=crtbeginS.o) end=$("$cc" -print-file-name=crtendS.o)
     # shellcheck disable=SC2086
     "$cc" "${flags[@]}" -nostdinc -isystem "$root/usr/include/$machine-linux-musl" -isystem "$include" \
-        -isystem "$(kernel_headers "$machine")" -nostdlib node/native/*.c build/amalgamation/vigil.c \
+        -isystem "$(kernel_headers "$machine")" -nostdlib "${sources[@]}" \
         -o "$into/$1.node" "$begin" -L"$work/musl-$machine" -lc -lgcc "$end" ${EXTRA:-} >&2
 }
 
@@ -94,8 +96,7 @@ build_glibc() {
         return 1
     fi
     # shellcheck disable=SC2086
-    "$cc" "${flags[@]}" -include node/native/glibc.h node/native/*.c build/amalgamation/vigil.c \
-        -o "$into/$1.node" ${EXTRA:-} >&2
+    "$cc" "${flags[@]}" -include node/native/napi/glibc.h "${sources[@]}" -o "$into/$1.node" ${EXTRA:-} >&2
 }
 
 build() {

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: MIT
 'use strict';
 
-const { wait, notify, waitAsync, createAtomics } = require('./atomics.js');
-const { Mutex, AsyncLock, Lock } = require('./mutex.js');
-const { RwLock, Semaphore, Condition, Barrier, Once } = require('./sync.js');
+const core = require('./native.js');
+const { createWords } = require('./words.js');
+const { createWaits } = require('./atomics.js');
+const { createMutexes } = require('./mutex.js');
+const { createLocks } = require('./sync.js');
 const { locks } = require('./named.js');
 const { Segment } = require('./segment.js');
 const { VigilError, TimeoutError, NotHeldError, SegmentError, LimitError } = require('./errors.js');
+
+const words = createWords(core.memory);
+const { wait, notify, waitAsync, createAtomics } = createWaits(core, words);
+const { Mutex, AsyncLock, Lock } = createMutexes(core, words);
+const { RwLock, Semaphore, Condition, Barrier, Once } = createLocks(core, words, { Mutex });
 
 module.exports = {
   wait, notify, waitAsync, Atomics: createAtomics(), createAtomics,

@@ -2,7 +2,8 @@
 'use strict';
 // navigator.locks, across processes: vigil/named.h. In one line with `vigil lock NAME` in a shell.
 
-const { native, KIND, STATUS, numbers, integers, startAsync, block, failure } = require('./native.js');
+const { KIND, STATUS } = require('./core.js');
+const { native, numbers, integers, startAsync, block, failure } = require('./native.js');
 const { optionsOf } = require('./options.js');
 const { typeError } = require('./errors.js');
 

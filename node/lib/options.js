@@ -2,7 +2,6 @@
 'use strict';
 // {timeout, deadline, signal, ref}: the options of everything that waits.
 
-const { performance } = require('node:perf_hooks');
 const { typeError } = require('./errors.js');
 
 const DEFAULTS = Object.freeze({ timeout: Infinity, signal: undefined, ref: true });

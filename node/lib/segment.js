@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 'use strict';
 
-const { native, STATUS, failure } = require('./native.js');
-const { segments } = require('./words.js');
+const { STATUS } = require('./core.js');
+const { native, memory: { segments }, failure } = require('./native.js');
 const { typeError, rangeError, VigilError } = require('./errors.js');
 
 const OPEN = 0, CREATE = 1, OPEN_OR_CREATE = 2;

@@ -2,7 +2,6 @@
 'use strict';
 // Words of memory: typed arrays on shared memory, and the addresses of their elements.
 
-const { native } = require('./native.js');
 const { typeError, rangeError } = require('./errors.js');
 
 const getter = (prototype, name) => {
@@ -14,20 +13,6 @@ const typeOf = getter(TypedArray, Symbol.toStringTag); // not what the array say
 const bufferOf = getter(TypedArray, 'buffer');
 const lengthOf = getter(TypedArray, 'length');
 const { values } = TypedArray; // throws unless the array is in bounds
-const sharedLength = getter(SharedArrayBuffer.prototype, 'byteLength');
-
-function isShared(buffer) {
-  try {
-    sharedLength(buffer);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-// The bytes of open segments: ArrayBuffer -> Segment. They count as shared memory.
-const segments = new WeakMap();
-
 /*
  * What is known of an array: its address and whether it is of 64 bits. It cannot change while the array exists, except
  * for those of segments, which are detached when the segment is closed or grows.
@@ -41,28 +26,6 @@ class View {
     this.segment = segment;
   }
 }
-const views = new WeakMap();
-
-/* The view of an array that can be waited on, or undefined. Throws for other values. */
-function viewOf(array) {
-  const known = views.get(array);
-  if (known !== undefined && (known.segment === undefined || lengthOf(array) > 0)) return known;
-  const type = typeof array === 'object' && array !== null ? typeOf(array) : undefined;
-  if (type !== 'Int32Array' && type !== 'BigInt64Array')
-    throw typeError('expected an Int32Array or a BigInt64Array');
-  const buffer = bufferOf(array);
-  const segment = segments.get(buffer);
-  if (segment !== undefined) {
-    if (!isInBounds(array)) throw typeError('the segment of the array has been closed');
-  } else if (!isShared(buffer)) {
-    if (!isInBounds(array)) throw typeError('the buffer of the array is detached, or has become too short for it');
-    return undefined;
-  }
-  const view = new View(array, native.address(array), type === 'BigInt64Array', segment);
-  views.set(array, view);
-  return view;
-}
-
 /* False: its buffer is detached, or has been resized so that the array does not fit any more. */
 function isInBounds(array) {
   try {
@@ -74,22 +37,51 @@ function isInBounds(array) {
 }
 
 /*
- * The word of a lock: `target` is an Int32Array on shared memory, a SharedArrayBuffer, a Segment, or undefined for new
- * memory. Returns the array, the index in it, its address, and the segment, if it is in one.
+ * memory: {name, segments, isShared(buffer), addressOf(array), allocate(count)}: which buffers can be waited on, and
+ * where their arrays are; `segments`: ArrayBuffer -> Segment, those that count as shared while they are open.
  */
-function wordOf(target, index, count, name) {
-  if (target === undefined) target = new SharedArrayBuffer(4 * count);
-  let array = target;
-  if (typeof target === 'object' && target !== null && segments.get(target.buffer) === target)
-    array = new Int32Array(target.buffer, 0, Math.floor(target.byteLength / 4));
-  else if (isShared(target)) array = new Int32Array(target, 0, Math.floor(target.byteLength / 4));
-  const view = viewOf(array);
-  if (view === undefined || view.is64)
-    throw typeError(`${name} needs an Int32Array on a SharedArrayBuffer or a Segment`);
-  if (!Number.isInteger(index) || index < 0 || index + count > lengthOf(array))
-    throw rangeError(`${name}: the index ${String(index)} is out of range: there must be room for ${count} element` +
-      `${count > 1 ? 's' : ''} below ${lengthOf(array)}`);
-  return { array, index, address: view.address + 4 * index, segment: view.segment };
+function createWords(memory) {
+  const views = new WeakMap();
+
+  /* The view of an array that can be waited on, or undefined. Throws for other values. */
+  function viewOf(array) {
+    const known = views.get(array);
+    if (known !== undefined && (known.segment === undefined || lengthOf(array) > 0)) return known;
+    const type = typeof array === 'object' && array !== null ? typeOf(array) : undefined;
+    if (type !== 'Int32Array' && type !== 'BigInt64Array')
+      throw typeError('expected an Int32Array or a BigInt64Array');
+    const buffer = bufferOf(array);
+    const segment = memory.segments.get(buffer);
+    if (segment !== undefined) {
+      if (!isInBounds(array)) throw typeError('the segment of the array has been closed');
+    } else if (!memory.isShared(buffer)) {
+      if (!isInBounds(array)) throw typeError('the buffer of the array is detached, or has become too short for it');
+      return undefined;
+    }
+    const view = new View(array, memory.addressOf(array), type === 'BigInt64Array', segment);
+    views.set(array, view);
+    return view;
+  }
+
+  /*
+   * The word of a lock: `target` is an Int32Array on shared memory, a SharedArrayBuffer, a Segment, or undefined for
+   * new memory. Returns the array, the index in it, its address, and the segment, if it is in one.
+   */
+  function wordOf(target, index, count, name) {
+    let array = target === undefined ? memory.allocate(count) : target;
+    if (typeof target === 'object' && target !== null && memory.segments.get(target.buffer) === target)
+      array = new Int32Array(target.buffer, 0, Math.floor(target.byteLength / 4));
+    else if (memory.isShared(target)) array = new Int32Array(target, 0, Math.floor(target.byteLength / 4));
+    const view = viewOf(array);
+    if (view === undefined || view.is64)
+      throw typeError(`${name} needs an Int32Array on ${memory.name}`);
+    if (!Number.isInteger(index) || index < 0 || index + count > lengthOf(array))
+      throw rangeError(`${name}: the index ${String(index)} is out of range: there must be room for ${count} element` +
+        `${count > 1 ? 's' : ''} below ${lengthOf(array)}`);
+    return { array, index, address: view.address + 4 * index, segment: view.segment };
+  }
+
+  return { viewOf, wordOf };
 }
 
-module.exports = { viewOf, wordOf, lengthOf, segments };
+module.exports = { createWords, lengthOf };

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * environment.h - a Node environment (the main thread, or a worker) at Vigil.
+ * environment.h - a JavaScript environment (a page, a main thread, a worker) at Vigil. What is here, in operations.c,
+ * holdings.c and locks.c serves Node (napi/) and the browser (web/native) alike.
  *
- * Each environment has one agent, made at its first wait, and one descriptor of it in its libuv loop. Every wait, also
- * a blocking one, is an asynchronous operation of that agent:
+ * Each environment has one agent, made at its first wait. Every wait, also a blocking one, is an asynchronous operation
+ * of that agent:
  *
- *     asynchronous   the loop finds the descriptor readable, dispatches the agent, and passes all outcomes to
- *                    JavaScript in one call: deliver(count), which resolves promises
- *     blocking       the thread sleeps on two descriptors: the agent's, and that of its own libuv loop. The second
- *                    becomes readable when worker.terminate() or process.exit() end the environment, because Node wakes
- *                    the loop for that. So a blocked worker ends at once; until then it costs nothing, or,
- *                    while its loop has work that it cannot do, a look every 10 ms
+ *     asynchronous   the event loop learns that the agent's bell has rung, dispatches the agent, and passes all
+ *                    outcomes to JavaScript in one call: deliver(count), which resolves promises
+ *     blocking       the thread sleeps until the bell rings, or until the environment is ended: environment_sleep
  *
  * Callbacks of operations only write down the outcome. JavaScript runs in `deliver` alone, never in a dispatch.
  *
@@ -23,13 +21,11 @@
 #ifndef VIGIL_NODE_ENVIRONMENT_H
 #define VIGIL_NODE_ENVIRONMENT_H
 
-#include <node_api.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <uv.h>
 #include <vigil/vigil.h>
 
-/* What an operation waits for. lib/native.js has the same numbers. */
+/* What an operation waits for. lib/core.js has the same numbers. */
 enum kind {
     KIND_WAIT32,
     KIND_WAIT64,
@@ -66,7 +62,7 @@ struct operation {
     struct operation *next; /* of the free, or of the finished */
     void *address;          /* of a condition: that of its mutex */
     vigil_cond *cond;
-    vigil_named *named;
+    void *named; /* a vigil_named, see napi/named.c */
     uint32_t permits;
     int32_t entry; /* of the lock in the holdings, or -1 */
     int32_t id;
@@ -80,22 +76,11 @@ struct operation {
 };
 
 #define OPERATIONS_CHUNK 256
-void operations_free(struct operation *operation);
 
 struct environment {
-    napi_env napi;
-    uv_loop_t *loop;
-    napi_async_cleanup_hook_handle cleanup;
-    napi_ref deliver, nothing; /* functions */
-    napi_ref receiver;
-    napi_async_context context;
     struct scratch *scratch;
-
-    vigil_agent *agent;  /* null until the first wait */
-    uv_poll_t *seat;     /* null until the first asynchronous wait */
-    uint32_t referenced; /* pending operations that keep the environment alive */
-    uint32_t pending;    /* asynchronous operations */
-    int block_fd;        /* epoll: the agent's descriptor and the loop's; -1 until the first blocking wait */
+    vigil_agent *agent; /* null until the first wait */
+    uint32_t pending;   /* asynchronous operations */
     bool ends;
 
     struct operation **chunks;
@@ -103,43 +88,65 @@ struct environment {
     struct operation *free, *finished, **finished_last;
 
     struct holdings *holdings;
-    struct opened *segments;
-    struct handle *handles;
-    uint32_t thread_id;
+    uint32_t thread_id; /* by which a mutex names its holder */
 };
-
-/* Methods: napi callbacks whose data is the environment. */
-typedef napi_value method(napi_env napi, napi_callback_info info);
-struct environment *environment_of(napi_env napi, napi_callback_info info, size_t *argc, napi_value *argv);
-void environment_define(struct environment *environment, napi_value exports, const char *name, method *method);
 
 /* The agent; null: see *error. */
 vigil_agent *environment_agent(struct environment *environment, int *error);
-/* An asynchronous operation begins or ends: what keeps the loop alive. False: the loop cannot serve the agent. */
-bool environment_attend(struct environment *environment);
-void environment_ref(struct environment *environment);
-void environment_unref(struct environment *environment);
-/* Dispatch, and pass the outcomes to JavaScript; `inside`: within a call of JavaScript. */
-void environment_dispatch(struct environment *environment, bool inside);
-/* Whether JavaScript cannot run any more, because the worker is being terminated. */
-bool environment_terminates(struct environment *environment);
 
-int64_t timeout_ns_of(double timeout_ms);
-napi_value integer(napi_env napi, int32_t value);
-napi_value number(napi_env napi, double value);
-double get_number(napi_env napi, napi_value value);
-bool get_text(napi_env napi, napi_value value, char *text, size_t size);
+/*
+ * Below, what JavaScript calls: each takes one number and returns one, mostly a status. What else there is to say is in
+ * the scratch.
+ */
 
-/* operations.c */
-void operations_define(struct environment *environment, napi_value exports);
+/* operations.c. False: there is not enough memory. */
+bool operations_begin(struct environment *environment);
+/* Cancel what is pending and pass on what was given and has not been delivered. */
 void operations_end(struct environment *environment);
+/* A status; if that is VIGIL_PENDING, deliver will be called, and the operation is scratch.id. */
+int32_t operations_start(struct environment *environment, int32_t kind);
+/* As operations_start, but returns when it is over. TERMINATED: JavaScript cannot go on. */
+int32_t operations_block(struct environment *environment, int32_t kind);
+/* VIGIL_OK: it will not be delivered. */
+int32_t operations_cancel(struct environment *environment, int32_t id);
+/* Notify scratch.count waiters; it becomes how many were notified, or an error. Returns the number of operations that
+ * may have ended. */
+int32_t operations_notify(struct environment *environment, int32_t unused);
+/* Outcomes of block() beside those of vigil/status.h. */
+#define TERMINATED 0x100
 
-/* locks.c */
-void locks_define(struct environment *environment, napi_value exports);
+/*
+ * Outcomes that deliver has yet to pass on. operations_fill moves some into scratch.batch, and returns how many; *first
+ * is the first of these operations. operations_empty frees them. If JavaScript was stopped before it looked at some of
+ * their outcomes (scratch.delivered), these are finished as before, and operations_end passes on what they were given.
+ */
+int32_t operations_fill(struct environment *environment, struct operation **first);
+void operations_empty(struct environment *environment, struct operation *first, int32_t count, int32_t delivered);
+
+/* operations.c, for environment_sleep: leave the line, and leave what was given meanwhile to the next waiter. */
+void operations_give_up(struct operation *operation);
+/* operations.c, for napi/named.c: the operation has ended. */
+void operations_end_with(struct operation *operation, int status);
+
+/* locks.c: what does not wait. The kind says which lock. */
+int32_t locks_release(struct environment *environment, int32_t kind);
+int32_t locks_consistent(struct environment *environment, int32_t kind);
+/* The first waiters of the condition, as many as scratch.value says, at least one. Returns how many. */
+int32_t locks_signal(struct environment *environment, int32_t unused);
+int32_t locks_downgrade(struct environment *environment, int32_t unused);
+/* What the word of a mutex in a segment is while this process holds it and there are no waiters. */
+int32_t locks_holder(struct environment *environment, int32_t unused);
 
 /* holdings.c: the locks that the environment may hold. */
-void holdings_define(struct environment *environment, napi_value exports);
+bool holdings_begin(struct environment *environment);
 void holdings_end(struct environment *environment);
+/* Remember the lock at scratch.address. Returns the number of its entry, or VIGIL_ENOMEM. */
+int32_t holdings_track(struct environment *environment, int32_t what);
+int32_t holdings_untrack(struct environment *environment, int32_t entry);
+/* Whether this environment holds the mutex in private memory at scratch.address. */
+int32_t holdings_mine(struct environment *environment, int32_t unused);
+/* Where JavaScript counts: replaces a shorter array. */
+void holdings_set_counts(struct environment *environment, int32_t *counts, uint32_t length);
 /* A mutex in private memory was granted: write down that this environment holds it. */
 void holdings_sign(struct environment *environment, void *mutex);
 /* Other locks are counted, see holdings.c: add to the count of the entry, unless that is -1. */
@@ -149,13 +156,20 @@ bool holdings_any_between(const struct environment *environment, const void *fro
 /* What one acquisition of a lock counts. */
 int32_t holdings_weight(enum kind kind, uint32_t permits);
 
-/* named.c */
-void named_define(struct environment *environment, napi_value exports);
-void named_end(struct environment *environment);
-vigil_named *named_of(struct environment *environment, double handle);
+/* What each embedder defines: napi/addon.c and web/native. */
 
-/* segment.c */
-void segment_define(struct environment *environment, napi_value exports);
-void segment_end(struct environment *environment);
+/* The first asynchronous operation: have the loop look after the agent. False: it cannot. */
+bool environment_attend(struct environment *environment);
+/* Of a pending operation: it keeps the environment alive, or no longer does. */
+void environment_ref(struct environment *environment);
+void environment_unref(struct environment *environment);
+/* Sleep until the operation is finished, and return its status; or one for which it has been given up: TERMINATED, an
+ * error. */
+int environment_sleep(struct operation *operation);
+
+/* Locks with a name, for KIND_NAMED. */
+int named_start(struct environment *environment, struct operation *operation, uint32_t flags, int64_t timeout_ns);
+int named_take_back(struct operation *operation);
+void named_pass_on(const struct operation *operation);
 
 #endif

@@ -24,7 +24,7 @@
 #define MUTEX_STATE  3u
 #define MUTEX_NUMBER 0x3ffffff0u
 
-/* lib/native.js has the same numbers. */
+/* lib/core.js has the same numbers. */
 enum holding { HOLDING_NONE, HOLDING_MUTEX, HOLDING_COUNTED_MUTEX, HOLDING_RWLOCK, HOLDING_PERMITS };
 
 struct holdings {
@@ -37,7 +37,6 @@ struct holdings {
     uint32_t first_free; /* plus one */
     int32_t *counts;     /* JavaScript's, of each entry: of a read-write lock, -1 is to write */
     uint32_t counts_length;
-    napi_ref counts_array;
 };
 
 static bool holdings_is_held(uint32_t seen) {
@@ -77,18 +76,9 @@ bool holdings_any_between(const struct environment *environment, const void *fro
     return false;
 }
 
-/* counts(array): where JavaScript counts. It replaces a shorter one. */
-static napi_value holdings_counts(napi_env napi, napi_callback_info info) {
-    size_t argc = 1, length = 0;
-    napi_value argv[1];
-    struct holdings *holdings = environment_of(napi, info, &argc, argv)->holdings;
-    void *data = NULL;
-    napi_get_typedarray_info(napi, argv[0], NULL, &length, &data, NULL, NULL);
-    if (holdings->counts_array) napi_delete_reference(napi, holdings->counts_array);
-    napi_create_reference(napi, argv[0], 1, &holdings->counts_array);
-    holdings->counts = data;
-    holdings->counts_length = (uint32_t)length;
-    return NULL;
+void holdings_set_counts(struct environment *environment, int32_t *counts, uint32_t length) {
+    environment->holdings->counts = counts;
+    environment->holdings->counts_length = length;
 }
 
 static bool holdings_grow(struct holdings *holdings) {
@@ -100,43 +90,33 @@ static bool holdings_grow(struct holdings *holdings) {
     return true;
 }
 
-/* track(what): remember the lock at scratch.address. Returns the number of its entry, or VIGIL_ENOMEM. */
-static napi_value holdings_track(napi_env napi, napi_callback_info info) {
-    size_t argc = 1;
-    napi_value argv[1];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
+int32_t holdings_track(struct environment *environment, int32_t what) {
     struct holdings *holdings = environment->holdings;
     uint32_t entry = holdings->first_free ? holdings->first_free - 1 : holdings->count;
-    if (entry == holdings->room && !holdings_grow(holdings)) return integer(napi, VIGIL_ENOMEM);
+    if (entry == holdings->room && !holdings_grow(holdings)) return VIGIL_ENOMEM;
     if (entry == holdings->count) {
         holdings->count++;
     } else {
         holdings->first_free = holdings->entries[entry].next_free;
     }
     holdings->entries[entry].address = (void *)(uintptr_t)environment->scratch->address;
-    holdings->entries[entry].what = (uint8_t)get_number(napi, argv[0]);
-    return integer(napi, (int32_t)entry);
+    holdings->entries[entry].what = (uint8_t)what;
+    return (int32_t)entry;
 }
 
-/* untrack(entry) */
-static napi_value holdings_untrack(napi_env napi, napi_callback_info info) {
-    size_t argc = 1;
-    napi_value argv[1];
-    struct holdings *holdings = environment_of(napi, info, &argc, argv)->holdings;
-    uint32_t entry = (uint32_t)get_number(napi, argv[0]);
-    if (entry >= holdings->count || holdings->entries[entry].what == HOLDING_NONE) return NULL;
+int32_t holdings_untrack(struct environment *environment, int32_t number) {
+    struct holdings *holdings = environment->holdings;
+    uint32_t entry = (uint32_t)number;
+    if (entry >= holdings->count || holdings->entries[entry].what == HOLDING_NONE) return VIGIL_EINVAL;
     holdings->entries[entry].what = HOLDING_NONE;
     holdings->entries[entry].next_free = holdings->first_free;
     holdings->first_free = entry + 1;
-    return NULL;
+    return VIGIL_OK;
 }
 
-/* mine(): whether this environment holds the mutex in private memory at scratch.address. */
-static napi_value holdings_mine(napi_env napi, napi_callback_info info) {
-    struct environment *environment = environment_of(napi, info, NULL, NULL);
-    napi_value result;
-    napi_get_boolean(napi, holdings_signed(environment, (void *)(uintptr_t)environment->scratch->address), &result);
-    return result;
+int32_t holdings_mine(struct environment *environment, int32_t unused) {
+    (void)unused;
+    return holdings_signed(environment, (void *)(uintptr_t)environment->scratch->address);
 }
 
 static void holdings_give_up(const struct environment *environment, enum holding what, void *address, int32_t count) {
@@ -168,11 +148,7 @@ void holdings_end(struct environment *environment) {
     free(holdings);
 }
 
-void holdings_define(struct environment *environment, napi_value exports) {
+bool holdings_begin(struct environment *environment) {
     environment->holdings = calloc(1, sizeof *environment->holdings);
-    if (!environment->holdings) napi_fatal_error(NULL, 0, "vigil: not enough memory", NAPI_AUTO_LENGTH);
-    environment_define(environment, exports, "counts", holdings_counts);
-    environment_define(environment, exports, "track", holdings_track);
-    environment_define(environment, exports, "untrack", holdings_untrack);
-    environment_define(environment, exports, "mine", holdings_mine);
+    return environment->holdings != NULL;
 }

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting: notify(), start(kind), block(kind), cancel(id), reference(id, keeps). */
-#include <poll.h>
+/* Waiting. */
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "environment.h"
 
-/* Outcomes of block() beside those of vigil/status.h. */
-#define TERMINATED 0x100
-
-/* How long a thread that is about to block first looks for the end of its wait: less than a sleep costs. */
-#define PATIENCE_NS 20000
-
-/* How often a blocked thread checks whether it is being terminated, while its loop has other work to do. */
-#define SLICE_MS 10
-
 static void *operations_pointer(double address) {
     return (void *)(uintptr_t)address;
+}
+
+static int64_t operations_timeout_ns(double timeout_ms) {
+    if (!(timeout_ms < 9.2e12)) return VIGIL_FOREVER; /* some 292 years; NaN too */
+    return timeout_ms > 0 ? (int64_t)ceil(timeout_ms * 1e6) : 0;
 }
 
 static struct operation *operations_get(const struct environment *environment, int32_t id) {
@@ -53,7 +47,7 @@ static struct operation *operations_new(struct environment *environment) {
     return operation;
 }
 
-void operations_free(struct operation *operation) {
+static void operations_free(struct operation *operation) {
     operation->next = operation->environment->free;
     operation->environment->free = operation;
 }
@@ -76,7 +70,7 @@ static void operations_pass_on(const struct operation *operation) {
     case KIND_READ: vigil_rwlock_read_unlock(address); break;
     case KIND_WRITE: vigil_rwlock_write_unlock(address); break;
     case KIND_PERMITS: vigil_sem_release(address, operation->permits); break;
-    case KIND_NAMED: vigil_named_unlock(operation->named); break;
+    case KIND_NAMED: named_pass_on(operation); break;
     default: break; /* a barrier: the round is complete */
     }
 }
@@ -94,7 +88,7 @@ static void operations_take(struct operation *operation) {
     holdings_add(operation->environment, operation->entry, holdings_weight(operation->kind, operation->permits));
 }
 
-static void operations_end_with(struct operation *operation, int status) {
+void operations_end_with(struct operation *operation, int status) {
     struct environment *environment = operation->environment;
     operation->status = status;
     operation->finished = true;
@@ -104,7 +98,7 @@ static void operations_end_with(struct operation *operation, int status) {
         return;
     }
     if (operation->blocking) {
-        vigil_agent_wake(environment->agent); /* see operations_sleep */
+        vigil_agent_wake(environment->agent); /* see environment_sleep */
         return;
     }
     operation->next = NULL;
@@ -116,17 +110,12 @@ static void operations_on_end(vigil_op *op, int status) {
     operations_end_with((struct operation *)((char *)op - offsetof(struct operation, op)), status);
 }
 
-static void operations_on_named(vigil_named *named, int status, void *operation) {
-    (void)named;
-    operations_end_with(operation, status);
-}
-
 /* What JavaScript has put into the scratch says what to wait for. */
-static int operations_begin(struct environment *environment, struct operation *operation, enum kind kind) {
+static int operations_begin_one(struct environment *environment, struct operation *operation, enum kind kind) {
     const struct scratch *scratch = environment->scratch;
     vigil_agent *agent = environment->agent;
     void *address = operations_pointer(scratch->address), *second = operations_pointer(scratch->second);
-    int64_t timeout_ns = timeout_ns_of(scratch->timeout_ms);
+    int64_t timeout_ns = operations_timeout_ns(scratch->timeout_ms);
     uint32_t value = (uint32_t)scratch->value;
     bool word = kind == KIND_WAIT32 || kind == KIND_WAIT64; /* of which there may be many */
     memset(&operation->request, 0, word ? sizeof operation->op : sizeof operation->request);
@@ -154,20 +143,23 @@ static int operations_begin(struct environment *environment, struct operation *o
         return vigil_cond_wait_async(agent, &operation->request, address, second, timeout_ns, operations_on_end);
     case KIND_BARRIER:
         return vigil_barrier_wait_async(agent, &operation->request, address, timeout_ns, operations_on_end);
-    case KIND_NAMED:
-        operation->named = named_of(environment, scratch->second);
-        if (!operation->named) return VIGIL_EINVAL;
-        return vigil_named_lock_async(agent, operation->named, value, timeout_ns, operations_on_named, operation);
+    case KIND_NAMED: return named_start(environment, operation, value, timeout_ns);
     default: return VIGIL_EINVAL;
     }
 }
 
-static int operations_start(struct environment *environment, enum kind kind, struct operation **started) {
+vigil_agent *environment_agent(struct environment *environment, int *error) {
+    if (environment->agent) return environment->agent;
+    *error = environment->ends ? VIGIL_ECLOSING : vigil_agent_create(&environment->agent, 0);
+    return environment->agent;
+}
+
+static int operations_try(struct environment *environment, int32_t kind, struct operation **started) {
     int status = VIGIL_ENOMEM;
     if (!environment_agent(environment, &status)) return status;
     struct operation *operation = operations_new(environment);
     if (!operation) return VIGIL_ENOMEM;
-    status = operations_begin(environment, operation, kind);
+    status = operations_begin_one(environment, operation, kind >= 0 && kind < KINDS ? (enum kind)kind : KINDS);
     *started = operation;
     if (status == VIGIL_PENDING) {
         if (kind == KIND_CONDITION) holdings_add(environment, operation->entry, -1); /* the mutex has been released */
@@ -180,22 +172,13 @@ static int operations_start(struct environment *environment, enum kind kind, str
 }
 
 static int operations_take_back(struct operation *operation) {
-    return operation->named ? vigil_named_cancel(operation->named) : vigil_cancel(&operation->op);
+    return operation->named ? named_take_back(operation) : vigil_cancel(&operation->op);
 }
 
-static enum kind operations_kind(napi_env napi, napi_value value) {
-    double kind = get_number(napi, value);
-    return kind >= 0 && kind < KINDS ? (enum kind)kind : KINDS;
-}
-
-/* start(kind): a status; if that is VIGIL_PENDING, deliver will be called, and the operation is scratch.id. */
-static napi_value operations_start_method(napi_env napi, napi_callback_info info) {
-    size_t argc = 1;
-    napi_value argv[1];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
+int32_t operations_start(struct environment *environment, int32_t kind) {
     struct operation *operation = NULL;
-    int status = operations_start(environment, operations_kind(napi, argv[0]), &operation);
-    if (status != VIGIL_PENDING) return integer(napi, status);
+    int status = operations_try(environment, kind, &operation);
+    if (status != VIGIL_PENDING) return status;
     operation->pending = true;
     environment->pending++;
     environment->scratch->id = operation->id;
@@ -204,146 +187,94 @@ static napi_value operations_start_method(napi_env napi, napi_callback_info info
         operation->pending = false;
         environment->pending--;
         operations_free(operation);
-        return integer(napi, VIGIL_ESYSTEM);
+        return VIGIL_ESYSTEM;
     }
     operation->referenced = environment->scratch->ref;
     if (operation->referenced) environment_ref(environment);
-    return integer(napi, status);
+    return status;
 }
 
-/* cancel(id): VIGIL_OK: it will not be delivered. */
-static napi_value operations_cancel(napi_env napi, napi_callback_info info) {
-    size_t argc = 1;
-    napi_value argv[1];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
-    struct operation *operation = operations_get(environment, (int32_t)get_number(napi, argv[0]));
-    if (!operation || !operation->pending) return integer(napi, VIGIL_EIDLE);
-    if (operation->finished) return integer(napi, VIGIL_ETOOLATE);
+int32_t operations_cancel(struct environment *environment, int32_t id) {
+    struct operation *operation = operations_get(environment, id);
+    if (!operation || !operation->pending) return VIGIL_EIDLE;
+    if (operation->finished) return VIGIL_ETOOLATE;
     int status = operations_take_back(operation);
-    if (status) return integer(napi, status);
+    if (status) return status;
     if (operation->referenced) environment_unref(environment);
     environment->pending--;
     operation->pending = false;
     operations_free(operation);
-    return integer(napi, VIGIL_OK);
+    return VIGIL_OK;
 }
 
-/* reference(id, keeps): whether the operation keeps the environment alive. */
-static napi_value operations_reference(napi_env napi, napi_callback_info info) {
-    size_t argc = 2;
-    napi_value argv[2];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
-    struct operation *operation = operations_get(environment, (int32_t)get_number(napi, argv[0]));
-    bool keeps = false;
-    napi_get_value_bool(napi, argv[1], &keeps);
-    if (!operation || !operation->pending || operation->referenced == keeps) return NULL;
-    operation->referenced = keeps;
-    if (keeps) environment_ref(environment);
-    else environment_unref(environment);
-    return NULL;
-}
-
-/*
- * notify(): scratch.count becomes how many were notified, or an error. ECMA-262 has the caller's own promises resolved
- * before it returns.
- */
-static napi_value operations_notify(napi_env napi, napi_callback_info info) {
-    struct environment *environment = environment_of(napi, info, NULL, NULL);
+int32_t operations_notify(struct environment *environment, int32_t unused) {
+    (void)unused;
     struct scratch *scratch = environment->scratch;
     double wanted = scratch->count;
     int64_t count = wanted < 9e18 ? (int64_t)wanted : VIGIL_ALL;
     int64_t notified = vigil_notify(operations_pointer(scratch->address), count);
-    if (notified > 0 && environment->pending) environment_dispatch(environment, true);
     scratch->count = (double)notified;
-    return NULL;
+    return notified > 0 ? (int32_t)environment->pending : 0;
 }
 
-/* Blocking. */
-
-static bool operations_watch(int block_fd, int fd, uint32_t events, uint32_t which) {
-    struct epoll_event event = {.events = events, .data.u32 = which};
-    return epoll_ctl(block_fd, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
-enum { FROM_AGENT, FROM_LOOP };
-
-/* Edge-triggered: what the loop has to do already, and cannot do while it is blocked, must not keep waking it. */
-static bool operations_can_block(struct environment *environment) {
-    if (environment->block_fd >= 0) return true;
-    int agent_fd = vigil_agent_fd(environment->agent), block_fd = agent_fd < 0 ? -1 : epoll_create1(EPOLL_CLOEXEC);
-    if (block_fd < 0) return false;
-    if (!operations_watch(block_fd, agent_fd, EPOLLIN, FROM_AGENT) ||
-        !operations_watch(block_fd, uv_backend_fd(environment->loop), EPOLLIN | EPOLLET, FROM_LOOP)) {
-        close(block_fd);
-        return false;
-    }
-    environment->block_fd = block_fd;
-    return true;
-}
-
-static bool operations_loop_has_work(const struct environment *environment) {
-    struct pollfd loop = {.fd = uv_backend_fd(environment->loop), .events = POLLIN};
-    return poll(&loop, 1, 0) > 0;
-}
-
-/* The thread is being terminated: leave the line, and leave what was given meanwhile to the next waiter. */
-static int operations_give_up(struct operation *operation) {
+void operations_give_up(struct operation *operation) {
     while (!operation->finished && operations_take_back(operation) == VIGIL_ETOOLATE)
         vigil_agent_dispatch(operation->environment->agent);
     if (operation->finished && operations_was_given(operation)) operations_pass_on(operation);
-    return TERMINATED;
 }
 
-/*
- * Node ends an environment by waking its loop. That does not wake it twice: if the loop has been woken before, for
- * another reason, nothing will tell. So while it has work to do, look every SLICE_MS.
- */
-static int operations_sleep(struct operation *operation) {
-    struct environment *environment = operation->environment;
-    vigil_agent_run_until(environment->agent, vigil_now_ns() + PATIENCE_NS); /* it spins first, if that has paid */
-    bool restless = !operation->finished && operations_loop_has_work(environment);
-    while (!operation->finished) {
-        struct epoll_event events[2];
-        int count = epoll_wait(environment->block_fd, events, 2, restless ? SLICE_MS : -1);
-        bool disturbed = restless && count <= 0;
-        for (int i = 0; i < count; i++) disturbed |= events[i].data.u32 == FROM_LOOP;
-        vigil_agent_dispatch(environment->agent);
-        if (operation->finished || !disturbed) continue;
-        if (environment_terminates(environment)) return operations_give_up(operation);
-        restless = operations_loop_has_work(environment);
-    }
-    return operation->status;
-}
-
-/* block(kind): as start, but returns when it is over. TERMINATED: JavaScript cannot go on. */
-static napi_value operations_block(napi_env napi, napi_callback_info info) {
-    size_t argc = 1;
-    napi_value argv[1];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
+int32_t operations_block(struct environment *environment, int32_t kind) {
     struct operation *operation = NULL;
-    int status = operations_start(environment, operations_kind(napi, argv[0]), &operation);
-    if (status != VIGIL_PENDING) return integer(napi, status);
+    int status = operations_try(environment, kind, &operation);
+    if (status != VIGIL_PENDING) return status;
     operation->blocking = true;
-    if (operations_can_block(environment)) {
-        status = operations_sleep(operation);
-    } else {
-        operations_give_up(operation);
-        status = VIGIL_ESYSTEM;
-    }
+    status = environment_sleep(operation);
     operations_free(operation);
     if (environment->finished) vigil_agent_wake(environment->agent); /* the loop delivers them */
-    return integer(napi, status);
+    return status;
 }
 
-void operations_define(struct environment *environment, napi_value exports) {
-    environment_define(environment, exports, "notify", operations_notify);
-    environment_define(environment, exports, "start", operations_start_method);
-    environment_define(environment, exports, "block", operations_block);
-    environment_define(environment, exports, "cancel", operations_cancel);
-    environment_define(environment, exports, "reference", operations_reference);
+/* Outcomes. */
+
+int32_t operations_fill(struct environment *environment, struct operation **first) {
+    int32_t count = 0;
+    *first = environment->finished;
+    while (environment->finished && count < SCRATCH_BATCH) {
+        struct operation *operation = environment->finished;
+        environment->finished = operation->next;
+        environment->scratch->batch[count].id = operation->id;
+        environment->scratch->batch[count++].status = operation->status;
+        if (operation->referenced) environment_unref(environment);
+        environment->pending--;
+        operation->pending = false;
+    }
+    if (!environment->finished) environment->finished_last = &environment->finished;
+    environment->scratch->delivered = 0;
+    return count;
+}
+
+void operations_empty(struct environment *environment, struct operation *first, int32_t count, int32_t delivered) {
+    struct operation *operation = first, *next, *rest = environment->finished, **link = &environment->finished;
+    for (int32_t i = 0; i < count; i++, operation = next) {
+        next = operation->next;
+        if (i < delivered) {
+            operations_free(operation);
+            continue;
+        }
+        *link = operation;
+        link = &operation->next;
+    }
+    *link = rest;
+    if (!rest) environment->finished_last = link;
+}
+
+bool operations_begin(struct environment *environment) {
+    environment->finished_last = &environment->finished;
+    return holdings_begin(environment);
 }
 
 void operations_end(struct environment *environment) {
+    environment->ends = true;
     for (struct operation *operation = environment->finished; operation; operation = operation->next) {
         if (operations_was_given(operation)) operations_pass_on(operation); /* never delivered */
     }

@@ -2,7 +2,7 @@
 /* Segments (vigil/segment.h): segmentOpen, segmentBuffer, segmentGrow, segmentClose, segmentUnlink, segmentList. */
 #include <stdlib.h>
 
-#include "environment.h"
+#include "addon.h"
 
 /* An ArrayBuffer of the segment's bytes. The memory does not move as it grows: those of before stay as they are. */
 struct bytes {
@@ -18,8 +18,8 @@ struct opened {
     struct opened *next;
 };
 
-static struct opened *segment_find_opened(const struct environment *environment, double number) {
-    struct opened *opened = environment->segments;
+static struct opened *segment_find_opened(const struct addon *addon, double number) {
+    struct opened *opened = addon->segments;
     while (opened && opened->number != (uint32_t)number) opened = opened->next;
     return opened;
 }
@@ -36,7 +36,7 @@ static int segment_open_how(vigil_buffer **buffer, const char *name, int how, co
 static napi_value segment_open_method(napi_env napi, napi_callback_info info) {
     size_t argc = 7;
     napi_value argv[7];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
+    struct addon *addon = addon_of(napi, info, &argc, argv);
     static uint32_t last;
     char name[256];
     if (!get_text(napi, argv[0], name, sizeof name)) return integer(napi, VIGIL_ENAME);
@@ -55,8 +55,8 @@ static napi_value segment_open_method(napi_env napi, napi_callback_info info) {
         return integer(napi, status);
     }
     opened->number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED) & 0x7fffffff;
-    opened->next = environment->segments;
-    environment->segments = opened;
+    opened->next = addon->segments;
+    addon->segments = opened;
     return integer(napi, (int32_t)opened->number);
 }
 
@@ -76,8 +76,8 @@ static void segment_drop_bytes(napi_env napi, struct opened *opened) {
 static napi_value segment_buffer(napi_env napi, napi_callback_info info) {
     size_t argc = 1;
     napi_value argv[1], array;
-    struct environment *environment = environment_of(napi, info, &argc, argv);
-    struct opened *opened = segment_find_opened(environment, get_number(napi, argv[0]));
+    struct addon *addon = addon_of(napi, info, &argc, argv);
+    struct opened *opened = segment_find_opened(addon, get_number(napi, argv[0]));
     struct bytes *bytes = opened ? calloc(1, sizeof *bytes) : NULL;
     if (!bytes) return NULL;
     size_t length = (size_t)vigil_buffer_length(opened->buffer);
@@ -98,8 +98,8 @@ static napi_value segment_buffer(napi_env napi, napi_callback_info info) {
 static napi_value segment_grow(napi_env napi, napi_callback_info info) {
     size_t argc = 2;
     napi_value argv[2];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
-    struct opened *opened = segment_find_opened(environment, get_number(napi, argv[0]));
+    struct addon *addon = addon_of(napi, info, &argc, argv);
+    struct opened *opened = segment_find_opened(addon, get_number(napi, argv[0]));
     uint64_t length = (uint64_t)get_number(napi, argv[1]);
     return integer(napi, opened ? vigil_buffer_grow(opened->buffer, length) : VIGIL_EINVAL);
 }
@@ -108,17 +108,17 @@ static napi_value segment_grow(napi_env napi, napi_callback_info info) {
 static napi_value segment_length(napi_env napi, napi_callback_info info) {
     size_t argc = 2;
     napi_value argv[2];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
-    struct opened *opened = segment_find_opened(environment, get_number(napi, argv[0]));
+    struct addon *addon = addon_of(napi, info, &argc, argv);
+    struct opened *opened = segment_find_opened(addon, get_number(napi, argv[0]));
     bool most = false;
     napi_get_value_bool(napi, argv[1], &most);
     if (!opened) return number(napi, 0);
     return number(napi, (double)(most ? vigil_buffer_max_length(opened->buffer) : vigil_buffer_length(opened->buffer)));
 }
 
-static bool segment_holds(const struct environment *environment, const struct opened *opened) {
+static bool segment_holds(const struct addon *addon, const struct opened *opened) {
     const char *from = vigil_buffer_data(opened->buffer);
-    return from && holdings_any_between(environment, from, from + vigil_buffer_max_length(opened->buffer));
+    return from && holdings_any_between(&addon->environment, from, from + vigil_buffer_max_length(opened->buffer));
 }
 
 /* JavaScript has moved the bytes to another ArrayBuffer, which could not be detached. */
@@ -139,10 +139,10 @@ static bool segment_was_transferred(napi_env napi, const struct opened *opened) 
 static napi_value segment_close(napi_env napi, napi_callback_info info) {
     size_t argc = 1;
     napi_value argv[1];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
-    struct opened *opened = segment_find_opened(environment, get_number(napi, argv[0])),
-                  **link = &environment->segments;
-    bool busy = opened && (segment_holds(environment, opened) || segment_was_transferred(napi, opened));
+    struct addon *addon = addon_of(napi, info, &argc, argv);
+    struct opened *opened = segment_find_opened(addon, get_number(napi, argv[0])),
+                  **link = &addon->segments;
+    bool busy = opened && (segment_holds(addon, opened) || segment_was_transferred(napi, opened));
     if (busy) return integer(napi, VIGIL_EBUSY);
     int64_t status = opened ? vigil_buffer_destroy(opened->buffer) : VIGIL_EINVAL;
     if (status < 0) return integer(napi, (int32_t)status);
@@ -156,23 +156,23 @@ static napi_value segment_close(napi_env napi, napi_callback_info info) {
 static napi_value segment_unlink(napi_env napi, napi_callback_info info) {
     size_t argc = 1;
     napi_value argv[1];
-    environment_of(napi, info, &argc, argv);
+    addon_of(napi, info, &argc, argv);
     char name[256];
     if (!get_text(napi, argv[0], name, sizeof name)) return integer(napi, VIGIL_ENAME);
     return integer(napi, vigil_segment_unlink(name));
 }
 
-void segment_define(struct environment *environment, napi_value exports) {
-    environment_define(environment, exports, "segmentOpen", segment_open_method);
-    environment_define(environment, exports, "segmentBuffer", segment_buffer);
-    environment_define(environment, exports, "segmentGrow", segment_grow);
-    environment_define(environment, exports, "segmentLength", segment_length);
-    environment_define(environment, exports, "segmentClose", segment_close);
-    environment_define(environment, exports, "segmentUnlink", segment_unlink);
+void segment_define(struct addon *addon, napi_value exports) {
+    addon_define(addon, exports, "segmentOpen", segment_open_method);
+    addon_define(addon, exports, "segmentBuffer", segment_buffer);
+    addon_define(addon, exports, "segmentGrow", segment_grow);
+    addon_define(addon, exports, "segmentLength", segment_length);
+    addon_define(addon, exports, "segmentClose", segment_close);
+    addon_define(addon, exports, "segmentUnlink", segment_unlink);
 }
 
-void segment_end(struct environment *environment) {
-    for (struct opened *opened = environment->segments, *next; opened; opened = next) {
+void segment_end(struct addon *addon) {
+    for (struct opened *opened = addon->segments, *next; opened; opened = next) {
         next = opened->next;
         vigil_buffer_destroy(opened->buffer);
         for (struct bytes *bytes = opened->bytes, *before; bytes; bytes = before) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "environment.h"
+#include "addon.h"
 
 struct handle {
     vigil_named *named;
@@ -13,14 +13,14 @@ struct handle {
 
 #define NAME_BYTES 4096
 
-static struct handle *named_find(const struct environment *environment, double number) {
-    struct handle *handle = environment->handles;
+static struct handle *named_find(const struct addon *addon, double number) {
+    struct handle *handle = addon->handles;
     while (handle && handle->number != (uint32_t)number) handle = handle->next;
     return handle;
 }
 
-vigil_named *named_of(struct environment *environment, double number) {
-    struct handle *handle = named_find(environment, number);
+static vigil_named *named_of(struct addon *addon, double number) {
+    struct handle *handle = named_find(addon, number);
     return handle ? handle->named : NULL;
 }
 
@@ -28,15 +28,39 @@ vigil_named *named_of(struct environment *environment, double number) {
 static vigil_named *named_argument(napi_env napi, napi_callback_info info) {
     size_t argc = 1;
     napi_value argv[1];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
-    return named_of(environment, get_number(napi, argv[0]));
+    struct addon *addon = addon_of(napi, info, &argc, argv);
+    return named_of(addon, get_number(napi, argv[0]));
 }
+
+/* What environment.h asks for. */
+
+static void named_on_end(vigil_named *named, int status, void *operation) {
+    (void)named;
+    operations_end_with(operation, status);
+}
+
+int named_start(struct environment *environment, struct operation *operation, uint32_t flags, int64_t timeout_ns) {
+    vigil_named *named = named_of((struct addon *)environment, environment->scratch->second);
+    operation->named = named;
+    if (!named) return VIGIL_EINVAL;
+    return vigil_named_lock_async(environment->agent, named, flags, timeout_ns, named_on_end, operation);
+}
+
+int named_take_back(struct operation *operation) {
+    return vigil_named_cancel(operation->named);
+}
+
+void named_pass_on(const struct operation *operation) {
+    vigil_named_unlock(operation->named);
+}
+
+/* Methods. */
 
 /* namedOpen(name, slots): the number of the handle, or an error. */
 static napi_value named_open(napi_env napi, napi_callback_info info) {
     size_t argc = 2;
     napi_value argv[2];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
+    struct addon *addon = addon_of(napi, info, &argc, argv);
     static uint32_t last;
     char name[NAME_BYTES];
     if (!get_text(napi, argv[0], name, sizeof name)) return integer(napi, VIGIL_ENAME);
@@ -48,8 +72,8 @@ static napi_value named_open(napi_env napi, napi_callback_info info) {
         return integer(napi, status);
     }
     handle->number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED) & 0x7fffffff;
-    handle->next = environment->handles;
-    environment->handles = handle;
+    handle->next = addon->handles;
+    addon->handles = handle;
     return integer(napi, (int32_t)handle->number);
 }
 
@@ -57,8 +81,8 @@ static napi_value named_open(napi_env napi, napi_callback_info info) {
 static napi_value named_try(napi_env napi, napi_callback_info info) {
     size_t argc = 2;
     napi_value argv[2];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
-    vigil_named *named = named_of(environment, get_number(napi, argv[0]));
+    struct addon *addon = addon_of(napi, info, &argc, argv);
+    vigil_named *named = named_of(addon, get_number(napi, argv[0]));
     unsigned how = (unsigned)get_number(napi, argv[1]);
     return integer(napi, named ? vigil_named_trylock(named, how) : VIGIL_EINVAL);
 }
@@ -81,8 +105,8 @@ static napi_value named_slots(napi_env napi, napi_callback_info info) {
 static napi_value named_close(napi_env napi, napi_callback_info info) {
     size_t argc = 1;
     napi_value argv[1];
-    struct environment *environment = environment_of(napi, info, &argc, argv);
-    struct handle *handle = named_find(environment, get_number(napi, argv[0])), **link = &environment->handles;
+    struct addon *addon = addon_of(napi, info, &argc, argv);
+    struct handle *handle = named_find(addon, get_number(napi, argv[0])), **link = &addon->handles;
     int status = handle ? vigil_named_close(handle->named) : VIGIL_EINVAL;
     if (status) return integer(napi, status);
     while (*link != handle) link = &(*link)->next;
@@ -95,7 +119,7 @@ static napi_value named_close(napi_env napi, napi_callback_info info) {
 static napi_value named_remove(napi_env napi, napi_callback_info info) {
     size_t argc = 2;
     napi_value argv[2];
-    environment_of(napi, info, &argc, argv);
+    addon_of(napi, info, &argc, argv);
     char name[NAME_BYTES];
     bool force = false;
     napi_get_value_bool(napi, argv[1], &force);
@@ -199,20 +223,20 @@ static napi_value named_query(napi_env napi, napi_callback_info info) {
     return query.list;
 }
 
-void named_define(struct environment *environment, napi_value exports) {
-    environment_define(environment, exports, "namedOpen", named_open);
-    environment_define(environment, exports, "namedTry", named_try);
-    environment_define(environment, exports, "namedUnlock", named_unlock);
-    environment_define(environment, exports, "namedConsistent", named_consistent);
-    environment_define(environment, exports, "namedSlots", named_slots);
-    environment_define(environment, exports, "namedDeath", named_death);
-    environment_define(environment, exports, "namedClose", named_close);
-    environment_define(environment, exports, "namedRemove", named_remove);
-    environment_define(environment, exports, "namedQuery", named_query);
+void named_define(struct addon *addon, napi_value exports) {
+    addon_define(addon, exports, "namedOpen", named_open);
+    addon_define(addon, exports, "namedTry", named_try);
+    addon_define(addon, exports, "namedUnlock", named_unlock);
+    addon_define(addon, exports, "namedConsistent", named_consistent);
+    addon_define(addon, exports, "namedSlots", named_slots);
+    addon_define(addon, exports, "namedDeath", named_death);
+    addon_define(addon, exports, "namedClose", named_close);
+    addon_define(addon, exports, "namedRemove", named_remove);
+    addon_define(addon, exports, "namedQuery", named_query);
 }
 
-void named_end(struct environment *environment) {
-    for (struct handle *handle = environment->handles, *next; handle; handle = next) {
+void named_end(struct addon *addon) {
+    for (struct handle *handle = addon->handles, *next; handle; handle = next) {
         next = handle->next;
         vigil_named_abandon(handle->named); /* VIGIL_ENOTHELD, if it is idle */
         vigil_named_close(handle->named);
