@@ -2,10 +2,10 @@
 /*
  * prim.h - everything the library needs from the operating system and the processor, and nothing else.
  *
- * The build chooses an implementation by include path: prim/linux and prim/posix for use, prim/sim for the simulator.
- * Each brings "prim_atomic.h" (the atomics, order in the name), "prim_config.h" (sizes, constants, the bell) and an
- * implementation of the functions below. Where PRIM_SEGMENTS is 0, the functions for memory that processes share are
- * not needed: alone/alone.c has them.
+ * The build chooses an implementation by include path: prim/linux, prim/posix and prim/wasm for use, prim/sim for the
+ * simulator. Each brings "prim_atomic.h" (the atomics, order in the name), "prim_config.h" (sizes, constants, the bell)
+ * and an implementation of the functions below. Where PRIM_SEGMENTS is 0, the functions for memory that processes share
+ * are not needed: alone/alone.c has them.
  *
  * The atomics, on any naturally aligned 32- or 64-bit integer or pointer:
  *
@@ -138,7 +138,8 @@ struct prim_thread {
     uint32_t spins;         /* lot/spin: how many so far */
     uint32_t conflicts;     /* lot/spin: how often the thread has found a lock taken */
     uint64_t conflicts_ns;  /* lot/spin: when the last PRIM_CROWD of these began */
-    uint32_t may_not_block; /* low 16 bits: lot/critical; agent: PRIM_MAY_NOT_BLOCK once per agent that forbids it */
+    uint32_t may_not_block; /* low 16 bits: lot/critical; PRIM_MAY_NOT_BLOCK once per agent that forbids it, and once by
+                               prim if the thread cannot sleep */
     uint32_t deferred;      /* lot/critical */
     uint32_t id;            /* prim: see prim_thread_id */
     uint32_t interruptible; /* lot/interrupt: its cell; zero: it cannot be interrupted */

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libc.c - the functions of the C library that the core needs, and no other: a module is loaded by every page.
+ *
+ * THE HEAP
+ *
+ * A block is a header of 16 bytes and what follows. Its size is a multiple of 64, and so is the address behind its
+ * header: what the caller gets begins at a cache line. Blocks that are free are in a list in the order of their
+ * addresses, and neighbours are merged. What lies above `heap_top` has never been used, and so is zero: large blocks,
+ * as that of the lot, come from there, and only what is touched costs memory.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prim.h"
+
+#define HEAP_LINE   64u
+#define HEAP_HEADER 16u
+#define HEAP_PAGE   65536u
+#define HEAP_MOST   (UINT32_MAX / 2)
+
+_Thread_local int errno;
+
+struct heap_block {
+    uint32_t bytes; /* with the header */
+    struct heap_block *next;
+};
+
+/* Under the gate: 0 is open, 1 is locked, 2 is locked and a thread may sleep on it. */
+static uint32_t heap_gate;
+static struct heap_block *heap_free;
+static uintptr_t heap_top, heap_end;
+
+static void heap_lock(void) {
+    uint32_t seen = 0;
+    if (prim_cas_acquire(&heap_gate, &seen, 1)) return;
+    while (prim_exchange_acq_rel(&heap_gate, 2)) prim_park(&heap_gate, 2, PRIM_NEVER);
+}
+
+static void heap_unlock(void) {
+    if (prim_exchange_acq_rel(&heap_gate, 0) == 2) prim_wake(&heap_gate);
+}
+
+/* If the memory has grown by other means since, what lies between is not ours: go on behind it. */
+static bool heap_grow(uint32_t bytes) {
+    uint32_t pages = (bytes + HEAP_LINE + HEAP_PAGE - 1) / HEAP_PAGE;
+    size_t before = __builtin_wasm_memory_grow(0, pages);
+    if (before == SIZE_MAX) return false;
+    if (before * HEAP_PAGE != heap_end) heap_top = before * HEAP_PAGE + HEAP_LINE - HEAP_HEADER;
+    heap_end = (before + pages) * HEAP_PAGE;
+    return true;
+}
+
+static struct heap_block *heap_take_new(uint32_t bytes) {
+    if (heap_end - heap_top < bytes && !heap_grow(bytes)) return NULL;
+    struct heap_block *block = (struct heap_block *)heap_top;
+    heap_top += bytes;
+    block->bytes = bytes;
+    return block;
+}
+
+/* The first that is large enough; what is left of it stays in the list. */
+static struct heap_block *heap_take_free(uint32_t bytes) {
+    struct heap_block **link = &heap_free;
+    while (*link && (*link)->bytes < bytes) link = &(*link)->next;
+    struct heap_block *block = *link;
+    if (!block) return NULL;
+    if (block->bytes > bytes) {
+        struct heap_block *rest = (struct heap_block *)((uintptr_t)block + bytes);
+        *rest = (struct heap_block){block->bytes - bytes, block->next};
+        block->bytes = bytes;
+        *link = rest;
+    } else {
+        *link = block->next;
+    }
+    return block;
+}
+
+/* `new`: the memory has not been used before. */
+static void *heap_take(size_t wanted, bool *new) {
+    struct heap_block *block = NULL;
+    if (wanted <= HEAP_MOST) {
+        uint32_t bytes = ((uint32_t)wanted + HEAP_HEADER + HEAP_LINE - 1) / HEAP_LINE * HEAP_LINE;
+        heap_lock();
+        block = heap_take_free(bytes);
+        *new = !block;
+        if (!block) block = heap_take_new(bytes);
+        heap_unlock();
+    }
+    if (block) return (char *)block + HEAP_HEADER;
+    errno = ENOMEM;
+    return NULL;
+}
+
+static void heap_merge_with_next(struct heap_block *block) {
+    struct heap_block *next = block->next;
+    if (!next || (uintptr_t)block + block->bytes != (uintptr_t)next) return;
+    block->bytes += next->bytes;
+    block->next = next->next;
+}
+
+static void heap_give(struct heap_block *block) {
+    struct heap_block **link = &heap_free, *before = NULL;
+    while (*link && *link < block) before = *link, link = &before->next;
+    block->next = *link;
+    *link = block;
+    heap_merge_with_next(block);
+    if (before) heap_merge_with_next(before);
+}
+
+void *malloc(size_t bytes) {
+    bool new;
+    return heap_take(bytes, &new);
+}
+
+void *calloc(size_t count, size_t each) {
+    bool new;
+    size_t bytes;
+    if (__builtin_mul_overflow(count, each, &bytes)) bytes = SIZE_MAX;
+    void *memory = heap_take(bytes, &new);
+    if (memory && !new) memset(memory, 0, bytes);
+    return memory;
+}
+
+void free(void *memory) {
+    if (!memory) return;
+    heap_lock();
+    heap_give((struct heap_block *)(void *)((char *)memory - HEAP_HEADER));
+    heap_unlock();
+}
+
+void *realloc(void *memory, size_t bytes) {
+    void *moved = malloc(bytes);
+    if (!memory || !moved) return moved;
+    size_t had = ((struct heap_block *)(void *)((char *)memory - HEAP_HEADER))->bytes - HEAP_HEADER;
+    memcpy(moved, memory, had < bytes ? had : bytes);
+    free(memory);
+    return moved;
+}
+
+/* Memory and strings: the builtins of the first three are instructions. */
+
+void *memset(void *to, int byte, size_t bytes) {
+    return __builtin_memset(to, byte, bytes);
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes) {
+    return __builtin_memcpy(to, from, bytes);
+}
+
+void *memmove(void *to, const void *from, size_t bytes) {
+    return __builtin_memmove(to, from, bytes);
+}
+
+int memcmp(const void *a, const void *b, size_t bytes) {
+    const unsigned char *one = a, *other = b;
+    for (; bytes; bytes--, one++, other++) {
+        if (*one != *other) return *one - *other;
+    }
+    return 0;
+}
+
+size_t strlen(const char *text) {
+    const char *end = text;
+    while (*end) end++;
+    return (size_t)(end - text);
+}
+
+int strcmp(const char *a, const char *b) {
+    while (*a && *a == *b) a++, b++;
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+/* The end. */
+
+_Noreturn void abort(void) {
+    __builtin_trap();
+}
+
+_Noreturn void __assert_fail(const char *condition, const char *file, int line, const char *function) {
+    (void)line;
+    (void)function;
+    prim_write(2, file, strlen(file));
+    prim_write(2, ": ", 2);
+    prim_write(2, condition, strlen(condition));
+    prim_write(2, "\n", 1);
+    abort();
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prim.h for WebAssembly with threads: instances of one module, in workers and in a page, that share a memory. The
+ * instructions memory.atomic.wait32 and notify park and wake; the rest is imported from JavaScript: prim_wasm.h.
+ *
+ * There are no signals, forks, processes and cancellation. Memory only grows: what is unmapped goes back to the heap of
+ * libc.c.
+ */
+#include "prim_wasm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bell_word.h"
+#include "prim.h"
+
+#define NS_PER_MS 1000000u
+
+/* The clock. A double of milliseconds since 1970 is exact to a quarter of a microsecond. */
+
+uint64_t prim_now_ns(void) {
+    return (uint64_t)(vigil_now() * NS_PER_MS);
+}
+
+uint64_t prim_now_coarse_ms(void) {
+    return (uint64_t)vigil_now();
+}
+
+unsigned prim_processors(void) {
+    unsigned processors = vigil_processors();
+    return processors > 1 ? processors : 1;
+}
+
+/* Parking. */
+
+static _Thread_local bool may_park; /* false: the instruction would trap, and the caller, which loops, spins */
+
+void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
+    if (!may_park) return;
+    int64_t left_ns = -1; /* for ever */
+    if (deadline_ns != PRIM_NEVER) {
+        uint64_t now_ns = prim_now_ns();
+        left_ns = deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
+    }
+    __builtin_wasm_memory_atomic_wait32((int *)word, (int)expected, left_ns);
+}
+
+/* On several words: on the first of them, for a slice of time. */
+int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns) {
+    uint64_t slice_ns = count == 1 ? PRIM_NEVER : prim_now_ns() + PRIM_SLICE_NS;
+    for (unsigned i = 1; i < count; i++) {
+        if (prim_load_relaxed(words[i].word) != words[i].expected) return -1;
+    }
+    prim_park(words[0].word, words[0].expected, slice_ns < deadline_ns ? slice_ns : deadline_ns);
+    return -1;
+}
+
+static void prim_wake_some(uint32_t *word, unsigned most) {
+    __builtin_wasm_memory_atomic_notify((int *)word, most);
+}
+
+void prim_wake(uint32_t *word) {
+    prim_wake_some(word, 1);
+}
+
+/* Memory, all of it open. The heap's blocks begin at a cache line; memory that is used for the first time is zero, and
+ * not touched. */
+
+void *prim_map(size_t bytes) {
+    return calloc(1, bytes);
+}
+
+bool prim_map_open(void *part, size_t bytes, bool dense) {
+    (void)part;
+    (void)bytes;
+    (void)dense;
+    return true;
+}
+
+void prim_map_densely(void *part, size_t bytes) {
+    (void)part;
+    (void)bytes;
+}
+
+void prim_unmap(void *mapping, size_t bytes) {
+    (void)bytes;
+    free(mapping);
+}
+
+void prim_map_clear(void *mapping, size_t bytes) {
+    memset(mapping, 0, bytes);
+}
+
+/* Bells. */
+
+bool prim_bell_open(struct prim_bell *bell) {
+    *bell = (struct prim_bell){.alarm_ns = PRIM_NEVER};
+    return true;
+}
+
+/* The embedder may sleep on the word, by waitAsync: no thread is going to ring any more, so it is woken here. */
+void prim_bell_close(struct prim_bell *bell) {
+    if (bell->alarm_ns != PRIM_NEVER) prim_bell_alarm(bell, PRIM_NEVER);
+    prim_wake(&bell->word);
+}
+
+void prim_bell_ring(struct prim_bell *bell) {
+    bell_word_ring(&bell->word);
+}
+
+bool prim_bell_take(struct prim_bell *bell) {
+    return bell_word_take(&bell->word);
+}
+
+void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns) {
+    bell_word_wait(&bell->word, deadline_ns);
+}
+
+int prim_bell_fd(struct prim_bell *bell) {
+    return (int)(uintptr_t)&bell->word;
+}
+
+void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns) {
+    bell->alarm_ns = deadline_ns;
+    vigil_alarm(&bell->word, deadline_ns == PRIM_NEVER ? __builtin_inf() : (double)deadline_ns / NS_PER_MS);
+}
+
+/* Text. */
+
+bool prim_write(int fd, const char *text, size_t bytes) {
+    if (vigil_write(fd, text, bytes)) return true;
+    errno = EIO;
+    return false;
+}
+
+/* Threads. */
+
+PRIM_SELF struct prim_thread prim_thread_self;
+static void (*thread_at_exit)(struct prim_thread *);
+static uint32_t threads; /* atomic: how many have an id */
+uint32_t prim_generation;
+uint32_t prim_wasm_door;
+
+void *prim_wasm_take_area(size_t stack_bytes) {
+    return malloc(stack_bytes + __builtin_wasm_tls_size());
+}
+
+void prim_wasm_give_area(void *area) {
+    free(area);
+}
+
+void prim_wasm_begin_thread(bool thread_may_park) {
+    may_park = thread_may_park;
+    if (!may_park) prim_self()->may_not_block += PRIM_MAY_NOT_BLOCK;
+}
+
+void prim_wasm_end_thread(void) {
+    struct prim_thread *self = prim_self();
+    if (!self->exit_hooked) return;
+    self->exit_hooked = false;
+    thread_at_exit(self);
+}
+
+uint32_t prim_thread_id(void) {
+    struct prim_thread *self = prim_self();
+    if (!self->id) self->id = prim_fetch_add_acq_rel(&threads, 1) + 1;
+    return self->id;
+}
+
+uint32_t prim_process_id(void) {
+    return 1;
+}
+
+bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void)) {
+    (void)in_child;
+    thread_at_exit = at_exit;
+    return true;
+}
+
+bool prim_keep_self(bool may_allocate) {
+    (void)may_allocate;
+    return prim_self()->exit_hooked = true;
+}
+
+enum { ONCE_NEW, ONCE_RUNS, ONCE_DONE };
+
+void prim_once(void (*initialise)(void)) {
+    static uint32_t once;
+    uint32_t seen = ONCE_NEW;
+    if (prim_cas_acquire(&once, &seen, ONCE_RUNS)) {
+        initialise();
+        prim_store_release(&once, ONCE_DONE);
+        prim_wake_some(&once, UINT32_MAX);
+    }
+    while (prim_load_acquire(&once) != ONCE_DONE) prim_park(&once, ONCE_RUNS, PRIM_NEVER);
+}
+
+void *prim_meet(void *mine, size_t bytes) {
+    (void)bytes;
+    return mine;
+}
+
+struct prim_handle {
+    void (*main)(void *);
+    void *argument;
+    uint32_t ended; /* atomic; the joiner sleeps on it */
+    bool detached;
+};
+
+/* The hooks run before the joiner learns that the thread has ended, and may free the handle. */
+static void prim_thread_main(void *start) {
+    struct prim_handle *handle = start;
+    handle->main(handle->argument);
+    prim_wasm_end_thread();
+    if (handle->detached) {
+        free(handle);
+        return;
+    }
+    prim_store_release(&handle->ended, 1);
+    prim_wake(&handle->ended);
+}
+
+bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet) {
+    (void)quiet;
+    struct prim_handle *new = malloc(sizeof *new);
+    if (!new) return false;
+    *new = (struct prim_handle){.main = main, .argument = argument, .detached = !handle};
+    if (!vigil_thread_start(prim_thread_main, new)) {
+        free(new);
+        errno = EAGAIN;
+        return false;
+    }
+    if (handle) *handle = new;
+    return true;
+}
+
+void prim_thread_join(struct prim_handle *handle) {
+    while (!prim_load_acquire(&handle->ended)) prim_park(&handle->ended, 0, PRIM_NEVER);
+    free(handle);
+}

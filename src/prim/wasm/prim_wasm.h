@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prim_wasm.h - between WebAssembly and JavaScript: what prim/wasm imports from its embedder, and exports to it.
+ *
+ * Each thread is a worker (or the page) with an instance of the module, and all instances import the same memory. They
+ * share its contents, but each has its own globals, and all begin with the same stack pointer. So before a thread
+ * calls anything else, it needs a stack and thread-local data of its own, from prim_wasm_take_area. That call itself
+ * runs on the stack which all instances begin with: one thread at a time.
+ *
+ *     to begin   E1  lock the word prim_wasm_door, an exported address, by Atomics: 0 is open, 1 is locked
+ *                E2  area = prim_wasm_take_area(stack bytes)
+ *                E3  unlock it
+ *                E4  __stack_pointer.value = area + stack bytes; __wasm_init_tls(area + stack bytes)
+ *                E5  prim_wasm_begin_thread(whether this thread may sleep in Atomics.wait)
+ *     to end     E6  prim_wasm_end_thread()
+ *                E7  __stack_pointer.value = its first value; then as E1 to E3, with prim_wasm_give_area(area)
+ *
+ * A worker that is terminated does neither of the last two: what it holds stays held, and its area taken.
+ *
+ * An event loop has no descriptor to poll: vigil_agent_fd returns the address of the bell's word (bell_word.h), to be
+ * waited for by Atomics.waitAsync while bit 0 is clear. The embedder calls vigil_agent_dispatch when the bit is set,
+ * and at the time of the alarm.
+ */
+#ifndef VIGIL_PRIM_WASM_H
+#define VIGIL_PRIM_WASM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WASM_IMPORT(name) __attribute__((import_module("env"), import_name(#name)))
+#define WASM_EXPORT(name) __attribute__((export_name(#name)))
+
+/* Imports. */
+
+/* Milliseconds, by a clock that all threads share: performance.timeOrigin + performance.now(). */
+WASM_IMPORT(vigil_now) double vigil_now(void);
+/* navigator.hardwareConcurrency */
+WASM_IMPORT(vigil_processors) uint32_t vigil_processors(void);
+/* The event loop of the bell with its word there must dispatch when vigil_now is that time or later; Infinity: it need
+ * not. The alarm stays until it is set anew: a loop that dispatches earlier must do so again. Called by the loop's own
+ * thread. */
+WASM_IMPORT(vigil_alarm) void vigil_alarm(const uint32_t *word, double at_ms);
+/* Start a thread that may sleep: it begins (E1 to E5), calls main(argument), an index in __indirect_function_table, and
+ * ends (E6, E7). Zero: it cannot. The caller may sleep before the thread has begun. */
+WASM_IMPORT(vigil_thread_start) int vigil_thread_start(void (*main)(void *), void *argument);
+/* Write text for users; `fd` is 1 or 2. Zero: it cannot. */
+WASM_IMPORT(vigil_write) int vigil_write(int fd, const char *text, size_t bytes);
+
+/* Exports. */
+
+/* A stack of that size (a multiple of 64), with room for thread-local data above it. Null: there is no memory. */
+WASM_EXPORT(prim_wasm_take_area) void *prim_wasm_take_area(size_t stack_bytes);
+WASM_EXPORT(prim_wasm_give_area) void prim_wasm_give_area(void *area);
+/* If it may not sleep, as the thread of a page may not, blocking calls return VIGIL_EMAYNOTBLOCK there. */
+WASM_EXPORT(prim_wasm_begin_thread) void prim_wasm_begin_thread(bool may_park);
+WASM_EXPORT(prim_wasm_end_thread) void prim_wasm_end_thread(void);
+/* To be exported by the linker: --export=prim_wasm_door,__stack_pointer,__wasm_init_tls */
+extern uint32_t prim_wasm_door;
+
+#endif
