@@ -12,7 +12,7 @@ const NotBlockable = 'Atomics.wait cannot be called where blocking is not allowe
 
 /* The functions, on that core and its words. */
 function createWaits(core, { viewOf }) {
-  const { native, numbers, wide, integers, start, block, failure, Operation } = core;
+  const { native, numbers, wide, integers, start, mayBlock, block, failure, Operation } = core;
 
   /* ValidateAtomicAccess: the length is read before the index is converted. */
   function indexOf(array, index) {
@@ -124,6 +124,7 @@ function createWaits(core, { viewOf }) {
         const view = waitableView(array), i = indexOf(array, index), expected = toExpected(view, value);
         const ms = toTimeout(timeout);
         if (!canBlock) throw typeError(NotBlockable);
+        mayBlock();
         return doWait(view, i, expected, ms);
       },
       waitAsync(array, index, value, timeout) {
@@ -147,7 +148,9 @@ function createWaits(core, { viewOf }) {
   /* The same as functions of this package: waitAsync takes {timeout, deadline, signal, ref} in place of a timeout. */
   function wait(array, index, value, timeout) {
     const view = waitableView(array), i = indexOf(array, index), expected = toExpected(view, value);
-    return doWait(view, i, expected, toTimeout(timeout));
+    const ms = toTimeout(timeout);
+    mayBlock();
+    return doWait(view, i, expected, ms);
   }
 
   function notify(array, index, count) {

@@ -2,7 +2,7 @@
 'use strict';
 // What waits, on the native part: native/environment.h. Node and the browser have a native part each.
 
-const { failure: failureOf } = require('./errors.js');
+const { failure: failureOf, typeError } = require('./errors.js');
 
 // The numbers of native/environment.h and native/holdings.c.
 const KIND = { WAIT32: 0, WAIT64: 1, MUTEX: 2, READ: 3, WRITE: 4, PERMITS: 5, CONDITION: 6, BARRIER: 7, NAMED: 8 };
@@ -27,9 +27,10 @@ function scratchOf(buffer, offset) {
 /*
  * native: start, block, cancel, notify, release, signal, consistent, downgrade, holder, mine, statusName, statusText,
  * threadId; memory: what words.js needs to know of arrays; scratch: as scratchOf returns it; holdings: {counts}, and
- * track(lock, what, address, array), which returns the index of the lock's count there.
+ * track(lock, what, address, array), which returns the index of the lock's count there; canBlock: whether this thread
+ * may.
  */
-function createCore({ native, memory, scratch, holdings, track }) {
+function createCore({ native, memory, scratch, holdings, track, canBlock }) {
   const { numbers, wide, integers, batch } = scratch;
   const failure = (status) => failureOf(native, status);
 
@@ -137,6 +138,11 @@ function createCore({ native, memory, scratch, holdings, track }) {
     return operation.promise;
   }
 
+  /* Called first by what may block: it throws where that is not allowed, also if it would not have blocked. */
+  function mayBlock() {
+    if (!canBlock) throw typeError('blocking is not allowed on this thread: use the form that returns a promise');
+  }
+
   /* The outcome of a wait that has been described in the scratch, when it is over. */
   function block(kind) {
     const status = native.block(kind);
@@ -151,7 +157,7 @@ function createCore({ native, memory, scratch, holdings, track }) {
 
   return {
     native, memory, numbers, wide, integers, holdings, track,
-    deliver, start, startAsync, cancel, block, isMine, Operation, failure,
+    deliver, start, startAsync, cancel, mayBlock, block, isMine, Operation, failure,
   };
 }
 

@@ -18,7 +18,7 @@ const TRIES = 100;
 
 /* The classes, on that core and its words. */
 function createMutexes(core, { wordOf }) {
-  const { native, numbers, integers, holdings, startAsync, block, track, isMine, failure } = core;
+  const { native, numbers, integers, holdings, startAsync, mayBlock, block, track, isMine, failure } = core;
 
   /*
    * The word of a lock that one environment holds at a time. While there are no waiters, taking and releasing it is
@@ -135,6 +135,7 @@ function createMutexes(core, { wordOf }) {
 
     lock(options) {
       const word = this.#word;
+      mayBlock();
       if (word.tryFast()) return;
       const { timeout } = optionsOf(options);
       if (!word.spin()) word.block(timeout);
@@ -216,7 +217,8 @@ function createMutexes(core, { wordOf }) {
     }
 
     lock() {
-      if (this.takeAtOnce()) return;
+      if (this.takeAtOnce()) return; // on a page, too, as with the locks that these are made after
+      mayBlock();
       this.block(Infinity);
       this.noteDeath();
     }

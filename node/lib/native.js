@@ -75,7 +75,7 @@ const memory = {
   allocate: (count) => new Int32Array(new SharedArrayBuffer(4 * count)),
 };
 
-const core = createCore({ native, memory, scratch, holdings, track });
+const core = createCore({ native, memory, scratch, holdings, track, canBlock: true });
 native.setup(scratchBuffer, core.deliver, () => {});
 
 module.exports = core;

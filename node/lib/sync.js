@@ -11,7 +11,7 @@ const { compareExchange, load, store } = Atomics;
 
 /* The classes, on that core and its words. */
 function createLocks(core, { wordOf }, { Mutex }) {
-  const { native, numbers, integers, holdings, startAsync, block, track, failure } = core;
+  const { native, numbers, integers, holdings, startAsync, mayBlock, block, track, failure } = core;
 
   /* What to wait for, or to release: in the scratch. The native part counts it, unless `entry` is -1. */
   function describe(word, timeout, value, entry) {
@@ -100,8 +100,14 @@ function createLocks(core, { wordOf }, { Mutex }) {
 
     acquireRead(options) { return this.#acquire(KIND.READ, options === undefined && this.#tryRead(), options); }
     acquireWrite(options) { return this.#acquire(KIND.WRITE, options === undefined && this.#tryWrite(), options); }
-    acquireReadSync(options) { return this.#acquireSync(KIND.READ, this.#tryRead(), options); }
-    acquireWriteSync(options) { return this.#acquireSync(KIND.WRITE, this.#tryWrite(), options); }
+    acquireReadSync(options) {
+      mayBlock();
+      return this.#acquireSync(KIND.READ, this.#tryRead(), options);
+    }
+    acquireWriteSync(options) {
+      mayBlock();
+      return this.#acquireSync(KIND.WRITE, this.#tryWrite(), options);
+    }
 
     #tryAcquire(kind, taken) {
       if (taken) return this.#held(kind, false);
@@ -218,6 +224,7 @@ function createLocks(core, { wordOf }, { Mutex }) {
     }
 
     acquireSync(permits = 1, options) {
+      mayBlock();
       if (this.#try(this.#permits(permits))) return this.#held(permits);
       describe(this.#word, optionsOf(options).timeout, permits, this.#entry);
       return this.#granted(permits, block(KIND.PERMITS));
@@ -269,6 +276,7 @@ function createLocks(core, { wordOf }, { Mutex }) {
 
     /* Block until it is signalled: 'ok', or 'timed-out'. The mutex is held again in both cases. */
     wait(mutex, options) {
+      mayBlock();
       const word = Mutex.wordOf(mutex), { timeout } = optionsOf(options);
       this.#describe(word, timeout);
       return this.#ended(block(KIND.CONDITION));
@@ -325,6 +333,7 @@ function createLocks(core, { wordOf }, { Mutex }) {
     }
 
     wait(options) {
+      mayBlock();
       describe(this.#word, optionsOf(options).timeout, 0, -1);
       return this.#ended(block(KIND.BARRIER));
     }
@@ -362,6 +371,7 @@ function createLocks(core, { wordOf }, { Mutex }) {
 
     runSync(callback, options) {
       checkCallback(callback);
+      mayBlock();
       if (this.isDone) return;
       this.#mutex.lock(options);
       try {

@@ -7,12 +7,13 @@
  *     bits 1-31    how many rings there have been
  *
  *     to ring    B1  fetch_add 3: RUNG is set, as it was clear, and the count is one higher
- *                B2  wake the sleeper on the word
+ *                B2  wake all sleepers on the word: the agent's thread may sleep on it in a blocking call, while its
+ *                    event loop waits for it as well
  *     to take    T1  fetch_and ~RUNG; there was a ring if it was set
  *     to wait    L1  load; RUNG: return
  *                L2  sleep while the word is what L1 has seen
  *
- * If L2 falls asleep, B1 comes later, and B2 wakes the sleeper; else the word differs from what L1 has seen, because
+ * If L2 falls asleep, B1 comes later, and B2 wakes it; else the word differs from what L1 has seen, because
  * each ring makes the count higher, also one that has been taken since. With RUNG alone that would not be so: the loop
  * of an agent that takes a ring early, in a call of its own, and then sleeps on what it had seen before, would miss the
  * next one. And two words, a flag and a count, cannot be compared in one step.
@@ -29,9 +30,12 @@
 #define BELL_RUNG  1u
 #define BELL_COUNT 2u
 
+/* Defined by the prim that uses this: wakes all sleepers. */
+static void bell_word_wake(uint32_t *word);
+
 static inline void bell_word_ring(uint32_t *word) {
     prim_fetch_add_acq_rel(word, BELL_RUNG + BELL_COUNT); /* B1 */
-    prim_wake(word);                                      /* B2 */
+    bell_word_wake(word);                                 /* B2 */
 }
 
 static inline bool bell_word_take(uint32_t *word) {

@@ -60,6 +60,10 @@ static void prim_wake_some(uint32_t *word, unsigned most) {
     __builtin_wasm_memory_atomic_notify((int *)word, most);
 }
 
+static void bell_word_wake(uint32_t *word) {
+    prim_wake_some(word, UINT32_MAX);
+}
+
 void prim_wake(uint32_t *word) {
     prim_wake_some(word, 1);
 }
@@ -102,7 +106,7 @@ bool prim_bell_open(struct prim_bell *bell) {
 /* The embedder may sleep on the word, by waitAsync: no thread is going to ring any more, so it is woken here. */
 void prim_bell_close(struct prim_bell *bell) {
     if (bell->alarm_ns != PRIM_NEVER) prim_bell_alarm(bell, PRIM_NEVER);
-    prim_wake(&bell->word);
+    bell_word_wake(&bell->word);
 }
 
 void prim_bell_ring(struct prim_bell *bell) {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// Waiting for the agent's bell, a word of memory, without blocking: src/prim/bell_word.h.
+
+import { workerOf } from './instance.js';
+
+const RUNG = 1;
+
+/* Call ring() once, soon after the word is no longer `seen`. */
+const viaWaitAsync = () => (words, index, seen, ring) => {
+  const { async, value } = Atomics.waitAsync(words, index, seen);
+  if (async) value.then(ring);
+  else queueMicrotask(ring);
+};
+
+/* The same where Atomics.waitAsync does not exist: a worker blocks, and tells. */
+function viaWorker() {
+  let worker;
+  return (words, index, seen, ring) => {
+    worker ??= workerOf(`onmessage=({data:[words,index,seen]})=>{Atomics.wait(words,index,seen);postMessage(0)}`,
+      'vigil bell');
+    worker.onmessage = ring;
+    worker.postMessage([words, index, seen]);
+  };
+}
+
+/*
+ * Returns {watch(address), alarm(word, at)}: dispatch() is called when the bell has rung, as long as it returns true,
+ * and at the time of the alarm. After it has returned false, watch must be called again.
+ */
+export function createBell(memory, dispatch) {
+  const wait = typeof Atomics.waitAsync === 'function' ? viaWaitAsync() : viaWorker();
+  let words, index, watching = false, timer;
+
+  function look() {
+    const seen = Atomics.load(words, index);
+    if ((seen & RUNG) === 0) wait(words, index, seen, ring);
+    else queueMicrotask(ring);
+  }
+
+  function ring() {
+    watching = dispatch();
+    if (watching) look();
+  }
+
+  return {
+    watch(address) {
+      if (watching) return;
+      watching = true;
+      words ??= new Int32Array(memory.buffer);
+      index = address >> 2;
+      look();
+    },
+    alarm(word, at) {
+      clearTimeout(timer);
+      const left = at - performance.timeOrigin - performance.now();
+      if (at !== Infinity) timer = setTimeout(dispatch, Math.min(Math.max(0, Math.ceil(left)), 0x7fffffff));
+    },
+  };
+}

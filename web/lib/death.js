@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Workers that are terminated. Each environment holds a Web Lock as long as it exists, and the one that has created the
+// memory asks for it too: when it is granted, the environment has ended, and whatever it left behind is ended for it
+// (native/web.c). The browser may take two seconds to notice.
+
+import { VigilError } from '../../node/lib/errors.js';
+import { STACK_BYTES, openInstance, startThread } from './instance.js';
+
+const lockOf = (handle, thread) => `vigil ${handle.id} ${thread}`;
+const hasLocks = () => typeof navigator !== 'undefined' && navigator.locks !== undefined;
+
+/* Hold the lock. Returns a function that gives it up. */
+export function announce(handle, channel, thread, web, area) {
+  if (!hasLocks()) return () => {};
+  let release;
+  const over = new Promise((resolve) => { release = resolve; });
+  navigator.locks.request(lockOf(handle, thread), () => {
+    channel.postMessage({ attached: [thread, web, area] });
+    return over;
+  });
+  return release;
+}
+
+/* In the environment that has created the memory: end those that were terminated, and start threads for all. */
+export function takeCare(handle, channel, onDamage) {
+  const closed = new Set();
+
+  async function end(thread, web, area) {
+    if (closed.delete(thread)) return;
+    const hooks = { alarm() {}, start: () => 0 };
+    const instance = await openInstance(handle.module, handle.memory, hooks, STACK_BYTES);
+    instance.resume(area);
+    if (instance.exports.web_end(web) === 0) instance.end(area);
+    else onDamage(new VigilError('VIGIL_ECORRUPT', 'a worker was terminated in the middle of a change to the shared ' +
+      'memory: what it held stays held, and others may wait for ever. Reload the page; and rather let workers end by ' +
+      'themselves, after vigil.close()'));
+  }
+
+  channel.onmessage = ({ data: { attached, detached, start } }) => {
+    if (start) startThread(handle.module, handle.memory, ...start);
+    if (detached) closed.add(detached);
+    if (attached) navigator.locks.request(lockOf(handle, attached[0]), () => { end(...attached); });
+  };
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// Vigil in the browser: the library as WebAssembly, on memory that a page and its workers share. The classes are those
+// of @vigil/node, whose files they are.
+
+import { HOLDING, scratchOf, createCore } from '../../node/lib/core.js';
+import { createWords } from '../../node/lib/words.js';
+import { createWaits } from '../../node/lib/atomics.js';
+import { createMutexes } from '../../node/lib/mutex.js';
+import { createLocks } from '../../node/lib/sync.js';
+import { VigilError, TimeoutError, NotHeldError, LimitError, typeError, rangeError } from '../../node/lib/errors.js';
+import { STACK_BYTES, openInstance, startThread } from './instance.js';
+import { createBell } from './bell.js';
+import { announce, takeCare } from './death.js';
+
+const PAGE_BYTES = 65536, PAGES_FIRST = 4, PAGES_MOST = 16384;
+const LINE_WORDS = 4 + 2 * 8; // struct seen_line of native/look.c
+
+function checkIsolated() {
+  if (globalThis.crossOriginIsolated === false)
+    throw new VigilError('VIGIL_ESYSTEM', 'the page is not cross-origin isolated, so it cannot share memory with ' +
+      'workers. Serve it with these headers: Cross-Origin-Opener-Policy: same-origin and ' +
+      'Cross-Origin-Embedder-Policy: require-corp; the README of @vigil/web has snippets for common servers');
+}
+
+/* Whether this thread may sleep: the thread of a page may not. */
+function canSleep() {
+  try {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 1, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function compile(source) {
+  if (source instanceof WebAssembly.Module) return source;
+  const response = await fetch(source ?? new URL('./vigil.wasm', import.meta.url));
+  if (!response.ok) throw new VigilError('VIGIL_ENOTFOUND', `vigil.wasm: ${response.status} ${response.url}`);
+  return WebAssembly.compile(await response.arrayBuffer());
+}
+
+function checkMemory(memory) {
+  if (!(memory instanceof WebAssembly.Memory) || !(memory.buffer instanceof SharedArrayBuffer))
+    throw typeError('memory: expected a WebAssembly.Memory that is shared');
+  const grown = PAGES_FIRST - memory.buffer.byteLength / PAGE_BYTES;
+  if (grown > 0) memory.grow(grown);
+}
+
+/*
+ * Whether two arrays are the same memory. It gets a new SharedArrayBuffer when it grows, so the buffers cannot be
+ * compared, but a value that is stored in one can be seen in the other. Other environments may store theirs meanwhile.
+ */
+function areSame(ours, theirs) {
+  let seen = 0;
+  for (let i = 0; i < 100 && seen < 3; i++) {
+    const value = Atomics.add(ours, 0, 1 + Math.random() * 0xffff) | 0;
+    if (Atomics.load(theirs, 0) !== value && Atomics.load(theirs, 0) === Atomics.load(ours, 0)) seen++;
+  }
+  return seen === 3;
+}
+
+function createMemory(memory, exports) {
+  const known = new WeakSet(), probe = exports.web_probe.value;
+  function isShared(buffer) {
+    if (!(buffer instanceof SharedArrayBuffer) || buffer.byteLength <= probe) return false;
+    if (!known.has(buffer) && areSame(new Int32Array(memory.buffer, probe, 1), new Int32Array(buffer, probe, 1)))
+      known.add(buffer);
+    return known.has(buffer);
+  }
+  return {
+    name: 'the memory of this Vigil, such as vigil.allocate() returns',
+    segments: new WeakMap(),
+    isShared,
+    addressOf: (array) => array.byteOffset,
+    allocate(count) {
+      const address = exports.web_allocate(4 * count);
+      if (address === 0) throw new LimitError('VIGIL_ENOMEM', 'the memory is full, and cannot grow any more');
+      return new Int32Array(memory.buffer, address, count);
+    },
+  };
+}
+
+/* As native.js of @vigil/node: what core.js needs of the native part. */
+function createNative(exports, web, scratch) {
+  const text = (address) => {
+    const bytes = new Uint8Array(scratch.numbers.buffer);
+    return String.fromCharCode(...bytes.subarray(address, bytes.indexOf(0, address)));
+  };
+  const native = {
+    threadId: exports.web_thread_id(web),
+    holder: () => 0,
+    statusName: (status) => text(exports.web_status_name(status)),
+    statusText: (status) => text(exports.web_status_text(status)),
+  };
+  for (const name of ['start', 'block', 'cancel', 'notify', 'release', 'signal', 'consistent', 'downgrade', 'track',
+    'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look'])
+    native[name] = (argument = 0) => exports[`web_${name}`](web, argument);
+  return native;
+}
+
+/* What this environment holds: as in native.js of @vigil/node, but the counts are in the memory. */
+function createHoldings(memory, exports, web, native, scratch) {
+  const countsNow = (length) => new Int32Array(memory.buffer, exports.web_counts(web), length);
+  const holdings = { counts: countsNow(64) };
+  const forget = new FinalizationRegistry(({ what, address, entry }) => {
+    scratch.numbers[0] = address;
+    const held = what === HOLDING.MUTEX ? native.mine() : holdings.counts[entry];
+    if (!held) native.untrack(entry);
+  });
+  return {
+    holdings,
+    track(lock, what, address) {
+      scratch.numbers[0] = address;
+      const entry = native.track(what);
+      if (entry < 0) throw new LimitError('VIGIL_ENOMEM', 'the memory is full, and cannot grow any more');
+      if (entry >= holdings.counts.length) holdings.counts = countsNow(2 * holdings.counts.length);
+      holdings.counts[entry] = 0;
+      forget.register(lock, { what, address, entry });
+      return entry;
+    },
+  };
+}
+
+export class Vigil {
+  #instance; #area; #web; #core; #handle; #channel; #release; #closed = false;
+
+  /* On a page, or where the memory is to be made. */
+  static async create({ memory, wasm, onDamage = reportError } = {}) {
+    checkIsolated();
+    if (memory !== undefined) checkMemory(memory);
+    memory ??= new WebAssembly.Memory({ initial: PAGES_FIRST, maximum: PAGES_MOST, shared: true });
+    const handle = { module: await compile(wasm), memory, id: crypto.randomUUID() };
+    return Vigil.#open(handle, onDamage);
+  }
+
+  /* In a worker: `handle` is that of the Vigil which was created. */
+  static attach(handle) {
+    checkIsolated();
+    if (!(handle?.memory instanceof WebAssembly.Memory))
+      throw typeError('attach: expected the handle of another Vigil: postMessage(vigil.handle)');
+    return Vigil.#open(handle);
+  }
+
+  static async #open(handle, onDamage) {
+    const vigil = new Vigil();
+    await vigil.#begin(handle, onDamage);
+    return vigil;
+  }
+
+  async #begin(handle, onDamage) {
+    const { module, memory } = handle;
+    const channel = new BroadcastChannel(`vigil ${handle.id}`);
+    const bell = createBell(memory, () => this.#dispatch());
+    const start = onDamage ? (main, argument) => startThread(module, memory, main, argument)
+      : (main, argument) => channel.postMessage({ start: [main, argument] });
+    const hooks = { alarm: bell.alarm, start: (main, argument) => (start(main, argument), 1) };
+    const instance = await openInstance(module, memory, hooks, STACK_BYTES);
+    const { exports } = instance, canBlock = canSleep();
+    const area = instance.begin(canBlock), web = area && exports.web_begin();
+    if (!web) throw new LimitError('VIGIL_ENOMEM', 'the memory is full, and cannot grow any more');
+    this.#instance = instance, this.#area = area, this.#web = web, this.#handle = handle, this.#channel = channel;
+    this.#offer(bell, canBlock);
+    if (onDamage) takeCare(handle, channel, onDamage);
+    this.#release = announce(handle, channel, exports.web_thread_id(web), web, area);
+  }
+
+  #offer(bell, canBlock) {
+    const { exports } = this.#instance, { memory } = this.#handle, web = this.#web;
+    const address = exports.web_scratch(web), scratch = scratchOf(memory.buffer, address);
+    const native = createNative(exports, web, scratch), { start, notify } = native;
+    native.start = (kind) => {
+      const status = start(kind);
+      if (status === 3) bell.watch(exports.web_bell(web)); // pending
+      return status;
+    };
+    native.notify = () => {
+      if (notify() === 0) return;
+      const count = scratch.numbers[3];
+      this.#dispatch();
+      scratch.numbers[3] = count;
+    };
+    const ours = createMemory(memory, exports);
+    const core = this.#core = createCore({ native, memory: ours, scratch, canBlock,
+      ...createHoldings(memory, exports, web, native, scratch) });
+    const words = createWords(ours), waits = createWaits(core, words), mutexes = createMutexes(core, words);
+    Object.assign(this, waits, mutexes, createLocks(core, words, mutexes), { Atomics: waits.createAtomics() });
+  }
+
+  /* True: operations are still pending. */
+  #dispatch() {
+    if (this.#closed) return false;
+    const { native, deliver } = this.#core;
+    let count;
+    do {
+      count = native.dispatch();
+      deliver(count);
+    } while (native.delivered(count));
+    return this.#instance.exports.web_pending(this.#web) !== 0;
+  }
+
+  /* To be sent to workers by postMessage, for attach. */
+  get handle() { return this.#handle; }
+  get memory() { return this.#handle.memory; }
+  /* By which look() names this environment. */
+  get thread() { return this.#core.native.threadId; }
+
+  /* Zeroed words in the memory, for locks and data: postMessage passes them on as they are. */
+  allocate(length) {
+    if (!Number.isInteger(length) || length < 1 || length > 0x10000000)
+      throw rangeError('allocate: expected a number of elements, at least 1');
+    return this.#core.memory.allocate(length);
+  }
+
+  free(array) {
+    if (!this.#core.memory.isShared(array?.buffer)) throw typeError('free: expected what allocate() has returned');
+    this.#instance.exports.web_free(array.byteOffset);
+  }
+
+  /* How many wait for the element. */
+  waiters(array, index = 0) {
+    this.#core.numbers[0] = array.byteOffset + index * array.BYTES_PER_ELEMENT;
+    return this.#core.native.waiters();
+  }
+
+  /* All lines: [{address, lock, count, waiters: [{thread, waited}]}], with the first eight waiters of each. */
+  look() {
+    const { exports } = this.#instance, { native, numbers } = this.#core, rows = 256;
+    const table = exports.web_allocate(8 * LINE_WORDS * rows);
+    if (table === 0) return [];
+    numbers[0] = table;
+    const count = native.look(rows), values = new Float64Array(this.memory.buffer, table, LINE_WORDS * rows);
+    const lines = Array.from({ length: count }, (_, row) => {
+      const [address, lock, waiting, , ...waiters] = values.subarray(LINE_WORDS * row, LINE_WORDS * (row + 1));
+      return { address, lock: lock !== 0, count: waiting, waiters: Array.from({ length: Math.min(waiting, 8) },
+        (_, i) => ({ thread: waiters[2 * i], waited: waiters[2 * i + 1] })) };
+    });
+    exports.web_free(table);
+    return lines;
+  }
+
+  /* Cancel what is pending, and give up what is held. Nothing else may be called afterwards. */
+  close() {
+    if (this.#closed) return;
+    this.#closed = true;
+    const thread = this.thread;
+    this.#instance.exports.web_end(this.#web);
+    this.#instance.end(this.#area);
+    this.#channel.postMessage({ detached: thread });
+    this.#channel.close();
+    this.#release();
+  }
+}
+
+export { VigilError, TimeoutError, NotHeldError, LimitError };

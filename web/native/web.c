@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * web.c - an environment of a browser: a page or a worker, with an instance of this module.
+ *
+ * JavaScript calls what is exported here, each function with its environment first. It looks after the agent's bell, a
+ * word of memory (prim_wasm.h), and calls web_dispatch when that has rung, or when the alarm goes off.
+ *
+ * THE END OF A WORKER
+ *
+ * A worker that is terminated just stops. Its environment stays in memory, and so does its stack and thread-local data.
+ * Another environment that learns of the end (lib/death.js) makes a new instance of the module with the very stack and
+ * thread-local data of the worker, and calls web_end in it: to the library that is the worker's thread, which ends as
+ * one that closes would. What it waited for is cancelled, what it was given goes to the next waiter, and what it holds
+ * is given up.
+ *
+ * That is right if the worker was not inside of the library, whose own data would be half changed. JavaScript engines
+ * stop a worker where it sleeps, where it calls a function or goes back in a loop, in WebAssembly as well. So
+ * `inside` says whether the library was at work; a worker that sleeps in a blocking call is not. web_end then returns
+ * VIGIL_ECORRUPT, and changes nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "node/native/environment.h"
+#include "prim_wasm.h"
+
+#define COUNTS_FIRST 64u
+
+struct web {
+    struct environment environment; /* first */
+    uint32_t inside;                /* the library is at work for it */
+    int32_t *counts;                /* see node/native/holdings.c */
+    uint32_t counts_length;
+    struct operation *batch; /* being delivered: the first, and how many */
+    int32_t batch_count;
+    struct scratch scratch;
+};
+
+static void web_enter(struct web *web) {
+    __atomic_store_n(&web->inside, 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static void web_leave(struct web *web) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&web->inside, 0, __ATOMIC_RELAXED);
+}
+
+/* Beginning. */
+
+static bool web_grow_counts(struct web *web, uint32_t length) {
+    int32_t *counts = realloc(web->counts, length * sizeof *counts);
+    if (!counts) return false;
+    memset(counts + web->counts_length, 0, (length - web->counts_length) * sizeof *counts);
+    web->counts = counts;
+    web->counts_length = length;
+    holdings_set_counts(&web->environment, counts, length);
+    return true;
+}
+
+/* Null: there is not enough memory. */
+WASM_EXPORT(web_begin) struct web *web_begin(void) {
+    struct web *web = calloc(1, sizeof *web);
+    if (!web) return NULL;
+    web->environment.scratch = &web->scratch;
+    web->environment.thread_id = prim_thread_id();
+    if (operations_begin(&web->environment) && web_grow_counts(web, COUNTS_FIRST)) return web;
+    free(web);
+    return NULL;
+}
+
+WASM_EXPORT(web_scratch) struct scratch *web_scratch(struct web *web) {
+    return &web->scratch;
+}
+
+WASM_EXPORT(web_counts) int32_t *web_counts(struct web *web) {
+    return web->counts;
+}
+
+WASM_EXPORT(web_thread_id) uint32_t web_thread_id(const struct web *web) {
+    return web->environment.thread_id;
+}
+
+/* JavaScript stores here, to find out whether a buffer is this memory. */
+uint32_t web_probe;
+
+/* The address of the bell's word; zero: there is no agent yet. */
+WASM_EXPORT(web_bell) int web_bell(struct web *web) {
+    vigil_agent *agent = web->environment.agent;
+    return agent ? vigil_agent_fd(agent) : 0;
+}
+
+/* What environment.h asks for. */
+
+bool environment_attend(struct environment *environment) {
+    (void)environment;
+    return true;
+}
+
+/* A page lives as long as it is shown. */
+void environment_ref(struct environment *environment) {
+    (void)environment;
+}
+
+void environment_unref(struct environment *environment) {
+    (void)environment;
+}
+
+static bool web_spin_for_mail(vigil_agent *agent) {
+    for (unsigned spins = spin_budget(PRIM_SPIN_MOST); spins; spins--) {
+        if (!seat_has_mail(&agent->seat)) continue;
+        spin_learn(true);
+        return true;
+    }
+    spin_learn(false);
+    return false;
+}
+
+/* After a dispatch the seat is at rest: the next mail rings the bell. */
+int environment_sleep(struct operation *operation) {
+    struct web *web = (struct web *)operation->environment;
+    vigil_agent *agent = web->environment.agent;
+    if (prim_self()->may_not_block) {
+        operations_give_up(operation);
+        return VIGIL_EMAYNOTBLOCK;
+    }
+    for (;;) {
+        vigil_agent_dispatch(agent);
+        if (operation->finished) return operation->status;
+        if (web_spin_for_mail(agent)) continue;
+        uint64_t until_ns = timers_next(&agent->timers);
+        web_leave(web);
+        prim_bell_wait(&agent->seat.bell, until_ns);
+        web_enter(web);
+    }
+}
+
+int named_start(struct environment *environment, struct operation *operation, uint32_t flags, int64_t timeout_ns) {
+    (void)environment;
+    (void)operation;
+    (void)flags;
+    (void)timeout_ns;
+    return VIGIL_EINVAL;
+}
+
+int named_take_back(struct operation *operation) {
+    (void)operation;
+    return VIGIL_EINVAL;
+}
+
+void named_pass_on(const struct operation *operation) {
+    (void)operation;
+}
+
+/* What JavaScript calls. */
+
+#define WEB_CALL(name, function)                                                                                       \
+    WASM_EXPORT(web_##name) int32_t web_##name(struct web *web, int32_t argument) {                                    \
+        web_enter(web);                                                                                                \
+        int32_t result = function(&web->environment, argument);                                                        \
+        web_leave(web);                                                                                                \
+        return result;                                                                                                 \
+    }
+WEB_CALL(start, operations_start)
+WEB_CALL(block, operations_block)
+WEB_CALL(cancel, operations_cancel)
+WEB_CALL(notify, operations_notify)
+WEB_CALL(release, locks_release)
+WEB_CALL(signal, locks_signal)
+WEB_CALL(consistent, locks_consistent)
+WEB_CALL(downgrade, locks_downgrade)
+WEB_CALL(untrack, holdings_untrack)
+WEB_CALL(mine, holdings_mine)
+
+static int32_t web_track_counted(struct environment *environment, int32_t what) {
+    struct web *web = (struct web *)environment;
+    int32_t entry = holdings_track(environment, what);
+    if (entry < (int32_t)web->counts_length || web_grow_counts(web, 2 * web->counts_length)) return entry;
+    holdings_untrack(environment, entry);
+    return VIGIL_ENOMEM;
+}
+WEB_CALL(track, web_track_counted)
+
+/* Returns how many outcomes are in the batch; JavaScript delivers them, and calls web_delivered. */
+static int32_t web_dispatch_and_fill(struct environment *environment, int32_t unused) {
+    struct web *web = (struct web *)environment;
+    (void)unused;
+    if (!environment->agent) return 0;
+    vigil_agent_dispatch(environment->agent);
+    web->batch_count = operations_fill(environment, &web->batch);
+    return web->batch_count;
+}
+WEB_CALL(dispatch, web_dispatch_and_fill)
+
+static int32_t web_empty(struct environment *environment, int32_t delivered) {
+    struct web *web = (struct web *)environment;
+    int32_t count = web->batch_count;
+    web->batch_count = 0;
+    operations_empty(environment, web->batch, count, delivered);
+    return environment->finished != NULL;
+}
+WEB_CALL(delivered, web_empty)
+
+/* The number of waiters in line for scratch.address. */
+static int32_t web_count_waiters(struct environment *environment, int32_t unused) {
+    (void)unused;
+    return (int32_t)vigil_waiters((void *)(uintptr_t)environment->scratch->address);
+}
+WEB_CALL(waiters, web_count_waiters)
+
+WASM_EXPORT(web_pending) uint32_t web_pending(const struct web *web) {
+    return web->environment.pending;
+}
+
+WASM_EXPORT(web_status_name) const char *web_status_name(int32_t status) {
+    return vigil_status_name(status);
+}
+
+WASM_EXPORT(web_status_text) const char *web_status_text(int32_t status) {
+    return vigil_strerror(status);
+}
+
+/* Memory for JavaScript's words, zeroed. */
+WASM_EXPORT(web_allocate) void *web_allocate(uint32_t bytes) {
+    return calloc(1, bytes);
+}
+
+WASM_EXPORT(web_free) void web_free(void *memory) {
+    free(memory);
+}
+
+/* The end. */
+
+WASM_EXPORT(web_end) int32_t web_end(struct web *web) {
+    if (__atomic_load_n(&web->inside, __ATOMIC_ACQUIRE)) return VIGIL_ECORRUPT;
+    if (web->batch_count) web_empty(&web->environment, web->scratch.delivered);
+    operations_end(&web->environment);
+    holdings_end(&web->environment);
+    free(web->counts);
+    free(web);
+    return VIGIL_OK;
+}
