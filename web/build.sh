@@ -21,9 +21,9 @@ cmake_list() { awk -v name="$1" '$0 ~ "^set\\(" name "$" { inside = 1; next }
 # The library without what only programs in C use.
 mapfile -t sources < <({ cmake_list VIGIL_CORE_SOURCES; cmake_list VIGIL_ALONE_SOURCES; } | grep -v src/debug)
 sources+=(src/prim/wasm/prim.c src/prim/wasm/libc.c node/native/{operations,holdings,locks}.c web/native/{web,look}.c)
-flags=(--target=wasm32-unknown-unknown -std=gnu11 -Oz -matomics -mbulk-memory -mmutable-globals -msign-ext
-    -fvisibility=hidden -ffunction-sections -fdata-sections -DNDEBUG -D__wasi__ -isystem /usr/include/wasm32-wasi
-    -I. -Iinclude -Isrc -Isrc/prim -Isrc/prim/wasm -Wall -Wextra -Werror)
+flags=(--target=wasm32-unknown-unknown -std=gnu11 -Oz -flto -matomics -mbulk-memory -mmutable-globals -msign-ext
+    -fvisibility=hidden -ffunction-sections -fdata-sections -DNDEBUG -DTSAN_SEES_US -D__wasi__
+    -isystem /usr/include/wasm32-wasi -I. -Iinclude -Isrc -Isrc/prim -Isrc/prim/wasm -Wall -Wextra -Werror)
 
 objects=()
 for source in "${sources[@]}"; do
@@ -33,12 +33,12 @@ for source in "${sources[@]}"; do
 done
 
 # The stack is for prim_wasm_take_area alone: each thread then has one of its own.
-wasm-ld-19 "${objects[@]}" -o "$work/vigil.wasm" --no-entry --gc-sections --strip-all -z stack-size=16384 \
+wasm-ld-19 --lto-O2 "${objects[@]}" -o "$work/vigil.wasm" --no-entry --gc-sections --strip-all -z stack-size=16384 \
     --shared-memory --import-memory --initial-memory=262144 --max-memory=1073741824 \
     --export=prim_wasm_door --export=web_probe --export=__stack_pointer --export=__wasm_init_tls --export=__tls_base \
     --export-table
-web/node_modules/.bin/wasm-opt -Oz --converge --enable-threads --enable-bulk-memory --enable-mutable-globals \
-    --enable-sign-ext "$work/vigil.wasm" -o "$into/vigil.wasm"
+web/node_modules/.bin/wasm-opt -tnh --low-memory-unused -Oz --converge --enable-threads --enable-bulk-memory \
+    --enable-mutable-globals --enable-sign-ext "$work/vigil.wasm" -o "$into/vigil.wasm"
 
 web/node_modules/.bin/esbuild web/lib/index.js --bundle --format=esm --minify --target=es2022 --log-level=warning \
     --legal-comments=none --banner:js='// SPDX-License-Identifier: MIT' --outfile="$into/vigil.js"

@@ -8,7 +8,6 @@ const { optionsOf } = require('./options.js');
 const { typeError, rangeError } = require('./errors.js');
 
 const { load } = Atomics; // the functions as they were when this was loaded
-const NotBlockable = 'Atomics.wait cannot be called where blocking is not allowed';
 
 /* The functions, on that core and its words. */
 function createWaits(core, { viewOf }) {
@@ -117,35 +116,7 @@ function createWaits(core, { viewOf }) {
     return numbers[3];
   }
 
-  /* An object with all of the standard's functions. Methods cannot be constructed, as the standard's cannot. */
-  function createAtomics({ canBlock = true } = {}) {
-    const functions = {
-      wait(array, index, value, timeout) {
-        const view = waitableView(array), i = indexOf(array, index), expected = toExpected(view, value);
-        const ms = toTimeout(timeout);
-        if (!canBlock) throw typeError(NotBlockable);
-        mayBlock();
-        return doWait(view, i, expected, ms);
-      },
-      waitAsync(array, index, value, timeout) {
-        const view = waitableView(array), i = indexOf(array, index), expected = toExpected(view, value);
-        return doWaitAsync(view, i, expected, toTimeout(timeout), undefined, true);
-      },
-      notify(array, index, count) {
-        const view = viewOf(array), i = indexOf(array, index), most = toCount(count);
-        return view === undefined ? 0 : doNotify(view, i, most);
-      },
-    };
-    const lengths = { wait: 4, waitAsync: 4, notify: 3 };
-    for (const name of Object.keys(functions))
-      Object.defineProperty(functions[name], 'length', { value: lengths[name], configurable: true });
-    const all = Object.getOwnPropertyDescriptors(Atomics);
-    for (const name of Object.keys(functions))
-      all[name] = { value: functions[name], writable: true, enumerable: false, configurable: true };
-    return Object.create(Object.prototype, all);
-  }
-
-  /* The same as functions of this package: waitAsync takes {timeout, deadline, signal, ref} in place of a timeout. */
+  /* waitAsync takes {timeout, deadline, signal, ref} in place of a timeout. */
   function wait(array, index, value, timeout) {
     const view = waitableView(array), i = indexOf(array, index), expected = toExpected(view, value);
     const ms = toTimeout(timeout);
@@ -168,7 +139,10 @@ function createWaits(core, { viewOf }) {
     return doWaitAsync(view, i, expected, Math.max(options.timeout, 0), options.signal, options.ref);
   }
 
-  return { wait, notify, waitAsync, createAtomics };
+  return {
+    wait, notify, waitAsync,
+    parts: { waitableView, viewOf, indexOf, toExpected, toTimeout, toCount, doWait, doWaitAsync, doNotify },
+  };
 }
 
 module.exports = { createWaits };

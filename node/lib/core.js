@@ -2,7 +2,7 @@
 'use strict';
 // What waits, on the native part: native/environment.h. Node and the browser have a native part each.
 
-const { failure: failureOf, typeError } = require('./errors.js');
+const { typeError } = require('./errors.js');
 
 // The numbers of native/environment.h and native/holdings.c.
 const KIND = { WAIT32: 0, WAIT64: 1, MUTEX: 2, READ: 3, WRITE: 4, PERMITS: 5, CONDITION: 6, BARRIER: 7, NAMED: 8 };
@@ -25,14 +25,16 @@ function scratchOf(buffer, offset) {
 }
 
 /*
- * native: start, block, cancel, notify, release, signal, consistent, downgrade, holder, mine, statusName, statusText,
- * threadId; memory: what words.js needs to know of arrays; scratch: as scratchOf returns it; holdings: {counts}, and
- * track(lock, what, address, array), which returns the index of the lock's count there; canBlock: whether this thread
- * may.
+ * native      start, block, cancel, notify, release, signal, consistent, downgrade, holder, mine, threadId
+ * memory      what words.js needs to know of arrays
+ * scratch     as scratchOf returns it
+ * holdings    {counts}: what this environment holds of each lock that is counted
+ * track       (lock, what, address, array): the index of the lock's count there
+ * canBlock    whether this thread may block
+ * failure     (status): the error for it
  */
-function createCore({ native, memory, scratch, holdings, track, canBlock }) {
+function createCore({ native, memory, scratch, holdings, track, canBlock, failure }) {
   const { numbers, wide, integers, batch } = scratch;
-  const failure = (status) => failureOf(native, status);
 
   // Pending operations, by their id: what to call with the outcome.
   const pending = [];

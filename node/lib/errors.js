@@ -19,33 +19,6 @@ class SegmentError extends VigilError {}
 /* Too many waiters, segments or members, or not enough memory. */
 class LimitError extends VigilError {}
 
-const CLASSES = {
-  'timed-out': TimeoutError,
-  'not-held': NotHeldError,
-  'limit-reached': LimitError, 'out-of-memory': LimitError,
-  'exists': SegmentError, 'not-found': SegmentError, 'bad-name': SegmentError, 'foreign': SegmentError,
-  'truncated': SegmentError, 'corrupt': SegmentError, 'other-version': SegmentError, 'other-machine': SegmentError,
-  'other-owner': SegmentError, 'file-system': SegmentError, 'busy': SegmentError,
-};
-const CODES = {
-  'timed-out': 'VIGIL_TIMED_OUT', 'cancelled': 'VIGIL_CANCELLED', 'null-pointer': 'VIGIL_ENULL',
-  'misaligned': 'VIGIL_EMISALIGNED', 'may-not-block': 'VIGIL_EMAYNOTBLOCK', 'in-use': 'VIGIL_EINUSE',
-  'forked': 'VIGIL_EFORKED', 'closing': 'VIGIL_ECLOSING', 'out-of-memory': 'VIGIL_ENOMEM',
-  'limit-reached': 'VIGIL_ELIMIT', 'out-of-range': 'VIGIL_ERANGE', 'invalid': 'VIGIL_EINVAL',
-  'system': 'VIGIL_ESYSTEM', 'not-held': 'VIGIL_ENOTHELD', 'deadlock': 'VIGIL_EDEADLOCK', 'exists': 'VIGIL_EEXISTS',
-  'not-found': 'VIGIL_ENOTFOUND', 'bad-name': 'VIGIL_ENAME', 'foreign': 'VIGIL_EFOREIGN',
-  'truncated': 'VIGIL_ETRUNCATED', 'corrupt': 'VIGIL_ECORRUPT', 'other-version': 'VIGIL_EVERSION',
-  'other-machine': 'VIGIL_EMACHINE', 'other-owner': 'VIGIL_EOWNER', 'file-system': 'VIGIL_EFILESYSTEM',
-  'busy': 'VIGIL_EBUSY', 'other-copy': 'VIGIL_ECOPIES',
-};
-
-/* The error for a status of the library: its text says what to do. */
-function failure(native, status) {
-  const name = native.statusName(status);
-  const type = CLASSES[name] ?? VigilError;
-  return new type(CODES[name] ?? 'VIGIL_ESYSTEM', `${name}: ${native.statusText(status)}`);
-}
-
 /* Wrong arguments, as Node's own functions have them. */
 function typeError(message) {
   return Object.assign(new TypeError(message), { code: 'VIGIL_ETYPE' });
@@ -64,5 +37,5 @@ function checkCallback(callback) {
 
 module.exports = {
   VigilError, TimeoutError, NotHeldError, SegmentError, LimitError,
-  failure, typeError, rangeError, closedError, checkCallback,
+  typeError, rangeError, closedError, checkCallback,
 };

@@ -4,6 +4,7 @@
 
 const path = require('node:path');
 const { VigilError } = require('./errors.js');
+const { failure } = require('./statuses.js');
 const { HOLDING, scratchOf, createCore } = require('./core.js');
 
 // The C library decides which of the two can be loaded: the other one lacks its libraries.
@@ -75,7 +76,9 @@ const memory = {
   allocate: (count) => new Int32Array(new SharedArrayBuffer(4 * count)),
 };
 
-const core = createCore({ native, memory, scratch, holdings, track, canBlock: true });
+const core = createCore({
+  native, memory, scratch, holdings, track, canBlock: true, failure: (status) => failure(native, status),
+});
 native.setup(scratchBuffer, core.deliver, () => {});
 
 module.exports = core;

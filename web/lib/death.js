@@ -3,7 +3,7 @@
 // memory asks for it too: when it is granted, the environment has ended, and whatever it left behind is ended for it
 // (native/web.c). The browser may take two seconds to notice.
 
-import { VigilError } from '../../node/lib/errors.js';
+import { ECORRUPT, failure } from './statuses.js';
 import { STACK_BYTES, openInstance, startThread } from './instance.js';
 
 const lockOf = (handle, thread) => `vigil ${handle.id} ${thread}`;
@@ -31,9 +31,7 @@ export function takeCare(handle, channel, onDamage) {
     const instance = await openInstance(handle.module, handle.memory, hooks, STACK_BYTES);
     instance.resume(area);
     if (instance.exports.web_end(web) === 0) instance.end(area);
-    else onDamage(new VigilError('VIGIL_ECORRUPT', 'a worker was terminated in the middle of a change to the shared ' +
-      'memory: what it held stays held, and others may wait for ever. Reload the page; and rather let workers end by ' +
-      'themselves, after vigil.close()'));
+    else onDamage(failure(ECORRUPT));
   }
 
   channel.onmessage = ({ data: { attached, detached, start } }) => {

@@ -3,8 +3,8 @@
 import type * as common from './common.js';
 
 export type {
-  BlockOptions, WaitOptions, Held, WaitResult, WaitAsyncResult, VigilAtomics, SemaphoreOptions,
-  Mutex, AsyncLock, Lock, RwLock, Semaphore, Condition, Barrier, Once,
+  BlockOptions, WaitOptions, Held, WaitResult, WaitAsyncResult, SemaphoreOptions,
+  Mutex, AsyncLock, Lock, RwLock, Semaphore, Condition, Barrier,
 } from './common.js';
 
 /** What a worker needs to attach: send it by postMessage. */
@@ -60,8 +60,6 @@ export class Vigil {
   readonly wait: typeof common.wait;
   readonly waitAsync: typeof common.waitAsync;
   readonly notify: typeof common.notify;
-  readonly Atomics: common.VigilAtomics;
-  readonly createAtomics: typeof common.createAtomics;
   readonly Mutex: typeof common.Mutex;
   readonly AsyncLock: typeof common.AsyncLock;
   readonly Lock: typeof common.Lock;
@@ -69,7 +67,6 @@ export class Vigil {
   readonly Semaphore: typeof common.Semaphore;
   readonly Condition: typeof common.Condition;
   readonly Barrier: typeof common.Barrier;
-  readonly Once: typeof common.Once;
 }
 
 export class VigilError extends Error {

@@ -11,6 +11,7 @@ import { VigilError, TimeoutError, NotHeldError, LimitError, typeError, rangeErr
 import { STACK_BYTES, openInstance, startThread } from './instance.js';
 import { createBell } from './bell.js';
 import { announce, takeCare } from './death.js';
+import { ENOMEM, failure } from './statuses.js';
 
 const PAGE_BYTES = 65536, PAGES_FIRST = 4, PAGES_MOST = 16384;
 const LINE_WORDS = 4 + 2 * 8; // struct seen_line of native/look.c
@@ -18,8 +19,8 @@ const LINE_WORDS = 4 + 2 * 8; // struct seen_line of native/look.c
 function checkIsolated() {
   if (globalThis.crossOriginIsolated === false)
     throw new VigilError('VIGIL_ESYSTEM', 'the page is not cross-origin isolated, so it cannot share memory with ' +
-      'workers. Serve it with these headers: Cross-Origin-Opener-Policy: same-origin and ' +
-      'Cross-Origin-Embedder-Policy: require-corp; the README of @vigil/web has snippets for common servers');
+      'workers. Serve it with the headers Cross-Origin-Opener-Policy: same-origin and ' +
+      'Cross-Origin-Embedder-Policy: require-corp; see the README of @vigil/web');
 }
 
 /* Whether this thread may sleep: the thread of a page may not. */
@@ -74,24 +75,15 @@ function createMemory(memory, exports) {
     addressOf: (array) => array.byteOffset,
     allocate(count) {
       const address = exports.web_allocate(4 * count);
-      if (address === 0) throw new LimitError('VIGIL_ENOMEM', 'the memory is full, and cannot grow any more');
+      if (address === 0) throw failure(ENOMEM);
       return new Int32Array(memory.buffer, address, count);
     },
   };
 }
 
 /* As native.js of @vigil/node: what core.js needs of the native part. */
-function createNative(exports, web, scratch) {
-  const text = (address) => {
-    const bytes = new Uint8Array(scratch.numbers.buffer);
-    return String.fromCharCode(...bytes.subarray(address, bytes.indexOf(0, address)));
-  };
-  const native = {
-    threadId: exports.web_thread_id(web),
-    holder: () => 0,
-    statusName: (status) => text(exports.web_status_name(status)),
-    statusText: (status) => text(exports.web_status_text(status)),
-  };
+function createNative(exports, web) {
+  const native = { threadId: exports.web_thread_id(web), holder: () => 0 };
   for (const name of ['start', 'block', 'cancel', 'notify', 'release', 'signal', 'consistent', 'downgrade', 'track',
     'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look'])
     native[name] = (argument = 0) => exports[`web_${name}`](web, argument);
@@ -112,7 +104,7 @@ function createHoldings(memory, exports, web, native, scratch) {
     track(lock, what, address) {
       scratch.numbers[0] = address;
       const entry = native.track(what);
-      if (entry < 0) throw new LimitError('VIGIL_ENOMEM', 'the memory is full, and cannot grow any more');
+      if (entry < 0) throw failure(ENOMEM);
       if (entry >= holdings.counts.length) holdings.counts = countsNow(2 * holdings.counts.length);
       holdings.counts[entry] = 0;
       forget.register(lock, { what, address, entry });
@@ -157,7 +149,7 @@ export class Vigil {
     const instance = await openInstance(module, memory, hooks, STACK_BYTES);
     const { exports } = instance, canBlock = canSleep();
     const area = instance.begin(canBlock), web = area && exports.web_begin();
-    if (!web) throw new LimitError('VIGIL_ENOMEM', 'the memory is full, and cannot grow any more');
+    if (!web) throw failure(ENOMEM);
     this.#instance = instance, this.#area = area, this.#web = web, this.#handle = handle, this.#channel = channel;
     this.#offer(bell, canBlock);
     if (onDamage) takeCare(handle, channel, onDamage);
@@ -167,7 +159,7 @@ export class Vigil {
   #offer(bell, canBlock) {
     const { exports } = this.#instance, { memory } = this.#handle, web = this.#web;
     const address = exports.web_scratch(web), scratch = scratchOf(memory.buffer, address);
-    const native = createNative(exports, web, scratch), { start, notify } = native;
+    const native = createNative(exports, web), { start, notify } = native;
     native.start = (kind) => {
       const status = start(kind);
       if (status === 3) bell.watch(exports.web_bell(web)); // pending
@@ -180,10 +172,11 @@ export class Vigil {
       scratch.numbers[3] = count;
     };
     const ours = createMemory(memory, exports);
-    const core = this.#core = createCore({ native, memory: ours, scratch, canBlock,
+    const core = this.#core = createCore({ native, memory: ours, scratch, canBlock, failure,
       ...createHoldings(memory, exports, web, native, scratch) });
     const words = createWords(ours), waits = createWaits(core, words), mutexes = createMutexes(core, words);
-    Object.assign(this, waits, mutexes, createLocks(core, words, mutexes), { Atomics: waits.createAtomics() });
+    Object.assign(this, { wait: waits.wait, notify: waits.notify, waitAsync: waits.waitAsync }, mutexes,
+      createLocks(core, words, mutexes));
   }
 
   /* True: operations are still pending. */

@@ -213,14 +213,6 @@ WASM_EXPORT(web_pending) uint32_t web_pending(const struct web *web) {
     return web->environment.pending;
 }
 
-WASM_EXPORT(web_status_name) const char *web_status_name(int32_t status) {
-    return vigil_status_name(status);
-}
-
-WASM_EXPORT(web_status_text) const char *web_status_text(int32_t status) {
-    return vigil_strerror(status);
-}
-
 /* Memory for JavaScript's words, zeroed. */
 WASM_EXPORT(web_allocate) void *web_allocate(uint32_t bytes) {
     return calloc(1, bytes);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// The errors for those statuses of the library (vigil/status.h) that it can return here.
+
+import { VigilError, TimeoutError, NotHeldError, LimitError } from '../../node/lib/errors.js';
+
+const STATUSES = {
+  2: ['TIMED_OUT', 'the deadline passed first', TimeoutError],
+  4: ['CANCELLED', 'ended by close()'],
+  '-2': ['EMISALIGNED', 'the address is not a multiple of the size of the element'],
+  '-4': ['EMAYNOTBLOCK', 'blocking is not allowed on this thread: use the form that returns a promise'],
+  '-11': ['ECLOSING', 'this Vigil has been closed'],
+  '-12': ['ENOMEM', 'the memory is full, and cannot grow any more', LimitError],
+  '-13': ['ELIMIT', 'too many waiters or workers', LimitError],
+  '-16': ['EINVAL', 'an argument has an invalid value'],
+  '-18': ['ENOTHELD', 'not held, or not by this page or worker: release only what was acquired', NotHeldError],
+  '-25': ['ECORRUPT', 'a worker was terminated in the middle of a change to the shared memory: others may wait for ' +
+    'ever. Reload the page; rather let workers end after vigil.close()'],
+};
+const UNKNOWN = ['ESYSTEM', 'unexpected'];
+
+export const ENOMEM = -12, ECORRUPT = -25;
+
+export function failure(status) {
+  const [code, text, type = VigilError] = STATUSES[status] ?? UNKNOWN;
+  return new type(`VIGIL_${code}`, text);
+}
