@@ -2,7 +2,7 @@
 'use strict';
 // Atomics.wait, notify and waitAsync, as in ECMA-262, on Vigil's lines; and the same with options.
 
-const { KIND, STATUS } = require('./core.js');
+const { KIND, STATUS, outcomeOf } = require('./core.js');
 const { lengthOf } = require('./words.js');
 const { optionsOf } = require('./options.js');
 const { typeError, rangeError } = require('./errors.js');
@@ -11,7 +11,7 @@ const { load } = Atomics; // the functions as they were when this was loaded
 
 /* The functions, on that core and its words. */
 function createWaits(core, { viewOf }) {
-  const { native, numbers, wide, integers, start, mayBlock, block, failure, Operation } = core;
+  const { native, numbers, wide, integers, start, startWait, mayBlock, block, failure, Operation } = core;
 
   /* ValidateAtomicAccess: the length is read before the index is converted. */
   function indexOf(array, index) {
@@ -52,24 +52,10 @@ function createWaits(core, { viewOf }) {
     return status === STATUS.OK ? 'ok' : status === STATUS.NOT_EQUAL ? 'not-equal' : 'timed-out';
   }
 
-  const outcome = (status) => (status === STATUS.OK ? 'ok' : 'timed-out');
-
-  /* A wait that becomes 'ok' or 'timed-out'. It keeps the array alive, and so the memory. There may be very many. */
-  class Waiting {
-    constructor(pin, resolve) {
-      this.pin = pin;
-      this.resolve = resolve;
-      this.id = -1;
-    }
-    settle(status) {
-      this.resolve(outcome(status));
-    }
-  }
-
-  /* The same with an AbortSignal. */
+  /* A wait with an AbortSignal. */
   class AbortableWaiting extends Operation {
     settle(status) {
-      super.settle(outcome(status));
+      super.settle(outcomeOf(status));
     }
   }
 
@@ -89,7 +75,7 @@ function createWaits(core, { viewOf }) {
     if (signal !== undefined) return waitAbortably(view, index, expected, timeout, signal, ref);
     const promise = new Promise(capture);
     describe(view, index, expected, timeout);
-    const status = start(view.is64 ? KIND.WAIT64 : KIND.WAIT32, new Waiting(view.array, resolveLast), ref);
+    const status = startWait(view.is64 ? KIND.WAIT64 : KIND.WAIT32, view.array, resolveLast, ref);
     return status === STATUS.PENDING ? { async: true, value: promise } : immediately(status);
   }
 

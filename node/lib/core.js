@@ -24,6 +24,9 @@ function scratchOf(buffer, offset) {
   };
 }
 
+/* What a wait becomes. */
+const outcomeOf = (status) => (status === STATUS.OK ? 'ok' : 'timed-out');
+
 /*
  * native      start, block, cancel, notify, release, signal, consistent, downgrade, holder, mine, threadId
  * memory      what words.js needs to know of arrays
@@ -36,8 +39,9 @@ function scratchOf(buffer, offset) {
 function createCore({ native, memory, scratch, holdings, track, canBlock, failure }) {
   const { numbers, wide, integers, batch } = scratch;
 
-  // Pending operations, by their id: what to call with the outcome.
-  const pending = [];
+  // Pending operations, by their id: an object with settle(status); or, as there may be very many plain waits, the
+  // function that resolves the promise of one. What is waited on is kept alive by `pins`, or the object.
+  const pending = [], pins = [];
 
   function deliver(count) {
     for (let i = 0; i < count; i++) {
@@ -45,7 +49,12 @@ function createCore({ native, memory, scratch, holdings, track, canBlock, failur
       const operation = pending[id];
       pending[id] = undefined;
       integers[4] = i + 1;
-      operation.settle(batch[2 * i + 1]);
+      if (typeof operation === 'function') {
+        pins[id] = undefined;
+        operation(outcomeOf(batch[2 * i + 1]));
+      } else {
+        operation.settle(batch[2 * i + 1]);
+      }
     }
   }
 
@@ -59,6 +68,18 @@ function createCore({ native, memory, scratch, holdings, track, canBlock, failur
     if (status === STATUS.PENDING) {
       operation.id = integers[2];
       pending[operation.id] = operation;
+    }
+    return status;
+  }
+
+  /* The same for a plain wait on the array: resolve('ok') or resolve('timed-out') will be called. */
+  function startWait(kind, array, resolve, ref) {
+    integers[1] = ref ? 1 : 0;
+    const status = native.start(kind);
+    if (status === STATUS.PENDING) {
+      const id = integers[2];
+      pending[id] = resolve;
+      pins[id] = array;
     }
     return status;
   }
@@ -159,8 +180,8 @@ function createCore({ native, memory, scratch, holdings, track, canBlock, failur
 
   return {
     native, memory, numbers, wide, integers, holdings, track,
-    deliver, start, startAsync, cancel, mayBlock, block, isMine, Operation, failure,
+    deliver, start, startWait, startAsync, cancel, mayBlock, block, isMine, Operation, failure,
   };
 }
 
-module.exports = { KIND, HOLDING, STATUS, scratchOf, createCore };
+module.exports = { KIND, HOLDING, STATUS, outcomeOf, scratchOf, createCore };

@@ -51,15 +51,15 @@ struct scratch {
     int32_t entry;     /* of the lock in the holdings; -1: its word says who holds it, or nothing does */
     int32_t delivered; /* of the batch: how many outcomes JavaScript has looked at */
     int32_t padding;
-    struct {
+    struct outcome {
         int32_t id, status;
-    } batch[SCRATCH_BATCH]; /* outcomes, for deliver */
+    } batch[SCRATCH_BATCH]; /* for deliver */
 };
 
 /* What an end of the operation needs is in its first cache lines. */
 struct operation {
     struct environment *environment;
-    struct operation *next; /* of the free, or of the finished */
+    struct operation *next; /* of those that are free, or finished */
     void *address;          /* of a condition: that of its mutex */
     vigil_cond *cond;
     void *named; /* a vigil_named, see napi/named.c */
@@ -80,12 +80,20 @@ struct operation {
 struct environment {
     struct scratch *scratch;
     vigil_agent *agent; /* null until the first wait */
-    uint32_t pending;   /* asynchronous operations */
+    uint32_t pending;   /* asynchronous operations that have not been delivered */
     bool ends;
 
     struct operation **chunks;
     uint32_t chunk_count;
-    struct operation *free, *finished, **finished_last;
+    struct operation *free;
+
+    /* Outcomes that have not been delivered, in order; there is room for all that are pending. Their operations are
+     * not free before all are delivered: JavaScript knows them by their numbers. Until then they are not touched again:
+     * there may be many. */
+    struct outcome *outcomes;
+    uint32_t outcome_first, outcome_end, outcome_room;
+    uint32_t outcomes_referenced; /* of these, how many keep the environment alive */
+    struct operation *finished, **finished_last;
 
     struct holdings *holdings;
     uint32_t thread_id; /* by which a mutex names its holder */
@@ -116,12 +124,14 @@ int32_t operations_notify(struct environment *environment, int32_t unused);
 #define TERMINATED 0x100
 
 /*
- * Outcomes that deliver has yet to pass on. operations_fill moves some into scratch.batch, and returns how many; *first
- * is the first of these operations. operations_empty frees them. If JavaScript was stopped before it looked at some of
- * their outcomes (scratch.delivered), these are finished as before, and operations_end passes on what they were given.
+ * operations_fill moves outcomes into scratch.batch, for deliver, and returns how many. Then operations_empty must be
+ * called: `delivered` says how many of them JavaScript has looked at. What the rest was given is passed on.
  */
-int32_t operations_fill(struct environment *environment, struct operation **first);
-void operations_empty(struct environment *environment, struct operation *first, int32_t count, int32_t delivered);
+int32_t operations_fill(struct environment *environment);
+void operations_empty(struct environment *environment, int32_t count, int32_t delivered);
+static inline bool operations_have_outcomes(const struct environment *environment) {
+    return environment->outcome_first < environment->outcome_end;
+}
 
 /* operations.c, for environment_sleep: leave the line, and leave what was given meanwhile to the next waiter. */
 void operations_give_up(struct operation *operation);
@@ -160,9 +170,9 @@ int32_t holdings_weight(enum kind kind, uint32_t permits);
 
 /* The first asynchronous operation: have the loop look after the agent. False: it cannot. */
 bool environment_attend(struct environment *environment);
-/* Of a pending operation: it keeps the environment alive, or no longer does. */
+/* Of a pending operation: it keeps the environment alive, or so many no longer do. */
 void environment_ref(struct environment *environment);
-void environment_unref(struct environment *environment);
+void environment_unref(struct environment *environment, uint32_t count);
 /* Sleep until the operation is finished, and return its status; or one for which it has been given up: TERMINATED, an
  * error. */
 int environment_sleep(struct operation *operation);

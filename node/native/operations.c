@@ -88,6 +88,27 @@ static void operations_take(struct operation *operation) {
     holdings_add(operation->environment, operation->entry, holdings_weight(operation->kind, operation->permits));
 }
 
+/* Before an operation becomes pending: room for its outcome. */
+static bool operations_reserve(struct environment *environment) {
+    if (environment->pending < environment->outcome_room) return true;
+    uint32_t room = environment->outcome_room ? 2 * environment->outcome_room : 64;
+    struct outcome *outcomes = realloc(environment->outcomes, room * sizeof *outcomes);
+    if (!outcomes) return false;
+    environment->outcomes = outcomes;
+    environment->outcome_room = room;
+    return true;
+}
+
+static void operations_add_outcome(struct environment *environment, struct outcome outcome) {
+    uint32_t first = environment->outcome_first, count = environment->outcome_end - first;
+    if (environment->outcome_end == environment->outcome_room) {
+        memmove(environment->outcomes, environment->outcomes + first, count * sizeof outcome);
+        environment->outcome_first = 0;
+        environment->outcome_end = count;
+    }
+    environment->outcomes[environment->outcome_end++] = outcome;
+}
+
 void operations_end_with(struct operation *operation, int status) {
     struct environment *environment = operation->environment;
     operation->status = status;
@@ -101,6 +122,9 @@ void operations_end_with(struct operation *operation, int status) {
         vigil_agent_wake(environment->agent); /* see environment_sleep */
         return;
     }
+    operation->pending = false;
+    environment->outcomes_referenced += operation->referenced;
+    operations_add_outcome(environment, (struct outcome){operation->id, status});
     operation->next = NULL;
     *environment->finished_last = operation;
     environment->finished_last = &operation->next;
@@ -177,6 +201,7 @@ static int operations_take_back(struct operation *operation) {
 
 int32_t operations_start(struct environment *environment, int32_t kind) {
     struct operation *operation = NULL;
+    if (!operations_reserve(environment)) return VIGIL_ENOMEM;
     int status = operations_try(environment, kind, &operation);
     if (status != VIGIL_PENDING) return status;
     operation->pending = true;
@@ -196,11 +221,10 @@ int32_t operations_start(struct environment *environment, int32_t kind) {
 
 int32_t operations_cancel(struct environment *environment, int32_t id) {
     struct operation *operation = operations_get(environment, id);
-    if (!operation || !operation->pending) return VIGIL_EIDLE;
-    if (operation->finished) return VIGIL_ETOOLATE;
+    if (!operation || !operation->pending) return VIGIL_EIDLE; /* it may have ended, but not been delivered */
     int status = operations_take_back(operation);
     if (status) return status;
-    if (operation->referenced) environment_unref(environment);
+    if (operation->referenced) environment_unref(environment, 1);
     environment->pending--;
     operation->pending = false;
     operations_free(operation);
@@ -230,42 +254,41 @@ int32_t operations_block(struct environment *environment, int32_t kind) {
     operation->blocking = true;
     status = environment_sleep(operation);
     operations_free(operation);
-    if (environment->finished) vigil_agent_wake(environment->agent); /* the loop delivers them */
+    if (operations_have_outcomes(environment)) vigil_agent_wake(environment->agent); /* the loop delivers them */
     return status;
 }
 
 /* Outcomes. */
 
-int32_t operations_fill(struct environment *environment, struct operation **first) {
-    int32_t count = 0;
-    *first = environment->finished;
-    while (environment->finished && count < SCRATCH_BATCH) {
-        struct operation *operation = environment->finished;
-        environment->finished = operation->next;
-        environment->scratch->batch[count].id = operation->id;
-        environment->scratch->batch[count++].status = operation->status;
-        if (operation->referenced) environment_unref(environment);
-        environment->pending--;
-        operation->pending = false;
-    }
-    if (!environment->finished) environment->finished_last = &environment->finished;
+int32_t operations_fill(struct environment *environment) {
+    uint32_t count = environment->outcome_end - environment->outcome_first;
+    if (count > SCRATCH_BATCH) count = SCRATCH_BATCH;
+    const struct outcome *first = environment->outcomes + environment->outcome_first;
+    if (count) memcpy(environment->scratch->batch, first, count * sizeof *first);
+    environment->outcome_first += count;
+    environment->pending -= count;
     environment->scratch->delivered = 0;
-    return count;
+    return (int32_t)count;
 }
 
-void operations_empty(struct environment *environment, struct operation *first, int32_t count, int32_t delivered) {
-    struct operation *operation = first, *next, *rest = environment->finished, **link = &environment->finished;
-    for (int32_t i = 0; i < count; i++, operation = next) {
-        next = operation->next;
-        if (i < delivered) {
-            operations_free(operation);
-            continue;
-        }
-        *link = operation;
-        link = &operation->next;
-    }
-    *link = rest;
-    if (!rest) environment->finished_last = link;
+/* All have been delivered: their operations are free. */
+static void operations_free_finished(struct environment *environment) {
+    environment_unref(environment, environment->outcomes_referenced);
+    environment->outcomes_referenced = environment->outcome_first = environment->outcome_end = 0;
+    *environment->finished_last = environment->free;
+    environment->free = environment->finished;
+    environment->finished = NULL;
+    environment->finished_last = &environment->finished;
+}
+
+static void operations_pass_on_outcome(struct environment *environment, struct outcome outcome) {
+    const struct operation *operation = operations_get(environment, outcome.id);
+    if (operations_was_given(operation)) operations_pass_on(operation);
+}
+
+void operations_empty(struct environment *environment, int32_t count, int32_t delivered) {
+    for (int32_t i = delivered; i < count; i++) operations_pass_on_outcome(environment, environment->scratch->batch[i]);
+    if (!operations_have_outcomes(environment)) operations_free_finished(environment);
 }
 
 bool operations_begin(struct environment *environment) {
@@ -275,11 +298,11 @@ bool operations_begin(struct environment *environment) {
 
 void operations_end(struct environment *environment) {
     environment->ends = true;
-    for (struct operation *operation = environment->finished; operation; operation = operation->next) {
-        if (operations_was_given(operation)) operations_pass_on(operation); /* never delivered */
-    }
+    while (operations_have_outcomes(environment))
+        operations_pass_on_outcome(environment, environment->outcomes[environment->outcome_first++]);
     if (environment->agent) vigil_agent_destroy(environment->agent);
     environment->agent = NULL;
     for (uint32_t i = 0; i < environment->chunk_count; i++) free(environment->chunks[i]);
     free(environment->chunks);
+    free(environment->outcomes);
 }

@@ -32,8 +32,7 @@ struct web {
     uint32_t inside;                /* the library is at work for it */
     int32_t *counts;                /* see node/native/holdings.c */
     uint32_t counts_length;
-    struct operation *batch; /* being delivered: the first, and how many */
-    int32_t batch_count;
+    int32_t batch_count; /* outcomes that are being delivered */
     struct scratch scratch;
 };
 
@@ -103,8 +102,9 @@ void environment_ref(struct environment *environment) {
     (void)environment;
 }
 
-void environment_unref(struct environment *environment) {
+void environment_unref(struct environment *environment, uint32_t count) {
     (void)environment;
+    (void)count;
 }
 
 static bool web_spin_for_mail(vigil_agent *agent) {
@@ -188,7 +188,7 @@ static int32_t web_dispatch_and_fill(struct environment *environment, int32_t un
     (void)unused;
     if (!environment->agent) return 0;
     vigil_agent_dispatch(environment->agent);
-    web->batch_count = operations_fill(environment, &web->batch);
+    web->batch_count = operations_fill(environment);
     return web->batch_count;
 }
 WEB_CALL(dispatch, web_dispatch_and_fill)
@@ -197,8 +197,8 @@ static int32_t web_empty(struct environment *environment, int32_t delivered) {
     struct web *web = (struct web *)environment;
     int32_t count = web->batch_count;
     web->batch_count = 0;
-    operations_empty(environment, web->batch, count, delivered);
-    return environment->finished != NULL;
+    operations_empty(environment, count, delivered);
+    return operations_have_outcomes(environment);
 }
 WEB_CALL(delivered, web_empty)
 

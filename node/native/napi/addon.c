@@ -75,9 +75,10 @@ void environment_ref(struct environment *environment) {
     if (addon->referenced++ == 0) uv_ref((uv_handle_t *)addon->seat);
 }
 
-void environment_unref(struct environment *environment) {
+void environment_unref(struct environment *environment, uint32_t count) {
     struct addon *addon = (struct addon *)environment;
-    if (--addon->referenced == 0) uv_unref((uv_handle_t *)addon->seat);
+    addon->referenced -= count;
+    if (count && !addon->referenced) uv_unref((uv_handle_t *)addon->seat);
 }
 
 /* Outcomes. */
@@ -106,19 +107,19 @@ static bool addon_report(struct addon *addon) {
 }
 
 void addon_dispatch(struct addon *addon, bool inside) {
-    vigil_agent_dispatch(addon->environment.agent);
-    while (addon->environment.finished && !addon->environment.ends) {
+    struct environment *environment = &addon->environment;
+    vigil_agent_dispatch(environment->agent);
+    while (operations_have_outcomes(environment) && !environment->ends) {
         napi_handle_scope scope;
-        struct operation *first;
         napi_open_handle_scope(addon->napi, &scope);
-        int32_t outer = addon->environment.scratch->delivered; /* of a dispatch in whose callbacks this one is called */
-        int32_t count = operations_fill(&addon->environment, &first);
+        int32_t outer = environment->scratch->delivered; /* of a dispatch in whose callbacks this one is called */
+        int32_t count = operations_fill(environment);
         napi_status status = addon_call_deliver(addon, count, inside);
         bool stopped = status != napi_ok && !addon_report(addon);
-        int32_t delivered = stopped ? addon->environment.scratch->delivered : count;
-        addon->environment.scratch->delivered = outer;
+        int32_t delivered = stopped ? environment->scratch->delivered : count;
+        environment->scratch->delivered = outer;
         napi_close_handle_scope(addon->napi, scope);
-        operations_empty(&addon->environment, first, count, delivered);
+        operations_empty(environment, count, delivered);
         if (stopped) return;
     }
 }
