@@ -40,8 +40,14 @@ wasm-ld-19 --lto-O2 "${objects[@]}" -o "$work/vigil.wasm" --no-entry --gc-sectio
 web/node_modules/.bin/wasm-opt -tnh --low-memory-unused -Oz --converge --enable-threads --enable-bulk-memory \
     --enable-mutable-globals --enable-sign-ext "$work/vigil.wasm" -o "$into/vigil.wasm"
 
+# Names of properties that no user of the package sees: shorter ones save some bytes.
+internal='^(tryFast|tryOnce|takeAtOnce|noteDeath|unlockContended|checkHeld|onAbort|unlisten|startAsync|startWait'
+internal+='|mayBlock|isMine|addressOf|isShared|segments|holdings|counts|integers|numbers|canBlock|viewOf|wordOf'
+internal+='|lengthOf|outcomeOf|optionsOf|closedError|checkCallback|failure|parts|waitableView|doWait|doWaitAsync'
+internal+='|doNotify|toExpected|toTimeout|toCount)$'
 web/node_modules/.bin/esbuild web/lib/index.js --bundle --format=esm --minify --target=es2022 --log-level=warning \
-    --legal-comments=none --banner:js='// SPDX-License-Identifier: MIT' --outfile="$into/vigil.js"
+    --mangle-props="$internal" --legal-comments=none \
+    --banner:js='// SPDX-License-Identifier: MIT' --outfile="$into/vigil.js"
 cp web/lib/index.d.ts "$into/vigil.d.ts"
 cp node/lib/index.d.ts "$into/common.d.ts"
 
