@@ -247,8 +247,13 @@ static inline void actor_continue(struct actor *actor) {
     assert_int_equal(kill(actor->pid, SIGCONT), 0);
 }
 
+/*
+ * A failed test may leave an actor stopped, or in a wait without end. It is continued, so that the alarm of fork_here
+ * ends it in the second case: a stopped process is not killed by SIGALRM, and the failure would never be reported.
+ */
 static inline void actor_dismiss(struct actor *actor) {
     pid_t pid = actor->pid;
+    actor_continue(actor);
     actor_gone(actor);
     assert_int_equal(exit_status_of(pid), 0);
 }
