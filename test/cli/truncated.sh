@@ -12,15 +12,15 @@ ends() {
     contains "$(cat "$3")" "vigil" "truncated"
 }
 
-# truncated BYTES SUBCOMMAND...: of a holder and a waiter, while they are at it. The waiter is an event loop, which
-# touches the file when the holder's death is noticed, or when it gives up.
+# truncated BYTES SUBCOMMAND...: of a holder and a waiter, while they are at it. The waiter is an event loop, whose
+# process touches the file when it patrols, after a second. It must not give up before the file has been truncated.
 truncated() {
     local bytes=$1 file=$scratch/lock-$1-$2 holder waiter
     shift
     "$vigil" "$1" "$file" "${@:2}" -- "$hold" "$file.go" 2>"$file.held" &
     holder=$!
     until_true [ -e "$file.go.begun" ]
-    "$vigil" "$1" "$file" "${@:2}" --timeout 100ms -- touch "$file.wrong" 2>"$file.waited" &
+    "$vigil" "$1" "$file" "${@:2}" --timeout 1m -- touch "$file.wrong" 2>"$file.waited" &
     waiter=$!
     until_true in_line 1 "$file"
     truncate -s "$bytes" "$file"
