@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "prim.h"
+#include "prim_wasm.h"
 
 #define HEAP_LINE   64u
 #define HEAP_HEADER 16u
@@ -35,9 +36,13 @@ static uint32_t heap_gate;
 static struct heap_block *heap_free;
 static uintptr_t heap_top, heap_end;
 
-static void heap_lock(void) {
+static bool heap_trylock(void) {
     uint32_t seen = 0;
-    if (prim_cas_acquire(&heap_gate, &seen, 1)) return;
+    return prim_cas_acquire(&heap_gate, &seen, 1);
+}
+
+static void heap_lock(void) {
+    if (heap_trylock()) return;
     while (prim_exchange_acq_rel(&heap_gate, 2)) prim_park(&heap_gate, 2, PRIM_NEVER);
 }
 
@@ -82,18 +87,20 @@ static struct heap_block *heap_take_free(uint32_t bytes) {
 
 /* `new`: the memory has not been used before. */
 static void *heap_take(size_t wanted, bool *new) {
-    struct heap_block *block = NULL;
-    if (wanted <= HEAP_MOST) {
-        uint32_t bytes = ((uint32_t)wanted + HEAP_HEADER + HEAP_LINE - 1) / HEAP_LINE * HEAP_LINE;
-        heap_lock();
-        block = heap_take_free(bytes);
-        *new = !block;
-        if (!block) block = heap_take_new(bytes);
-        heap_unlock();
-    }
-    if (block) return (char *)block + HEAP_HEADER;
-    errno = ENOMEM;
-    return NULL;
+    if (wanted > HEAP_MOST) return NULL;
+    uint32_t bytes = ((uint32_t)wanted + HEAP_HEADER + HEAP_LINE - 1) / HEAP_LINE * HEAP_LINE;
+    struct heap_block *block = heap_take_free(bytes);
+    *new = !block;
+    if (!block) block = heap_take_new(bytes);
+    return block ? (char *)block + HEAP_HEADER : NULL;
+}
+
+static void *heap_allocate(size_t bytes, bool *new) {
+    heap_lock();
+    void *memory = heap_take(bytes, new);
+    heap_unlock();
+    if (!memory) errno = ENOMEM;
+    return memory;
 }
 
 static void heap_merge_with_next(struct heap_block *block) {
@@ -114,14 +121,14 @@ static void heap_give(struct heap_block *block) {
 
 void *malloc(size_t bytes) {
     bool new;
-    return heap_take(bytes, &new);
+    return heap_allocate(bytes, &new);
 }
 
 void *calloc(size_t count, size_t each) {
     bool new;
     size_t bytes;
     if (__builtin_mul_overflow(count, each, &bytes)) bytes = SIZE_MAX;
-    void *memory = heap_take(bytes, &new);
+    void *memory = heap_allocate(bytes, &new);
     if (memory && !new) memset(memory, 0, bytes);
     return memory;
 }
@@ -142,21 +149,38 @@ void *realloc(void *memory, size_t bytes) {
     return moved;
 }
 
-/* Memory and strings: the builtins of the first three are instructions. */
+/* The calling thread has no thread-local data yet: neither errno, nor what prim_park reads. */
+void *prim_wasm_take_area(size_t stack_bytes) {
+    bool new;
+    while (!heap_trylock()) prim_pause();
+    void *area = heap_take(stack_bytes + __builtin_wasm_tls_size(), &new);
+    heap_unlock();
+    return area;
+}
 
-void *memset(void *to, int byte, size_t bytes) {
+/* Nor does it use that any more once the area is free. */
+void prim_wasm_give_area(void *area) {
+    free(area);
+}
+
+/* Memory and strings. The builtins of the first three are instructions. A compiler that recognises what a loop does
+ * must not replace it by a call of the very function. */
+
+#define ITSELF __attribute__((no_builtin))
+
+ITSELF void *memset(void *to, int byte, size_t bytes) {
     return __builtin_memset(to, byte, bytes);
 }
 
-void *memcpy(void *restrict to, const void *restrict from, size_t bytes) {
+ITSELF void *memcpy(void *restrict to, const void *restrict from, size_t bytes) {
     return __builtin_memcpy(to, from, bytes);
 }
 
-void *memmove(void *to, const void *from, size_t bytes) {
+ITSELF void *memmove(void *to, const void *from, size_t bytes) {
     return __builtin_memmove(to, from, bytes);
 }
 
-int memcmp(const void *a, const void *b, size_t bytes) {
+ITSELF int memcmp(const void *a, const void *b, size_t bytes) {
     const unsigned char *one = a, *other = b;
     for (; bytes; bytes--, one++, other++) {
         if (*one != *other) return *one - *other;
@@ -164,13 +188,13 @@ int memcmp(const void *a, const void *b, size_t bytes) {
     return 0;
 }
 
-size_t strlen(const char *text) {
+ITSELF size_t strlen(const char *text) {
     const char *end = text;
     while (*end) end++;
     return (size_t)(end - text);
 }
 
-int strcmp(const char *a, const char *b) {
+ITSELF int strcmp(const char *a, const char *b) {
     while (*a && *a == *b) a++, b++;
     return (unsigned char)*a - (unsigned char)*b;
 }

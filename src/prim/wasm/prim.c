@@ -68,11 +68,17 @@ void prim_wake(uint32_t *word) {
     prim_wake_some(word, 1);
 }
 
-/* Memory, all of it open. The heap's blocks begin at a cache line; memory that is used for the first time is zero, and
- * not touched. */
+/* Memory, all of it open: a block of the heap, which does not touch what it uses for the first time. A mapping begins
+ * at a page, as buffers do; before it is the address of its block. */
+
+#define MAP_PAGE 4096u
 
 void *prim_map(size_t bytes) {
-    return calloc(1, bytes);
+    char *block = bytes <= SIZE_MAX - MAP_PAGE ? calloc(1, bytes + MAP_PAGE) : NULL;
+    if (!block) return NULL;
+    char **mapping = (char **)(((uintptr_t)block + MAP_PAGE) / MAP_PAGE * MAP_PAGE);
+    mapping[-1] = block;
+    return mapping;
 }
 
 bool prim_map_open(void *part, size_t bytes, bool dense) {
@@ -89,7 +95,7 @@ void prim_map_densely(void *part, size_t bytes) {
 
 void prim_unmap(void *mapping, size_t bytes) {
     (void)bytes;
-    free(mapping);
+    free(((char **)mapping)[-1]);
 }
 
 void prim_map_clear(void *mapping, size_t bytes) {
@@ -145,14 +151,6 @@ static void (*thread_at_exit)(struct prim_thread *);
 static uint32_t threads; /* atomic: how many have an id */
 uint32_t prim_generation;
 uint32_t prim_wasm_door;
-
-void *prim_wasm_take_area(size_t stack_bytes) {
-    return malloc(stack_bytes + __builtin_wasm_tls_size());
-}
-
-void prim_wasm_give_area(void *area) {
-    free(area);
-}
 
 void prim_wasm_begin_thread(bool thread_may_park) {
     may_park = thread_may_park;

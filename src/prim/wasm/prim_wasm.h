@@ -15,6 +15,9 @@
  *     to end     E6  prim_wasm_end_thread()
  *                E7  __stack_pointer.value = its first value; then as E1 to E3, with prim_wasm_give_area(area)
  *
+ * The first instance initialises the memory. Another that is made at the same time sleeps until that is done, which a
+ * page may not: it makes the first one.
+ *
  * A worker that is terminated does neither of the last two: what it holds stays held, and its area taken.
  *
  * An event loop has no descriptor to poll: vigil_agent_fd returns the address of the bell's word (bell_word.h), to be

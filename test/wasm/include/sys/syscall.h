@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: MIT */
+#define SYS_gettid 1
