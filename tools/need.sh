@@ -14,6 +14,7 @@ has() { command -v "$1" >/dev/null; }
 has_header() { echo "#include <$1>" | gcc -E - >/dev/null 2>&1; }
 has_clang_runtime() { echo 'int main(void){return 0;}' | clang -fsanitize=address -x c - -o /dev/null 2>/dev/null; }
 has_library() { ldconfig -p | grep -q "$1"; }
+has_wasm_headers() { [ -f /usr/include/wasm32-wasi/stdio.h ]; }
 has_arm_libc() { echo '#include <stdio.h>' | aarch64-linux-gnu-gcc -E - >/dev/null 2>&1; }
 
 # need KIND PACKAGE REASON CHECK...: remember the package if the check fails.
@@ -48,7 +49,10 @@ look() {
         need optional libevent-dev "the libevent adapter's tests" has_header event2/event.h
         need optional systemtap-sdt-dev "the tracing probes and their test" has_header sys/sdt.h
         need optional musl-tools "the tests with musl" has musl-gcc
-        need optional nodejs "the tests of the package for Node" has node
+        need optional nodejs "the tests of the package for Node, and of WebAssembly" has node
+        need optional clang-19 "the compiler for WebAssembly" has clang-19
+        need optional lld-19 "its linker" has wasm-ld-19
+        need optional wasi-libc "its headers" has_wasm_headers
         need optional npm "makes that package" has npm
         need optional dpkg-dev "the test of the Debian packages" has dpkg-gencontrol
         need optional tmux "a terminal for the tests of vigil top and vigil demo" has tmux

@@ -79,6 +79,9 @@ stage tsan    "thread sanitizer"                               gcc
 stage aarch64 "aarch64 under qemu"                             aarch64-linux-gnu-gcc qemu-aarch64
 stage musl    "musl"                                           musl-gcc
 stage posix   "posix primitives: unit tests without segments"  gcc
+headers=wasi-libc # not a command: skipped
+[ ! -f /usr/include/wasm32-wasi/stdio.h ] || headers=true
+stage wasm    "WebAssembly in Node: unit tests of the core"    clang-19 wasm-ld-19 node "$headers"
 
 echo "$((SECONDS / 60)) min $((SECONDS % 60)) s; logs in $logs"
 echo "$passed passed, $failed failed$([ $skipped = 0 ] || echo ", $skipped skipped")"
