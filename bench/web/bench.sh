@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# bench.sh - measure the package for the browser, if Chromium, Node and the compiler are there; its figures are added to
+# build/figures.md.
+set -eu
+cd "$(dirname "$0")/../.."
+for program in node npm clang-19 wasm-ld-19 chromium; do
+    command -v "$program" >/dev/null || {
+        echo "skipped: there is no $program; on Debian, install nodejs, npm, clang-19, lld-19, wasi-libc and chromium" >&2
+        exit 0
+    }
+done
+web/build.sh >&2
+node bench/web/bench.js --chromium "$(command -v chromium)" --json build/bench-web.json --markdown build/figures-web.md
+printf '\n' | cat - build/figures-web.md >>build/figures.md
