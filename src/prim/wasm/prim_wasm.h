@@ -22,7 +22,7 @@
  *
  * An event loop has no descriptor to poll: vigil_agent_fd returns the address of the bell's word (bell_word.h), to be
  * waited for by Atomics.waitAsync while bit 0 is clear. The embedder calls vigil_agent_dispatch when the bit is set,
- * and at the time of the alarm.
+ * and at the time of the alarm. As an address is an int there, the memory may have 2 GiB at most.
  */
 #ifndef VIGIL_PRIM_WASM_H
 #define VIGIL_PRIM_WASM_H
