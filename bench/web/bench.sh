@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 for program in node npm clang-19 wasm-ld-19 chromium; do
     command -v "$program" >/dev/null || {
-        echo "skipped: there is no $program; on Debian, install nodejs, npm, clang-19, lld-19, wasi-libc and chromium" >&2
+        echo "skipped: there is no $program; install nodejs, npm, clang-19, lld-19, wasi-libc and chromium" >&2
         exit 0
     }
 done

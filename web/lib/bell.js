@@ -42,6 +42,13 @@ export function createBell(memory, dispatch) {
     if (watching) look();
   }
 
+  /* Timers may be early, and cannot be set for more than 24 days. */
+  function setAlarm(at) {
+    const left = at - performance.timeOrigin - performance.now();
+    if (left <= 0) queueMicrotask(dispatch);
+    else timer = setTimeout(setAlarm, Math.min(Math.ceil(left), 0x7fffffff), at);
+  }
+
   return {
     watch(address) {
       if (watching) return;
@@ -52,8 +59,7 @@ export function createBell(memory, dispatch) {
     },
     alarm(word, at) {
       clearTimeout(timer);
-      const left = at - performance.timeOrigin - performance.now();
-      if (at !== Infinity) timer = setTimeout(dispatch, Math.min(Math.max(0, Math.ceil(left)), 0x7fffffff));
+      if (at !== Infinity) setAlarm(at);
     },
   };
 }
