@@ -2,30 +2,6 @@
 /* Scenarios of an agent's life: sleeping, posts, polling, stopping, ending; and workers. */
 #include "scenario.h"
 
-static vigil_agent *offered;
-
-static void offer(vigil_agent *agent) {
-    prim_store_release(&offered, agent);
-}
-
-static bool agent_is_there(void *unused) {
-    (void)unused;
-    return offered != NULL;
-}
-
-/* Waits for the agent that another fiber offers. */
-static vigil_agent *await_agent(void) {
-    vigil_agent *agent;
-    sim_until(agent_is_there, NULL);
-    while (!(agent = prim_load_acquire(&offered))) prim_pause();
-    return agent;
-}
-
-static void begin_without_agent(void) {
-    begin();
-    offered = NULL;
-}
-
 /* ---- Posts ---- */
 
 static void count(vigil_agent *agent, void *argument) {
@@ -55,13 +31,13 @@ FIBER(poster) {
 }
 
 static void post_and_sleep(void) {
-    begin_without_agent();
+    begin();
     sim_go("loop", served_loop, (void *)1);
     go("poster", poster);
 }
 
 static void two_posters(void) {
-    begin_without_agent();
+    begin();
     sim_go("loop", served_loop, (void *)2);
     go("poster 1", poster);
     go("poster 2", poster);
@@ -83,7 +59,7 @@ FIBER(poster_of_three) {
 }
 
 static void posts_in_order(void) {
-    begin_without_agent();
+    begin();
     last_heard = 0;
     sim_go("loop", served_loop, (void *)3);
     go("poster", poster_of_three);
@@ -100,7 +76,7 @@ FIBER(loop_with_wait) {
 }
 
 static void post_and_notify(void) {
-    begin_without_agent();
+    begin();
     go("loop", loop_with_wait);
     go("poster", poster);
     go("notifier", notifier_one);
@@ -172,7 +148,7 @@ FIBER(poster_of_count) {
 }
 
 static void poll_post_and_notify(void) {
-    begin_without_agent();
+    begin();
     go("loop", polling_loop_served);
     go("poster", poster_of_count);
     go("notifier", notifier_one);
@@ -302,7 +278,7 @@ FIBER(stopper) {
 }
 
 static void stop_and_notify(void) {
-    begin_without_agent();
+    begin();
     go("loop", stopped_loop);
     go("stopper", stopper);
     go("notifier", bare_notifier);
@@ -320,7 +296,7 @@ FIBER(loop_stopped_between_runs) {
 }
 
 static void stop_between_runs(void) {
-    begin_without_agent();
+    begin();
     go("loop", loop_stopped_between_runs);
     go("stopper", stopper);
 }
@@ -394,7 +370,7 @@ FIBER(poster_and_done) {
 }
 
 static void destroy_and_post(void) {
-    begin_without_agent();
+    begin();
     poster_done = 0;
     go("loop", agent_ends_with_mail);
     go("poster", poster_and_done);
@@ -526,7 +502,7 @@ FIBER(late_poster) {
 }
 
 static void worker_late_posts(void) {
-    begin_without_agent();
+    begin();
     poster_done = 0;
     go("owner", owner_stops_early);
     go("poster", late_poster);

@@ -16,6 +16,7 @@ struct turn turns[3];
 uint32_t *shared;
 vigil_buffer *observed;
 
+static vigil_agent *offered;
 static uint32_t message; /* written first by every notifier; every notified waiter must see it */
 static struct lot *lot;
 static int64_t most_in_line;
@@ -32,6 +33,7 @@ void begin_before_first_use(void) {
     memset(&books, 0, sizeof books);
     memset(requests, 0, sizeof requests);
     memset(turns, 0, sizeof turns);
+    offered = NULL;
     message = 0;
     most_in_line = 0;
     observed = NULL;
@@ -47,6 +49,12 @@ void begin(void) {
     sim_name(&lot->buckets[0], sizeof lot->buckets[0], "bucket 0");
     sim_name(&lot->buckets[1], sizeof lot->buckets[1], "bucket 1");
     sim_name(lot->slots, lot->chunk_limit * SLOT_CHUNK * sizeof *lot->slots, "slot");
+}
+
+const struct sim_scenario *scenario_named(const struct sim_scenario *scenarios, const char *name) {
+    while (scenarios->name && strcmp(scenarios->name, name) != 0) scenarios++;
+    sim_check(scenarios->name, "there is no scenario %s", name);
+    return scenarios;
 }
 
 /* In the lots of this process and of the segment. `look` reads a slot's key. */
@@ -292,6 +300,22 @@ void post(vigil_agent *agent, vigil_function *function, void *argument) {
     books.posted++;
     int status = vigil_agent_post(agent, function, argument);
     sim_check(status == VIGIL_OK, "post: %s", vigil_status_name(status));
+}
+
+void offer(vigil_agent *agent) {
+    prim_store_release(&offered, agent);
+}
+
+static bool agent_is_there(void *unused) {
+    (void)unused;
+    return offered != NULL;
+}
+
+vigil_agent *await_agent(void) {
+    vigil_agent *agent;
+    sim_until(agent_is_there, NULL);
+    while (!(agent = prim_load_acquire(&offered))) prim_pause();
+    return agent;
 }
 
 /* ---- Locks ---- */

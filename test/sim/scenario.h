@@ -35,6 +35,9 @@ void begin(void);
 void begin_before_first_use(void);
 void balance(void); /* every finish calls this last */
 
+/* A scenario of another file. */
+const struct sim_scenario *scenario_named(const struct sim_scenario *scenarios, const char *name);
+
 /* ---- Fibers ---- */
 
 #define FIBER(name) static void name(void *argument)
@@ -91,6 +94,10 @@ vigil_agent *new_agent(void);
 void run(vigil_agent *agent);
 void destroy(vigil_agent *agent);
 void post(vigil_agent *agent, vigil_function *function, void *argument);
+
+/* Gives the agent to other fibers, which wait for it. */
+void offer(vigil_agent *agent);
+vigil_agent *await_agent(void);
 
 /* ---- Locks ---- */
 
@@ -152,6 +159,7 @@ void await_victim(void);
 
 extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[], mutex_scenarios[],
     cond_scenarios[], barrier_once_scenarios[], sem_scenarios[], rwlock_scenarios[], process_scenarios[],
-    shared_scenarios[], name_scenarios[], gift_scenarios[], interrupt_scenarios[], signal_scenarios[];
+    shared_scenarios[], name_scenarios[], gift_scenarios[], interrupt_scenarios[], signal_scenarios[],
+    bell_scenarios[];
 
 #endif
