@@ -24,7 +24,7 @@ static const struct part {
     {"processes", process_scenarios}, {"shared", shared_scenarios},
     {"names", name_scenarios},
     {"gifts", gift_scenarios},        {"interrupt", interrupt_scenarios},
-    {"signals", signal_scenarios},
+    {"signals", signal_scenarios},    {"bell", bell_scenarios},
 };
 #define PARTS (sizeof parts / sizeof *parts)
 
@@ -189,7 +189,8 @@ static void list_everything(void) {
 static void usage(void) {
     fprintf(stderr, "usage: sim_test [--list] [--bugs] [--part NAME] [--scenario NAME] [--bug NAME]\n"
                     "                [--replay CHOICES] [--random SEED --runs N] [--preemptions N] [--stale N]\n"
-                    "                [--seconds N]\n"
+                    "                [--executions N] [--seconds N]\n"
+                    "--executions is how many the exhaustive part of a scenario may take, about\n"
                     "--seconds is for each scenario; what the exhaustive part leaves of it goes to random runs\n");
     exit(2);
 }
@@ -229,6 +230,8 @@ static void option(const char *argument, const char *value) {
         search->limit[SIM_TURN] = search->limit[SIM_PREEMPTION] = (unsigned)strtoul(value, NULL, 10);
         search->deviations = 2 * search->limit[SIM_PREEMPTION];
         search->executions = UINT64_MAX / 8;
+    } else if (strcmp(argument, "--executions") == 0) {
+        search->executions = strtoull(value, NULL, 10);
     } else if (strcmp(argument, "--stale") == 0) {
         search->limit[SIM_STALE] = (unsigned)strtoul(value, NULL, 10);
     } else if (strcmp(argument, "--seconds") == 0) {

@@ -134,6 +134,12 @@
     X(names, book_not_rebuilt, "the chains of names are believed though their changer died")                           \
     X(names, book_name_believed, "a name that was found without the mutex is not compared again")                      \
     X(names, book_freed_early, "a name is cleared before what a dead process held of it is given back")                \
+    X(bell, bell_without_count, "a bell is a flag: a loop that sleeps on what it saw earlier misses a ring")           \
+    X(bell, bell_in_two_words, "a bell is a count and a flag, which are set in two steps")                             \
+    X(bell, bell_wakes_first, "a ring wakes the sleeper before the word has changed")                                  \
+    X(bell, bell_wakes_one, "a ring wakes one of two sleepers of a thread, and not the one that blocks")               \
+    X(bell, bell_taken_by_store, "a ring is taken by a store instead of a read-modify-write")                          \
+    X(bell, bell_left_asleep, "a bell is closed while an asynchronous sleeper is on its word")                         \
     X(shared, dead_holder_kept, "the holder of a mutex is dead, and no process checks that")
 
 extern unsigned sim_bug; /* the bug that is switched on */

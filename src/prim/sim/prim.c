@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* prim.c - prim.h in the simulator: sleeping, bells, threads, and a clock that only the simulator moves. */
+#include "bell_word.h"
 #include "engine.h"
 
 #include <string.h>
@@ -47,11 +48,27 @@ static void prim_park_on(enum sim_state how, uint32_t *word, uint32_t expected, 
     }
 }
 
+/* An asynchronous sleeper on a bell's word. It began before any other sleeper on that word, as its agent's thread may
+ * park after that, and does not begin it while it is parked: so it is woken first. */
+static bool prim_wake_listener(const volatile void *word);
+
 static void prim_wake_some(enum sim_state how, uint32_t *word) {
     static const struct sim_site site = {"wake", "", __FILE__, __LINE__};
     if (sim_point((struct sim_footprint){.variable = word, .writes = true}, &site)) {
         sim_trace(&site, word, "%s", "");
-        sim_wake_parked(how, sim_address_of(word));
+        if (!prim_wake_listener(word)) {
+            sim_wake_parked(how, sim_address_of(word));
+        }
+    }
+}
+
+void prim_wake_all(uint32_t *word) {
+    static const struct sim_site site = {"wake all", "", __FILE__, __LINE__};
+    if (sim_point((struct sim_footprint){.variable = word, .writes = true}, &site)) {
+        sim_trace(&site, word, "%s", "");
+        prim_wake_listener(word);
+        while (sim_wake_parked(SIM_PARKED, sim_address_of(word))) {
+        }
     }
 }
 
@@ -200,7 +217,14 @@ static struct bell {
     bool has_fd;
     uint64_t alarm_ns;
     struct sim_view view; /* what the ringer knew */
+    uint32_t *word;       /* null: the bell is not a word; else `rung` and `view` are not used */
+    bool listened_to;     /* there is an asynchronous sleeper on the word */
 } bells[BELLS];
+static bool word_bells;
+
+void sim_word_bells(void) {
+    word_bells = true;
+}
 
 static struct bell *prim_bell_of(int fd) {
     struct bell *bell = &bells[(unsigned)(fd - FIRST_FD) % BELLS];
@@ -213,7 +237,8 @@ bool prim_bell_open(struct prim_bell *bell) {
     for (int i = 0; i < BELLS; i++) {
         if (!bells[i].open) {
             bells[i] = (struct bell){.process = sim_process, .open = true, .alarm_ns = PRIM_NEVER};
-            *bell = (struct prim_bell){.event_fd = FIRST_FD + i, .poll_fd = -1, .alarm_fd = -1};
+            bells[i].word = word_bells ? bell->word : NULL;
+            *bell = (struct prim_bell){.event_fd = FIRST_FD + i, .poll_fd = -1};
             return true;
         }
     }
@@ -221,12 +246,21 @@ bool prim_bell_open(struct prim_bell *bell) {
 }
 
 void prim_bell_close(struct prim_bell *bell) {
-    prim_bell_of(bell->event_fd)->open = false;
+    struct bell *self = prim_bell_of(bell->event_fd);
+    if (self->word) {
+        bell_word_close(self->word);
+    }
+    sim_check(!self->listened_to, "a bell is closed with a sleeper on its word");
+    self->open = false;
 }
 
 void prim_bell_ring(struct prim_bell *bell) {
     static const struct sim_site site = {"ring", "", __FILE__, __LINE__};
     struct bell *self = prim_bell_of(bell->event_fd);
+    if (self->word) {
+        bell_word_ring(self->word);
+        return;
+    }
     bool simulated = sim_point((struct sim_footprint){.variable = self, .writes = true}, &site);
     self = prim_bell_of(bell->event_fd); /* it may have been closed meanwhile */
     sim_check(!self->rung, "a bell is rung again before the first ring was taken");
@@ -241,6 +275,9 @@ void prim_bell_ring(struct prim_bell *bell) {
 bool prim_bell_take(struct prim_bell *bell) {
     static const struct sim_site site = {"take the ring", "", __FILE__, __LINE__};
     struct bell *self = prim_bell_of(bell->event_fd);
+    if (self->word) {
+        return bell_word_take(self->word);
+    }
     bool simulated = sim_point((struct sim_footprint){.variable = self, .writes = true}, &site);
     bool rung = self->rung;
     self->rung = false;
@@ -257,6 +294,10 @@ void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns) {
     static const struct sim_site site = {"wait for a ring", "", __FILE__, __LINE__};
     struct bell *self = prim_bell_of(bell->event_fd);
     sim_check(sim_current, "bell_wait outside of fibers");
+    if (self->word) {
+        bell_word_wait(self->word, deadline_ns);
+        return;
+    }
     sim_point((struct sim_footprint){.variable = self, .writes = true}, &site);
     sim_trace(&site, NULL, "bell %d%s", bell->event_fd - FIRST_FD, self->rung ? ": rung" : "");
     if (!self->rung) {
@@ -280,6 +321,10 @@ bool sim_poll(int fd, uint64_t deadline_ns) {
     static const struct sim_site site = {"poll", "", __FILE__, __LINE__};
     struct bell *self = prim_bell_of(fd);
     sim_check(self->has_fd, "poll of a bell that has no descriptor");
+    uint32_t seen;
+    if (self->word && !self->listened_to && (bell_word_rung(self->word, &seen) || !sim_bell_listen(fd, seen))) {
+        return true;
+    }
     sim_point((struct sim_footprint){.variable = self, .writes = true}, &site);
     bool sleeps = !sim_bell_readable(self) && deadline_ns > sim_now_ns;
     sim_trace(&site, NULL, "bell %d: %s", fd - FIRST_FD, sleeps ? "sleeps" : "stays awake");
@@ -289,8 +334,35 @@ bool sim_poll(int fd, uint64_t deadline_ns) {
     return sim_bell_readable(self);
 }
 
+uint32_t sim_bell_look(int fd) {
+    return prim_load_acquire(prim_bell_of(fd)->word);
+}
+
+bool sim_bell_listen(int fd, uint32_t seen) {
+    static const struct sim_site site = {"listen", "", __FILE__, __LINE__};
+    struct bell *self = prim_bell_of(fd);
+    sim_check(self->word && !self->listened_to, "a second sleeper on the word of a bell");
+    sim_point((struct sim_footprint){.variable = self->word, .writes = true}, &site);
+    uint32_t value = sim_memory_peek32(self->word);
+    sim_trace(&site, self->word, "= %#x%s", value, value == seen ? "" : ", not as seen");
+    self->listened_to = value == seen;
+    return self->listened_to;
+}
+
+static bool prim_wake_listener(const volatile void *word) {
+    for (int i = 0; i < BELLS; i++) {
+        if (bells[i].open && bells[i].listened_to && bells[i].word == word) {
+            bells[i].listened_to = false;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where bells are words: whether sim_poll need not wait, as its sleeper has been woken. */
 bool sim_bell_rung(const volatile void *bell) {
-    return ((const volatile struct bell *)bell)->rung;
+    const volatile struct bell *self = bell;
+    return self->word ? !self->listened_to : self->rung;
 }
 
 uint64_t sim_bell_alarm(const volatile void *bell) {
@@ -400,6 +472,7 @@ void prim_thread_join(struct prim_handle *handle) {
 
 void sim_prim_reset(void) {
     memset(pulses, 0, sizeof pulses);
+    word_bells = false;
     for (int i = 0; i < BELLS; i++) {
         bells[i].open = false;
     }

@@ -3,6 +3,8 @@
 #ifndef VIGIL_PRIM_CONFIG_H
 #define VIGIL_PRIM_CONFIG_H
 
+#include <stdint.h>
+
 #include "bugs.h"
 
 #define PRIM_SEGMENTS 1
@@ -49,7 +51,7 @@
 struct prim_bell {
     int event_fd; /* its number */
     int poll_fd;  /* the same, once there is a descriptor; else -1 */
-    int alarm_fd;
+    uint32_t word[2]; /* the bell where bells are words: see sim_word_bells. The second is for bell_in_two_words */
 };
 
 #endif

@@ -51,6 +51,18 @@ void sim_until(bool (*ready)(void *), void *argument);
 /* poll() on a descriptor of prim_bell_fd: true when it is readable, false when the deadline came first. */
 bool sim_poll(int fd, uint64_t deadline_ns);
 
+/*
+ * From now on a bell is one word (bell_word.h), as in a browser, and sim_poll is the browser's event loop: it sleeps on
+ * the bell's word by Atomics.waitAsync, unless the word says that there is a ring, or such a sleeper is there from
+ * before. To be called in setup.
+ */
+void sim_word_bells(void);
+/* The bell's word now; acquire. */
+uint32_t sim_bell_look(int fd);
+/* Atomics.waitAsync: an asynchronous sleeper on the bell's word. False: the word is not as `seen`. sim_poll returns
+ * when the sleeper has been woken. */
+bool sim_bell_listen(int fd, uint32_t seen);
+
 /* A moment at which the clock may stop, though no fiber has a deadline then. To be called in setup. */
 void sim_moment(uint64_t time_ns);
 

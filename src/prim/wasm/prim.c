@@ -60,7 +60,7 @@ static void prim_wake_some(uint32_t *word, unsigned most) {
     __builtin_wasm_memory_atomic_notify((int *)word, most);
 }
 
-static void bell_word_wake(uint32_t *word) {
+void prim_wake_all(uint32_t *word) {
     prim_wake_some(word, UINT32_MAX);
 }
 
@@ -112,7 +112,7 @@ bool prim_bell_open(struct prim_bell *bell) {
 /* The embedder may sleep on the word, by waitAsync: no thread is going to ring any more, so it is woken here. */
 void prim_bell_close(struct prim_bell *bell) {
     if (bell->alarm_ns != PRIM_NEVER) prim_bell_alarm(bell, PRIM_NEVER);
-    bell_word_wake(&bell->word);
+    bell_word_close(&bell->word);
 }
 
 void prim_bell_ring(struct prim_bell *bell) {
