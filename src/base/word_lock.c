@@ -18,6 +18,10 @@ void word_lock_contended(uint32_t *word) {
         } else if ((seen & WORD_SLEEPERS) || prim_cas_acquire(word, &seen, seen | WORD_SLEEPERS)) {
             prim_park(word, seen | WORD_SLEEPERS, PRIM_NEVER);
             mine = WORD_LOCKED | WORD_SLEEPERS;
+            if (BUG(park_taken_as_wake)) {
+                prim_fetch_or_acq_rel(word, mine);
+                return;
+            }
         }
     }
 }

@@ -141,6 +141,11 @@ static void wait_notify_later(const volatile void *address, int64_t count) {
     if (lot && lot_occupied(lot, address)) lot_take(lot, address, count, VIGIL_OK);
 }
 
+static bool wait_for_bucket_refused(const struct lot *lot, const volatile void *address) {
+    bool locked = prim_load_relaxed(&bucket_of(lot, key_of(lot, address))->word) & WORD_LOCKED;
+    return locked && prim_self()->may_not_block;
+}
+
 int64_t vigil_notify(const volatile void *address, int64_t count) {
     int error = check_address(address, WORD_BYTES);
     if (error) return error;
@@ -151,6 +156,7 @@ int64_t vigil_notify(const volatile void *address, int64_t count) {
     struct lot *lot = lot_for_if_used(address);
     if (!lot) return lot_refused(address);
     if (!lot_occupied(lot, address)) return 0; /* N3 */
+    if (BUG(page_gives_up) && wait_for_bucket_refused(lot, address)) return 0;
     tsan_release(address);
     const struct lot_copy *interrupted = copies_interrupted();
     if (interrupted) return interrupted->defer(wait_notify_later, address, count);

@@ -25,6 +25,7 @@ static const struct part {
     {"names", name_scenarios},
     {"gifts", gift_scenarios},        {"interrupt", interrupt_scenarios},
     {"signals", signal_scenarios},    {"bell", bell_scenarios},
+    {"page", page_scenarios},
 };
 #define PARTS (sizeof parts / sizeof *parts)
 

@@ -16,6 +16,7 @@ struct turn turns[3];
 uint32_t *shared;
 vigil_buffer *observed;
 
+static bool in_browser_next, in_browser; /* see begin_in_browser */
 static vigil_agent *offered;
 static uint32_t message; /* written first by every notifier; every notified waiter must see it */
 static struct lot *lot;
@@ -23,6 +24,11 @@ static int64_t most_in_line;
 static int descriptors[SIM_PROCESSES]; /* of the segment: one for each process to open it with */
 static vigil_buffer *joined_before[SIM_PROCESSES];
 static bool victim_done;
+
+void begin_in_browser(void) {
+    sim_word_bells();
+    in_browser_next = true;
+}
 
 void begin_before_first_use(void) {
     if (!lot) {
@@ -33,6 +39,8 @@ void begin_before_first_use(void) {
     memset(&books, 0, sizeof books);
     memset(requests, 0, sizeof requests);
     memset(turns, 0, sizeof turns);
+    in_browser = in_browser_next;
+    in_browser_next = false;
     offered = NULL;
     message = 0;
     most_in_line = 0;
@@ -281,12 +289,25 @@ void cancel(struct request *request) {
 
 vigil_agent *new_agent(void) {
     vigil_agent *agent;
-    int status = vigil_agent_create(&agent, 0);
+    if (in_browser) sim_may_not_park();
+    int status = vigil_agent_create(&agent, in_browser ? VIGIL_AGENT_MAY_NOT_BLOCK : 0);
     sim_check(status == VIGIL_OK, "create: %s", vigil_status_name(status));
     return agent;
 }
 
+static void run_in_browser(vigil_agent *agent) {
+    int fd = vigil_agent_fd(agent);
+    while (vigil_agent_alive(agent)) {
+        sim_check(sim_poll(fd, PRIM_NEVER), "poll without a deadline ended");
+        sim_check(vigil_agent_dispatch(agent) >= 0, "dispatch failed");
+    }
+}
+
 void run(vigil_agent *agent) {
+    if (in_browser) {
+        run_in_browser(agent);
+        return;
+    }
     int status = vigil_agent_run(agent);
     sim_check(status == VIGIL_OK, "run: %s", vigil_status_name(status));
 }

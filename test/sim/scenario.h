@@ -35,6 +35,10 @@ void begin(void);
 void begin_before_first_use(void);
 void balance(void); /* every finish calls this last */
 
+/* To be called before those, for a browser: bells are words, agents are of threads that may not park, and run() is the
+ * browser's event loop. */
+void begin_in_browser(void);
+
 /* A scenario of another file. */
 const struct sim_scenario *scenario_named(const struct sim_scenario *scenarios, const char *name);
 
@@ -160,6 +164,6 @@ void await_victim(void);
 extern const struct sim_scenario blocking_scenarios[], asynchronous_scenarios[], agent_scenarios[], mutex_scenarios[],
     cond_scenarios[], barrier_once_scenarios[], sem_scenarios[], rwlock_scenarios[], process_scenarios[],
     shared_scenarios[], name_scenarios[], gift_scenarios[], interrupt_scenarios[], signal_scenarios[],
-    bell_scenarios[];
+    bell_scenarios[], page_scenarios[];
 
 #endif

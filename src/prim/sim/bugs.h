@@ -140,6 +140,9 @@
     X(bell, bell_wakes_one, "a ring wakes one of two sleepers of a thread, and not the one that blocks")               \
     X(bell, bell_taken_by_store, "a ring is taken by a store instead of a read-modify-write")                          \
     X(bell, bell_left_asleep, "a bell is closed while an asynchronous sleeper is on its word")                         \
+    X(page, page_gives_up, "a thread that may not park does not notify if the bucket is locked")                       \
+    X(page, park_taken_as_wake, "a thread takes a bucket that is locked when its sleep on it has returned")            \
+    X(page, ring_awaited_twice, "an agent that ends waits for a ring only until two sleeps have returned")             \
     X(shared, dead_holder_kept, "the holder of a mutex is dead, and no process checks that")
 
 extern unsigned sim_bug; /* the bug that is switched on */

@@ -98,6 +98,11 @@ struct sim_fiber {
     bool keeps_self;
     const volatile void *woken_on; /* the word on which sim_wake_parked woke it */
     bool endless; /* the execution does not wait for its end */
+
+    bool may_not_park;   /* see sim_may_not_park */
+    uint32_t *spin_word; /* on which it wanted to park last, while it was spin_expected; and how often in a row */
+    uint32_t spin_expected;
+    unsigned spins;
 };
 
 extern struct sim_fiber *sim_current; /* null outside of an execution: then operations are plain */

@@ -37,13 +37,43 @@ static void prim_fall_asleep(enum sim_state state, const volatile void *on, uint
     }
 }
 
+void sim_may_not_park(void) {
+    sim_current->may_not_park = true;
+}
+
+static bool prim_spin_ends(void *spinning) {
+    const struct sim_fiber *fiber = spinning;
+    return *fiber->spin_word != fiber->spin_expected || fiber->deadline_ns <= sim_now_ns;
+}
+
+/* How often a fiber that may not park returns from a park on the same value before it waits for another value. */
+#define SPINS 2u
+
+static void prim_spin(uint32_t *word, uint32_t expected, uint64_t deadline_ns, const struct sim_site *site) {
+    struct sim_fiber *self = sim_current;
+    self->spins = self->spin_word == word && self->spin_expected == expected ? self->spins + 1 : 1;
+    self->spin_word = word;
+    self->spin_expected = expected;
+    if (self->spins <= SPINS) {
+        sim_trace(site, NULL, "may not park");
+        return;
+    }
+    sim_trace(site, NULL, "spins");
+    self->ready = prim_spin_ends;
+    self->ready_argument = self;
+    sim_sleep(SIM_UNTIL, NULL, deadline_ns);
+    self->spins = 0;
+}
+
 static void prim_park_on(enum sim_state how, uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
     static const struct sim_site site = {"park", "", __FILE__, __LINE__};
     sim_check(sim_current, "park outside of fibers");
     sim_point((struct sim_footprint){.variable = word, .writes = true}, &site);
     uint32_t value = sim_memory_peek32(word);
     sim_trace(&site, word, "= %#x", value);
-    if (value == expected) {
+    if (value == expected && sim_current->may_not_park) {
+        prim_spin(word, expected, deadline_ns, &site);
+    } else if (value == expected) {
         prim_fall_asleep(how, sim_address_of(word), deadline_ns, &site);
     }
 }

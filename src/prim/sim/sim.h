@@ -63,6 +63,12 @@ uint32_t sim_bell_look(int fd);
  * when the sleeper has been woken. */
 bool sim_bell_listen(int fd, uint32_t seen);
 
+/*
+ * From now on this fiber is the main thread of a page: when it parks, that returns at once. It runs in circles then; so
+ * that this comes to an end, a fiber that parks again and again on the same value waits until the word has changed.
+ */
+void sim_may_not_park(void);
+
 /* A moment at which the clock may stop, though no fiber has a deadline then. To be called in setup. */
 void sim_moment(uint64_t time_ns);
 
