@@ -9,16 +9,18 @@ import { STACK_BYTES, openInstance, startThread } from './instance.js';
 const lockOf = (handle, thread) => `vigil ${handle.id} ${thread}`;
 const hasLocks = () => typeof navigator !== 'undefined' && navigator.locks !== undefined;
 
-/* Hold the lock. Returns a function that gives it up. */
+/*
+ * Hold the lock. Resolves to a function that gives it up, when it is held and told: an environment that blocks before
+ * could be terminated unnoticed.
+ */
 export function announce(handle, channel, thread, web, area) {
-  if (!hasLocks()) return () => {};
-  let release;
-  const over = new Promise((resolve) => { release = resolve; });
-  navigator.locks.request(lockOf(handle, thread), () => {
-    channel.postMessage({ attached: [thread, web, area] });
-    return over;
+  if (!hasLocks()) return Promise.resolve(() => {});
+  return new Promise((resolve) => {
+    navigator.locks.request(lockOf(handle, thread), () => new Promise((release) => {
+      channel.postMessage({ attached: [thread, web, area] });
+      resolve(release);
+    }));
   });
-  return release;
 }
 
 /* In the environment that has created the memory: end those that were terminated, and start threads for all. */

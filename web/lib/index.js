@@ -153,7 +153,7 @@ export class Vigil {
     this.#instance = instance, this.#area = area, this.#web = web, this.#handle = handle, this.#channel = channel;
     this.#offer(bell, canBlock);
     if (onDamage) takeCare(handle, channel, onDamage);
-    this.#release = announce(handle, channel, exports.web_thread_id(web), web, area);
+    this.#release = await announce(handle, channel, exports.web_thread_id(web), web, area);
   }
 
   #offer(bell, canBlock) {
