@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Workers that are terminated. Each environment holds a Web Lock as long as it exists, and the one that has created the
-// memory asks for it too: when it is granted, the environment has ended, and whatever it left behind is ended for it
-// (native/web.c). The browser may take two seconds to notice.
+// Workers that are terminated, or close. Each environment holds a Web Lock as long as it exists, and the one that has
+// created the memory asks for it too: when it is granted, the environment has ended, and whatever it left behind is
+// ended for it (native/web.c). The browser may take two seconds to notice a termination.
 
 import { ECORRUPT, failure } from './statuses.js';
 import { STACK_BYTES, openInstance, startThread } from './instance.js';
@@ -24,21 +24,19 @@ export function announce(handle, channel, thread, web, area) {
 }
 
 /* In the environment that has created the memory: end those that were terminated, and start threads for all. */
-export function takeCare(handle, channel, onDamage) {
-  const closed = new Set();
-
-  async function end(thread, web, area) {
-    if (closed.delete(thread)) return;
+export function takeCare(handle, channel, mayPark, onDamage) {
+  async function end(web, area) {
     const hooks = { alarm() {}, start: () => 0 };
     const instance = await openInstance(handle.module, handle.memory, hooks, STACK_BYTES);
-    instance.resume(area);
+    instance.resume(area, mayPark);
     if (instance.exports.web_end(web) === 0) instance.end(area);
     else onDamage(failure(ECORRUPT));
   }
 
-  channel.onmessage = ({ data: { attached, detached, start } }) => {
+  channel.onmessage = ({ data: { attached, start } }) => {
     if (start) startThread(handle.module, handle.memory, ...start);
-    if (detached) closed.add(detached);
-    if (attached) navigator.locks.request(lockOf(handle, attached[0]), () => { end(...attached); });
+    if (!attached) return;
+    const [thread, web, area] = attached;
+    navigator.locks.request(lockOf(handle, thread), () => { end(web, area); });
   };
 }

@@ -69,7 +69,7 @@ function createMemory(memory, exports) {
     return known.has(buffer);
   }
   return {
-    name: 'the memory of this Vigil, such as vigil.allocate() returns',
+    name: 'memory that vigil.allocate() returns',
     segments: new WeakMap(),
     isShared,
     addressOf: (array) => array.byteOffset,
@@ -152,7 +152,7 @@ export class Vigil {
     if (!web) throw failure(ENOMEM);
     this.#instance = instance, this.#area = area, this.#web = web, this.#handle = handle, this.#channel = channel;
     this.#offer(bell, canBlock);
-    if (onDamage) takeCare(handle, channel, onDamage);
+    if (onDamage) takeCare(handle, channel, canBlock, onDamage);
     this.#release = await announce(handle, channel, exports.web_thread_id(web), web, area);
   }
 
@@ -235,12 +235,9 @@ export class Vigil {
   close() {
     if (this.#closed) return;
     this.#closed = true;
-    const thread = this.thread;
-    this.#instance.exports.web_end(this.#web);
-    this.#instance.end(this.#area);
-    this.#channel.postMessage({ detached: thread });
+    this.#instance.exports.web_close(this.#web);
     this.#channel.close();
-    this.#release();
+    this.#release(); // the creator frees the rest
   }
 }
 

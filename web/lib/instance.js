@@ -49,9 +49,10 @@ export async function openInstance(module, memory, hooks, stackBytes) {
     },
 
     /* Be the thread that has that area, and does not run any more. */
-    resume(area) {
+    resume(area, mayPark) {
       exports.__stack_pointer.value = area + stackBytes;
       exports.__tls_base.value = area + stackBytes;
+      exports.prim_wasm_resume_thread(mayPark);
     },
 
     end(area) {

@@ -6,8 +6,6 @@ import { VigilError, TimeoutError, NotHeldError, LimitError } from '../../node/l
 const STATUSES = {
   2: ['TIMED_OUT', 'the deadline passed first', TimeoutError],
   4: ['CANCELLED', 'ended by close()'],
-  '-2': ['EMISALIGNED', 'the address is not a multiple of the size of the element'],
-  '-4': ['EMAYNOTBLOCK', 'blocking is not allowed on this thread: use the form that returns a promise'],
   '-11': ['ECLOSING', 'this Vigil has been closed'],
   '-12': ['ENOMEM', 'the memory is full, and cannot grow any more', LimitError],
   '-13': ['ELIMIT', 'too many waiters or workers', LimitError],

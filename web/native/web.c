@@ -30,6 +30,7 @@
 struct web {
     struct environment environment; /* first */
     uint32_t inside;                /* the library is at work for it */
+    bool closed;
     int32_t *counts;                /* see node/native/holdings.c */
     uint32_t counts_length;
     int32_t batch_count; /* outcomes that are being delivered */
@@ -224,11 +225,19 @@ WASM_EXPORT(web_free) void web_free(void *memory) {
 
 /* The end. */
 
-WASM_EXPORT(web_end) int32_t web_end(struct web *web) {
-    if (__atomic_load_n(&web->inside, __ATOMIC_ACQUIRE)) return VIGIL_ECORRUPT;
+/* The environment has no operations and holds nothing afterwards. Its memory stays: others may know its address. */
+WASM_EXPORT(web_close) void web_close(struct web *web) {
+    web_enter(web);
     if (web->batch_count) web_empty(&web->environment, web->scratch.delivered);
     operations_end(&web->environment);
     holdings_end(&web->environment);
+    web->closed = true;
+    web_leave(web);
+}
+
+WASM_EXPORT(web_end) int32_t web_end(struct web *web) {
+    if (__atomic_load_n(&web->inside, __ATOMIC_ACQUIRE)) return VIGIL_ECORRUPT;
+    if (!web->closed) web_close(web);
     free(web->counts);
     free(web);
     return VIGIL_OK;

@@ -157,6 +157,10 @@ void prim_wasm_begin_thread(bool thread_may_park) {
     if (!may_park) prim_self()->may_not_block += PRIM_MAY_NOT_BLOCK;
 }
 
+void prim_wasm_resume_thread(bool thread_may_park) {
+    may_park = thread_may_park;
+}
+
 void prim_wasm_end_thread(void) {
     struct prim_thread *self = prim_self();
     if (!self->exit_hooked) return;

@@ -18,7 +18,8 @@
  * The first instance initialises the memory. Another that is made at the same time sleeps until that is done, which a
  * page may not: it makes the first one.
  *
- * A worker that is terminated does neither of the last two: what it holds stays held, and its area taken.
+ * A worker that is terminated does neither of the last two: what it holds stays held, and its area taken, unless
+ * another instance ends it: prim_wasm_resume_thread.
  *
  * An event loop has no descriptor to poll: vigil_agent_fd returns the address of the bell's word (bell_word.h), to be
  * waited for by Atomics.waitAsync while bit 0 is clear. The embedder calls vigil_agent_dispatch when the bit is set,
@@ -58,6 +59,9 @@ WASM_EXPORT(prim_wasm_give_area) void prim_wasm_give_area(void *area);
 /* If it may not sleep, as the thread of a page may not, blocking calls return VIGIL_EMAYNOTBLOCK there. */
 WASM_EXPORT(prim_wasm_begin_thread) void prim_wasm_begin_thread(bool may_park);
 WASM_EXPORT(prim_wasm_end_thread) void prim_wasm_end_thread(void);
+/* To end a thread that has stopped: another instance may take its place, if that was not in a call of the library. It
+ * sets __stack_pointer and __tls_base to those of the thread, and says whether it may sleep itself. */
+WASM_EXPORT(prim_wasm_resume_thread) void prim_wasm_resume_thread(bool may_park);
 /* To be exported by the linker: --export=prim_wasm_door,__stack_pointer,__wasm_init_tls */
 extern uint32_t prim_wasm_door;
 
