@@ -138,8 +138,7 @@ int vigil_observer_open_fd(vigil_observer **observer, int fd) {
 
 int vigil_observer_close(vigil_observer *observer) {
     if (!observer) return VIGIL_ENULL;
-    uint64_t ours_ns = observer->recorded_until_ns; /* if the header has another value, another observer records */
-    if (ours_ns) prim_cas_acq_rel(&segment_header(observer->segment)->record_until_ns, &ours_ns, 0);
+    observer_end_request(observer);
     segment_forget(observer->segment);
     free(observer->users);
     free(observer->seen);

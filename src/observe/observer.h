@@ -53,7 +53,8 @@ struct vigil_observer {
     uint64_t next_sequence;
     uint64_t missing_since_ns; /* since when the event of that sequence is awaited; 0: it is not */
     bool records;
-    uint64_t recorded_until_ns; /* as we have last written to the header */
+    uint64_t recorded_until_ns; /* as we have last written to the header; 0: never */
+    uint64_t replaced_until_ns; /* the request of another observer that was there before; 0: none */
     uint64_t lapses;            /* how often we renewed that too late, not reported yet */
 };
 
@@ -62,6 +63,9 @@ bool observer_read(const vigil_observer *observer, uint32_t index, struct seen_s
 
 /* Read all slots that are claimed: false if there is no memory for that. */
 bool observer_read_all(vigil_observer *observer);
+
+/* When the observer closes: end its recording, unless another observer records. */
+void observer_end_request(vigil_observer *observer);
 
 /* Where the entry's words are in the window, or BOOK_WINDOW_BYTES for `use`; UINT64_MAX: not in the window. */
 static inline uint64_t observer_in_window(const vigil_observer *observer, uint64_t key) {

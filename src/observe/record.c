@@ -5,6 +5,28 @@
 
 _Static_assert(PRIM_EVENTS <= VIGIL_EVENTS_KEPT, "there is room for no more");
 
+/*
+ * All observers of a segment have one request in its header, that of the last to call record. Each remembers the
+ * request that its own has replaced, and puts that back when it ends. Then no other observer that still records loses
+ * events: those that called record before us end no later than the request that we replaced, since a later request ends
+ * later; and that of an observer that called after us is in the header in place of ours, and stays there. If we have
+ * replaced our own last request, no other observer had called in between, and what we remember is still right.
+ */
+static void observer_request(vigil_observer *observer, uint64_t until_ns) {
+    uint64_t *request = &segment_header(observer->segment)->record_until_ns;
+    uint64_t replaced_ns = prim_exchange_acq_rel(request, until_ns);
+    if (replaced_ns != observer->recorded_until_ns) observer->replaced_until_ns = replaced_ns;
+    observer->recorded_until_ns = until_ns;
+}
+
+/* A replaced request that has expired, or that no observer can have made, is not put back. */
+void observer_end_request(vigil_observer *observer) {
+    uint64_t ours_ns = observer->recorded_until_ns, now_ns = prim_now_ns(), replaced_ns = observer->replaced_until_ns;
+    bool live = replaced_ns > now_ns && replaced_ns - now_ns <= EVENTS_RECORDED_NS;
+    if (!ours_ns) return;
+    prim_cas_acq_rel(&segment_header(observer->segment)->record_until_ns, &ours_ns, live ? replaced_ns : 0);
+}
+
 int vigil_observer_record(vigil_observer *observer) {
     if (!observer) return VIGIL_ENULL;
     struct segment_header *header = segment_header(observer->segment);
@@ -13,8 +35,7 @@ int vigil_observer_record(vigil_observer *observer) {
     if (!observer->records) observer->next_sequence = prim_load_acquire(&header->events);
     else observer->lapses += now_ns >= observer->recorded_until_ns;
     observer->records = true;
-    observer->recorded_until_ns = now_ns + EVENTS_RECORDED_NS;
-    prim_store_relaxed(&header->record_until_ns, observer->recorded_until_ns);
+    observer_request(observer, now_ns + EVENTS_RECORDED_NS);
     return VIGIL_OK;
 }
 
