@@ -51,7 +51,7 @@
  * is not 1 or 2, but contains the number of the process.
  *
  * Of a robust mutex outside of segments, other code may do what takes no waiting. It may lock it by changing
- * 0x80000000 to 0x80000001, and unlock it by changing 0x80000001 to 0x80000000, each by one compare-and-exchange that
+ * 0x20000000 to 0x20000001, and unlock it by changing 0x20000001 to 0x20000000, each by one compare-and-exchange that
  * acquires or releases. If that fails, it calls the functions below: the word has another value whenever there is a
  * waiter to call, an owner that died, or a thread that holds it. What is locked in this way is held as by a request:
  * any thread may unlock it, in either way, and no end is noticed, except by vigil_mutex_abandon. It does not matter
@@ -120,7 +120,7 @@ typedef struct vigil_mutex {
 #define VIGIL_MUTEX_FAIR                                                                                               \
     { 4u }
 #define VIGIL_MUTEX_ROBUST                                                                                             \
-    { 0x80000000u }
+    { 0x20000000u }
 
 /*
  * vigil_mutex_lock - block until the caller holds the lock: VIGIL_OK, or VIGIL_OWNER_DIED (see above).

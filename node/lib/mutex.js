@@ -10,7 +10,7 @@ const { compareExchange, load, store } = Atomics;
 const granted = Promise.resolve();
 
 // The word of a mutex: vigil/mutex.h and native/holdings.c.
-const ROBUST = 0x80000000 | 0;
+const ROBUST = 0x20000000;
 const LOCKED = 1, DIED = 8;
 
 /* How often to try again before going to the line, which costs some 10 us: critical sections are mostly shorter. */

@@ -3,11 +3,11 @@
  * What an environment holds, so that it can be given up when the environment ends: the next holder of a mutex, or of a
  * read-write lock that was held to write, is told that its owner died; permits and reading locks come back.
  *
- * The word of a mutex in private memory names its holder. It is a robust mutex (0x80000000), and its holder writes the
+ * The word of a mutex in private memory names its holder. It is a robust mutex (0x20000000), and its holder writes the
  * id of its thread where a process that has a segment open would write its number (vigil/mutex.h):
  *
- *     0x80000000                free
- *     0x80000001 | tid << 4     held by the environment of that thread. JavaScript changes one to the other
+ *     0x20000000                free
+ *     0x20000001 | tid << 4     held by the environment of that thread. JavaScript changes one to the other
  *
  * So it does not matter which environment unlocks it, or whether JavaScript stopped just before or after the change.
  *
@@ -20,9 +20,9 @@
 
 #include "environment.h"
 
-#define MUTEX_ROBUST 0x80000000u
+#define MUTEX_ROBUST 0x20000000u
 #define MUTEX_STATE  3u
-#define MUTEX_NUMBER 0x3ffffff0u
+#define MUTEX_NUMBER 0x1ffffff0u
 
 /* lib/core.js has the same numbers. */
 enum holding { HOLDING_NONE, HOLDING_MUTEX, HOLDING_COUNTED_MUTEX, HOLDING_RWLOCK, HOLDING_PERMITS };

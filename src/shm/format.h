@@ -8,7 +8,7 @@
 
 #define SEGMENT_MAGIC        "VigilSeg" /* its 8 letters */
 #define SEGMENT_BYTE_ORDER   0x01020304u
-#define SEGMENT_VERSION      6u
+#define SEGMENT_VERSION      7u
 #define SEGMENT_PAGE         (UINT64_C(1) << 16) /* the largest page size of the machines that we run on */
 #define SEGMENT_BACKED       UINT64_C(4096)      /* the unit in which backing.c gets memory */
 #define SEGMENT_MEMBERS_MOST (1u << 16)
@@ -83,7 +83,7 @@ static inline uint32_t segment_incarnation(const struct segment_member *row) {
 }
 
 #define SEGMENT_RESTING     1u /* in `relay`: the keeper sleeps on it */
-#define SEGMENT_NUMBER_BITS 26
+#define SEGMENT_NUMBER_BITS 25
 
 /* A claim of a slot: the process's number and, above it, its incarnation. So a process that leaves and comes back with
  * the same number is not mistaken for the member that it was before. */
@@ -96,7 +96,7 @@ static inline uint32_t claim_number(uint32_t claim) {
 }
 #define SEGMENT_HOLDER 16u /* a process's number times this is in the words of its locks: see vigil__holder */
 
-/* The number in such a word. The two bits above it are flags. */
+/* The number in such a word. The bits above it are flags. */
 static inline uint32_t segment_holder_number(uint32_t word) {
     return word / SEGMENT_HOLDER & ((1u << SEGMENT_NUMBER_BITS) - 1);
 }

@@ -39,7 +39,7 @@
  * So a process that reads a length may touch that many bytes; and a process that opens the file reads the length
  * before the file's size.
  *
- * NUMBERS. A process has the same number in all its segments: 26 random bits, never zero, drawn when it opens a
+ * NUMBERS. A process has the same number in all its segments: 25 random bits, never zero, drawn when it opens a
  * segment and has no other. Whatever a process owns in a segment, such as a lock, carries that number, which is in
  * the member's row as well. A number that is in no member's row is that of a process that has died or left: so
  * a row can be used again at once. A process that leaves one of its segments and comes back has the same number

@@ -72,7 +72,7 @@
 #define DIED      8u /* in a segment, or robust: the owner died; until vigil_mutex_consistent */
 #define BY_THREAD MUTEX_BY_THREAD
 #define ROBUST    MUTEX_ROBUST
-#define NUMBER    0x3ffffff0u
+#define NUMBER    0x1ffffff0u
 #define PASSED    16u /* with COMING */
 #define PASSES    0xffff0u
 #define UNCOUNTED PASSES
@@ -104,7 +104,7 @@ static uint32_t mutex_mine(void) {
  * While a thread that has been called is on its way, there is no need to call another: it will take the mutex and call
  * the next, or say that the mutex is contended. So the word says that a thread is coming, and the first called waiter
  * to arrive clears that. A fork's child has none of its parent's threads: therefore the word also has the generation,
- * in the ten bits from bit 20 on.
+ * in the nine bits from bit 20 on.
  *
  * The thread may take long if the holders of the mutex, one after the other, also occupy the processors. So the bits
  * below count how often newcomers have passed it by, from one on. When that has been often enough, the next newcomer
@@ -115,7 +115,7 @@ static uint32_t mutex_mine(void) {
  * robust: there the bit is DIED.
  */
 static uint32_t mutex_coming(bool beside) {
-    return (prim_generation & 0x3ffu) << 20 | COMING | (beside ? UNCOUNTED : PASSED);
+    return (prim_generation & 0x1ffu) << 20 | COMING | (beside ? UNCOUNTED : PASSED);
 }
 
 static bool mutex_may_come(uint32_t seen, bool shared) {
@@ -203,9 +203,9 @@ uint64_t mutex_patience_ns(uint32_t seen) {
 /* Releasing. */
 
 /* Distinguishes a reservation from the next: the time, and the low bits of the number of the process it is for. */
-#define RESERVED_FOR    0x3fffu
+#define RESERVED_FOR    0x1fffu
 #define RESERVED_FOR_AT 4
-#define RESERVED_AT     18
+#define RESERVED_AT     17
 #define RESERVED_MS     (NUMBER >> RESERVED_AT)
 
 static uint32_t mutex_reservation(const struct mutex_release *release) {

@@ -15,8 +15,8 @@ void mutex_decline(uint32_t *word);
 void mutex_joined(uint32_t *word, uint32_t seen);
 
 /* Robust mutexes: see robust.h. */
+#define MUTEX_ROBUST    (1u << 29) /* constant; below bit 30, so that JavaScript has the word as a small integer */
 #define MUTEX_BY_THREAD (1u << 30) /* a thread holds it, and has a note of that */
-#define MUTEX_ROBUST    (1u << 31) /* constant */
 /* Whether it is locked, and this thread may unlock it. */
 bool mutex_may_be_unlocked(const uint32_t *word);
 /* This thread has just taken it: say so in the note, and in the word. */

@@ -472,7 +472,7 @@ static void signalled_one_way_or_other(void) {
 
 /* ---- A robust mutex: a waiter holds it again after its wait, and if the waiter ends the next holder is told ---- */
 
-#define ROBUST 0x80000000u
+#define ROBUST 0x20000000u
 static bool ended_with_it;
 
 static void hold_as_successor(int status) {

@@ -907,7 +907,7 @@ static void mutex_plain_and_loop(void) {
 
 /* ---- A robust mutex, and the end of the thread that holds it ---- */
 
-#define ROBUST 0x80000000u
+#define ROBUST 0x20000000u
 
 static bool abandoned; /* a thread ended holding it, and it has not been held since */
 static bool has_it;    /* the thread that will end */

@@ -14,8 +14,8 @@
 #define OK(call)   assert_int_equal((call), VIGIL_OK)
 #define DIED(call) assert_int_equal((call), VIGIL_OWNER_DIED)
 
-#define ROBUST 0x80000000u
-#define LOCKED 0x80000001u
+#define ROBUST 0x20000000u
+#define LOCKED 0x20000001u
 
 static vigil_mutex mutex;
 static vigil_rwlock rwlock;

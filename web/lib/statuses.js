@@ -12,7 +12,7 @@ const STATUSES = {
   '-16': ['EINVAL', 'an argument has an invalid value'],
   '-18': ['ENOTHELD', 'not held, or not by this page or worker: release only what was acquired', NotHeldError],
   '-25': ['ECORRUPT', 'a worker was terminated in the middle of a change to the shared memory: others may wait for ' +
-    'ever. Reload the page; rather let workers end after vigil.close()'],
+    'ever. Reload the page'],
 };
 const UNKNOWN = ['ESYSTEM', 'unexpected'];
 
