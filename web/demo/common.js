@@ -45,6 +45,13 @@ export function showProblem(title, text, ...more) {
   document.querySelector('main').prepend(box);
 }
 
+/* The same, if the page cannot do anything. */
+function showFailure(title, text, ...more) {
+  showProblem(title, text[0].toUpperCase() + text.slice(1), ...more);
+  document.querySelector('main').dataset.state = 'failed';
+  for (const node of document.querySelectorAll('.said, .status')) setText(node, 'Nothing can be shown.');
+}
+
 /* For a host that cannot set headers: isolate.js adds them, from the next load on. */
 function offerServiceWorker() {
   if (!navigator.serviceWorker) return [];
@@ -63,7 +70,7 @@ export async function openVigil() {
   try {
     package_ = await import('./vigil/vigil.js');
   } catch (error) {
-    showProblem('The package is not there', `vigil/vigil.js cannot be loaded: run web/build.sh. (${error.message})`);
+    showFailure('The package is not there', `vigil/vigil.js cannot be loaded: run web/build.sh. (${error.message})`);
     return undefined;
   }
   try {
@@ -72,7 +79,7 @@ export async function openVigil() {
     });
   } catch (error) {
     const isolated = globalThis.crossOriginIsolated !== false;
-    showProblem(isolated ? 'Vigil cannot be opened' : 'This page is not cross-origin isolated', error.message,
+    showFailure(isolated ? 'Vigil cannot be opened' : 'This page is not cross-origin isolated', error.message,
       ...(isolated ? [] : offerServiceWorker()));
     return undefined;
   }
