@@ -4,12 +4,13 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 JOBS ?= $(shell nproc)
+PORT ?= 8080
 
 RELEASE = build/release
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) -j $(JOBS) $(2) -- --no-print-directory -s
 quietly = mkdir -p build/log; { $(1); } >build/log/make.log 2>&1 || { cat build/log/make.log; exit 1; }
 
-.PHONY: all demo test bench soak install uninstall deb amalgamate node clean help
+.PHONY: all demo test bench soak install uninstall deb amalgamate node page clean help
 
 all:
 	@tools/need.sh build
@@ -63,6 +64,15 @@ node:
 	@node/build.sh --all
 	@node/pack.sh build/node
 
+build/web/vigil.js: $(shell find web/lib web/native web/build.sh node/lib node/native include src -type f)
+	@tools/need.sh web
+	@echo "Building first: half a minute ..."
+	@$(call quietly,web/build.sh)
+
+page: build/web/vigil.js
+	@tools/need.sh web
+	@node web/serve.js $(PORT)
+
 clean:
 	rm -rf build node/prebuilds
 
@@ -76,6 +86,7 @@ help:
 	@echo "make deb        Debian packages, into build/deb"
 	@echo "make amalgamate the library as two files, vigil.h and vigil.c, into build/amalgamation"
 	@echo "make node       the package for Node, @vigil/node, with binaries for x64 and arm64, glibc and musl: build/node"
+	@echo "make page       the package for the browser, @vigil/web, into build/web, and its pages; PORT=$(PORT)"
 	@echo "make clean      remove build/ and node/prebuilds/"
 	@echo
 	@echo "What a command needs and this machine lacks is installed through apt-get first, and named before."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# need.sh build|test|bench|deb|node - see to it that the programs and libraries for this are there.
+# need.sh build|test|bench|deb|node|web - see to it that the programs and libraries for this are there.
 #
 # What is missing is named and installed through apt-get, as root or by sudo. When nothing is missing, nothing is
 # done and no privilege is needed. When it cannot be installed: what is required ends the command with the list of
@@ -75,6 +75,13 @@ look() {
         need optional musl-tools "the binary for musl" has musl-gcc
         need optional gcc-aarch64-linux-gnu "the binaries for arm64" has aarch64-linux-gnu-gcc
         need optional libc6-dev-arm64-cross "the binaries for arm64" has_arm_libc
+        ;;
+    web)
+        need required nodejs "builds the package, and serves its pages" has node
+        need required npm "brings esbuild and wasm-opt" has npm
+        need required clang-19 "compiles the library to WebAssembly" has clang-19
+        need required lld-19 "links it" has wasm-ld-19
+        need required wasi-libc "headers of a C library for WebAssembly" test -e /usr/include/wasm32-wasi/stdlib.h
         ;;
     deb)
         need required dpkg-dev "makes the packages' descriptions" has dpkg-gencontrol

@@ -28,7 +28,8 @@ export function serve(folders, { port = 0, headers = isolation } = {}) {
       response.end('not found\n');
     }
   });
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
     server.listen(port, '127.0.0.1', () => resolve({ server, origin: `http://localhost:${server.address().port}` }));
   });
 }
@@ -37,6 +38,12 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 export const folders = { '': join(here, 'demo'), vigil: join(here, '..', 'build', 'web') };
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { origin } = await serve(folders, { port: Number(process.argv[2] ?? 8080) });
-  console.log(`Vigil's pages: ${origin}/   (Ctrl-C ends it)`);
+  const port = Number(process.argv[2] ?? 8080);
+  try {
+    const { origin } = await serve(folders, { port });
+    console.log(`Vigil's pages: ${origin}/   (Ctrl-C ends it)`);
+  } catch (error) {
+    console.error(error.code === 'EADDRINUSE' ? `port ${port} is in use: make page PORT=${port + 1}` : error.message);
+    process.exitCode = 1;
+  }
 }
