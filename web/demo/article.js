@@ -105,7 +105,9 @@ function show(kind, total) {
   }
   const share = sum > 0 ? total.grants[0] / sum : 0, workersLongest = Math.max(...total.longestMs.slice(1));
   showFigure(`${kind}-share`, share, `${(100 * share).toFixed(1)} %`);
-  showFigure(`${kind}-grants`, sum, `${sum} (${Math.round(sum / Math.max(1, total.ms) * 1000)} a second)`);
+  const rate = Math.round(sum / Math.max(1, total.ms) * 1000);
+  showFigure(`${kind}-grants`, sum, String(sum));
+  showFigure(`${kind}-rate`, rate, String(rate));
   showFigure(`${kind}-page-longest`, total.longestMs[0], milliseconds(total.longestMs[0]));
   showFigure(`${kind}-workers-longest`, workersLongest, milliseconds(workersLongest));
   showFigure(`${kind}-dropped`, total.dropped, `${total.dropped} of ${total.drawn + total.dropped}`);
@@ -132,6 +134,8 @@ function rows(kind) {
 
 /* A run: rounds in turn, and then everything stops. */
 
+const busyNote = () => (frames.idleDropped === 0 ? ''
+  : ' The page missed frames before it began, too: this computer is busy with something else.');
 const numberOf = (id) => Number(byId(id).value);
 
 async function run() {
@@ -149,10 +153,11 @@ async function run() {
   }
   frames.stop();
   byId('progress').style.width = isStopped ? '0' : '100%';
-  setText(byId('figures'), JSON.stringify({ load: { ...load, rounds }, stopped: isStopped, ...totals }));
+  setText(byId('figures'), JSON.stringify({ load: { ...load, rounds }, stopped: isStopped,
+    idleDropped: frames.idleDropped, ...totals }));
   const enough = totals.vigil.ms > 0 && !isStopped;
   showState('done', enough ? `Done: ${2 * rounds} rounds of ${load.roundMs / 1000} s, ` +
-    `${Math.round(frames.perSecond)} frames a second when idle.` : 'Stopped.');
+    `${Math.round(frames.perSecond)} frames a second.${busyNote()}` : 'Stopped.');
 }
 
 function stop() {

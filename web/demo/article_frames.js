@@ -5,8 +5,8 @@ import { stillWanted } from './common.js';
 
 const REFERENCE_MS = 1000 / 60;
 
-/* The time from frame to frame while nothing happens: the display's, 60 a second mostly. */
-function measurePeriod() {
+/* The times from frame to frame while nothing happens, sorted: mostly the display's, 60 a second. */
+function measureIdle() {
   return new Promise((resolve) => {
     const gaps = [];
     let last;
@@ -14,7 +14,7 @@ function measurePeriod() {
       if (last !== undefined) gaps.push(time - last);
       last = time;
       if (gaps.length < 30) requestAnimationFrame(frame);
-      else resolve(gaps.sort((a, b) => a - b)[15]);
+      else resolve(gaps.sort((a, b) => a - b));
     }
     requestAnimationFrame(frame);
   });
@@ -35,8 +35,9 @@ export class Frames {
   }
 
   async start() {
-    const period = await measurePeriod();
+    const gaps = await measureIdle(), period = gaps[gaps.length >> 1];
     this.#period = Math.abs(period - REFERENCE_MS) < 2 ? REFERENCE_MS : period;
+    this.idleDropped = gaps.reduce((sum, gap) => sum + this.#missedIn(gap), 0);
     this.reset();
     this.#request = requestAnimationFrame((time) => this.#frame(time));
   }
@@ -47,11 +48,13 @@ export class Frames {
 
   get perSecond() { return 1000 / this.#period; }
 
+  #missedIn(gap) { return Math.max(0, Math.round(gap / this.#period) - 1); }
+
   #frame(time) {
     if (this.#last !== undefined) {
       const gap = time - this.#last;
       this.drawn++;
-      this.dropped += Math.max(0, Math.round(gap / this.#period) - 1);
+      this.dropped += this.#missedIn(gap);
       this.longestMs = Math.max(this.longestMs, gap);
     }
     this.#last = time;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The load of article.html, for the page and its workers: want the lock, hold it for a while, do without it for a while.
+// The load of article.html, for the page and its workers: want the lock, hold it for a while, be outside for a while.
 
 import { AsyncLock } from './article_lock.js';
 

@@ -20,7 +20,8 @@ function move(token, slot) {
   token.style.width = `${slot.clientWidth - 8}px`;
   token.style.height = `${slot.clientHeight - 8}px`;
   const from = stage.getBoundingClientRect(), to = slot.getBoundingClientRect();
-  token.style.transform = `translate(${to.left - from.left}px, ${to.top - from.top}px)`;
+  const x = to.left - from.left + slot.clientLeft, y = to.top - from.top + slot.clientTop; // within its border
+  token.style.transform = `translate(${x}px, ${y}px)`;
 }
 
 /* What is drawn of a thread: {token, row}. The buttons call queue and terminate, if they are given. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The chapter's worker. It attaches first; each further message makes it queue, hold the lock for a while, and unlock it.
+// The chapter's worker. It attaches first; each further message makes it queue, hold the lock, and unlock it.
 
 import { Vigil } from './vigil/vigil.js';
 

@@ -18,6 +18,8 @@ export const PRINTER_COUNT = 2;
 export const NOTE_FIELDS = 3;
 export const READS = 0, WRITES = 1;
 
+const clockMs = () => (performance.timeOrigin + performance.now()) | 0; // of which only differences matter
+
 export class Note {
   constructor(array, thread) {
     this.array = array;
@@ -26,14 +28,14 @@ export class Note {
 
   /* place: which lock it holds; -1: none. */
   write(place, mode = WRITES) {
-    Atomics.store(this.array, this.at + 2, performance.timeOrigin + performance.now() | 0);
+    Atomics.store(this.array, this.at + 2, clockMs());
     Atomics.store(this.array, this.at + 1, mode);
     Atomics.store(this.array, this.at, place + 1);
   }
 
   read() {
     const [place, mode, since] = this.array.subarray(this.at, this.at + NOTE_FIELDS);
-    return { place: place - 1, mode, heldMs: Math.max(0, (performance.timeOrigin + performance.now() | 0) - since | 0) };
+    return { place: place - 1, mode, heldMs: Math.max(0, (clockMs() - since) | 0) };
   }
 }
 
