@@ -135,7 +135,7 @@ function rows(kind) {
 /* A run: rounds in turn, and then everything stops. */
 
 const busyNote = () => (frames.idleDropped === 0 ? ''
-  : ' The page missed frames before it began, too: this computer is busy with something else.');
+  : ' This computer is busy: frames were missed before it began.');
 const numberOf = (id) => Number(byId(id).value);
 
 async function run() {
@@ -167,6 +167,7 @@ function stop() {
 
 async function begin() {
   for (const kind of KINDS) rows(kind);
+  setData(main, 'state', 'opening');
   vigil = await openVigil();
   if (!vigil) return;
   if (typeof Atomics.waitAsync !== 'function') {

@@ -153,6 +153,7 @@ function startOne(thread, number) {
 async function begin() {
   PLACES.forEach((place, index) => { place.view = addLine(place, index); });
   for (const thread of threads) thread.view = addThread(thread);
+  byId('main').dataset.state = 'opening';
   vigil = await openVigil();
   if (!vigil) return;
   array = vigil.allocate(PLACES.length + 1);
