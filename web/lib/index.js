@@ -60,10 +60,10 @@ function areSame(ours, theirs) {
   return seen === 3;
 }
 
-function createMemory(memory, exports) {
+function createMemory(memory, exports, native) {
   const known = new WeakSet(), probe = exports.web_probe.value;
   function isShared(buffer) {
-    if (!(buffer instanceof SharedArrayBuffer) || buffer.byteLength <= probe) return false;
+    if (!(buffer instanceof SharedArrayBuffer) || buffer.byteLength < probe + 4) return false;
     if (!known.has(buffer) && areSame(new Int32Array(memory.buffer, probe, 1), new Int32Array(buffer, probe, 1)))
       known.add(buffer);
     return known.has(buffer);
@@ -74,7 +74,7 @@ function createMemory(memory, exports) {
     isShared,
     addressOf: (array) => array.byteOffset,
     allocate(count) {
-      const address = exports.web_allocate(4 * count);
+      const address = native.allocate(4 * count) >>> 0;
       if (address === 0) throw failure(ENOMEM);
       return new Int32Array(memory.buffer, address, count);
     },
@@ -85,7 +85,7 @@ function createMemory(memory, exports) {
 function createNative(exports, web) {
   const native = { threadId: exports.web_thread_id(web), holder: () => 0 };
   for (const name of ['start', 'block', 'cancel', 'notify', 'release', 'signal', 'consistent', 'downgrade', 'track',
-    'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look'])
+    'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look', 'allocate', 'free'])
     native[name] = (argument = 0) => exports[`web_${name}`](web, argument);
   return native;
 }
@@ -171,7 +171,7 @@ export class Vigil {
       this.#dispatch();
       scratch.numbers[3] = count;
     };
-    const ours = createMemory(memory, exports);
+    const ours = createMemory(memory, exports, native);
     const core = this.#core = createCore({ native, memory: ours, scratch, canBlock, failure,
       ...createHoldings(memory, exports, web, native, scratch) });
     const words = createWords(ours), waits = createWaits(core, words), mutexes = createMutexes(core, words);
@@ -206,7 +206,7 @@ export class Vigil {
 
   free(array) {
     if (!this.#core.memory.isShared(array?.buffer)) throw typeError('free: expected what allocate() has returned');
-    this.#instance.exports.web_free(array.byteOffset);
+    this.#core.native.free(array.byteOffset);
   }
 
   /* How many wait for the element. */
@@ -217,8 +217,7 @@ export class Vigil {
 
   /* All lines: [{address, lock, count, waiters: [{thread, waited}]}], with the first eight waiters of each. */
   look() {
-    const { exports } = this.#instance, { native, numbers } = this.#core, rows = 256;
-    const table = exports.web_allocate(8 * LINE_WORDS * rows);
+    const { native, numbers } = this.#core, rows = 256, table = native.allocate(8 * LINE_WORDS * rows) >>> 0;
     if (table === 0) return [];
     numbers[0] = table;
     const count = native.look(rows), values = new Float64Array(this.memory.buffer, table, LINE_WORDS * rows);
@@ -227,7 +226,7 @@ export class Vigil {
       return { address, lock: lock !== 0, count: waiting, waiters: Array.from({ length: Math.min(waiting, 8) },
         (_, i) => ({ thread: waiters[2 * i], waited: waiters[2 * i + 1] })) };
     });
-    exports.web_free(table);
+    native.free(table);
     return lines;
   }
 

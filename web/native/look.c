@@ -2,7 +2,6 @@
 /* All lines of the memory, for people: lib/index.js has the same layout. */
 #include "lot/lot.h"
 #include "node/native/environment.h"
-#include "prim_wasm.h"
 
 #define SEEN_WAITERS 8u
 struct seen_line {
@@ -20,8 +19,8 @@ static void look_copy(struct seen_line *seen, const struct lot_line *line) {
     }
 }
 
-/* Write up to `most` lines to scratch.address. Returns how many. */
-WASM_EXPORT(web_look) int32_t web_look(const struct environment *environment, int32_t most) {
+int32_t look_lines(struct environment *environment, int32_t most);
+int32_t look_lines(struct environment *environment, int32_t most) {
     struct seen_line *seen = (struct seen_line *)(uintptr_t)environment->scratch->address;
     struct lot *lot = lot_private_if_used();
     int32_t count = 0;

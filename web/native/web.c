@@ -27,6 +27,9 @@
 
 #define COUNTS_FIRST 64u
 
+/* look.c: write up to `most` lines to scratch.address. Returns how many. */
+int32_t look_lines(struct environment *environment, int32_t most);
+
 struct web {
     struct environment environment; /* first */
     uint32_t inside;                /* the library is at work for it */
@@ -129,10 +132,9 @@ int environment_sleep(struct operation *operation) {
     for (;;) {
         vigil_agent_dispatch(agent);
         if (operation->finished) return operation->status;
-        if (web_spin_for_mail(agent)) continue;
         uint64_t until_ns = timers_next(&agent->timers);
-        web_leave(web);
-        prim_bell_wait(&agent->seat.bell, until_ns);
+        web_leave(web); /* to spin is as to sleep: nothing is half changed */
+        if (!web_spin_for_mail(agent)) prim_bell_wait(&agent->seat.bell, until_ns);
         web_enter(web);
     }
 }
@@ -214,14 +216,21 @@ WASM_EXPORT(web_pending) uint32_t web_pending(const struct web *web) {
     return web->environment.pending;
 }
 
-/* Memory for JavaScript's words, zeroed. */
-WASM_EXPORT(web_allocate) void *web_allocate(uint32_t bytes) {
-    return calloc(1, bytes);
+/* Memory for JavaScript's words, zeroed: its address, or zero. */
+static int32_t web_calloc(struct environment *environment, int32_t bytes) {
+    (void)environment;
+    return (int32_t)(uintptr_t)calloc(1, (uint32_t)bytes);
 }
+WEB_CALL(allocate, web_calloc)
 
-WASM_EXPORT(web_free) void web_free(void *memory) {
-    free(memory);
+static int32_t web_free_at(struct environment *environment, int32_t address) {
+    (void)environment;
+    free((void *)(uintptr_t)(uint32_t)address);
+    return VIGIL_OK;
 }
+WEB_CALL(free, web_free_at)
+
+WEB_CALL(look, look_lines)
 
 /* The end. */
 
