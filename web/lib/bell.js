@@ -6,29 +6,35 @@ import { workerOf } from './instance.js';
 const RUNG = 1;
 
 /* Call ring() once, soon after the word is no longer `seen`. */
-const viaWaitAsync = () => (words, index, seen, ring) => {
-  const { async, value } = Atomics.waitAsync(words, index, seen);
-  if (async) value.then(ring);
-  else queueMicrotask(ring);
+const viaWaitAsync = {
+  wait(words, index, seen, ring) {
+    const { async, value } = Atomics.waitAsync(words, index, seen);
+    if (async) value.then(ring);
+    else queueMicrotask(ring);
+  },
+  end() {},
 };
 
 /* The same where Atomics.waitAsync does not exist: a worker blocks, and tells. */
 function viaWorker() {
   let worker;
-  return (words, index, seen, ring) => {
-    worker ??= workerOf(`onmessage=({data:[words,index,seen]})=>{Atomics.wait(words,index,seen);postMessage(0)}`,
-      'vigil bell');
-    worker.onmessage = ring;
-    worker.postMessage([words, index, seen]);
+  return {
+    wait(words, index, seen, ring) {
+      worker ??= workerOf(`onmessage=({data:[words,index,seen]})=>{Atomics.wait(words,index,seen);postMessage(0)}`,
+        'vigil bell');
+      worker.onmessage = ring;
+      worker.postMessage([words, index, seen]);
+    },
+    end: () => worker?.terminate(),
   };
 }
 
 /*
- * Returns {watch(address), alarm(word, at)}: dispatch() is called when the bell has rung, as long as it returns true,
+ * Returns {watch(address), alarm(word, at), close()}: dispatch() is called when the bell has rung, as long as it returns true,
  * and at the time of the alarm. After it has returned false, watch must be called again.
  */
 export function createBell(memory, dispatch) {
-  const wait = typeof Atomics.waitAsync === 'function' ? viaWaitAsync() : viaWorker();
+  const { wait, end } = typeof Atomics.waitAsync === 'function' ? viaWaitAsync : viaWorker();
   let words, index, watching = false, timer;
 
   function look() {
@@ -60,6 +66,10 @@ export function createBell(memory, dispatch) {
     alarm(word, at) {
       clearTimeout(timer);
       if (at !== Infinity) setAlarm(at);
+    },
+    close() {
+      clearTimeout(timer);
+      end();
     },
   };
 }

@@ -11,7 +11,7 @@ import { VigilError, TimeoutError, NotHeldError, LimitError, typeError, rangeErr
 import { STACK_BYTES, openInstance, startThread } from './instance.js';
 import { createBell } from './bell.js';
 import { announce, takeCare } from './death.js';
-import { ENOMEM, failure } from './statuses.js';
+import { ECLOSING, ENOMEM, failure } from './statuses.js';
 
 const PAGE_BYTES = 65536, PAGES_FIRST = 4, PAGES_MOST = 16384;
 const LINE_WORDS = 4 + 2 * 8; // struct seen_line of native/look.c
@@ -95,6 +95,7 @@ function createHoldings(memory, exports, web, native, scratch) {
   const countsNow = (length) => new Int32Array(memory.buffer, exports.web_counts(web), length);
   const holdings = { counts: countsNow(64) };
   const forget = new FinalizationRegistry(({ what, address, entry }) => {
+    if (holdings.counts === undefined) return; // closed
     scratch.numbers[0] = address;
     const held = what === HOLDING.MUTEX ? native.mine() : holdings.counts[entry];
     if (!held) native.untrack(entry);
@@ -114,7 +115,7 @@ function createHoldings(memory, exports, web, native, scratch) {
 }
 
 export class Vigil {
-  #instance; #area; #web; #core; #handle; #channel; #release; #closed = false;
+  #instance; #area; #web; #core; #handle; #channel; #bell; #release; #closed = false;
 
   /* On a page, or where the memory is to be made. */
   static async create({ memory, wasm, onDamage = reportError } = {}) {
@@ -145,12 +146,19 @@ export class Vigil {
     const bell = createBell(memory, () => this.#dispatch());
     const start = onDamage ? (main, argument) => startThread(module, memory, main, argument)
       : (main, argument) => channel.postMessage({ start: [main, argument] });
-    const hooks = { alarm: bell.alarm, start: (main, argument) => (start(main, argument), 1) };
+    const hooks = { alarm: bell.alarm, start: (main, argument) => {
+      try {
+        start(main, argument);
+      } catch { // a policy may forbid it: the library's own thread is useful, not necessary
+      }
+      return 1;
+    } };
     const instance = await openInstance(module, memory, hooks, STACK_BYTES);
     const { exports } = instance, canBlock = canSleep();
     const area = instance.begin(canBlock), web = area && exports.web_begin();
     if (!web) throw failure(ENOMEM);
     this.#instance = instance, this.#area = area, this.#web = web, this.#handle = handle, this.#channel = channel;
+    this.#bell = bell;
     this.#offer(bell, canBlock);
     if (onDamage) takeCare(handle, channel, canBlock, onDamage);
     this.#release = await announce(handle, channel, exports.web_thread_id(web), web, area);
@@ -234,7 +242,13 @@ export class Vigil {
   close() {
     if (this.#closed) return;
     this.#closed = true;
+    const { native, holdings } = this.#core;
+    for (const name of Object.keys(native)) {
+      if (name !== 'threadId') native[name] = () => { throw failure(ECLOSING); };
+    }
+    holdings.counts = undefined;
     this.#instance.exports.web_close(this.#web);
+    this.#bell.close();
     this.#channel.close();
     this.#release(); // the creator frees the rest
   }
