@@ -48,9 +48,12 @@ export function createBell(memory, dispatch) {
     if (watching) look();
   }
 
-  /* Timers may be early, and cannot be set for more than 24 days. */
+  /*
+   * Timers may be early, and cannot be set for more than 24 days. A time since 1970 is exact to a quarter of a
+   * microsecond: at that time, by another sum, it could be too early for the library, which would not set it again.
+   */
   function setAlarm(at) {
-    const left = at - performance.timeOrigin - performance.now();
+    const left = at + 0.001 - performance.timeOrigin - performance.now();
     if (left <= 0) queueMicrotask(dispatch);
     else timer = setTimeout(setAlarm, Math.min(Math.ceil(left), 0x7fffffff), at);
   }
