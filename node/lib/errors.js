@@ -8,16 +8,17 @@ class VigilError extends Error {
     this.code = code;
   }
   get name() { return this.constructor.name; }
+  static name = 'VigilError'; // also where the names of classes are made shorter
 }
 
 /* The timeout passed first; nothing was acquired. */
-class TimeoutError extends VigilError {}
+class TimeoutError extends VigilError { static name = 'TimeoutError'; }
 /* Released what is not held, or not by this environment. */
-class NotHeldError extends VigilError {}
+class NotHeldError extends VigilError { static name = 'NotHeldError'; }
 /* A segment or a name is missing, exists already, is damaged, or belongs to another user or version. */
-class SegmentError extends VigilError {}
+class SegmentError extends VigilError { static name = 'SegmentError'; }
 /* Too many waiters, segments or members, or not enough memory. */
-class LimitError extends VigilError {}
+class LimitError extends VigilError { static name = 'LimitError'; }
 
 /* Wrong arguments, as Node's own functions have them. */
 function typeError(message) {
