@@ -29,7 +29,7 @@ static struct lot_copy copies_self PRIM_PROCESS = {
     .alone = &copies_alone,
     .has_segment = copies_segment_is_ours,
     .interrupted = copies_critical,
-    .defer = critical_defer,
+    .defer = PRIM_SIGNALS ? critical_defer : NULL,
     .guard = guard_note,
     .before_emptying = copies_before_emptying,
 };

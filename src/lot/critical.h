@@ -61,12 +61,13 @@ void critical_in_child(struct prim_thread *self);
 
 /* H1: whether this is a signal handler that has interrupted a critical section. */
 static inline bool critical_interrupted(void) {
-    return prim_own_load(&prim_self()->may_not_block) & CRITICAL_DEPTH;
+    return PRIM_SIGNALS && (prim_own_load(&prim_self()->may_not_block) & CRITICAL_DEPTH);
 }
 
 /* C1 */
 static inline void critical_enter(void) {
     struct prim_thread *self = prim_self();
+    if (!PRIM_SIGNALS) return;
     uint32_t entered = prim_own_load(&self->may_not_block) + 1;
     prim_own_store(&self->may_not_block, entered);
 }
@@ -74,6 +75,7 @@ static inline void critical_enter(void) {
 /* C3 and C4 */
 static inline void critical_leave(void) {
     struct prim_thread *self = prim_self();
+    if (!PRIM_SIGNALS) return;
     uint32_t left = prim_own_load(&self->may_not_block) - 1;
     bool early = BUG(deferred_missed) && prim_own_load(&self->deferred);
     prim_own_store(&self->may_not_block, left);

@@ -42,6 +42,8 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 
 /* How many pieces of work signal handlers can defer, on all threads together: see lot/critical.h. */
 #define PRIM_DEFERRALS 1024u
+/* Signal handlers may call the library: see lot/critical.h. */
+#define PRIM_SIGNALS 1
 
 /* How many events of a segment are kept for observers: vigil/observe.h. */
 #define PRIM_EVENTS 1024u

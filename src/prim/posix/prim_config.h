@@ -44,6 +44,8 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 
 /* How many pieces of work signal handlers can defer, on all threads together: see lot/critical.h. */
 #define PRIM_DEFERRALS 1024u
+/* Signal handlers may call the library: see lot/critical.h. */
+#define PRIM_SIGNALS 1
 
 /* For headers that describe segments. */
 #define PRIM_EVENTS 1024u

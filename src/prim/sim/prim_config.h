@@ -34,6 +34,8 @@
 
 /* How many pieces of work signal handlers can defer, on all threads together: see lot/critical.h. */
 #define PRIM_DEFERRALS 2u
+/* Signal handlers may call the library: see lot/critical.h. */
+#define PRIM_SIGNALS 1
 
 #define PRIM_EVENTS 8u
 

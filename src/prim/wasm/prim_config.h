@@ -45,7 +45,8 @@ _Static_assert(sizeof(void *) == 4, "wasm32: prim_bell_fd returns an address as 
 /* How many threads can be interrupted, plus one: see lot/interrupt.h. */
 #define PRIM_INTERRUPTIBLE 1024u
 
-/* There are no signal handlers, which would defer work: see lot/critical.h. */
+/* There are no signal handlers: see lot/critical.h. */
+#define PRIM_SIGNALS   0
 #define PRIM_DEFERRALS 1u
 
 /* For headers that describe segments. */

@@ -31,6 +31,8 @@
 
 /* How much signal handlers can defer, on all threads together: see lot/critical.h. */
 #define PRIM_DEFERRALS 2u
+/* Signal handlers may call the library: see lot/critical.h. */
+#define PRIM_SIGNALS 1
 
 #define PRIM_EVENTS 4u
 #define PRIM_NAME_HEADS 256u
