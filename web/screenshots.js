@@ -31,7 +31,6 @@ const scenes = {
 
   async article(page) {
     await page.waitForSelector('main[data-state="ready"]');
-    await page.selectOption('#rounds', '1');
     await page.click('#start');
     await page.waitForSelector('main[data-state="done"]');
   },
