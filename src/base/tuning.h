@@ -24,8 +24,6 @@
 /* Waiters that a broadcast has moved to a mutex are called so many at once: while one has it, the next wake up
  * (cond_broadcast_64). */
 #define BROADCAST_AT_ONCE 3
-/* How long an event loop that was called may take to come, before its keeper calls the next waiter: as PATIENCE_NS. */
-#define GUARD_NS UINT64_C(500000)
 /* Longest time between two looks at a line that may not be passed yet. */
 #define GUARD_MOST_NS UINT64_C(100000000)
 /* One spin in so many is a full one, to find out whether spinning would pay again. */

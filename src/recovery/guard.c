@@ -64,8 +64,8 @@ static void guard_put(struct lot *lot, uint64_t key, uint64_t now_ns, uint64_t p
 void guard_note(struct lot *lot, uint64_t key) {
     uint64_t now_ns = prim_now_ns();
     if (BUG(loop_relied_upon)) return;
-    guard_put(lot, key, now_ns, GUARD_NS); /* N1 */
-    keeper_wake_by(now_ns + GUARD_NS);     /* N2 */
+    guard_put(lot, key, now_ns, PRIM_GUARD_NS); /* N1 */
+    keeper_wake_by(now_ns + PRIM_GUARD_NS);     /* N2 */
 }
 
 uint64_t guard_due_ns(void) {

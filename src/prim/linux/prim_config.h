@@ -36,6 +36,8 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 
 /* How many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 4096u
+/* How long an event loop that was called may take to come, before its keeper calls the next waiter. */
+#define PRIM_GUARD_NS UINT64_C(500000)
 
 /* How many threads can be interrupted, plus one: see lot/interrupt.h. */
 #define PRIM_INTERRUPTIBLE (1u << 14)

@@ -41,6 +41,9 @@ _Static_assert(sizeof(void *) == 4, "wasm32: prim_bell_fd returns an address as 
 
 /* How many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 256u
+/* How long an event loop that was called may take to come, before its keeper calls the next waiter. Here blocked
+ * workers are such loops too, and a page comes after its frame. */
+#define PRIM_GUARD_NS UINT64_C(4000000)
 
 /* How many threads can be interrupted, plus one: see lot/interrupt.h. */
 #define PRIM_INTERRUPTIBLE 1024u
