@@ -817,7 +817,7 @@ FIBER(successor) {
 }
 
 static void begin_thread_ends(bool with_victim) {
-    begin_mutex(3, 1u << 31, with_victim);
+    begin_mutex(3, ((vigil_mutex)VIGIL_MUTEX_ROBUST).word, with_victim);
     taken_and_not_unlocked = succeeded = false;
     go_joined(VICTIM, "process", process_of_thread);
     go_joined(SURVIVOR, "successor", successor);

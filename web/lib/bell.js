@@ -30,8 +30,8 @@ function viaWorker() {
 }
 
 /*
- * Returns {watch(address), alarm(word, at), close()}: dispatch() is called when the bell has rung, as long as it returns
- * true, and at the time of the alarm. After it has returned false, watch must be called again.
+ * Returns {watch(address), alarm(word, at), close()}: dispatch() is called when the bell has rung, as long as it
+ * returns true, and at the time of the alarm. After it has returned false, watch must be called again.
  */
 export function createBell(memory, dispatch) {
   const { wait, end } = typeof Atomics.waitAsync === 'function' ? viaWaitAsync : viaWorker();
