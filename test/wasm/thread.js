@@ -22,6 +22,7 @@ const env = {
         parentPort.postMessage({start: {main, argument}})
         return 1
     },
+    vigil_spin() {},
     vigil_write(fd, address, bytes) {
         fs.writeSync(fd, text(address, bytes))
         return 1

@@ -7,6 +7,9 @@ import { ECORRUPT, failure } from './statuses.js';
 import { STACK_BYTES, openInstance, startThread } from './instance.js';
 
 const lockOf = (handle, thread) => `vigil ${handle.id} ${thread}`;
+/* Longer than a thread is kept from running. */
+const SPIN_MOST_MS = 5000;
+
 const hasLocks = () => typeof navigator !== 'undefined' && navigator.locks !== undefined;
 
 /*
@@ -23,20 +26,35 @@ export function announce(handle, channel, thread, web, area) {
   });
 }
 
+/*
+ * For a thread that may not sleep: it spins for locks that are held for microseconds, and throws if one was left behind
+ * by a worker that was terminated, rather than hang. begin() is called before each call of the library.
+ */
+export function createPatience() {
+  let since = 0;
+  return {
+    begin() { since = 0; },
+    spin() {
+      since ||= performance.now();
+      if (performance.now() - since > SPIN_MOST_MS) throw failure(ECORRUPT);
+    },
+  };
+}
+
 /* In the environment that has created the memory: end those that were terminated, and start threads for all. */
 export function takeCare(handle, channel, mayPark, onDamage) {
   async function end(web, area) {
-    const hooks = { alarm() {}, start: () => 0 };
+    const hooks = { alarm() {}, start: () => 0, spin: createPatience().spin };
     const instance = await openInstance(handle.module, handle.memory, hooks, STACK_BYTES);
     instance.resume(area, mayPark);
     if (instance.exports.web_end(web) === 0) instance.end(area);
-    else onDamage(failure(ECORRUPT));
+    else throw failure(ECORRUPT);
   }
 
   channel.onmessage = ({ data: { attached, start } }) => {
     if (start) startThread(handle.module, handle.memory, ...start);
     if (!attached) return;
     const [thread, web, area] = attached;
-    navigator.locks.request(lockOf(handle, thread), () => { end(web, area); });
+    navigator.locks.request(lockOf(handle, thread), () => { end(web, area).catch(onDamage); });
   };
 }

@@ -10,7 +10,7 @@ import { createLocks } from '../../node/lib/sync.js';
 import { VigilError, TimeoutError, NotHeldError, LimitError, typeError, rangeError } from '../../node/lib/errors.js';
 import { STACK_BYTES, openInstance, startThread } from './instance.js';
 import { createBell } from './bell.js';
-import { announce, takeCare } from './death.js';
+import { announce, createPatience, takeCare } from './death.js';
 import { ECLOSING, ENOMEM, failure } from './statuses.js';
 
 const PAGE_BYTES = 65536, PAGES_FIRST = 4, PAGES_MOST = 16384;
@@ -82,11 +82,16 @@ function createMemory(memory, exports, native) {
 }
 
 /* As native.js of @vigil/node: what core.js needs of the native part. */
-function createNative(exports, web) {
+function createNative(exports, web, patience) {
   const native = { threadId: exports.web_thread_id(web), holder: () => 0 };
   for (const name of ['start', 'block', 'cancel', 'notify', 'release', 'signal', 'consistent', 'downgrade', 'track',
-    'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look', 'allocate', 'free'])
-    native[name] = (argument = 0) => exports[`web_${name}`](web, argument);
+    'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look', 'allocate', 'free']) {
+    const call = exports[`web_${name}`];
+    native[name] = (argument = 0) => {
+      patience.begin();
+      return call(web, argument);
+    };
+  }
   return native;
 }
 
@@ -146,7 +151,8 @@ export class Vigil {
     const bell = createBell(memory, () => this.#dispatch());
     const start = onDamage ? (main, argument) => startThread(module, memory, main, argument)
       : (main, argument) => channel.postMessage({ start: [main, argument] });
-    const hooks = { alarm: bell.alarm, start: (main, argument) => {
+    const patience = createPatience();
+    const hooks = { alarm: bell.alarm, spin: patience.spin, start: (main, argument) => {
       try {
         start(main, argument);
       } catch { // a policy may forbid it: the library's own thread is useful, not necessary
@@ -159,15 +165,15 @@ export class Vigil {
     if (!web) throw failure(ENOMEM);
     this.#instance = instance, this.#area = area, this.#web = web, this.#handle = handle, this.#channel = channel;
     this.#bell = bell;
-    this.#offer(bell, canBlock);
+    this.#offer(bell, canBlock, patience);
     if (onDamage) takeCare(handle, channel, canBlock, onDamage);
     this.#release = await announce(handle, channel, exports.web_thread_id(web), web, area);
   }
 
-  #offer(bell, canBlock) {
+  #offer(bell, canBlock, patience) {
     const { exports } = this.#instance, { memory } = this.#handle, web = this.#web;
     const address = exports.web_scratch(web), scratch = scratchOf(memory.buffer, address);
-    const native = createNative(exports, web), { start, notify } = native;
+    const native = createNative(exports, web, patience), { start, notify } = native;
     native.start = (kind) => {
       const status = start(kind);
       if (status === 3) bell.watch(exports.web_bell(web)); // pending

@@ -7,7 +7,8 @@ export const STACK_BYTES = 32768;
  * Make an instance, without a stack and thread-local data: those are what begin() and resume() give it. Self-contained,
  * because its source is also that of the workers that run threads of the library.
  *
- * hooks: alarm(word, at), when the loop must dispatch; start(main, argument), which starts a thread.
+ * hooks: alarm(word, at), when the loop must dispatch; start(main, argument), which starts a thread; spin(), if this
+ * thread may not sleep.
  */
 export async function openInstance(module, memory, hooks, stackBytes) {
   const decoder = new TextDecoder();
@@ -19,6 +20,7 @@ export async function openInstance(module, memory, hooks, stackBytes) {
       vigil_processors: () => navigator.hardwareConcurrency,
       vigil_alarm: hooks.alarm,
       vigil_thread_start: hooks.start,
+      vigil_spin: hooks.spin ?? (() => {}),
       vigil_write: (fd, address, bytes) => (console.error(textAt(address, bytes)), 1),
     },
   });

@@ -37,7 +37,10 @@ unsigned prim_processors(void) {
 static _Thread_local bool may_park; /* false: the instruction would trap, and the caller, which loops, spins */
 
 void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
-    if (!may_park) return;
+    if (!may_park) {
+        vigil_spin();
+        return;
+    }
     int64_t left_ns = -1; /* for ever */
     if (deadline_ns != PRIM_NEVER) {
         uint64_t now_ns = prim_now_ns();
