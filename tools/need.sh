@@ -13,6 +13,8 @@ target=$1
 has() { command -v "$1" >/dev/null; }
 has_header() { echo "#include <$1>" | gcc -E - >/dev/null 2>&1; }
 has_clang_runtime() { echo 'int main(void){return 0;}' | clang -fsanitize=address -x c - -o /dev/null 2>/dev/null; }
+has_chromium() { has chromium || has google-chrome || has chromium-browser; }
+has_firefox() { has firefox-esr || has firefox; }
 has_library() { ldconfig -p | grep -q "$1"; }
 has_wasm_headers() { [ -f /usr/include/wasm32-wasi/stdio.h ]; }
 has_arm_libc() { echo '#include <stdio.h>' | aarch64-linux-gnu-gcc -E - >/dev/null 2>&1; }
@@ -54,6 +56,8 @@ look() {
         need optional lld-19 "its linker" has wasm-ld-19
         need optional wasi-libc "its headers" has_wasm_headers
         need optional npm "makes that package" has npm
+        need optional chromium "the tests of the package for the browser" has_chromium
+        need optional firefox-esr "the same in another browser" has_firefox
         need optional dpkg-dev "the test of the Debian packages" has dpkg-gencontrol
         need optional tmux "a terminal for the tests of vigil top and vigil demo" has tmux
         need optional mandoc "checks the manual pages" has mandoc

@@ -3,9 +3,11 @@
 #
 # soak.sh - look longer than the tests do: random schedules in the simulator, stress with and without the thread
 # sanitizer, and fuzzing, a third of SOAK_MINUTES (10) each; and 10,000 processes killed in each of two storms, and a
-# million signals, which takes some minutes more. Ends at the first failure and says how to repeat it.
+# million signals, which takes some minutes more; and SOAK_MINUTES of contention in a browser. Ends at the first failure
+# and says how to repeat it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+root=$PWD
 jobs=${JOBS:-$(nproc)}
 share_s=$((${SOAK_MINUTES:-10} * 20))
 unset MAKEFLAGS MAKELEVEL
@@ -54,4 +56,11 @@ if command -v clang >/dev/null; then
 else
     echo "Fuzzing: skipped, no clang"
 fi
+cd "$root"
+
+echo "Chromium: contention of workers and a page, seed $seed, $((share_s * 3)) s"
+status=0
+{ web/build.sh >build/log/soak-web.log 2>&1 && test/web/run.sh soak $((share_s * 3)) "$seed"; } || status=$?
+[ $status = 0 ] || [ $status = 75 ] || [ $status = 77 ] || exit 1 # 75, 77: something is missing
+[ $status != 75 ] || echo "skipped: $(tail -n 1 build/log/soak-web.log)"
 echo "Soaked without a failure."

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT
+// worker.terminate() at every stage. A browser may take two seconds to notice: lib/death.js.
+
+import { test, equal, ok, within, until, sleep, tick, randomOf, DIED_MS } from './support.js';
+
+/*
+ * For each kind of lock, its constructor and calls, as strings, because workers run them too. `lock` is at the given
+ * index of an Int32Array. `tells`: the next holder is told that the owner has died.
+ */
+const KINDS = {
+  Mutex: { tells: true, make: 'new vigil.Mutex(array, index)', sync: 'lock.acquireSync()', async: 'lock.acquire()' },
+  'RwLock to write': { tells: true, make: 'new vigil.RwLock(array, index)', sync: 'lock.acquireWriteSync()',
+    async: 'lock.acquireWrite()' },
+  'RwLock to read': { tells: false, make: 'new vigil.RwLock(array, index)', sync: 'lock.acquireReadSync()',
+    async: 'lock.acquireRead()', other: 'lock.acquireWrite()' },
+  Semaphore: { tells: false, make: 'new vigil.Semaphore(array, index)', sync: 'lock.acquireSync(2)',
+    async: 'lock.acquire(2)' },
+  Lock: { tells: true, make: 'new vigil.Lock(array, index)', sync: '(lock.lock(), () => lock.unlock())',
+    async: '(lock.lock(), () => lock.unlock())', other: 'new vigil.Mutex(array, index).acquire()', onlySync: true },
+  AsyncLock: { tells: true, make: 'new vigil.AsyncLock(array.subarray(index))',
+    sync: '(lock.lock(), () => lock.unlock())',
+    async: `new Promise((resolve) => lock.executeLocked(() => {
+      const { unlock } = lock; // it would be unlocked after this
+      resolve(Object.assign(() => {}, { ownerDied: lock.ownerDied }));
+    }))`, other: 'new vigil.Mutex(array, index).acquire()', onlySync: true },
+};
+
+/* The lock of that kind on the page: {take, free}, `take` returns a promise. */
+function lockOf(vigil, array, index, { make, async: take, other = take }) {
+  const lock = new Function('vigil', 'array', 'index', `return ${make};`)(vigil, array, index);
+  return () => new Function('vigil', 'array', 'index', 'lock', `return ${other};`)(vigil, array, index, lock);
+}
+
+const codeOf = ({ make, sync, async: take, onlySync }, isSync, before = '', after = '') => `
+  const { array, index } = data, lock = ${make};
+  ${before}
+  const held = ${isSync || onlySync ? sync : `await ${take}`};
+  ${after}`;
+
+function wordsOf(vigil) {
+  const array = vigil.allocate(16);
+  vigil.Semaphore.initialize(array, Object.keys(KINDS).indexOf('Semaphore'), 2);
+  return array;
+}
+
+/* All kinds at the same time, because each takes two seconds. */
+async function eachKind(t, body) {
+  const array = wordsOf(t.vigil);
+  const all = Object.entries(KINDS).map(([name, kind], index) =>
+    body({ name, kind, array, index, take: lockOf(t.vigil, array, index, kind) })
+      .catch((error) => { throw new Error(`${name}: ${error.stack}`); }));
+  const outcomes = await Promise.allSettled(all);
+  const failed = outcomes.filter(({ status }) => status === 'rejected');
+  if (failed.length > 0) throw new Error(failed.map(({ reason }) => reason.message).join('\n'));
+}
+
+for (const isSync of [true, false]) {
+  test(`terminate: while holding, taken ${isSync ? 'by blocking' : 'as a promise'}`, (t) =>
+    eachKind(t, async ({ kind, array, index, take }) => {
+      const made = t.worker(codeOf(kind, isSync, '', "globalThis.kept = held; say('holds');"), { array, index });
+      equal(await made.next(), 'holds');
+      const next = take();
+      await t.waiting(array, index, 1);
+      made.terminate();
+      const held = await within(next, 'the next holder', DIED_MS);
+      equal(held.ownerDied, kind.tells, 'ownerDied');
+      held();
+    }));
+
+  test(`terminate: while waiting, ${isSync ? 'blocked' : 'as a promise'}`, (t) =>
+    eachKind(t, async ({ kind, array, index, take }) => {
+      const held = await take();
+      const made = t.worker(codeOf(kind, isSync), { array, index });
+      await t.waiting(array, index, 1);
+      const next = take();
+      await t.waiting(array, index, 2);
+      made.terminate();
+      await until(() => t.vigil.waiters(array, index) === 1, 'its place to disappear', DIED_MS);
+      held();
+      (await within(next, 'the next holder'))();
+    }));
+}
+
+/* The worker never returns to its event loop after it has attached. */
+test('terminate: while holding, in an endless loop', (t) => eachKind(t, async ({ kind, array, index, take }) => {
+  const made = t.worker(codeOf(kind, true, '', 'Atomics.store(array, 8 + index, 1); for (;;);'), { array, index });
+  await until(() => Atomics.load(array, 8 + index) === 1, 'it to hold');
+  const next = take();
+  await t.waiting(array, index, 1);
+  made.terminate();
+  const held = await within(next, 'the next holder', DIED_MS);
+  equal(held.ownerDied, kind.tells, 'ownerDied');
+  held();
+}));
+
+test('terminate: while holding, and blocked in a wait', (t) => eachKind(t, async ({ kind, array, index, take }) => {
+  const made = t.worker(codeOf(kind, true, '', 'vigil.wait(array, 8 + index, 0);'), { array, index });
+  await t.waiting(array, 8 + index, 1);
+  const next = take();
+  await t.waiting(array, index, 1);
+  made.terminate();
+  const held = await within(next, 'the next holder', DIED_MS);
+  equal(held.ownerDied, kind.tells, 'ownerDied');
+  held();
+  equal(t.vigil.waiters(array, 8 + index), 0);
+}));
+
+/* It is granted while the worker runs JavaScript, so that the worker cannot take delivery. */
+test('terminate: while being granted', (t) => eachKind(t, async ({ kind, array, index, take }) => {
+  if (kind.onlySync) return;
+  const held = await take();
+  const made = t.worker(codeOf(kind, false,
+    `setTimeout(() => { Atomics.store(array, 8 + index, 1); for (;;); }, 1);`), { array, index });
+  await t.waiting(array, index, 1);
+  await until(() => Atomics.load(array, 8 + index) === 1, 'it to be busy');
+  const next = take();
+  await t.waiting(array, index, 2);
+  held();
+  made.terminate();
+  (await within(next, 'the next holder', DIED_MS))();
+}));
+
+test('terminate: a wait that was notified passes it on', async (t) => {
+  const { vigil } = t, array = vigil.allocate(4);
+  const made = t.worker(`
+    vigil.waitAsync(data, 0, 0);
+    say('waits');
+    setTimeout(() => { Atomics.store(data, 1, 1); for (;;); }, 1);`, array);
+  equal(await made.next(), 'waits');
+  await until(() => Atomics.load(array, 1) === 1, 'it to be busy');
+  const behind = vigil.waitAsync(array, 0, 0).value;
+  equal(vigil.notify(array, 0, 1), 1);
+  made.terminate();
+  equal(await within(behind, 'the next', DIED_MS), 'ok');
+});
+
+test('terminate: a condition and a barrier', async (t) => {
+  const { vigil } = t, array = vigil.allocate(8);
+  const mutex = new vigil.Mutex(array, 0), condition = new vigil.Condition(array, 1);
+  vigil.Barrier.initialize(array, 2, 3);
+  const made = [
+    t.worker('const m = new vigil.Mutex(data, 0); m.lock(); new vigil.Condition(data, 1).wait(m);', array),
+    t.worker(`const m = new vigil.Mutex(data, 0); await m.lockAsync();
+      await new vigil.Condition(data, 1).waitAsync(m);`, array),
+    t.worker('new vigil.Barrier(data, 2).wait();', array)];
+  await t.waiting(array, 1, 2);
+  await t.waiting(array, 2, 1);
+  for (const each of made) each.terminate();
+  await until(() => vigil.waiters(array, 1) === 0 && vigil.waiters(array, 2) === 0, 'their places', DIED_MS);
+  equal(condition.signal(), 0);
+  await within(mutex.lockAsync(), 'the mutex');
+  equal(mutex.ownerDied, false);
+  mutex.unlock();
+});
+
+test('terminate: idle, and what they had is used again', async (t) => {
+  const { vigil } = t, array = vigil.allocate(4), bytes = [];
+  for (let round = 0; round < 4; round++) {
+    const made = Array.from({ length: 10 }, () => t.worker(`
+      new vigil.Mutex(data).lock();
+      new vigil.Mutex(data).unlock();
+      vigil.waitAsync(data, 1, 0);
+      say('idle');`, array));
+    for (const each of made) equal(await each.next(), 'idle');
+    equal(vigil.waiters(array, 1), 10);
+    for (const each of made) each.terminate();
+    await until(() => vigil.waiters(array, 1) === 0, 'all to be gone', DIED_MS);
+    bytes.push(vigil.memory.buffer.byteLength / 65536);
+  }
+  t.note(`memory: ${bytes.join(', ')} pages`);
+  ok(bytes[3] <= bytes[0] + 4, `the memory grows: ${bytes}`);
+});
+
+/* While it attaches: nothing of it may stay locked. */
+test('terminate: while it attaches', async (t) => {
+  const { vigil } = t, array = vigil.allocate(4);
+  for (let round = 0; round < 8; round++) {
+    const made = Array.from({ length: 4 }, () => t.worker('say(vigil.wait(data, 0, 0));', array));
+    for (let i = 0; i < round; i++) await sleep(8);
+    for (const each of made) each.terminate();
+  }
+  await until(() => vigil.waiters(array) === 0, 'all to be gone', DIED_MS + 5000);
+  const last = t.worker('return vigil.wait(data, 0, 0);', array);
+  await t.waiting(array, 0, 1);
+  equal(vigil.notify(array, 0), 1);
+  equal(await last.next(), 'ok');
+});
+
+/*
+ * A storm: workers that take and release, blocking, without a pause, and are terminated at any moment; meanwhile the
+ * page takes the same locks. A worker that is stopped in the middle of the library leaves damage, which is reported.
+ * Without such a report, nothing may hang, and everything is free afterwards.
+ */
+const STORM = `
+  const { array, seed } = data, random = randomOf(seed);
+  const mutex = new vigil.Mutex(array, 0), rwlock = new vigil.RwLock(array, 1);
+  const semaphore = new vigil.Semaphore(array, 2);
+  const ways = [() => mutex.acquireSync(), () => rwlock.acquireWriteSync(), () => rwlock.acquireReadSync(),
+    () => semaphore.acquireSync(1 + random(2))];
+  say('runs');
+  for (;;) {
+    const way = random(4), held = ways[way]();
+    if (held.ownerDied && way === 0) mutex.consistent();
+    if (held.ownerDied && way === 1) rwlock.consistent();
+    for (let i = random(50); i > 0; i--) Atomics.load(array, 3);
+    held();
+    Atomics.add(array, 4, 1);
+  }`;
+
+async function stormRound(t, seed) {
+  const damage = [], random = randomOf(seed);
+  const vigil = await t.createVigil({ onDamage: (error) => damage.push(error) });
+  const array = vigil.allocate(8);
+  vigil.Semaphore.initialize(array, 2, 3);
+  const mutex = new vigil.Mutex(array, 0), rwlock = new vigil.RwLock(array, 1);
+  const semaphore = new vigil.Semaphore(array, 2);
+  const ways = [() => mutex.acquire(), () => rwlock.acquireWrite(), () => rwlock.acquireRead(),
+    () => semaphore.acquire(2)];
+  const made = [1, 2].map((i) => t.worker(STORM, { array, seed: seed + i }, vigil));
+  for (const each of made) await each.next();
+  let stop = false;
+  const contend = async (way) => {
+    while (!stop) {
+      const held = await ways[way]();
+      if (held.ownerDied && way < 2) (way === 0 ? mutex : rwlock).consistent();
+      await tick();
+      held();
+      await tick();
+    }
+  };
+  const loops = Promise.all([0, 1, 2, 3].map(contend));
+  for (const each of made) {
+    for (let i = random(60); i > 0; i--) await tick();
+    each.terminate();
+  }
+  const released = () => Atomics.load(array, 4);
+  let seen;
+  do { // the workers have stopped
+    seen = released();
+    await sleep(300);
+  } while (released() !== seen);
+  stop = true;
+  const isDamage = (error) => (error.code === 'VIGIL_ECORRUPT' ? 'damaged' : `failed: ${error}`);
+  const outcome = await Promise.race([loops.then(() => 'free', isDamage),
+    until(() => damage.length > 0, 'a report', 15000).then(() => 'damaged', () => 'hangs')]);
+  if (outcome !== 'free') {
+    t.forget(vigil);
+    return { outcome, released: seen };
+  }
+  await until(() => damage.length > 0 || semaphore.permits === 3, 'the permits to come back', DIED_MS);
+  for (const way of [0, 1, 3]) {
+    const last = await Promise.race([ways[way](), until(() => damage.length > 0, 'x', DIED_MS)
+      .then(() => undefined, () => 'hangs')]);
+    if (last === 'hangs') return { outcome: `hangs at last: ${way}`, released: seen };
+    last?.();
+  }
+  if (damage.length > 0) t.forget(vigil);
+  return { outcome: damage.length > 0 ? 'damaged' : 'free', released: seen };
+}
+
+test('terminate: during a storm of locking', async (t) => {
+  t.mayDamage = true;
+  const seed = Number(new URL(location).searchParams.get('seed') ?? Date.now() % 1000000);
+  const rounds = Number(new URL(location).searchParams.get('rounds') ?? 3), outcomes = [];
+  for (let round = 0; round < rounds; round++)
+    outcomes.push(...await Promise.all([1, 2, 3].map((i) => stormRound(t, seed + 100 * round + 10 * i))));
+  const count = (which) => outcomes.filter(({ outcome }) => outcome === which).length;
+  t.note(`seed ${seed}: ${2 * outcomes.length} workers terminated, ${outcomes.reduce((sum, each) => sum + each.released,
+    0)} times released; of ${outcomes.length} Vigils ${count('damaged')} reported damage`);
+  equal(outcomes.filter(({ outcome }) => outcome !== 'free' && outcome !== 'damaged'), [], 'hangs without a report');
+});
+
+/*
+ * The same, but the workers come back to their event loops. Chromium stops a worker there, unless it does not come back
+ * for two seconds, so nothing is damaged; Firefox stops it anywhere.
+ */
+test('terminate: during a storm of workers that do not block', async (t) => {
+  t.mayDamage = navigator.userAgent.includes('Firefox');
+  const { vigil } = t, array = vigil.allocate(8), random = randomOf(11);
+  vigil.Semaphore.initialize(array, 2, 3);
+  const code = `
+    const mutex = new vigil.Mutex(data, 0), rwlock = new vigil.RwLock(data, 1);
+    const semaphore = new vigil.Semaphore(data, 2);
+    const loop = async (way) => {
+      for (;;) {
+        const held = await way();
+        if (held.ownerDied && mutex.isLocked()) { try { mutex.consistent(); } catch {} }
+        await tick();
+        held();
+        Atomics.add(data, 4, 1);
+        await tick();
+      }
+    };
+    say('runs');
+    for (const way of [() => mutex.acquire(), () => rwlock.acquireRead(), () => semaphore.acquire(2)]) {
+      loop(way);
+      loop(way);
+    }`;
+  for (let round = 0; round < 4; round++) {
+    const made = [1, 2, 3].map(() => t.worker(code, array));
+    for (const each of made) await each.next();
+    for (const each of made) {
+      for (let i = random(100); i > 0; i--) await tick();
+      each.terminate();
+    }
+  }
+  const all = [['the mutex', () => new vigil.Mutex(array, 0).acquire()],
+    ['the read-write lock', () => new vigil.RwLock(array, 1).acquireWrite()],
+    ['the semaphore', () => new vigil.Semaphore(array, 2).acquire(3)]];
+  for (const [what, take] of all) {
+    if (t.damage.length > 0) break;
+    const damaged = until(() => t.damage.length > 0, what, 2 * DIED_MS).catch(() => {});
+    try {
+      const held = await within(Promise.race([take(), damaged]), what, DIED_MS + 5000);
+      if (t.damage.length === 0) held();
+    } catch (error) { // the page was held up by what was damaged
+      if (error.code !== 'VIGIL_ECORRUPT') throw error;
+      t.damage.push(error);
+    }
+  }
+  if (t.damage.length === 0) equal(vigil.waiters(array, 0), 0);
+  else t.forget(vigil);
+  t.note(`12 workers terminated, ${array[4]} times released, ${t.damage.length} reports of damage`);
+});

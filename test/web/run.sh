@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# run.sh TEST [ARGUMENT...] - one of the tests of the package for the browser: chromium, firefox, self, size or types.
+# By hand:
+#
+#     web/build.sh && test/web/run.sh chromium 'order|abort'
+set -eu
+cd "$(dirname "$0")/../.."
+skip() {
+    echo "skipped: $1"
+    exit 77
+}
+command -v node >/dev/null || skip "there is no node; on Debian, install nodejs"
+command -v npm >/dev/null || skip "there is no npm; on Debian, install npm"
+[ -d web/node_modules/esbuild ] || skip "npm ci has failed: see what web/build.sh says"
+[ -f build/web/vigil.wasm ] || skip "the package is not built: see what web/build.sh says"
+test=$1
+shift
+case $test in
+chromium | firefox) exec node test/web/tests.mjs "$test" "$@" ;;
+*) exec node "test/web/$test.mjs" "$@" ;;
+esac

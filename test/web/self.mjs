@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// self.mjs [PATTERN] - the tests can fail: each planted bug (plants.mjs) is found, and without it the same test passes.
+
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { launch, root } from './browsers.mjs';
+import { startServers } from './servers.mjs';
+import { plants } from './plants.mjs';
+import { PageRunner, Report } from './tests.mjs';
+
+const { build } = createRequire(join(root, 'web', 'package.json'))('esbuild');
+const built = join(root, 'build', 'web'), scratch = mkdtempSync(join(tmpdir(), 'vigil-web-self-'));
+process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
+
+/* Hanging is noticed after a shorter time than in the tests, but longer than a browser takes to end a worker. */
+const HANGS_MS = 5000, BLOCKED_MS = 20000;
+
+function replace(text, from, to, where) {
+  if (text.split(from).length !== 2) throw new Error(`${where}: \`${from}\` must occur once`);
+  return text.replace(from, () => to);
+}
+
+/* vigil.js with the bug. */
+function bundle(folder, { file, from, to }) {
+  const plugin = { name: 'plant', setup: ({ onLoad }) => onLoad({ filter: /\.js$/ }, ({ path }) =>
+    (path === join(root, file) ? { contents: replace(readFileSync(path, 'utf8'), from, to, file) } : undefined)) };
+  return build({ entryPoints: [join(root, 'web', 'lib', 'index.js')], bundle: true, format: 'esm', target: 'es2022',
+    outfile: join(folder, 'vigil.js'), logLevel: 'error', plugins: [plugin] });
+}
+
+/* vigil.wasm with the bug, wherever those bytes are. */
+function patch(folder, { from, to }) {
+  const bytes = readFileSync(join(built, 'vigil.wasm'));
+  let count = 0;
+  for (let at = bytes.indexOf(Buffer.from(from)); at >= 0; at = bytes.indexOf(Buffer.from(from), at + 1), count++)
+    bytes.set(to, at);
+  if (count === 0) throw new Error('vigil.wasm does not have the instructions to be changed');
+  writeFileSync(join(folder, 'vigil.wasm'), bytes);
+}
+
+async function serverOf(plant) {
+  const folder = mkdtempSync(join(scratch, 'package-'));
+  for (const file of ['vigil.js', 'vigil.wasm']) copyFileSync(join(built, file), join(folder, file));
+  if (plant.file) await bundle(folder, plant);
+  if (plant.wasm) patch(folder, plant.wasm);
+  return startServers(folder);
+}
+
+async function runWith(browser, { isolated }, name) {
+  const runner = new PageRunner(browser, `${isolated}?hangs=${HANGS_MS}`);
+  const result = await runner.run(name, BLOCKED_MS);
+  await runner.close();
+  return result;
+}
+
+const pattern = new RegExp(process.argv[2] ?? ''), browser = await launch('chromium'), report = new Report();
+const chosen = Object.entries(plants).filter(([title]) => pattern.test(title)), sound = await startServers();
+for (const name of new Set(chosen.map(([, { found }]) => found)))
+  report.add(`passes: ${name}`, await runWith(browser, sound, name));
+for (const [title, plant] of chosen) {
+  const { error, ms } = await runWith(browser, await serverOf(plant), plant.found);
+  report.add(`found: ${title}`, { ms, error: error ? undefined : `not found by ${plant.found}` });
+}
+const isGood = report.end();
+await browser.close();
+process.exit(isGood ? 0 : 1);

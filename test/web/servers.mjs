@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// The servers of the tests, on the loopback: with the headers that the package needs, without, and with a policy that
+// forbids the workers which the package makes itself.
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { isolation, serve } from '../../web/serve.js';
+import { root, skip } from './browsers.mjs';
+
+const policy = { 'Content-Security-Policy': "worker-src 'self'" };
+
+/* The package is taken from that folder. Returns the addresses of the test page. */
+export async function startServers(folder = join(root, 'build', 'web')) {
+  if (!existsSync(join(folder, 'vigil.wasm'))) skip('the package is not built: see what web/build.sh says');
+  const folders = { '': join(root, 'test', 'web', 'page'), vigil: folder };
+  const addressOf = async (headers) => `${(await serve(folders, { headers })).origin}/`;
+  return {
+    isolated: await addressOf(isolation),
+    plain: await addressOf({}),
+    strict: await addressOf({ ...isolation, ...policy }),
+  };
+}
