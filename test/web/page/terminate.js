@@ -229,6 +229,7 @@ async function stormRound(t, seed) {
     }
   };
   const loops = Promise.all([0, 1, 2, 3].map(contend));
+  loops.catch(() => {}); // below
   for (const each of made) {
     for (let i = random(60); i > 0; i--) await tick();
     each.terminate();
