@@ -88,7 +88,7 @@ async function launchFirefox() {
 
 /*
  * Returns {open(address), close()}. open() returns a page when that is loaded and its module has run: {evaluate(f,
- * argument), reload(), close()}.
+ * argument), click(selector), reload(), close()}.
  */
 export async function launch(name) {
   const start = () => (name === 'chromium' ? launchChromium() : launchFirefox());
@@ -105,6 +105,7 @@ export async function launch(name) {
       const page = await browser.newPage();
       const opened = {
         evaluate: (body, argument) => page.evaluate(body, argument),
+        click: (selector) => page.click(selector),
         async reload() {
           await page.reload();
           if (ready) await page.waitForFunction(() => globalThis.isReady);

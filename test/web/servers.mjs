@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The servers of the tests, on the loopback: with the headers that the package needs, without, and with a policy that
-// forbids the workers which the package makes itself.
+// forbids the workers which the package makes itself; and that of the demonstration pages.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,5 +18,6 @@ export async function startServers(folder = join(root, 'build', 'web')) {
     isolated: await addressOf(isolation),
     plain: await addressOf({}),
     strict: await addressOf({ ...isolation, ...policy }),
+    demo: `${(await serve({ '': join(root, 'web', 'demo'), vigil: folder })).origin}/`,
   };
 }

@@ -3,6 +3,7 @@
 
 import { launch, within } from './browsers.mjs';
 import { startServers } from './servers.mjs';
+import { demoTests } from './demos.mjs';
 import { pageTests, WITHOUT_WAIT_ASYNC } from './pages.mjs';
 
 /* A test that takes longer has blocked its page, which then cannot tell. */
@@ -75,7 +76,7 @@ async function runInPage(browser, address, report, pattern, title) {
 }
 
 async function runPageTests(name, browser, servers, report, pattern) {
-  for (const [title, body] of Object.entries(pageTests)) {
+  for (const [title, body] of Object.entries({ ...pageTests, ...demoTests })) {
     if (!pattern.test(title)) continue;
     const before = performance.now(), notes = [], note = (text) => notes.push(text);
     const error = await within(body(browser, servers, note, name), title, BLOCKED_MS)

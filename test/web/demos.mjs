@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Tests of the demonstration pages: their buttons, and the numbers on them.
+
+import { within } from './browsers.mjs';
+
+const DEMO_MS = 45000;
+
+function check(good, what) {
+  if (!good) throw new Error(what);
+}
+
+/* Returns what the function returns in the page, as soon as that is true there. */
+function until(page, what, body, argument) {
+  const look = async () => {
+    for (;;) {
+      const seen = await page.evaluate(body, argument);
+      if (seen) return seen;
+      await new Promise((resolve) => { setTimeout(resolve, 20); });
+    }
+  };
+  return within(look(), what, DEMO_MS);
+}
+
+async function open(browser, address) {
+  const page = await browser.open(address, { ready: false });
+  const state = await until(page, 'the page begins', () => {
+    const { state: now } = document.querySelector('main').dataset;
+    return ['ready', 'failed'].includes(now) && now;
+  });
+  check(state === 'ready', `the page is ${state}`);
+  return page;
+}
+
+const select = (page, id, value) => page.evaluate(([which, what]) => {
+  document.getElementById(which).value = what;
+}, [id, value]);
+
+/* In the page: what the log has, the oldest first. */
+const logOf = () => [...document.querySelectorAll('#log li')].map(({ textContent }) => textContent).reverse();
+
+export const demoTests = {
+  'demo: the chapter: the click unlocks, and the workers get the lock in order': async (browser, { demo }) => {
+    const page = await open(browser, `${demo}chapter.html`);
+    await until(page, 'both workers wait', () => {
+      const { holder, line } = document.querySelector('main').dataset;
+      return holder === 'page' && line === 'worker-1 worker-2';
+    });
+    await select(page, 'hold', '500');
+    await page.click('#unlock');
+    await until(page, 'all had it', () => {
+      const { holder, line } = document.querySelector('main').dataset;
+      return holder === '' && line === '';
+    });
+    const log = (await page.evaluate(logOf)).join('\n'), at = [1, 2].map((i) => log.search(`Worker ${i} got the lock`));
+    check(at[0] >= 0 && at[1] > at[0], `not in order:\n${log}`);
+    await page.click('#lock');
+    await until(page, 'the page has it again', () => document.querySelector('main').dataset.holder === 'page');
+    await page.close();
+  },
+
+  'demo: the article: the figures of a run are complete and fit together': async (browser, { demo }, note) => {
+    const page = await open(browser, `${demo}article.html`);
+    for (const choice of [['hold', '0.2'], ['length', '1000'], ['rounds', '1']]) await select(page, ...choice);
+    await page.click('#start');
+    const figures = await until(page, 'the run ends', () => document.querySelector('main').dataset.state === 'done' &&
+      JSON.parse(document.getElementById('figures').textContent));
+    check(!figures.stopped, 'it was stopped');
+    for (const kind of ['article', 'vigil']) {
+      const { grants, longestMs } = figures[kind], sum = grants.reduce((a, b) => a + b, 0);
+      const shown = await page.evaluate((which) => ['grants', 'share', 'page-longest']
+        .map((name) => Number(document.getElementById(`${which}-${name}`).dataset.value)), kind);
+      check(grants.length === 5 && sum > 0, `${kind}: ${grants} grants`);
+      check(shown.join() === [sum, grants[0] / sum, longestMs[0]].join(), `${kind}: ${shown} is shown`);
+      note(`${kind}: ${sum} grants; the page ${(100 * grants[0] / sum).toFixed(1)} %, ${longestMs[0].toFixed(0)} ms`);
+    }
+    await page.close();
+  },
+
+  'demo: who waits: lines come and go, and all threads rest when they are told to': async (browser, { demo }) => {
+    const page = await open(browser, `${demo}lines.html`);
+    await until(page, 'a line with a holder', () => [...document.querySelectorAll('#lines tr')]
+      .some(({ dataset }) => Number(dataset.count) > 0 && dataset.holders !== '' && dataset.waiters !== ''));
+    await page.click('#pause');
+    await until(page, 'nothing is held', () => [...document.querySelectorAll('#lines tr')]
+      .every(({ dataset }) => dataset.holders === ''));
+    await page.click('#pause');
+    await until(page, 'something is held again', () => [...document.querySelectorAll('#lines tr')]
+      .some(({ dataset }) => dataset.holders !== ''));
+    await page.close();
+  },
+};
