@@ -20,8 +20,8 @@ function viaWorker() {
   let worker;
   return {
     wait(words, index, seen, ring) {
-      worker ??= workerOf(`onmessage=({data:[words,index,seen]})=>{Atomics.wait(words,index,seen);postMessage(0)}`,
-        'vigil bell');
+      worker ??= workerOf(
+        `onmessage=({data:[words,index,seen]})=>{Atomics.wait(words,index,seen);postMessage(0)}`, 'vigil bell');
       worker.onmessage = ring;
       worker.postMessage([words, index, seen]);
     },
