@@ -5,8 +5,14 @@ import { within } from './browsers.mjs';
 
 const PAGE_MS = 30000;
 
-/* The tests that are also run where Atomics.waitAsync does not exist. */
-export const WITHOUT_WAIT_ASYNC = /^(order|bells|wait: (each|order)|exclusion: Mutex)/;
+/*
+ * The tests that are also run where Atomics.waitAsync does not exist. In Firefox only those in which no worker needs a
+ * helper: there `new Worker` of a worker does not return, about once in ten runs, when several are made at once.
+ */
+export const WITHOUT_WAIT_ASYNC = {
+  chromium: /^(order|bells|wait: (each|order)|exclusion: Mutex)/,
+  firefox: /^(wait: order|exclusion: Mutex, two|bells: page and worker)/,
+};
 
 function equal(seen, expected, what) {
   if (JSON.stringify(seen) !== JSON.stringify(expected))
@@ -70,8 +76,7 @@ export const pageTests = {
 
   'pages: a policy that forbids the workers of the package': async (browser, { strict }, note) => {
     const page = await browser.open(strict);
-    for (const name of [SIMPLE, 'order: a mutex, a mixed line'])
-      await runOne(page, name).catch((error) => { throw new Error(`${error.message}`); });
+    for (const name of [SIMPLE, 'order: a mutex, a mixed line']) await runOne(page, name);
     note('works without the keeper');
     await page.close();
   },
