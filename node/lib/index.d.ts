@@ -69,8 +69,11 @@ export function createAtomics(options?: { canBlock?: boolean }): VigilAtomics;
 
 /** A lock with one holder at a time, for workers, event loops and, in a segment, processes. One element. */
 export class Mutex {
-  /** Without a target, on memory of its own: see `array`. */
-  constructor(target?: LockTarget, index?: number);
+  /**
+   * Without a target, on memory of its own: see `array`. Fair: strictly first come, first served, which costs a switch
+   * of threads for each hold while there are waiters. The first that makes a Mutex on an element decides that.
+   */
+  constructor(target?: LockTarget, index?: number, options?: { fair?: boolean });
   /** Where it is: pass it to workers. */
   readonly array: Int32Array;
   /** Of its first element in `array`. */
@@ -307,7 +310,7 @@ export interface LockManager {
     name: string, options: LockOptions & { ifAvailable?: false },
     callback: (lock: NamedLock) => T): Promise<Awaited<T>>;
   request<T>(name: string, options: LockOptions, callback: (lock: NamedLock | null) => T): Promise<Awaited<T>>;
-  /** A lock to be released by release() or `await using`; null, if it is not available and must be. */
+  /** A lock to be released by release() or `await using`. Null only with `ifAvailable`, if the lock is not free. */
   acquire(name: string, options?: LockOptions & { ifAvailable?: false }): Promise<NamedLock>;
   acquire(name: string, options: LockOptions): Promise<NamedLock | null>;
   /** The same for workers that may block. */

@@ -11,7 +11,7 @@ const granted = Promise.resolve();
 
 // The word of a mutex: vigil/mutex.h and native/holdings.c.
 const ROBUST = 0x20000000;
-const LOCKED = 1, DIED = 8;
+const LOCKED = 1, FAIR = 4, DIED = 8;
 
 /* How often to try again before going to the line, which costs some 10 us: critical sections are mostly shorter. */
 const TRIES = 100;
@@ -28,15 +28,16 @@ function createMutexes(core, { wordOf }) {
    * and which environment it is, is counted: only that one may unlock it.
    */
   class MutexWord {
-    constructor(lock, target, index, name) {
+    constructor(lock, target, index, name, fair = false) {
       const word = wordOf(target, index, 1, name);
       this.array = word.array;
       this.index = index;
       this.address = word.address;
       this.counted = word.segment !== undefined;
-      this.free = this.counted ? 0 : ROBUST;
-      this.taken = this.counted ? native.holder() : ROBUST | LOCKED | (native.threadId << 4);
-      if (!this.counted) compareExchange(this.array, index, 0, ROBUST);
+      const robust = this.counted ? 0 : ROBUST;
+      compareExchange(this.array, index, 0, robust | (fair ? FAIR : 0)); // the first that uses it says what it is
+      this.free = robust | (load(this.array, index) & FAIR);
+      this.taken = this.free | (this.counted ? native.holder() : LOCKED | (native.threadId << 4));
       this.entry = track(lock, this.counted ? HOLDING.COUNTED_MUTEX : HOLDING.MUTEX, word.address, word.array);
     }
 
@@ -126,8 +127,8 @@ function createMutexes(core, { wordOf }) {
   class Mutex {
     #word;
 
-    constructor(target, index = 0) {
-      this.#word = new MutexWord(this, target, index, 'Mutex');
+    constructor(target, index = 0, { fair = false } = {}) {
+      this.#word = new MutexWord(this, target, index, 'Mutex', Boolean(fair));
     }
 
     get array() { return this.#word.array; }

@@ -38,6 +38,40 @@ test('4 workers and main, blocking and asynchronous: no other increments meanwhi
     assert.strictEqual(mutex.isLocked(), false);
 });
 
+test('a fair mutex: a waiter is not passed by a caller that comes just when it is released', async () => {
+    const segment = vigil.Segment.create(uniqueSegment('fair'), { length: 64 });
+    for (const target of [undefined, segment]) {
+        const mutex = new Mutex(target, 0, { fair: true }),
+            order = [];
+        const other = new Mutex(mutex.array, 0); // the word says that it is fair
+        for (let i = 0; i < 50; i++) {
+            const release = await mutex.acquire();
+            const first = mutex.acquire().then((held) => (order.push('first'), held()));
+            release();
+            const second = other.acquire().then((held) => (order.push('second'), held()));
+            await within(Promise.all([first, second]), 'both');
+        }
+        assert.deepStrictEqual(order, Array(50).fill(['first', 'second']).flat());
+        assert.strictEqual(mutex.isLocked(), false);
+    }
+    segment.close();
+});
+
+test('a fair mutex of workers that block and do not', async () => {
+    const array = words(4),
+        rounds = 300;
+    const code = `
+    const mutex = new vigil.Mutex(data.array, 0, { fair: true });
+    for (let i = 0; i < data.rounds; i++) {
+      if (data.blocking) mutex.lock(); else await mutex.lockAsync();
+      data.array[1] = data.array[1] + 1;
+      mutex.unlock();
+    }`;
+    const workers = [true, false, true].map((blocking) => worker(code, { array, rounds, blocking }));
+    await within(Promise.all(workers.map((each) => each.ended)), 'the workers');
+    assert.strictEqual(array[1], 3 * rounds);
+});
+
 test('AsyncLock as in the article: executeLocked among blocking workers', async () => {
     const buffer = new SharedArrayBuffer(8),
         array = new Int32Array(buffer),
