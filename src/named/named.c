@@ -24,6 +24,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/deadline.h"
 #include "book.h"
 #include "memory/segment.h"
 #include "prim.h"
@@ -376,9 +377,8 @@ static int named_take(vigil_named *named, vigil_agent *agent, unsigned how, int6
 }
 
 static int64_t named_deadline(int64_t timeout_ns) {
-    if (timeout_ns <= 0) return 0;
-    int64_t now_ns = vigil_now_ns();
-    return timeout_ns == VIGIL_FOREVER || timeout_ns > INT64_MAX - now_ns ? VIGIL_FOREVER : now_ns + timeout_ns;
+    uint64_t deadline_ns = deadline_of(timeout_ns);
+    return deadline_ns < INT64_MAX ? (int64_t)deadline_ns : VIGIL_FOREVER;
 }
 
 int vigil_named_lock_until(vigil_named *named, unsigned how, int64_t deadline_ns) {

@@ -18,6 +18,9 @@ static void a_name_is_a_lock(void **state) {
     assert_int_equal(vigil_named_trylock(other, 0), VIGIL_TIMED_OUT);
     assert_int_equal(vigil_named_lock_for(other, VIGIL_NAMED_FAIR, MILLISECOND), VIGIL_TIMED_OUT);
     assert_int_equal(vigil_named_lock_until(other, 0, vigil_now_ns() + MILLISECOND), VIGIL_TIMED_OUT);
+    int64_t deadline_ns = vigil_now_ns() + MILLISECOND; /* as every other timeout, it may be a deadline */
+    assert_int_equal(vigil_named_lock_for(other, 0, vigil_until(deadline_ns)), VIGIL_TIMED_OUT);
+    assert_true(vigil_now_ns() >= deadline_ns);
     assert_int_equal(vigil_named_consistent(one), VIGIL_EINVAL);
     assert_int_equal(vigil_named_consistent(other), VIGIL_ENOTHELD);
     assert_int_equal(vigil_named_cancel(one), VIGIL_EIDLE);
