@@ -122,7 +122,7 @@ proctype thread(byte me) {
     :: else
     fi;
 
-sleep: /* sleep_until_decided; to spin first is to look at `state` a little later */
+sleep: /* wait_sleep_until_decided; to spin first is to look at `state` a little later */
     atomic {
         if
         :: state[me] == WAITING -> state[me] = ASLEEP

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# build.sh [FOLDER] - build the package for the browser into FOLDER, default build/web: vigil.wasm, vigil.js, types.
+# build.sh [FOLDER] - build the package for the browser into FOLDER, default build/web: vigil.wasm, vigil.js, types,
+# package.json; npm can install that folder.
 #
 # Exit status 75: the programs that npm brings (esbuild, wasm-opt) cannot be had.
 set -eu
@@ -50,6 +51,7 @@ web/node_modules/.bin/esbuild web/lib/index.js --bundle --format=esm --minify --
     --banner:js='// SPDX-License-Identifier: MIT' --outfile="$into/vigil.js"
 cp web/lib/index.d.ts "$into/vigil.d.ts"
 cp node/lib/index.d.ts "$into/common.d.ts"
+cp web/package.json web/README.md LICENSE "$into"
 
 # shellcheck disable=SC2016 # it is JavaScript
 for file in vigil.wasm vigil.js; do

@@ -37,11 +37,11 @@
  *     4  added to these: fair
  *     8  added: in a segment, or if it is robust: its owner died; elsewhere: a waiter that has been called is on its
  *        way, so that an unlock need not call another
- *     16 and above: the number of the process that holds it, if that has opened a segment (segment.h); while it is
+ *     16 to 2^28: the number of the process that holds it, if that has opened a segment (segment.h); while it is
  *        reserved, and fair or in a segment, since when and for which process; while a called waiter is on its way,
  *        how often it was passed by
+ *     2^29  added: robust
  *     2^30  added: robust, and only the thread that has locked it may unlock it
- *     2^31  added: robust
  *
  * 0, 1 and 2 are the three states of the well-known futex lock. Other code may use that lock on the same word, with
  * vigil_wait32 and vigil_notify, if it changes the word only by compare-and-exchange, and if the mutex is neither
@@ -78,14 +78,14 @@
  * A lock that was granted to an event loop, by vigil_mutex_lock_async, vigil_mutex_execute or vigil_cond_wait_async,
  * belongs to the request: any thread may unlock it, and only the end of its process is noticed.
  *
+ * The price: locking and unlocking are function calls, not inline, and each robust mutex that a thread holds counts
+ * as one waiter (VIGIL_ELIMIT, VIGIL_ENOMEM).
+ *
  * GIVING UP
  *
  * A holder that is not a thread may end while its process goes on: the worker of a language runtime, say, whose
  * request was granted the lock. Only the runtime knows that. It calls vigil_mutex_abandon in place of that holder, on
  * any thread, and the next to take the mutex gets VIGIL_OWNER_DIED, as above.
- *
- * The price: locking and unlocking are function calls, not inline, and each robust mutex that a thread holds counts
- * as one waiter (VIGIL_ELIMIT, VIGIL_ENOMEM).
  *
  * DEBUGGING
  *

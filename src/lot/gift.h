@@ -22,7 +22,7 @@
  *
  * To pass a gift on, on behalf of a dead waiter or by a living waiter that gives up, under the lock of C's bucket:
  *
- *     P1  store began_ns = the place of the head of line C (or NOBODY)        the slot itself is in no line any more
+ *     P1  store began_ns = the place of the head of line C (or GIFT_NO_HEIR)  the slot itself is in no line any more
  *     P2  store gift = PASSING | C                                            from here on the heir is decided
  *     P3  G1 and G2 for the waiter in line C that has this place, if there is one
  *     P4  store gift = 0

@@ -86,7 +86,7 @@ bool shared_lock_until(struct lot *lot, struct bucket *bucket, uint64_t deadline
 /* Lock a bucket, and enter the critical section. False: as above, and no section has been entered. */
 bool shared_trylock(struct lot *lot, struct bucket *bucket, uint64_t deadline_ns);
 
-/* As `tell` in line.h. */
+/* As slot_decide in line.h. */
 struct wakes;
 void shared_decide(struct lot *lot, struct wakes *wakes, uint32_t slot, uint32_t outcome);
 

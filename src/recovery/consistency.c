@@ -32,7 +32,8 @@ uint32_t *buckets_count_in_line(const struct lot_parts *parts) {
 }
 
 /* Follow a line from its head. Returns null if it is sound; adds to `linked`. */
-static const char *sound_line_fault(const struct lot_parts *parts, uint32_t head, uint32_t bucket, uint32_t *linked) {
+static const char *consistency_line_fault(const struct lot_parts *parts, uint32_t head, uint32_t bucket,
+                                          uint32_t *linked) {
     uint64_t key = prim_load_relaxed(&parts->slots[head].key), began_ns = 0;
     uint32_t before = 0;
     for (uint32_t index = head; index; index = prim_load_relaxed(&parts->slots[before].next)) {
@@ -55,7 +56,7 @@ const char *bucket_fault(const struct lot_parts *parts, uint32_t bucket, uint32_
     if (head && !word) return "a slot is in line, but notifiers would not look there"; /* N3 in lot.h */
     for (*linked = 0; head; head = prim_load_relaxed(&parts->slots[head].next_line)) {
         if (head >= parts->slot_count) return "a link points outside the segment";
-        const char *fault = sound_line_fault(parts, head, bucket, linked);
+        const char *fault = consistency_line_fault(parts, head, bucket, linked);
         if (fault) return fault;
         if (*linked >= parts->slot_count) return "the lines of a bucket have no end";
     }

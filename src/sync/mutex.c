@@ -232,8 +232,8 @@ static void mutex_set_free(void *context) {
     PROBE(lock_released, release->word);
     if (release->reserve) PROBE(lock_reserved, release->word);
     bool own_and_plain = !mutex_notes_death(release->flags, is_shared(release->lot)) && !mutex_is_fair(release->flags);
-    bool tell_who_comes = release->threads && own_and_plain;
-    uint32_t state = tell_who_comes ? UNLOCKED | mutex_coming(release->loop_first) : UNLOCKED;
+    bool say_coming = release->threads && own_and_plain;
+    uint32_t state = say_coming ? UNLOCKED | mutex_coming(release->loop_first) : UNLOCKED;
     bool to_be_told_apart = mutex_is_fair(release->flags) || is_shared(release->lot);
     if (release->reserve) state = to_be_told_apart ? mutex_reservation(release) : RESERVED;
     if (BUG(unlock_unordered)) prim_store_relaxed(release->word, release->flags | state);
@@ -290,7 +290,7 @@ static uint32_t mutex_call(const struct slot *slot, void *context) {
     return mutex_outcome(slot, release);
 }
 
-static const struct lot_release releasing = {mutex_begin_release, mutex_call, mutex_set_free};
+static const struct lot_release mutex_releasing = {mutex_begin_release, mutex_call, mutex_set_free};
 
 /* Whether it is reserved for a process that is dead. */
 static bool mutex_is_for_the_dead(const struct lot *lot, uint32_t seen) {
@@ -319,8 +319,8 @@ static bool mutex_must_call(uint32_t *word, struct mutex_release *release) {
     struct lot *lot = lot_for(word);
     uint32_t seen = prim_load_relaxed(word), expired = release->expired;
     for (;;) {
-        bool died = mutex_holder_is_gone(lot, seen), for_nobody = mutex_reserved(seen) && seen == expired;
-        bool free = died || (seen & STATE) == UNLOCKED || for_nobody || mutex_is_for_the_dead(lot, seen);
+        bool died = mutex_holder_is_gone(lot, seen), has_expired = mutex_reserved(seen) && seen == expired;
+        bool free = died || (seen & STATE) == UNLOCKED || has_expired || mutex_is_for_the_dead(lot, seen);
         *release =
             (struct mutex_release){.word = word, .lot = lot, .expired = expired, .held = true, .free_already = true};
         release->flags = mutex_kept(seen, is_shared(lot)) | (died ? DIED : 0);
@@ -397,9 +397,9 @@ static bool mutex_recovered(uint32_t *word) {
     if (!lot) return lock_outlived_fork(&mutex_locking, word, mutex_reserved(seen));
     bool died = mutex_is_held(seen) && number && !segment_member_lives(lot->share->segment, number);
     if (mutex_reserved(seen)) hold_recovered(word);
-    bool forsaken = mutex_reserved(seen) && hold_has_no_waiter(word);
-    if (died || forsaken) mutex_call_line(lot, word, forsaken ? seen : 0);
-    return died || forsaken;
+    bool has_no_waiter = mutex_reserved(seen) && hold_has_no_waiter(word);
+    if (died || has_no_waiter) mutex_call_line(lot, word, has_no_waiter ? seen : 0);
+    return died || has_no_waiter;
 }
 
 /* Blocking. */
@@ -489,7 +489,7 @@ void mutex_disown(uint32_t *word) {
     if (mutex_is_by_thread(prim_load_relaxed(word))) mutex_change_flags(word, BY_THREAD, 0);
 }
 
-/* Unlocking. With waiters, `releasing` does the rest: mutex_begin_release, mutex_call, mutex_set_free. */
+/* Unlocking. With waiters, `mutex_releasing` does the rest: mutex_begin_release, mutex_call, mutex_set_free. */
 
 /* `died`: DIED or 0. The step that releases the mutex also sets DIED, and clears BY_THREAD. */
 static int mutex_release_held(uint32_t *word, uint32_t died) {
@@ -511,7 +511,7 @@ static int mutex_release_held(uint32_t *word, uint32_t died) {
     }
     if (BUG(freed_outside)) prim_store_release(word, mutex_kept(seen, shared));
     struct mutex_release release = {.word = word, .lot = lot, .died = died};
-    lot_call(lot, word, &releasing, &release);
+    lot_call(lot, word, &mutex_releasing, &release);
     return release.held || BUG(freed_outside) ? VIGIL_OK : VIGIL_ENOTHELD;
 }
 
