@@ -409,9 +409,11 @@ struct prim_thread *prim_self(void) {
     return sim_current ? &sim_current->self : &main_thread;
 }
 
+/* The upper bits become the number of the process, which leads it to its slots: with these, the order of slots is not
+ * that of the waiters in line, so that a repair in the order of slots is found out (repair_in_any_order). */
 uint32_t prim_random(void) {
     static PRIM_PROCESS uint32_t asked;
-    return (sim_process + 1) * 0x9E3779B1u + asked++ * 0x85EBCA6Bu;
+    return 2 * ((sim_process + 1) * 0x9E3779B1u + asked++ * 0x85EBCA6Bu);
 }
 
 uint32_t prim_process_id(void) {
