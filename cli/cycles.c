@@ -54,7 +54,7 @@ static bool walk(struct graph *graph, uint32_t from, uint32_t number, uint32_t *
     return true;
 }
 
-static int64_t find(struct graph *graph, cycle_found *found, void *data) {
+static int64_t cycles_find_in(struct graph *graph, cycle_found *found, void *data) {
     int64_t cycles = 0;
     memset(graph->stuck, true, graph->processes * sizeof *graph->stuck);
     while (free_some(graph)) {
@@ -80,7 +80,7 @@ int64_t cycles_find(const struct tie *ties, uint32_t tie_count, uint32_t process
     graph.walk = calloc(processes, sizeof *graph.walk);
     graph.cycle = calloc(processes, sizeof *graph.cycle);
     bool room = graph.stuck && graph.hopeless && graph.next && graph.walk && graph.cycle;
-    int64_t cycles = room ? find(&graph, found, data) : -1;
+    int64_t cycles = room ? cycles_find_in(&graph, found, data) : -1;
     free(graph.stuck);
     free(graph.hopeless);
     free(graph.next);

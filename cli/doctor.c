@@ -28,7 +28,7 @@ static void add_patient(const char *name, void *data) {
     if (copy) doctor->patients[doctor->patient_count++] = (struct patient){.name = copy};
 }
 
-static int by_name(const void *one, const void *other) {
+static int doctor_by_name(const void *one, const void *other) {
     return strcmp(((const struct patient *)one)->name, ((const struct patient *)other)->name);
 }
 
@@ -76,7 +76,7 @@ static void found(vigil_finding finding, const char *sentence, void *data) {
     add_finding(data, kinds[finding], sentence);
 }
 
-static void look_at(struct patient *patient, const vigil_look *look) {
+static void doctor_look_at(struct patient *patient, const vigil_look *look) {
     char text[96];
     snprintf(patient->label, sizeof patient->label, "%s", look->label);
     patient->members = look->member_count;
@@ -101,7 +101,7 @@ static int64_t observe(struct patient *patient, vigil_observer *observer) {
     vigil_look look;
     int64_t status = patient->companion ? 0 : vigil_observer_check(observer, found, patient);
     if (status >= 0) status = vigil_observer_look(observer, &look);
-    if (status >= 0) look_at(patient, &look);
+    if (status >= 0) doctor_look_at(patient, &look);
     return status;
 }
 
@@ -247,7 +247,8 @@ int cli_doctor(int count, char **arguments) {
     struct doctor doctor = {0};
     for (int i = 0; i < parsed.operand_count; i++) add_patient(parsed.operands[i], &doctor);
     int64_t status = cli_list_names(false, all ? add_patient : add_companion, &doctor);
-    if (all && doctor.patient_count) qsort(doctor.patients, doctor.patient_count, sizeof *doctor.patients, by_name);
+    if (all && doctor.patient_count)
+        qsort(doctor.patients, doctor.patient_count, sizeof *doctor.patients, doctor_by_name);
     int exit_status = all && status < 0  ? cli_fail_list((int)status)
                       : doctor.no_memory ? cli_fail(VIGIL_ENOMEM, "too many segments")
                                          : treat(&doctor, all, fix);

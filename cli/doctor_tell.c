@@ -58,7 +58,7 @@ static struct page page_of(FILE *out) {
     return (struct page){"\033[1m", "\033[31m", "\033[32m", "\033[0m"};
 }
 
-static const char *plural(uint64_t count) {
+static const char *doctor_tell_plural(uint64_t count) {
     return count == 1 ? "" : "s";
 }
 
@@ -77,7 +77,7 @@ static void print_repair(const struct patient *patient) {
     if (!patient->repaired) return;
     if (patient->status < 0) printf("  It could not be repaired: %s\n", cli_why(patient->status, patient->error));
     else
-        printf("  %u finding%s before, %u now\n", patient->found_first, plural(patient->found_first),
+        printf("  %u finding%s before, %u now\n", patient->found_first, doctor_tell_plural(patient->found_first),
                patient->finding_count);
 }
 
@@ -89,9 +89,10 @@ static void print_patient(const struct patient *patient, const struct page *page
     }
     printf("%s%s%s: ", page->bold, patient->name, page->plain);
     if (patient->finding_count)
-        printf("%s%u finding%s%s", page->red, patient->finding_count, plural(patient->finding_count), page->plain);
+        printf("%s%u finding%s%s", page->red, patient->finding_count, doctor_tell_plural(patient->finding_count),
+               page->plain);
     else printf("%ssound%s", page->green, page->plain);
-    printf("; %u member%s, %u waiting\n", patient->members, plural(patient->members), patient->waiting);
+    printf("; %u member%s, %u waiting\n", patient->members, doctor_tell_plural(patient->members), patient->waiting);
     print_repair(patient);
     for (unsigned kind = 0; kind < FINDING_KINDS; kind++) print_findings_of(patient, (enum finding_kind)kind, page);
 }

@@ -18,7 +18,7 @@
 #define ANCESTORS_MOST 64
 #define SAME_NS        INT64_C(3000000) /* the start of a wait is known to about a millisecond */
 
-static uint32_t signature(struct people *people, const vigil_seen_member *member) {
+static uint32_t doctor_ties_signature(struct people *people, const vigil_seen_member *member) {
     for (uint32_t i = 0; i < people->count; i++) {
         const struct signature *known = &people->all[i];
         if (known->pid == member->pid && strcmp(known->program, member->program) == 0) return i;
@@ -40,7 +40,7 @@ static uint32_t signature(struct people *people, const vigil_seen_member *member
 /* A dead process holds nothing that it could still release, and waits no more. */
 static uint32_t living_person(struct people *people, const vigil_look *look, uint32_t number) {
     const vigil_seen_member *member = show_member(look, number);
-    return member && member->alive ? signature(people, member) : NOBODY;
+    return member && member->alive ? doctor_ties_signature(people, member) : NOBODY;
 }
 
 static void add(struct ties *ties, struct tie tie, const struct reason *reason) {
@@ -80,8 +80,9 @@ static bool has_hope(struct people *people, const vigil_look *look, const vigil_
     return false;
 }
 
-static void add_waiter(struct ties *ties, struct people *people, const vigil_look *look, const vigil_seen_line *line,
-                       const vigil_seen_waiter *waiter, struct reason *reason) {
+static void doctor_ties_add_waiter(struct ties *ties, struct people *people, const vigil_look *look,
+                                   const vigil_seen_line *line, const vigil_seen_waiter *waiter,
+                                   struct reason *reason) {
     uint32_t who = waiter->called ? NOBODY : living_person(people, look, waiter->number);
     bool any = line->kind == VIGIL_SEEN_SEM;
     if (who == NOBODY || (any && has_hope(people, look, line, who))) return;
@@ -105,7 +106,7 @@ static void add_lines(struct ties *ties, struct people *people, const struct pat
         reason.of_command = is_of_command(look->label);
         name_line(reason.line, patient->name, look, line);
         for (uint32_t j = 0; j < line->waiter_count; j++)
-            add_waiter(ties, people, look, line, &line->waiters[j], &reason);
+            doctor_ties_add_waiter(ties, people, look, line, &line->waiters[j], &reason);
     }
 }
 
@@ -116,7 +117,7 @@ static void add_lines(struct ties *ties, struct people *people, const struct pat
  * holds.
  */
 
-static uint32_t parent_of(uint32_t pid) {
+static uint32_t doctor_ties_parent_of(uint32_t pid) {
     char path[32], text[512];
     snprintf(path, sizeof path, "/proc/%u/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -131,7 +132,7 @@ static uint32_t parent_of(uint32_t pid) {
 
 static bool descends_from(uint32_t pid, uint32_t ancestor) {
     for (int i = 0; i < ANCESTORS_MOST && pid > 1; i++) {
-        pid = parent_of(pid);
+        pid = doctor_ties_parent_of(pid);
         if (pid == ancestor) return true;
     }
     return false;
@@ -161,7 +162,8 @@ static void add_runners(struct ties *ties, struct people *people, const vigil_lo
 }
 
 /* False: the segment cannot be looked at, or not any more. If true, the caller must close the observer. */
-static bool look_at(struct ties *ties, const struct patient *patient, vigil_observer **observer, vigil_look *look) {
+static bool doctor_ties_look_at(struct ties *ties, const struct patient *patient, vigil_observer **observer,
+                                vigil_look *look) {
     if (!patient->examined) return false;
     int status = vigil_observer_open(observer, patient->name);
     if (status == VIGIL_OK && (status = vigil_observer_look(*observer, look)) != VIGIL_OK)
@@ -174,13 +176,13 @@ bool ties_look(struct ties *ties, struct people *people, const struct patient *p
     vigil_observer *observer;
     vigil_look look;
     for (uint32_t i = 0; i < patient_count; i++) {
-        if (!look_at(ties, &patients[i], &observer, &look)) continue;
+        if (!doctor_ties_look_at(ties, &patients[i], &observer, &look)) continue;
         add_lines(ties, people, &patients[i], i, &look);
         vigil_observer_close(observer);
     }
     uint32_t waits_of_locks = ties->count;
     for (uint32_t i = 0; i < patient_count && waits_of_locks; i++) {
-        if (!look_at(ties, &patients[i], &observer, &look)) continue;
+        if (!doctor_ties_look_at(ties, &patients[i], &observer, &look)) continue;
         add_runners(ties, people, &look, waits_of_locks);
         vigil_observer_close(observer);
     }

@@ -52,7 +52,7 @@ static bool accept_death(const struct use *use, const char *name) {
 
 /* VIGIL_LOCKS_HELD: "deploy:4711 backup:4712" are names of locks, and the vigil processes that hold them. */
 
-static pid_t parent_of(pid_t pid) {
+static pid_t lock_parent_of(pid_t pid) {
     char path[32], line[256];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     FILE *file = fopen(path, "r");
@@ -65,7 +65,7 @@ static pid_t parent_of(pid_t pid) {
 /* A command left in the background has the variable too, but no process waits for it. */
 static bool is_ancestor(pid_t pid) {
     pid_t at = getppid();
-    while (at > 1 && at != pid) at = parent_of(at);
+    while (at > 1 && at != pid) at = lock_parent_of(at);
     return at == pid && pid > 0;
 }
 
@@ -107,7 +107,7 @@ static bool set_environment(const char *name, bool shared, bool owner_died) {
     return done && (owner_died ? setenv(OWNER_DIED, "1", 1) : unsetenv(OWNER_DIED)) == 0;
 }
 
-static bool prepare(void *data, const char *name, bool owner_died, int *status) {
+static bool lock_prepare(void *data, const char *name, bool owner_died, int *status) {
     const struct use *use = data;
     *status = CLI_RUN_CANNOT;
     if (owner_died && !accept_death(use, name)) return false;
@@ -235,8 +235,8 @@ static int lock_until_exit(struct waiting *waiting, struct use *use) {
     return await_background(child, pipes[0]);
 }
 
-static int open_and_run(const struct options *options, unsigned mode, struct waiting *waiting, char **words) {
-    static const struct run_steps steps = {prepare, started};
+static int lock_open_and_run(const struct options *options, unsigned mode, struct waiting *waiting, char **words) {
+    static const struct run_steps steps = {lock_prepare, started};
     const vigil_named_options new = {.mode = mode};
     struct use use = {.options = options, .new = &new};
     enum held_how held = held_for_us(waiting->name);
@@ -287,5 +287,5 @@ int cli_lock(int count, char **arguments) {
     if (waiting.conflict > 255) return cli_usage("-E: an exit status is from 0 to 255");
     if (try) waiting.timeout_ns = 0;
     waiting.name = name;
-    return run_end(open_and_run(&given, mode, &waiting, words));
+    return run_end(lock_open_and_run(&given, mode, &waiting, words));
 }

@@ -23,13 +23,13 @@ static void print_overview(FILE *out) {
           out);
 }
 
-static const struct cli_command *find(const char *name) {
+static const struct cli_command *main_find(const char *name) {
     for (const struct cli_command *command = cli_commands; command->name; command++)
         if (strcmp(command->name, name) == 0) return command;
     return NULL;
 }
 
-static int unknown(const char *name) {
+static int main_unknown(const char *name) {
     const struct cli_command *nearest = NULL;
     unsigned distance = CLI_FAR;
     for (const struct cli_command *command = cli_commands; command->name; command++) {
@@ -41,8 +41,8 @@ static int unknown(const char *name) {
 }
 
 static int help(int count, char **names) {
-    const struct cli_command *command = count ? find(names[0]) : NULL;
-    if (count && !command) return unknown(names[0]);
+    const struct cli_command *command = count ? main_find(names[0]) : NULL;
+    if (count && !command) return main_unknown(names[0]);
     if (count > 1) return cli_usage("unexpected argument %s: give one SUBCOMMAND", names[1]);
     if (command) fputs(command->help, stdout);
     else print_overview(stdout);
@@ -77,16 +77,16 @@ static bool is_help(const char *argument) {
 
 static int run(int count, char **arguments) {
     const char *name = arguments[0];
-    cli_now = find(name);
+    cli_now = main_find(name);
     if (cli_now && cli_now->run) return cli_now->run(count, arguments);
     cli_look_for_json(count, arguments);
-    if (!cli_now) return unknown(name);
+    if (!cli_now) return main_unknown(name);
     for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++)
         if (is_help(arguments[i])) return help(1, arguments);
     return run_program(cli_now, arguments);
 }
 
-static int begin(int count, char **arguments) {
+static int main_begin(int count, char **arguments) {
     if (count == 0) {
         print_overview(stderr);
         return CLI_USAGE;
@@ -126,7 +126,7 @@ int main(int count, char **arguments) {
     sigaction(SIGSEGV, &fault, NULL); /* links in damaged memory are followed without being checked */
 #endif
     fill_standard_descriptors();
-    int status = begin(count - 1, arguments + 1);
+    int status = main_begin(count - 1, arguments + 1);
     errno = 0;
     bool lost = ferror(stdout);
     if (fclose(stdout) == 0 && !lost) return status;

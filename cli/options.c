@@ -105,7 +105,7 @@ static bool explain_foreign(char letter, const char *name) {
 }
 
 /* The letter is the unknown one of an argument with one dash. */
-static bool unknown(const struct cli_option *options, const char *argument, char letter) {
+static bool options_unknown(const struct cli_option *options, const char *argument, char letter) {
     char name[WORD_MAX + 2] = ""; /* room for one letter too many, so that cli_distance sees that it is too long */
     if (!letter) snprintf(name, sizeof name, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
     if (explain_foreign(letter, name)) return false;
@@ -156,7 +156,7 @@ static bool read_long(const struct cli_option *options, int count, char **argume
     size_t length = strcspn(name, "=");
     const struct cli_option *option = named(options, name, length);
     if (!option) option = named(general, name, length);
-    if (!option) return unknown(options, argument, 0);
+    if (!option) return options_unknown(options, argument, 0);
     return set_with(option, name[length] ? name + length + 1 : NULL, count, arguments, at);
 }
 
@@ -165,7 +165,7 @@ static bool read_short(const struct cli_option *options, int count, char **argum
     for (const char *argument = arguments[*at], *letter = argument + 1; *letter; letter++) {
         const struct cli_option *option = lettered(options, *letter);
         if (!option) option = lettered(general, *letter);
-        if (!option) return unknown(options, argument, *letter);
+        if (!option) return options_unknown(options, argument, *letter);
         bool has_value = option->type != CLI_FLAG;
         if (!set_with(option, has_value && letter[1] ? letter + 1 : NULL, count, arguments, at)) return false;
         if (has_value) break;

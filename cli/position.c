@@ -40,7 +40,7 @@ static void find_holder(struct standing *at, const vigil_look *look, const vigil
 
 /* A mutex is a turnstile: its waiters are behind the processes that have passed it, and its holder is one of these,
  * or holds the lock. False: we are in no line right now. */
-static bool find(struct standing *at, const vigil_look *look) {
+static bool position_find(struct standing *at, const vigil_look *look) {
     *at = (struct standing){0};
     for (int turnstiles = 0; turnstiles <= 1; turnstiles++) {
         for (uint32_t i = 0; i < look->line_count; i++) {
@@ -74,8 +74,8 @@ static void say_holder(const struct standing *at, char *text, size_t bytes) {
     }
 }
 
-static void say(const struct position *position, const struct standing *at, int64_t waited_ns, char *text,
-                size_t bytes) {
+static void position_say(const struct position *position, const struct standing *at, int64_t waited_ns, char *text,
+                         size_t bytes) {
     char waited[16], holder[160];
     cli_print_duration(waited, waited_ns);
     say_holder(at, holder, sizeof holder);
@@ -104,7 +104,7 @@ static void tell_json(const struct position *position, const struct standing *at
     json_end(&json, '}');
 }
 
-static void write_all(const char *text) {
+static void position_write_all(const char *text) {
     ssize_t written = write(STDERR_FILENO, text, strlen(text));
     (void)written; /* a failure cannot be reported */
 }
@@ -124,15 +124,15 @@ static void redraw(struct position *position, const char *text) {
     snprintf(line, sizeof line, "\r\033[Kvigil %s %s", cli_now->name, text);
     size_t controls = strlen("\r\033[K");
     if (strlen(line) > controls + (size_t)width) strcpy(line + controls + (size_t)width - 1, ">"); /* cut */
-    write_all(line);
+    position_write_all(line);
     position->drawn = true;
 }
 
-static void show(struct position *position, const struct standing *at, int64_t waited_ns) {
+static void position_print(struct position *position, const struct standing *at, int64_t waited_ns) {
     char text[TEXT_MAX];
     bool changed = at->place != position->number;
     position->number = at->place;
-    say(position, at, waited_ns, text, sizeof text);
+    position_say(position, at, waited_ns, text, sizeof text);
     if (position->redraws) redraw(position, text);
     else if (changed && cli_wants_json) tell_json(position, at, waited_ns);
     else if (changed) cli_warn("%s", text);
@@ -153,10 +153,10 @@ int position_show(struct position *position) {
     vigil_look look;
     struct standing at;
     if (!position->observer) return -1;
-    bool there = vigil_observer_look(position->observer, &look) == VIGIL_OK && find(&at, &look);
+    bool there = vigil_observer_look(position->observer, &look) == VIGIL_OK && position_find(&at, &look);
     int64_t waited_ns = vigil_now_ns() - position->since_ns;
     bool only_just = position->redraws && waited_ns < LOOK_EVERY_MS * INT64_C(1000000); /* it would only flicker */
-    if (there && !only_just) show(position, &at, waited_ns);
+    if (there && !only_just) position_print(position, &at, waited_ns);
     return LOOK_EVERY_MS;
 }
 
@@ -178,14 +178,14 @@ void position_holder(const char *name, char *text, size_t bytes) {
     text[0] = 0;
     if (vigil_observer_open(&observer, name) != VIGIL_OK) return;
     if (vigil_observer_look(observer, &look) == VIGIL_OK) {
-        find(&at, &look);
+        position_find(&at, &look);
         say_holder(&at, text, bytes);
     }
     vigil_observer_close(observer);
 }
 
 void position_end(struct position *position) {
-    if (position->drawn && is_terminal_ours()) write_all("\r\033[K");
+    if (position->drawn && is_terminal_ours()) position_write_all("\r\033[K");
     if (position->observer) vigil_observer_close(position->observer);
     *position = (struct position){0};
 }

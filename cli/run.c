@@ -140,7 +140,7 @@ static void answered(vigil_named *named, int status, void *data) {
 }
 
 /* Creates what waiting needs. */
-static int begin(struct waiting *waiting) {
+static int run_begin(struct waiting *waiting) {
     if (waiting->agent) return VIGIL_OK;
     waiting->since_ns = vigil_now_ns();
     waiting->signals_fd = signalfd(-1, &signals.deadly, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -158,16 +158,16 @@ static bool signalled(const struct waiting *waiting) {
     return true;
 }
 
-static int show(struct waiting *waiting) {
+static int run_show(struct waiting *waiting) {
     waiting->orphans = vigil_named_orphans(waiting->named);
     return waiting->orphans ? position_show_orphans(&waiting->position) : position_show(&waiting->position);
 }
 
-static int await(struct waiting *waiting) {
+static int run_await(struct waiting *waiting) {
     struct pollfd from[] = {{.fd = vigil_agent_fd(waiting->agent), .events = POLLIN},
                             {.fd = waiting->signals_fd, .events = POLLIN}};
     while (waiting->answer == VIGIL_PENDING) {
-        if (poll(from, 2, show(waiting)) < 0 && errno != EINTR) return VIGIL_ESYSTEM;
+        if (poll(from, 2, run_show(waiting)) < 0 && errno != EINTR) return VIGIL_ESYSTEM;
         if (from[1].revents && signalled(waiting)) return VIGIL_CANCELLED;
         if (from[0].revents) vigil_agent_dispatch(waiting->agent);
     }
@@ -177,12 +177,12 @@ static int await(struct waiting *waiting) {
 int waiting_for(struct waiting *waiting) {
     int status = vigil_named_trylock(waiting->named, waiting->how);
     if (status != VIGIL_TIMED_OUT || waiting->timeout_ns <= 0) return status;
-    status = begin(waiting);
+    status = run_begin(waiting);
     if (status != VIGIL_OK) return status;
     waiting->answer = VIGIL_PENDING;
     status =
         vigil_named_lock_async(waiting->agent, waiting->named, waiting->how, waiting->timeout_ns, answered, waiting);
-    if (status == VIGIL_PENDING) status = await(waiting);
+    if (status == VIGIL_PENDING) status = run_await(waiting);
     waiting->waited_ns = vigil_now_ns() - waiting->since_ns;
     return status;
 }
@@ -234,7 +234,7 @@ int waiting_failed(struct waiting *waiting, int status) {
  * parent, which holds the lock for it: the kernel kills it when the parent is killed. The lock stays tied to the
  * processes that it has started by then.
  */
-static void prepare(const struct command *command, pid_t parent) {
+static void run_prepare(const struct command *command, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(CLI_RUN_CANNOT); /* the parent had ended before */
     if (fcntl(command->tie_fd, F_DUPFD, OUT_OF_THE_WAY) < 0) fcntl(command->tie_fd, F_SETFD, 0); /* the limit is 32 */
@@ -288,7 +288,7 @@ static bool run_start(struct command *command, int *status) {
     command->since_ns = vigil_now_ns();
     command->pid = vfork();
     if (command->pid == 0) {
-        prepare(command, parent);
+        run_prepare(command, parent);
         error = BEGUN;
         execvp(command->words[0], command->words);
         error = errno;

@@ -71,7 +71,7 @@ struct seen {
     bool owner_died;
 };
 
-static void look_at(struct seen *seen) {
+static void segments_look_at(struct seen *seen) {
     vigil_observer *observer;
     vigil_look look;
     seen->status = cli_observe(&observer, seen->name);
@@ -186,7 +186,7 @@ static void add_to_list(const char *name, void *data) {
     list->seen[list->count++] = (struct seen){.name = strdup(name)};
 }
 
-static int by_name(const void *one, const void *other) {
+static int segments_by_name(const void *one, const void *other) {
     return strcmp(((const struct seen *)one)->name, ((const struct seen *)other)->name);
 }
 
@@ -194,7 +194,7 @@ static void print_names(const struct list *list) {
     for (size_t i = 0; i < list->count; i++) puts(list->seen[i].name);
 }
 
-static void print_json(const struct list *list) {
+static void segments_print_json(const struct list *list) {
     struct cli_json json;
     json_begin(&json, stdout);
     json_object(&json, NULL);
@@ -237,7 +237,7 @@ static void print_table(const struct list *list) {
 static void look_at_all(struct list *list) {
     size_t left = 0;
     for (size_t i = 0; i < list->count; i++) {
-        look_at(&list->seen[i]);
+        segments_look_at(&list->seen[i]);
         if (list->seen[i].status == VIGIL_ENOTFOUND) free(list->seen[i].name);
         else list->seen[left++] = list->seen[i];
     }
@@ -253,9 +253,9 @@ int cli_ls(int count, char **arguments) {
     struct list list = {.pattern = parsed.operand_count ? parsed.operands[0] : NULL};
     int64_t status = cli_list_names(all_users, add_to_list, &list);
     if (status < 0) return cli_fail_list((int)status);
-    if (list.count) qsort(list.seen, list.count, sizeof *list.seen, by_name);
+    if (list.count) qsort(list.seen, list.count, sizeof *list.seen, segments_by_name);
     if (cli_wants_json || !names) look_at_all(&list);
-    if (cli_wants_json) print_json(&list);
+    if (cli_wants_json) segments_print_json(&list);
     else if (names) print_names(&list);
     else if (list.count) print_table(&list);
     for (size_t i = 0; i < list.count; i++) free(list.seen[i].name);

@@ -32,7 +32,7 @@ static int check_slots(const struct waiting *waiting, uint64_t wanted) {
                     waiting->name, slots, (unsigned long long)wanted, waiting->name, (unsigned long long)wanted);
 }
 
-static int open_and_run(uint64_t slots, unsigned mode, struct waiting *waiting, char **words) {
+static int sem_open_and_run(uint64_t slots, unsigned mode, struct waiting *waiting, char **words) {
     static const struct run_steps steps = {0};
     const vigil_named_options options = {.slots = (uint32_t)slots, .existing = !slots, .mode = mode};
     waiting->named = run_open(waiting->name, &options);
@@ -85,5 +85,5 @@ int cli_sem(int count, char **arguments) {
     waiting.name = name;
     waiting.how = fair ? VIGIL_NAMED_FAIR : 0;
     run_signals_begin();
-    return run_end(open_and_run(slots, mode, &waiting, words));
+    return run_end(sem_open_and_run(slots, mode, &waiting, words));
 }

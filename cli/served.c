@@ -234,8 +234,8 @@ static enum served_answer copy_answer(const struct served *served, char **text, 
     return SERVED_ANSWERED;
 }
 
-static enum served_answer ask(struct served *served, const struct served_question *question, int number,
-                              int64_t end_ns) {
+static enum served_answer served_await_answer(struct served *served, const struct served_question *question, int number,
+                                              int64_t end_ns) {
     struct serve_head *head = &served->file->head;
     uint32_t thread = choose_thread(served, number);
     if (!thread && !question->any_thread) return SERVED_NO_THREAD;
@@ -256,7 +256,7 @@ enum served_answer served_ask(struct served *served, const struct served_questio
     *length = 0;
     if (number < 1 || number > 64) return SERVED_NO_SIGNAL;
     if (!lock_file(served, end_ns)) return SERVED_SILENT;
-    enum served_answer answer = ask(served, question, number, end_ns);
+    enum served_answer answer = served_await_answer(served, question, number, end_ns);
     if (answer == SERVED_ANSWERED) answer = copy_answer(served, text, length);
     int error = errno;
     flock(served->fd, LOCK_UN);

@@ -48,7 +48,7 @@ const vigil_seen_member *show_member(const vigil_look *look, uint32_t number) {
 }
 
 /* The command line; or "(dead)" and the program. */
-static void signature(const vigil_seen_member *member, char *text, size_t bytes) {
+static void show_signature(const vigil_seen_member *member, char *text, size_t bytes) {
     if (!member) snprintf(text, bytes, "(dead)");
     else if (member->alive) cli_command_line(member, text, bytes);
     else cli_visible(text + snprintf(text, bytes, "(dead) "), bytes - 7, member->program);
@@ -58,7 +58,7 @@ void show_task(const vigil_look *look, uint32_t number, char *text, size_t bytes
     static char task[COMMAND_MAX];
     const vigil_seen_member *member = show_member(look, number);
     if (member && member->alive) cli_task(member, task, sizeof task);
-    else signature(member, task, sizeof task);
+    else show_signature(member, task, sizeof task);
     cli_visible(text, bytes, cli_without_folder(task));
 }
 
@@ -71,7 +71,7 @@ struct page {
     bool colour;
 };
 
-static const char *paint(const struct page *page, const char *colour) {
+static const char *show_paint(const struct page *page, const char *colour) {
     return page->colour ? colour : "";
 }
 
@@ -90,7 +90,7 @@ static void print_heading(const struct page *page, const char *name) {
     const vigil_look *look = page->look;
     char kind[32];
     show_kind(look, kind);
-    fprintf(page->out, "%s%s%s: %s, %llu bytes", paint(page, BOLD), name, paint(page, PLAIN), kind,
+    fprintf(page->out, "%s%s%s: %s, %llu bytes", show_paint(page, BOLD), name, show_paint(page, PLAIN), kind,
             (unsigned long long)look->length);
     if (look->max_length > look->length) fprintf(page->out, " of %llu", (unsigned long long)look->max_length);
     fprintf(page->out, "\n%u of %u members, %u of %u slots for waiters and holders used\n", look->member_count,
@@ -99,12 +99,12 @@ static void print_heading(const struct page *page, const char *name) {
 
 static void print_members(const struct page *page) {
     static char text[COMMAND_MAX];
-    fprintf(page->out, "\n%s%8s  COMMAND%s\n", paint(page, FAINT), "PID", paint(page, PLAIN));
+    fprintf(page->out, "\n%s%8s  COMMAND%s\n", show_paint(page, FAINT), "PID", show_paint(page, PLAIN));
     for (uint32_t i = 0; i < page->look->member_count; i++) {
         const vigil_seen_member *member = &page->look->members[i];
-        signature(member, text, room(page, 10));
-        fprintf(page->out, "%8u  %s%s%s%s\n", member->pid, paint(page, member->alive ? "" : RED), text,
-                paint(page, PLAIN), member->other_space ? "  (pid of another namespace)" : "");
+        show_signature(member, text, room(page, 10));
+        fprintf(page->out, "%8u  %s%s%s%s\n", member->pid, show_paint(page, member->alive ? "" : RED), text,
+                show_paint(page, PLAIN), member->other_space ? "  (pid of another namespace)" : "");
     }
     if (page->look->member_count == 0) fprintf(page->out, "%8s  no process has it open\n", "");
 }
@@ -116,8 +116,8 @@ static const char *share_name(const struct page *page, bool shared, bool has) {
 }
 
 /* A holder or waiter; `what` it holds or wants: "reads", "2 permits". */
-static void print_row(const struct page *page, const char *place, int64_t since_ns, uint32_t number, const char *way,
-                      const char *what, const char *colour) {
+static void show_print_row(const struct page *page, const char *place, int64_t since_ns, uint32_t number,
+                           const char *way, const char *what, const char *colour) {
     static char task[COMMAND_MAX];
     char duration[16] = "?", pid[12] = "?", beside[40] = "";
     const vigil_seen_member *member = show_member(page->look, number);
@@ -128,8 +128,8 @@ static void print_row(const struct page *page, const char *place, int64_t since_
     if (member && member->other_space) strcpy(beside, "  (* in another pid namespace)");
     show_task(page->look, number, task, room(page, 52 + strlen(beside)));
     if (is_dead(page->look, number)) colour = RED;
-    fprintf(page->out, "%8s %s%-6s %8s  %-14s %-9s %s%s%s\n", pid, paint(page, colour), place, duration, way, what,
-            task, paint(page, PLAIN), beside);
+    fprintf(page->out, "%8s %s%-6s %8s  %-14s %-9s %s%s%s\n", pid, show_paint(page, colour), place, duration, way, what,
+            task, show_paint(page, PLAIN), beside);
 }
 
 static void print_permits(char text[24], uint32_t count) {
@@ -140,46 +140,46 @@ static void print_holder(const struct page *page, const vigil_seen_line *line, c
     char what[24] = "";
     if (line->kind == VIGIL_SEEN_RWLOCK) strcpy(what, share_name(page, holder->shared, true));
     if (line->kind == VIGIL_SEEN_SEM) print_permits(what, holder->count);
-    print_row(page, "holds", holder->since_ns, holder->number, "", what, GREEN);
+    show_print_row(page, "holds", holder->since_ns, holder->number, "", what, GREEN);
 }
 
-static void print_waiter(const struct page *page, const vigil_seen_line *line, uint32_t place) {
+static void show_print_waiter(const struct page *page, const vigil_seen_line *line, uint32_t place) {
     const vigil_seen_waiter *waiter = &line->waiters[place];
     char text[12], way[24] = "event loop", what[24] = "";
     snprintf(text, sizeof text, "%u", place + 1);
     if (waiter->thread_id) snprintf(way, sizeof way, "thread %u", waiter->thread_id);
     if (line->kind == VIGIL_SEEN_RWLOCK) strcpy(what, share_name(page, waiter->shared, false));
     if (waiter->permits) print_permits(what, waiter->permits);
-    print_row(page, waiter->called ? "called" : text, waiter->since_ns, waiter->number, way, what,
-              waiter->thread_id ? YELLOW : CYAN);
+    show_print_row(page, waiter->called ? "called" : text, waiter->since_ns, waiter->number, way, what,
+                   waiter->thread_id ? YELLOW : CYAN);
 }
 
 static void print_owner_died(const struct page *page) {
     char text[224] = "its owner died";
     if (page->look->dead_owner) show_owner_died(page->look->dead_owner, text, sizeof text);
-    fprintf(page->out, ", %s%s%s", paint(page, RED), text, paint(page, PLAIN));
+    fprintf(page->out, ", %s%s%s", show_paint(page, RED), text, show_paint(page, PLAIN));
 }
 
-static void print_line(const struct page *page, const vigil_seen_line *line) {
+static void show_print_line(const struct page *page, const vigil_seen_line *line) {
     char name[32], at[40] = "";
     show_line_name(page->look, line, name);
     if (strncmp(name, "byte ", 5) != 0) snprintf(at, sizeof at, " at byte %llu", (unsigned long long)line->offset);
-    fprintf(page->out, "\n%s%s%s: %s%s", paint(page, BOLD), name, paint(page, PLAIN), vigil_seen_kind_name(line->kind),
-            at);
+    fprintf(page->out, "\n%s%s%s: %s%s", show_paint(page, BOLD), name, show_paint(page, PLAIN),
+            vigil_seen_kind_name(line->kind), at);
     /* The word may have 64 bits; only its waiters know. */
     if (line->kind == VIGIL_SEEN_WORD) fprintf(page->out, ", as i32 %d", (int32_t)line->value);
     if (line->owner_died) print_owner_died(page);
-    fprintf(page->out, "\n%s%8s %-6s %8s  %-14s %-9s %s%s\n", paint(page, FAINT), "PID", "PLACE", "FOR", "WAITS AS", "",
-            "COMMAND", paint(page, PLAIN));
+    fprintf(page->out, "\n%s%8s %-6s %8s  %-14s %-9s %s%s\n", show_paint(page, FAINT), "PID", "PLACE", "FOR",
+            "WAITS AS", "", "COMMAND", show_paint(page, PLAIN));
     for (uint32_t i = 0; i < line->holder_count; i++) print_holder(page, line, &line->holders[i]);
-    for (uint32_t i = 0; i < line->waiter_count; i++) print_waiter(page, line, i);
+    for (uint32_t i = 0; i < line->waiter_count; i++) show_print_waiter(page, line, i);
 }
 
 void show_text(FILE *out, const char *name, const vigil_look *look, size_t columns, bool colour) {
     struct page page = {out, look, columns, colour};
     print_heading(&page, name);
     print_members(&page);
-    for (uint32_t i = 0; i < look->line_count; i++) print_line(&page, &look->lines[i]);
+    for (uint32_t i = 0; i < look->line_count; i++) show_print_line(&page, &look->lines[i]);
     if (look->line_count == 0) fprintf(out, "\nThere are no waiters, and no holders are seen.\n");
 }
 
@@ -203,7 +203,7 @@ static void json_members(struct cli_json *json, const vigil_look *look) {
     json_end(json, ']');
 }
 
-static void json_process(struct cli_json *json, const vigil_look *look, uint32_t number) {
+static void show_json_process(struct cli_json *json, const vigil_look *look, uint32_t number) {
     const vigil_seen_member *member = show_member(look, number);
     json_unsigned(json, "number", number);
     if (member) json_unsigned(json, "pid", member->pid);
@@ -214,7 +214,7 @@ static void json_process(struct cli_json *json, const vigil_look *look, uint32_t
 
 static void json_holder(struct cli_json *json, const vigil_look *look, const vigil_seen_holder *holder) {
     json_object(json, NULL);
-    json_process(json, look, holder->number);
+    show_json_process(json, look, holder->number);
     json_bool(json, "shared", holder->shared);
     json_unsigned(json, "count", holder->count);
     if (holder->since_ns) json_integer(json, "for_ns", look->at_ns - holder->since_ns);
@@ -222,9 +222,9 @@ static void json_holder(struct cli_json *json, const vigil_look *look, const vig
     json_end(json, '}');
 }
 
-static void json_waiter(struct cli_json *json, const vigil_look *look, const vigil_seen_waiter *waiter) {
+static void show_json_waiter(struct cli_json *json, const vigil_look *look, const vigil_seen_waiter *waiter) {
     json_object(json, NULL);
-    json_process(json, look, waiter->number);
+    show_json_process(json, look, waiter->number);
     if (waiter->thread_id) json_unsigned(json, "thread_id", waiter->thread_id);
     else json_null(json, "thread_id");
     json_text(json, "kind", vigil_seen_kind_name(waiter->kind));
@@ -249,7 +249,7 @@ static void json_line(struct cli_json *json, const vigil_look *look, const vigil
     for (uint32_t i = 0; i < line->holder_count; i++) json_holder(json, look, &line->holders[i]);
     json_end(json, ']');
     json_array(json, "waiters");
-    for (uint32_t i = 0; i < line->waiter_count; i++) json_waiter(json, look, &line->waiters[i]);
+    for (uint32_t i = 0; i < line->waiter_count; i++) show_json_waiter(json, look, &line->waiters[i]);
     json_end(json, ']');
     json_end(json, '}');
 }

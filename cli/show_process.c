@@ -39,7 +39,7 @@ static void print_visible(const char *text, size_t length) {
     }
 }
 
-static int ask(struct served *served, const char *pid) {
+static int show_process_ask(struct served *served, const char *pid) {
     const struct served_question question = {cli_wants_json ? SERVE_JSON : SERVE_TEXT, true, PATIENCE_NS};
     char *text;
     size_t length;
@@ -59,11 +59,11 @@ static int ask(struct served *served, const char *pid) {
 }
 
 /* If no thread waits, the process is not asked, and no system call of the program is interrupted. */
-static int show(struct served *served, const char *pid) {
+static int show_process_show(struct served *served, const char *pid) {
     struct threads_look look;
     bool quiet = served->file->head.signal && !served->file->head.profiles && threads_look(&look, served, false);
-    if (!quiet) return ask(served, pid);
-    int status = look.count ? ask(served, pid) : print_none(&look);
+    if (!quiet) return show_process_ask(served, pid);
+    int status = look.count ? show_process_ask(served, pid) : print_none(&look);
     threads_forget(&look);
     return status;
 }
@@ -72,7 +72,7 @@ int show_process(const char *pid) {
     struct served served;
     enum served_status status = served_open(&served, pid);
     if (status != SERVED_OK) return served_fail(status, pid);
-    int exit_status = show(&served, pid);
+    int exit_status = show_process_show(&served, pid);
     served_close(&served);
     return exit_status;
 }

@@ -58,7 +58,7 @@ int source_open(struct source **source, const char *name) {
     return exit_status;
 }
 
-static void forget_look(struct source *source) {
+static void source_forget_look(struct source *source) {
     free(source->members);
     free(source->lines);
     free(source->waiters);
@@ -68,7 +68,7 @@ static void forget_look(struct source *source) {
 void source_close(struct source *source) {
     if (source->observer) vigil_observer_close(source->observer);
     else served_close(&source->served);
-    forget_look(source);
+    source_forget_look(source);
     free(source);
 }
 
@@ -95,8 +95,8 @@ static void add_member(struct source *source, vigil_look *look, uint32_t thread_
     source_thread_name(source, thread_id, member->program);
 }
 
-static void add_line(struct source *source, vigil_look *look, const struct thread_wait *waits, uint32_t count,
-                     uint32_t first) {
+static void source_add_line(struct source *source, vigil_look *look, const struct thread_wait *waits, uint32_t count,
+                            uint32_t first) {
     bool held = waits->holder && (waits->kind == WAIT_MUTEX || waits->kind == WAIT_READ || waits->kind == WAIT_WRITE);
     vigil_seen_holder *holder = &source->holders[look->line_count];
     *holder = (vigil_seen_holder){.number = waits->holder, .count = 1};
@@ -120,7 +120,7 @@ static void add_line(struct source *source, vigil_look *look, const struct threa
 }
 
 static bool make_room(struct source *source, uint32_t count) {
-    forget_look(source);
+    source_forget_look(source);
     source->members = calloc(2 * (size_t)count + 1, sizeof *source->members);
     source->lines = calloc(count + 1, sizeof *source->lines);
     source->waiters = calloc(count + 1, sizeof *source->waiters);
@@ -136,7 +136,7 @@ static int look_at_process(struct source *source, vigil_look *look) {
     *look = (vigil_look){.at_ns = threads.at_ns, .label = source->label};
     for (uint32_t i = 0, count; room && i < threads.count; i += count) {
         count = threads_in_line(&threads, i);
-        add_line(source, look, &threads.waits[i], count, i);
+        source_add_line(source, look, &threads.waits[i], count, i);
     }
     look->members = source->members;
     look->lines = source->lines;
@@ -169,7 +169,7 @@ static const struct deed *last_release(struct source *source, const struct serve
     return release->at_ns >= wait->at_ns && release->at_ns <= event->at_ns ? release : NULL;
 }
 
-static bool is_lock(uint32_t kind) {
+static bool source_is_lock(uint32_t kind) {
     return kind == WAIT_MUTEX || kind == WAIT_READ || kind == WAIT_WRITE;
 }
 
@@ -209,9 +209,9 @@ static void got(struct source *source, const struct serve_event *event, struct m
         if (unseen.kind == WAIT_READ) unseen.kind = WAIT_WRITE; /* readers would not have kept it waiting */
         make(made, &unseen, VIGIL_EVENT_RELEASED, 0, released_ns(source, by, event->at_ns));
     }
-    if (!by && !is_lock(event->kind) && release) by = release->thread_id;
+    if (!by && !source_is_lock(event->kind) && release) by = release->thread_id;
     make(made, event, VIGIL_EVENT_CALLED, by, event->at_ns);
-    if (is_lock(event->kind)) make(made, event, VIGIL_EVENT_GRANTED, 0, event->at_ns);
+    if (source_is_lock(event->kind)) make(made, event, VIGIL_EVENT_GRANTED, 0, event->at_ns);
 }
 
 static void post(struct source *source, const struct serve_event *event, struct made *made) {

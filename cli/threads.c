@@ -145,7 +145,7 @@ static void print_lock(FILE *out, const struct threads_look *look, const struct 
     fprintf(out, "\n");
 }
 
-static void print_waiter(FILE *out, const struct threads_look *look, const struct thread_wait *wait) {
+static void threads_print_waiter(FILE *out, const struct threads_look *look, const struct thread_wait *wait) {
     char name[SYMBOL_BYTES], duration[16];
     cli_print_duration(duration, look->at_ns - wait->since_ns);
     fprintf(out, "    ");
@@ -166,7 +166,7 @@ void threads_text(FILE *out, const struct threads_look *look) {
     if (look->count && !look->asked) fprintf(out, "The holders are not known: no thread could be asked for them.\n");
     for (uint32_t i = 0; i < look->count; i++) {
         if (i == 0 || look->waits[i].lock != look->waits[i - 1].lock) print_lock(out, look, &look->waits[i]);
-        print_waiter(out, look, &look->waits[i]);
+        threads_print_waiter(out, look, &look->waits[i]);
     }
 }
 
@@ -197,7 +197,8 @@ static void json_lock(struct cli_json *json, const struct threads_look *look, co
     json_unsigned(json, "readers", wait->readers);
 }
 
-static void json_waiter(struct cli_json *json, const struct threads_look *look, const struct thread_wait *wait) {
+static void threads_json_waiter(struct cli_json *json, const struct threads_look *look,
+                                const struct thread_wait *wait) {
     json_object(json, NULL);
     json_thread(json, "thread", "thread_name", look->pid, wait->thread_id);
     json_integer(json, "for_ns", look->at_ns - wait->since_ns);
@@ -220,7 +221,7 @@ void threads_json(struct cli_json *json, const struct threads_look *look) {
         json_object(json, NULL);
         json_lock(json, look, &look->waits[i]);
         json_array(json, "waiters");
-        for (uint32_t j = i; j < next; j++) json_waiter(json, look, &look->waits[j]);
+        for (uint32_t j = i; j < next; j++) threads_json_waiter(json, look, &look->waits[j]);
         json_end(json, ']');
         json_end(json, '}');
     }

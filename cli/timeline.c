@@ -75,7 +75,7 @@ struct picture {
     double top, bottom;              /* of its rows */
 };
 
-static double x_of(const struct picture *picture, int64_t at_ns) {
+static double timeline_x_of(const struct picture *picture, int64_t at_ns) {
     int64_t from_ns = picture->from_ns, to_ns = picture->to_ns;
     if (at_ns < from_ns) at_ns = from_ns;
     if (at_ns > to_ns) at_ns = to_ns;
@@ -125,7 +125,7 @@ static int busiest_first(const void *one, const void *other) {
     return a->process < b->process ? -1 : a->process > b->process;
 }
 
-static int in_order(const void *one, const void *other) {
+static int timeline_in_order(const void *one, const void *other) {
     const struct row *a = one, *b = other;
     return a->process < b->process ? -1 : a->process > b->process;
 }
@@ -145,7 +145,7 @@ static bool choose_rows(struct picture *picture) {
     qsort(picture->rows, count, sizeof *picture->rows, busiest_first);
     while (picture->row_count < count && picture->rows[picture->row_count].busy_ns) picture->row_count++;
     picture->shown = picture->row_count < ROWS_MOST ? picture->row_count : ROWS_MOST;
-    qsort(picture->rows, picture->shown, sizeof *picture->rows, in_order);
+    qsort(picture->rows, picture->shown, sizeof *picture->rows, timeline_in_order);
     for (uint32_t i = 0; i < picture->shown; i++) picture->row_of[picture->rows[i].process] = i;
     return true;
 }
@@ -187,7 +187,7 @@ static void put_stroke(struct stroke *stroke) {
     stroke->any = false;
 }
 
-static void add_stretch(struct stroke *stroke, double left, double right) {
+static void timeline_add_stretch(struct stroke *stroke, double left, double right) {
     if (right < left + BIT) right = left + BIT;
     if (stroke->any && left <= stroke->right + BIT / 2 && left >= stroke->left) {
         if (right > stroke->right) stroke->right = right;
@@ -220,7 +220,7 @@ static void draw_bars(const struct picture *picture, const uint32_t *spans, uint
         else if (!begun)
             fprintf(picture->out, "<path class=\"bar w%u%s\" d=\"", sort.colour, sort.shared ? " shared" : "");
         begun = true;
-        add_stretch(&stroke, x_of(picture, span->from_ns), x_of(picture, span->to_ns));
+        timeline_add_stretch(&stroke, timeline_x_of(picture, span->from_ns), timeline_x_of(picture, span->to_ns));
     }
     put_stroke(&stroke);
     if (begun) fputs("\"/>\n", picture->out);
@@ -234,12 +234,12 @@ static void draw_given_up(const struct picture *picture, const uint32_t *spans, 
     for (uint32_t i = 0; i < count; i++) {
         const struct story_span *span = &picture->story->spans.at[spans[i]];
         bool shown = span->ending == SPAN_GAVE_UP && is_in(picture, span->to_ns);
-        if (shown) draw_ring(picture->out, x_of(picture, span->to_ns), y);
+        if (shown) draw_ring(picture->out, timeline_x_of(picture, span->to_ns), y);
     }
 }
 
 /* Cut to fit, by characters of UTF-8. */
-static void put_name(FILE *out, const char *name) {
+static void timeline_put_name(FILE *out, const char *name) {
     char text[160];
     size_t used = 0;
     unsigned letters = 0;
@@ -253,7 +253,7 @@ static void put_name(FILE *out, const char *name) {
     if (name[used]) fputs("…", out);
 }
 
-static void draw_row(const struct picture *picture, uint32_t row, const uint32_t *spans, uint32_t count) {
+static void timeline_draw_row(const struct picture *picture, uint32_t row, const uint32_t *spans, uint32_t count) {
     const struct story *story = picture->story;
     const struct story_process *process = &story->processes.at[picture->rows[row].process];
     double y = y_of(picture, row);
@@ -261,7 +261,7 @@ static void draw_row(const struct picture *picture, uint32_t row, const uint32_t
     put_escaped(picture->out, process->command);
     fputs("</title>", picture->out);
     if (process->pid) fprintf(picture->out, "<tspan class=\"faint\">%u</tspan> ", process->pid);
-    put_name(picture->out, *process->task ? cli_without_folder(process->task) : "(left too soon)");
+    timeline_put_name(picture->out, *process->task ? cli_without_folder(process->task) : "(left too soon)");
     fputs("</text>\n", picture->out);
     for (unsigned colour = 0; colour < COLOURS; colour++) { /* later colours are drawn on top, and are narrower */
         draw_bars(picture, spans, count, (struct sort){SPAN_HOLD, false, colour}, y);
@@ -300,7 +300,7 @@ static void draw_rows(const struct picture *picture) {
     for (uint32_t row = 0, at = 0; row < picture->shown; row++) {
         uint32_t first = at;
         while (at < picture->span_count && all[picture->spans[at]].process == picture->rows[row].process) at++;
-        draw_row(picture, row, picture->spans + first, at - first);
+        timeline_draw_row(picture, row, picture->spans + first, at - first);
     }
 }
 
@@ -309,14 +309,14 @@ static void draw_rows(const struct picture *picture) {
 static void draw_handover(const struct picture *picture, const struct story_handover *handover) {
     uint32_t from = picture->row_of[handover->from], to = picture->row_of[handover->to];
     int64_t got_ns = handover->hold == STORY_NONE ? handover->at_ns : picture->story->spans.at[handover->hold].from_ns;
-    double left = x_of(picture, handover->at_ns), right = x_of(picture, got_ns);
+    double left = timeline_x_of(picture, handover->at_ns), right = timeline_x_of(picture, got_ns);
     double down = to > from ? 1 : -1, begin = y_of(picture, from) + 7 * down, end = y_of(picture, to) - 7 * down;
     fprintf(picture->out,
             "<path class=\"over\" d=\"M%.1f %.1fL%.1f %.1f\"/><path class=\"head\" d=\"M%.1f %.1fl-3 %.0fh6z\"/>\n",
             left, begin, right, end - 4 * down, right, end, -5 * down);
 }
 
-static int by_time(const void *one, const void *other) {
+static int timeline_by_time(const void *one, const void *other) {
     uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
     int64_t first_ns = sorted_story->handovers.at[a].at_ns, second_ns = sorted_story->handovers.at[b].at_ns;
     return first_ns < second_ns ? -1 : first_ns > second_ns;
@@ -333,7 +333,7 @@ static bool choose_arrows(struct picture *picture) {
         picture->arrows[picture->arrow_count++] = i;
     }
     sorted_story = story;
-    qsort(picture->arrows, picture->arrow_count, sizeof *picture->arrows, by_time);
+    qsort(picture->arrows, picture->arrow_count, sizeof *picture->arrows, timeline_by_time);
     return true;
 }
 
@@ -368,12 +368,12 @@ static void draw_deaths(const struct picture *picture) {
         const struct story_death *death = &story->deaths.at[i];
         uint32_t row = picture->row_of[death->process];
         if (row != NO_ROW && is_in(picture, death->at_ns))
-            draw_cross(picture->out, x_of(picture, death->at_ns), y_of(picture, row));
+            draw_cross(picture->out, timeline_x_of(picture, death->at_ns), y_of(picture, row));
     }
     for (uint32_t i = 0; i < story->losses.count; i++) { /* events are missing there */
         if (!is_in(picture, story->losses.at[i].at_ns)) continue;
         fprintf(picture->out, "<rect class=\"lost\" x=\"%.1f\" y=\"%.0f\" width=\"4\" height=\"%.0f\"/>",
-                x_of(picture, story->losses.at[i].at_ns) - 2, picture->top, picture->bottom - picture->top);
+                timeline_x_of(picture, story->losses.at[i].at_ns) - 2, picture->top, picture->bottom - picture->top);
     }
 }
 
@@ -386,13 +386,13 @@ static int64_t step_of(int64_t duration_ns) {
     return step;
 }
 
-static void draw_axis(const struct picture *picture) {
+static void timeline_draw_axis(const struct picture *picture) {
     int64_t begin_ns = picture->from_ns - picture->zero_ns, end_ns = picture->to_ns - picture->zero_ns;
     int64_t step = step_of(end_ns - begin_ns);
     double unit_ns = end_ns >= 1000000000 ? 1e9 : end_ns >= 1000000 ? 1e6 : 1e3;
     const char *unit = unit_ns > 1e8 ? "s" : unit_ns > 1e5 ? "ms" : "µs";
     for (int64_t at_ns = (begin_ns + step - 1) / step * step; at_ns <= end_ns; at_ns += step) {
-        double x = x_of(picture, picture->zero_ns + at_ns);
+        double x = timeline_x_of(picture, picture->zero_ns + at_ns);
         fprintf(picture->out, "<path class=\"grid\" d=\"M%.1f %.0fV%.0f\"/>", x, picture->top - 2, picture->bottom + 2);
         fprintf(picture->out, "<text class=\"faint\" font-size=\"11\" x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">", x,
                 picture->bottom + 16);
@@ -461,7 +461,7 @@ static void draw_key(FILE *out, const struct key *key) {
 }
 
 /* Says what the picture does not show. */
-static void draw_note(const struct picture *picture, double y) {
+static void timeline_draw_note(const struct picture *picture, double y) {
     char text[256] = "";
     size_t used = 0;
     if (picture->row_count > picture->shown)
@@ -504,10 +504,10 @@ static void draw_heading(const struct picture *picture, const char *name, int he
     for (unsigned i = 0; i < picture->key_count; i++) draw_key(out, &picture->keys[i]);
 }
 
-static void draw_panel(struct picture *picture, double top, bool arrows) {
+static void timeline_draw_panel(struct picture *picture, double top, bool arrows) {
     picture->top = top;
     picture->bottom = top + (picture->shown ? picture->shown : 1) * ROW_HEIGHT;
-    draw_axis(picture);
+    timeline_draw_axis(picture);
     draw_rows(picture);
     if (arrows) draw_handovers(picture);
     draw_deaths(picture);
@@ -520,26 +520,26 @@ static void draw_close_up(struct picture *picture) {
     cli_print_duration(from, picture->from_ns - picture->story->from_ns);
     fprintf(picture->out, "<text class=\"faint\" x=\"%d\" y=\"%.0f\">", MARGIN, picture->bottom + 48);
     fprintf(picture->out, "The busiest %s, %s after the start:</text>\n", duration, from);
-    draw_panel(picture, picture->bottom + 64, true);
+    timeline_draw_panel(picture, picture->bottom + 64, true);
 }
 
-static void draw(struct picture *picture, const char *name) {
+static void timeline_draw_in(struct picture *picture, const char *name) {
     choose_keys(picture);
     bool dense = picture->arrow_count > ARROWS_MOST;
     int rows_height = (int)(picture->shown ? picture->shown : 1) * ROW_HEIGHT;
     int top = (int)picture->keys[picture->key_count - 1].y + 26;
     draw_heading(picture, name, top + rows_height + (dense ? 64 + rows_height : 0) + 56);
     choose_whole(picture);
-    draw_panel(picture, top, !dense);
+    timeline_draw_panel(picture, top, !dense);
     if (dense) draw_close_up(picture);
-    draw_note(picture, picture->bottom + 40);
+    timeline_draw_note(picture, picture->bottom + 40);
     fputs("</svg>\n", picture->out);
 }
 
 bool timeline_draw(FILE *out, const char *name, const struct story *story) {
     struct picture picture = {.out = out, .story = story};
     bool room = choose_rows(&picture) && choose_colours(&picture) && choose_spans(&picture) && choose_arrows(&picture);
-    if (room) draw(&picture, name);
+    if (room) timeline_draw_in(&picture, name);
     free(picture.rows);
     free(picture.row_of);
     free(picture.uses);

@@ -67,7 +67,7 @@ static void show_progress(struct recording *recording, int64_t now_ns) {
             (unsigned long long)recording->story.event_count, duration);
 }
 
-static int look(struct recording *recording, void (*take)(struct story *, const vigil_look *)) {
+static int trace_look(struct recording *recording, void (*take)(struct story *, const vigil_look *)) {
     vigil_look seen;
     int status = source_look(recording->source, &seen);
     if (status == VIGIL_OK) take(&recording->story, &seen);
@@ -92,7 +92,7 @@ static int64_t fetch(struct recording *recording) {
     if (count < 0) return count;
     if (lost) {
         story_lost(&recording->story, lost, vigil_now_ns());
-        int status = look(recording, story_sync);
+        int status = trace_look(recording, story_sync);
         if (status < 0) return status;
     }
     return all;
@@ -117,7 +117,7 @@ static void rest(struct recording *recording, int64_t now_ns) {
 static int look_around(struct recording *recording, int64_t now_ns) {
     if (!recording->joined && now_ns - recording->looked_ns < LOOK_NS) return VIGIL_OK;
     recording->joined = false;
-    if (!source_pid(recording->source)) return look(recording, story_members);
+    if (!source_pid(recording->source)) return trace_look(recording, story_members);
     recording->looked_ns = now_ns;
     recording->gone = !source_is_there(recording->source);
     recording->ended |= recording->gone;
@@ -159,7 +159,7 @@ static int record(struct recording *recording, int64_t duration_ns) {
     story_begin(&recording->story, recording->source, recording->kept_ns);
     recording->end_ns = duration_ns < INT64_MAX - recording->kept_ns ? recording->kept_ns + duration_ns : INT64_MAX;
     recording->pause_ns = SOON_NS;
-    status = look(recording, story_sync);
+    status = trace_look(recording, story_sync);
     if (!recording->shows) fprintf(stderr, "vigil trace: recording %s\n", recording->name); /* scripts wait for it */
     while (status == VIGIL_OK && !recording->ended) status = step(recording);
     if (recording->shows) fputs("\r\033[K", stderr);
@@ -217,7 +217,7 @@ static void name_all(const struct recording *recording, char *name, size_t bytes
     else snprintf(name, bytes, "%s", recording->name);
 }
 
-static int write_all(struct recording *recording) {
+static int trace_write_all(struct recording *recording) {
     struct output *chrome = &recording->chrome, *picture = &recording->picture;
     char name[320];
     name_all(recording, name, sizeof name);
@@ -236,7 +236,7 @@ static int trace(struct recording *recording, int64_t duration_ns) {
     exit_status = CLI_CANNOT;
     if (open_output(&recording->chrome) && open_output(&recording->picture)) {
         int status = record(recording, duration_ns);
-        exit_status = status < 0 ? cli_fail(status, "cannot record %s", recording->name) : write_all(recording);
+        exit_status = status < 0 ? cli_fail(status, "cannot record %s", recording->name) : trace_write_all(recording);
         story_free(&recording->story);
     }
     source_close(recording->source);

@@ -73,7 +73,8 @@ static void put_time(struct chrome *chrome, int64_t at_ns) {
 }
 
 /* Names and order of tracks and lanes. */
-static void put_name(struct chrome *chrome, const char *what, uint32_t pid, uint32_t tid, const char *name) {
+static void trace_chrome_put_name(struct chrome *chrome, const char *what, uint32_t pid, uint32_t tid,
+                                  const char *name) {
     struct cli_json *json = begin_event(chrome, "M", what, pid, tid);
     json_object(json, "args");
     json_text(json, "name", name);
@@ -92,10 +93,10 @@ static void put_order(struct chrome *chrome, uint32_t pid, uint32_t rank) {
 static void put_processes(struct chrome *chrome) {
     char text[256];
     snprintf(text, sizeof text, "%s %s", chrome->story->pid ? "locks of" : "segment", chrome->name);
-    put_name(chrome, "process_name", NOT_A_PID, 0, text);
+    trace_chrome_put_name(chrome, "process_name", NOT_A_PID, 0, text);
     put_order(chrome, NOT_A_PID, 0);
     if (chrome->story->pid) {
-        put_name(chrome, "process_name", chrome->story->pid, 0, chrome->name);
+        trace_chrome_put_name(chrome, "process_name", chrome->story->pid, 0, chrome->name);
         put_order(chrome, chrome->story->pid, 1);
         return;
     }
@@ -104,7 +105,7 @@ static void put_processes(struct chrome *chrome) {
         const char *command = *process->command ? process->command : "a process that left too soon to be named";
         if (process->pid) snprintf(text, sizeof text, "pid %u: %s", process->pid, command);
         else snprintf(text, sizeof text, "%s", command);
-        put_name(chrome, "process_name", pid_of(chrome, i), 0, text);
+        trace_chrome_put_name(chrome, "process_name", pid_of(chrome, i), 0, text);
         put_order(chrome, pid_of(chrome, i), i + 1);
     }
 }
@@ -149,13 +150,13 @@ static void name_lanes(struct chrome *chrome, uint32_t process) {
         else if (lane->thread_id && lane->nth == 0) snprintf(text, sizeof text, "thread %u", lane->thread_id);
         else if (lane->thread_id) snprintf(text, sizeof text, "thread %u (%u)", lane->thread_id, lane->nth + 1);
         else snprintf(text, sizeof text, "%s %u", lane->waits ? "event loop" : "holds", lane->nth + 1);
-        put_name(chrome, "thread_name", pid_of(chrome, process), lane->tid, text);
+        trace_chrome_put_name(chrome, "thread_name", pid_of(chrome, process), lane->tid, text);
     }
     chrome->lane_count = 0;
 }
 
 /* By process, then by time; an outer slice comes before the slices in it. */
-static int in_order(const void *one, const void *other) {
+static int trace_chrome_in_order(const void *one, const void *other) {
     const struct slice *a = one, *b = other;
     if (a->process != b->process) return a->process < b->process ? -1 : 1;
     if (a->from_ns != b->from_ns) return a->from_ns < b->from_ns ? -1 : 1;
@@ -198,7 +199,7 @@ static bool put_spans(struct chrome *chrome) {
         const struct story_span *span = &story->spans.at[i];
         slices[i] = (struct slice){span->process, i, span->from_ns, span->to_ns};
     }
-    qsort(slices, story->spans.count, sizeof *slices, in_order);
+    qsort(slices, story->spans.count, sizeof *slices, trace_chrome_in_order);
     bool written = true;
     for (uint32_t i = 0; i < story->spans.count && written; i++) {
         if (i && slices[i].process != slices[i - 1].process) name_lanes(chrome, slices[i - 1].process);
@@ -233,7 +234,7 @@ static uint32_t put_call(struct chrome *chrome, const struct story_handover *han
     char text[64] = "calls";
     const struct story_process *from = &chrome->story->processes.at[handover->from];
     if (chrome->story->pid) snprintf(text, sizeof text, "%s %u calls", from->program, from->number);
-    if (!chrome->calls[handover->from]) put_name(chrome, "thread_name", pid, tid, text);
+    if (!chrome->calls[handover->from]) trace_chrome_put_name(chrome, "thread_name", pid, tid, text);
     chrome->calls[handover->from] = true;
     begin_event(chrome, "X", "calls", pid, tid);
     put_time(chrome, at_ns);

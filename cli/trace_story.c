@@ -25,7 +25,7 @@ static void *grown(struct story *story, void *array, uint32_t count, uint32_t *r
 #define HAS_ROOM(story, list)                                                                                          \
     ((list).at = grown(story, (list).at, (list).count, &(list).room, sizeof *(list).at), (list).count < (list).room)
 
-static int64_t later(int64_t one, int64_t other) {
+static int64_t trace_story_later(int64_t one, int64_t other) {
     return one > other ? one : other;
 }
 
@@ -55,7 +55,7 @@ static uint32_t the_word(struct story *story, uint64_t offset, vigil_seen_kind k
     return story->words.count++;
 }
 
-static bool is_turnstile(struct story *story, uint64_t offset, vigil_seen_kind kind) {
+static bool trace_story_is_turnstile(struct story *story, uint64_t offset, vigil_seen_kind kind) {
     uint32_t word = the_word(story, offset, kind);
     return word != STORY_NONE && story->words.at[word].turnstile;
 }
@@ -113,7 +113,7 @@ static uint32_t open_span(struct story *story, const struct story_span *span) {
     *opened = *span;
     opened->word = word;
     if (story->pid) opened->thread_id = story->processes.at[span->process].number;
-    opened->from_ns = opened->seen_ns = later(span->from_ns, story->from_ns);
+    opened->from_ns = opened->seen_ns = trace_story_later(span->from_ns, story->from_ns);
     story->open.at[story->open.count++] = index;
     return index;
 }
@@ -124,11 +124,11 @@ static void close_open(struct story *story, uint32_t at, enum span_end ending, i
     struct story_span *span = &story->spans.at[index];
     story->open.at[at] = story->open.at[--story->open.count];
     span->ending = ending;
-    span->to_ns = later(span->from_ns, ending == SPAN_UNSEEN ? span->seen_ns : at_ns);
+    span->to_ns = trace_story_later(span->from_ns, ending == SPAN_UNSEEN ? span->seen_ns : at_ns);
     if (span->type != SPAN_HOLD) return;
     story->processes.at[span->process].last_hold = index;
     struct story_word *word = &story->words.at[span->word];
-    word->released_ns = later(word->released_ns, span->to_ns);
+    word->released_ns = trace_story_later(word->released_ns, span->to_ns);
     word->last_hold = index;
 }
 
@@ -171,7 +171,7 @@ static uint32_t open_wait(const struct story *story, uint32_t process, const vig
 static void seen_held(struct story *story, uint64_t offset, int64_t at_ns) {
     for (uint32_t i = 0; i < story->open.count; i++) {
         struct story_span *span = open_at(story, i);
-        if (span->type == SPAN_HOLD && span->offset == offset) span->seen_ns = later(span->seen_ns, at_ns);
+        if (span->type == SPAN_HOLD && span->offset == offset) span->seen_ns = trace_story_later(span->seen_ns, at_ns);
     }
 }
 
@@ -212,7 +212,7 @@ static uint32_t add_handover(struct story *story, const struct story_handover *h
     if (handover->from == STORY_NONE || !HAS_ROOM(story, story->handovers)) return STORY_NONE;
     uint32_t index = story->handovers.count++;
     story->handovers.at[index] = *handover;
-    story->handovers.at[index].at_ns = later(handover->at_ns, story->from_ns);
+    story->handovers.at[index].at_ns = trace_story_later(handover->at_ns, story->from_ns);
     story->handovers.at[index].hold = STORY_NONE;
     return index;
 }
@@ -248,7 +248,7 @@ static void called(struct story *story, uint32_t process, const vigil_event *eve
         wait = story->open.at[known];
         close_open(story, known, SPAN_CALLED, event->at_ns);
     }
-    if (is_turnstile(story, event->offset, event->kind))
+    if (trace_story_is_turnstile(story, event->offset, event->kind))
         story->processes.at[process].passing = (struct story_passing){event->at_ns, wait, true};
     else add_call(story, process, wait, event);
 }
@@ -260,7 +260,7 @@ static void gave_up(struct story *story, uint32_t process, const vigil_event *ev
 
 /* Holds. */
 
-static bool is_lock(vigil_seen_kind kind) {
+static bool trace_story_is_lock(vigil_seen_kind kind) {
     return kind == VIGIL_SEEN_MUTEX || kind == VIGIL_SEEN_RWLOCK;
 }
 
@@ -325,7 +325,7 @@ static uint32_t handover_to(struct story *story, uint32_t process, uint32_t word
 static void granted(struct story *story, uint32_t process, const vigil_event *event) {
     uint32_t word = the_word(story, event->offset, event->kind);
     if (word == STORY_NONE || story->words.at[word].turnstile || looked_at(story, process, event)) return;
-    if (is_lock(event->kind)) close_others(story, event);
+    if (trace_story_is_lock(event->kind)) close_others(story, event);
     struct story_span span = {.from_ns = event->at_ns,
                               .offset = event->offset,
                               .process = process,
@@ -335,8 +335,8 @@ static void granted(struct story *story, uint32_t process, const vigil_event *ev
                               .type = SPAN_HOLD,
                               .kind = event->kind,
                               .shared = event->shared};
-    if (is_lock(event->kind) && !event->shared) /* times of events may overlap, two holders may not */
-        span.from_ns = later(span.from_ns, story->words.at[word].released_ns);
+    if (trace_story_is_lock(event->kind) && !event->shared) /* times of events may overlap, two holders may not */
+        span.from_ns = trace_story_later(span.from_ns, story->words.at[word].released_ns);
     uint32_t handover = handover_to(story, process, word);
     uint32_t wait = handover == STORY_NONE ? STORY_NONE : story->handovers.at[handover].wait;
     if (wait != STORY_NONE) span.thread_id = story->spans.at[wait].thread_id;
@@ -355,21 +355,22 @@ static void add_unseen_hold(struct story *story, uint32_t process, const vigil_e
         bool waits_here = span->type == SPAN_WAIT && span->offset == event->offset;
         if (waits_here && span->from_ns < first_ns) first_ns = span->from_ns;
     }
-    if (word == STORY_NONE || later(first_ns, story->words.at[word].released_ns) >= event->at_ns) return;
-    uint32_t hold = open_span(story, &(struct story_span){.from_ns = later(first_ns, story->words.at[word].released_ns),
-                                                          .offset = event->offset,
-                                                          .process = process,
-                                                          .waiter = STORY_NONE,
-                                                          .count = 1,
-                                                          .type = SPAN_HOLD,
-                                                          .kind = event->kind});
+    if (word == STORY_NONE || trace_story_later(first_ns, story->words.at[word].released_ns) >= event->at_ns) return;
+    uint32_t hold =
+        open_span(story, &(struct story_span){.from_ns = trace_story_later(first_ns, story->words.at[word].released_ns),
+                                              .offset = event->offset,
+                                              .process = process,
+                                              .waiter = STORY_NONE,
+                                              .count = 1,
+                                              .type = SPAN_HOLD,
+                                              .kind = event->kind});
     if (hold != STORY_NONE) close_open(story, story->open.count - 1, SPAN_RELEASED, event->at_ns);
 }
 
 /* Closes the oldest holds first, until as much is released as the event says. */
 static void released(struct story *story, uint32_t process, const vigil_event *event) {
     uint32_t left = event->count ? event->count : 1;
-    if (is_turnstile(story, event->offset, event->kind)) return;
+    if (trace_story_is_turnstile(story, event->offset, event->kind)) return;
     while (left) {
         uint32_t oldest = STORY_NONE;
         for (uint32_t i = 0; i < story->open.count; i++) {
@@ -392,8 +393,10 @@ static void released(struct story *story, uint32_t process, const vigil_event *e
 
 static void died(struct story *story, uint32_t process, const vigil_event *event) {
     if (HAS_ROOM(story, story->deaths))
-        story->deaths.at[story->deaths.count++] = (struct story_death){
-            .at_ns = later(event->at_ns, story->from_ns), .process = process, .by = known_process(story, event->by)};
+        story->deaths.at[story->deaths.count++] =
+            (struct story_death){.at_ns = trace_story_later(event->at_ns, story->from_ns),
+                                 .process = process,
+                                 .by = known_process(story, event->by)};
     process_gone(story, process, SPAN_DIED, event->at_ns);
 }
 
@@ -475,7 +478,7 @@ static void sync_waiter(struct story *story, const vigil_seen_line *line, const 
 static void sync_holder(struct story *story, const vigil_seen_line *line, const vigil_seen_holder *holder,
                         int64_t unknown_ns) {
     uint32_t process = the_process(story, holder->number);
-    if (is_turnstile(story, line->offset, line->kind)) return;
+    if (trace_story_is_turnstile(story, line->offset, line->kind)) return;
     if (process == STORY_NONE || confirm_hold(story, process, line->offset, holder)) return;
     open_span(story, &(struct story_span){.from_ns = holder->since_ns ? holder->since_ns : unknown_ns,
                                           .offset = line->offset,
@@ -534,7 +537,7 @@ static bool leads_somewhere(const struct story *story, const struct story_handov
     if (handover->hold != STORY_NONE || handover->wait == STORY_NONE) return handover->hold != STORY_NONE;
     if (story->pid) return true; /* a thread's wait ends when it has the lock */
     vigil_seen_kind kind = story->spans.at[handover->wait].kind;
-    return !is_lock(kind) && kind != VIGIL_SEEN_SEM;
+    return !trace_story_is_lock(kind) && kind != VIGIL_SEEN_SEM;
 }
 
 static void drop_futile_handovers(struct story *story) {

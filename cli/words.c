@@ -216,7 +216,7 @@ static void wait_ended(vigil_op *op, int status) {
 }
 
 /* Until the operation has ended. VIGIL_CANCELLED: a signal has come first. */
-static int await(vigil_agent *agent, vigil_op *op, int signals_fd) {
+static int words_await(vigil_agent *agent, vigil_op *op, int signals_fd) {
     struct pollfd from[] = {{.fd = vigil_agent_fd(agent), .events = POLLIN}, {.fd = signals_fd, .events = POLLIN}};
     int *status = op->data;
     while (*status == VIGIL_PENDING) {
@@ -233,7 +233,7 @@ static int wait_while(vigil_agent *agent, const struct call *call, int64_t expec
     int outcome = VIGIL_PENDING;
     vigil_op op = {.data = &outcome};
     int status = vigil_atomics_wait_async(agent, &op, call->view, call->index, expected, timeout_ns, wait_ended);
-    return status == VIGIL_PENDING ? await(agent, &op, signals_fd) : status;
+    return status == VIGIL_PENDING ? words_await(agent, &op, signals_fd) : status;
 }
 
 /* Until the word is the value. Each wait compares the word with what was loaded: if it has changed since, the wait

@@ -37,7 +37,7 @@ struct grant {
     int contestant;
 };
 
-static int by_time(const void *left, const void *right) {
+static int check_by_time(const void *left, const void *right) {
     int64_t a = ((const struct grant *)left)->visit->ended_ns, b = ((const struct grant *)right)->visit->ended_ns;
     return (a > b) - (a < b);
 }
@@ -51,7 +51,7 @@ static struct grant *all_grants(const struct act *act) {
             if (visit->ending == GRANTED) *next++ = (struct grant){visit, i};
         }
     }
-    qsort(grants, act->granted, sizeof *grants, by_time);
+    qsort(grants, act->granted, sizeof *grants, check_by_time);
     return grants;
 }
 

@@ -37,12 +37,12 @@ static struct contestant contestants[CONTESTANTS];
 static bool in_second; /* this is the second process */
 static uint32_t never; /* a word that is never notified: a wait for it is a timer */
 
-static void count(uint32_t *number) {
+static void contest_count(uint32_t *number) {
     __atomic_fetch_add(number, 1, __ATOMIC_RELAXED);
 }
 
 static void expect(bool right) {
-    if (!right) count(&stage->failures);
+    if (!right) contest_count(&stage->failures);
 }
 
 /* Whether a contestant is still to be told of the death. In the second process this stays true: it runs until it is
@@ -102,7 +102,7 @@ static void end_visit(struct contestant *me, enum ending ending) {
     visit->ending = ending;
     visit->endings++;
     __atomic_store_n(&me->showing->asking, 2 * me->record->count + 2, __ATOMIC_SEQ_CST);
-    count(&me->showing->endings[ending]);
+    contest_count(&me->showing->endings[ending]);
     if (ending != GRANTED) me->record->count++;
 }
 
@@ -145,7 +145,7 @@ static void take_over(struct contestant *me) {
 static void enter(struct contestant *me, int status) {
     end_visit(me, GRANTED);
     if (status == VIGIL_OWNER_DIED) take_over(me);
-    if (stage->owner) count(&stage->intrusions);
+    if (stage->owner) contest_count(&stage->intrusions);
     stage->owner = (uint32_t)me->number + 1;
     stage->counter++;
     __atomic_store_n(&me->showing->holding, 1, __ATOMIC_RELAXED);
@@ -155,7 +155,7 @@ static void enter(struct contestant *me, int status) {
 static void leave(struct contestant *me) {
     look_at_the_line();
     __atomic_store_n(&me->showing->holding, 0, __ATOMIC_RELAXED);
-    if (stage->owner != (uint32_t)me->number + 1) count(&stage->intrusions);
+    if (stage->owner != (uint32_t)me->number + 1) contest_count(&stage->intrusions);
     stage->owner = 0;
     visit_of(me)->released_ns = vigil_now_ns();
     me->record->count++;
@@ -190,7 +190,7 @@ void rest(int64_t duration_ns) {
 
 static void *thread_main(void *argument) {
     struct contestant *me = argument;
-    count(&stage->ready);
+    contest_count(&stage->ready);
     while (!over(me)) {
         begin_visit(me);
         int status = vigil_mutex_lock_for(&stage->mutex, me->deadline_ns);
@@ -211,7 +211,7 @@ static void *thread_main(void *argument) {
 
 /* Loops: the same, without blocking. */
 
-static void ask(vigil_agent *agent, void *argument);
+static void contest_ask(vigil_agent *agent, void *argument);
 
 static void on_timer(vigil_op *op, int status) {
     struct contestant *me = op->data;
@@ -219,7 +219,7 @@ static void on_timer(vigil_op *op, int status) {
     me->next(me->agent, me);
 }
 
-static void later(struct contestant *me, int64_t duration_ns, vigil_function *next) {
+static void contest_later(struct contestant *me, int64_t duration_ns, vigil_function *next) {
     me->next = next;
     int status = duration_ns ? vigil_wait32_async(me->agent, &me->timer, &never, 0, duration_ns, on_timer)
                              : vigil_agent_post(me->agent, next, me);
@@ -230,7 +230,7 @@ static void release(vigil_agent *agent, void *argument) {
     struct contestant *me = argument;
     (void)agent;
     leave(me);
-    later(me, time_to_think(me), ask);
+    contest_later(me, time_to_think(me), contest_ask);
 }
 
 static void on_answer(vigil_op *op, int status) {
@@ -242,7 +242,7 @@ static void on_answer(vigil_op *op, int status) {
         if (keeps_it(me)) {
             vigil_agent_ref(me->agent); /* the loop goes on until its process is killed */
         } else if (act->slow) {
-            later(me, about(me, act->hold_ns), release);
+            contest_later(me, about(me, act->hold_ns), release);
         } else {
             work(about(me, act->hold_ns));
             release(me->agent, me);
@@ -250,7 +250,7 @@ static void on_answer(vigil_op *op, int status) {
     } else {
         expect(status == VIGIL_TIMED_OUT);
         end_visit(me, TIMED_OUT);
-        later(me, time_to_think(me), ask);
+        contest_later(me, time_to_think(me), contest_ask);
     }
 }
 
@@ -261,10 +261,10 @@ static void on_change_of_mind(vigil_op *op, int status) {
     expect(vigil_cancel(&me->request.op) == VIGIL_OK);
     me->waiting = false;
     end_visit(me, CANCELLED);
-    later(me, time_to_think(me), ask);
+    contest_later(me, time_to_think(me), contest_ask);
 }
 
-static void ask(vigil_agent *agent, void *argument) {
+static void contest_ask(vigil_agent *agent, void *argument) {
     struct contestant *me = argument;
     if ((me->gone = over(me))) return;
     begin_visit(me);
@@ -289,7 +289,7 @@ static void on_tick(vigil_op *op, int status) {
     work(BUSY_NS);
     record->ticks[record->tick_count++] =
         (struct tick){now_ns, now_ns - me->next_tick_ns, vigil_now_ns() - now_ns, me->waiting};
-    count(&me->showing->ticks);
+    contest_count(&me->showing->ticks);
     if (!me->gone && record->tick_count < record->tick_capacity) start_clock(me);
 }
 
@@ -303,11 +303,11 @@ static void start_clock(struct contestant *me) {
 static void *loop_main(void *argument) {
     struct contestant *me = argument;
     must("cannot make an event loop", vigil_agent_create(&me->agent, VIGIL_AGENT_MAY_NOT_BLOCK));
-    count(&stage->ready);
+    contest_count(&stage->ready);
     me->request.op.data = me->timer.data = me->clock.data = me->change_of_mind.data = me;
     me->next_tick_ns = act->began_ns;
     if (me->number == TICKING) start_clock(me);
-    vigil_agent_post(me->agent, ask, me);
+    vigil_agent_post(me->agent, contest_ask, me);
     vigil_agent_run(me->agent);
     vigil_agent_destroy(me->agent);
     return NULL;
@@ -315,7 +315,7 @@ static void *loop_main(void *argument) {
 
 /* The act. */
 
-static void prepare(int number) {
+static void contest_prepare(int number) {
     struct record *record = &act->records[number];
     record->capacity = book_capacity(act);
     record->tick_capacity = number == TICKING ? (uint32_t)(act->duration_ns / TICK_NS) * 2 + 1000 : 0;
@@ -356,7 +356,7 @@ static void wait_for_contestants(void) {
 void contest_begin(struct act *next) {
     act = next;
     stage_open(act);
-    for (int i = 0; i < CONTESTANTS; i++) prepare(i);
+    for (int i = 0; i < CONTESTANTS; i++) contest_prepare(i);
     act->began_ns = vigil_now_ns();
     if (act->two_processes) second_begin(act, play_in_second);
     start_contestants();

@@ -106,7 +106,7 @@ static bool can_write(const char *path) {
     return true;
 }
 
-static bool draw(const char *path) {
+static bool demo_draw(const char *path) {
     FILE *picture = fopen(path, "w");
     if (!picture) return false;
     picture_draw(picture, acts, ACTS);
@@ -137,12 +137,12 @@ static void report(bool right) {
     if (svg) printf("\nThe picture: %s\n", svg);
 }
 
-static int show(void) {
+static int demo_show(void) {
     bool right = true;
     if (svg && !can_write(svg)) return cli_fail(VIGIL_ESYSTEM, "cannot write %s", svg);
     if (!cli_wants_json) screen_open();
     for (int i = 0; i < ACTS; i++) right &= perform(&acts[i]);
-    if (svg && !draw(svg)) return cli_fail(VIGIL_ESYSTEM, "cannot write %s", svg);
+    if (svg && !demo_draw(svg)) return cli_fail(VIGIL_ESYSTEM, "cannot write %s", svg);
     report(right);
     for (int i = 0; i < ACTS; i++) end_act(&acts[i]);
     if (fflush(stdout) != 0 || ferror(stdout)) return cli_fail(VIGIL_ESYSTEM, "cannot write the output");
@@ -156,5 +156,5 @@ int main(int count, char **arguments) {
     if (!cli_options(count, arguments, options, &parsed)) return cli_usage_status();
     if (parsed.operand_count) return cli_usage("unexpected argument %s: it takes options only", parsed.operands[0]);
     for (int i = 0; quick && i < ACTS; i++) make_quick(&acts[i]);
-    return show();
+    return demo_show();
 }

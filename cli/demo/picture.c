@@ -41,7 +41,7 @@ struct window {
     int64_t from_ns, to_ns;
 };
 
-static double x_of(const struct window *window, int64_t time_ns) {
+static double picture_x_of(const struct window *window, int64_t time_ns) {
     if (time_ns < window->from_ns) time_ns = window->from_ns;
     if (time_ns > window->to_ns) time_ns = window->to_ns;
     return LANE_LEFT +
@@ -49,17 +49,17 @@ static double x_of(const struct window *window, int64_t time_ns) {
 }
 
 /* Adds a stretch of time to a path, so that a lane is a few paths and not a thousand rectangles. */
-static void add_stretch(const struct window *window, int64_t from_ns, int64_t to_ns, double y) {
+static void picture_add_stretch(const struct window *window, int64_t from_ns, int64_t to_ns, double y) {
     if (to_ns <= window->from_ns || from_ns >= window->to_ns) return;
-    double left = x_of(window, from_ns), width = x_of(window, to_ns) - left;
+    double left = picture_x_of(window, from_ns), width = picture_x_of(window, to_ns) - left;
     fprintf(window->out, "M%.1f %.0fh%.1f", left, y, width < 0.5 ? 0.5 : width);
 }
 
 static void draw_stretches(const struct window *window, const struct record *record, bool holding, double y) {
     for (uint32_t i = 0; i < record->count; i++) {
         const struct visit *visit = &record->visits[i];
-        if (!holding) add_stretch(window, visit->called_ns, visit->ended_ns, y);
-        else if (visit->ending == GRANTED) add_stretch(window, visit->ended_ns, visit->released_ns, y);
+        if (!holding) picture_add_stretch(window, visit->called_ns, visit->ended_ns, y);
+        else if (visit->ending == GRANTED) picture_add_stretch(window, visit->ended_ns, visit->released_ns, y);
     }
 }
 
@@ -74,7 +74,7 @@ static void draw_marks(const struct window *window, const struct record *record,
     for (uint32_t i = 0; i < record->count; i++) {
         const struct visit *visit = &record->visits[i];
         if (visit->ending == ending && visit->ended_ns > window->from_ns && visit->ended_ns < window->to_ns)
-            add_mark(window->out, ending, x_of(window, visit->ended_ns), y);
+            add_mark(window->out, ending, picture_x_of(window, visit->ended_ns), y);
     }
 }
 
@@ -94,7 +94,7 @@ static void draw_lane(const struct window *window, int contestant, double y) {
     fprintf(out, "\"/><path class=\"bar tick\" d=\"M%d %.0f", LANE_LEFT, y);
     for (uint32_t i = 0; i < record->tick_count; i++) {
         const struct tick *tick = &record->ticks[i];
-        add_stretch(window, tick->at_ns, tick->at_ns + tick->busy_ns, y + LANE_HEIGHT / 2.0 - 2);
+        picture_add_stretch(window, tick->at_ns, tick->at_ns + tick->busy_ns, y + LANE_HEIGHT / 2.0 - 2);
     }
     fprintf(out, "\"/><path class=\"mark late\" d=\"M%d %.0f", LANE_LEFT, y);
     draw_marks(window, record, TIMED_OUT, y);
@@ -102,13 +102,13 @@ static void draw_lane(const struct window *window, int contestant, double y) {
     draw_marks(window, record, CANCELLED, y);
     if (is_in_second(window->act, contestant)) {
         fprintf(out, "\"/><path class=\"mark dead\" d=\"");
-        add_mark(out, KILLED, x_of(window, window->act->killed_ns), y);
+        add_mark(out, KILLED, picture_x_of(window, window->act->killed_ns), y);
     }
     fprintf(out, "\"/>\n<text class=\"faint\" x=\"%d\" y=\"%.0f\" text-anchor=\"end\">%s</text>\n", WIDTH - MARGIN,
             y + 4.5, grouped(record->endings[GRANTED]));
 }
 
-static void draw_axis(const struct window *window, double top, double bottom) {
+static void picture_draw_axis(const struct window *window, double top, double bottom) {
     for (int i = 0; i <= AXIS_STEPS; i++) {
         double x = LANE_LEFT + (double)LANE_WIDTH * i / AXIS_STEPS;
         double ms = (double)(window->to_ns - window->from_ns) / 1e6 * i / AXIS_STEPS;
@@ -137,24 +137,25 @@ static int64_t liveliest_part(const struct act *act) {
     return act->began_ns + (int64_t)liveliest * act->shown_ns;
 }
 
-static void draw_note(FILE *out, const char *class, double x, double y, const char *text) {
+static void picture_draw_note(FILE *out, const char *class, double x, double y, const char *text) {
     fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", class, x, y + 4.5, text);
 }
 
 /* The lanes of the second process are empty from there on: there is room for text. */
 static void draw_death(const struct window *window, double top) {
     const struct act *act = window->act;
-    double x = x_of(window, act->killed_ns), bottom = top + CONTESTANTS * LANE_HEIGHT;
+    double x = picture_x_of(window, act->killed_ns), bottom = top + CONTESTANTS * LANE_HEIGHT;
     char heir[64];
     snprintf(heir, sizeof heir, "%s is next, %.1f ms later, and is told", contestant_names[act->heir],
              (double)(act->heir_ns - act->killed_ns) / 1e6);
     fprintf(window->out, "<path class=\"kill\" d=\"M%.1f %.0fV%.0f\"/>\n", x, top - 4, bottom + 2);
-    draw_note(window->out, "kill", x + 16, bottom - 2.5 * LANE_HEIGHT, "P2 is killed, with the lock held.");
-    draw_note(window->out, "faint", x + 16, bottom - 1.5 * LANE_HEIGHT, heir);
-    draw_note(window->out, "faint", x + 16, bottom - 0.5 * LANE_HEIGHT, "that the owner died. The line goes on.");
+    picture_draw_note(window->out, "kill", x + 16, bottom - 2.5 * LANE_HEIGHT, "P2 is killed, with the lock held.");
+    picture_draw_note(window->out, "faint", x + 16, bottom - 1.5 * LANE_HEIGHT, heir);
+    picture_draw_note(window->out, "faint", x + 16, bottom - 0.5 * LANE_HEIGHT,
+                      "that the owner died. The line goes on.");
 }
 
-static void draw_panel(FILE *out, const struct act *act, int number) {
+static void picture_draw_panel(FILE *out, const struct act *act, int number) {
     double top = PANELS_TOP + number * PANEL_HEIGHT, lanes = top + PANEL_HEAD;
     int64_t from_ns = liveliest_part(act);
     struct window window = {out, act, from_ns, from_ns + act->shown_ns};
@@ -164,7 +165,7 @@ static void draw_panel(FILE *out, const struct act *act, int number) {
         MARGIN, top + 16, act->title, act->explanation, act->slow ? "" : " The busiest few milliseconds:");
     fprintf(out, "<text class=\"faint\" x=\"%d\" y=\"%.0f\" text-anchor=\"end\">served</text>\n", WIDTH - MARGIN,
             top + 16);
-    draw_axis(&window, lanes - 4, lanes + CONTESTANTS * LANE_HEIGHT + 2);
+    picture_draw_axis(&window, lanes - 4, lanes + CONTESTANTS * LANE_HEIGHT + 2);
     if (act->heir_ns) draw_death(&window, lanes);
     for (int i = 0; i < CONTESTANTS; i++) draw_lane(&window, in_lane(act, i), lanes + (i + 0.5) * LANE_HEIGHT);
 }
@@ -198,6 +199,6 @@ void picture_draw(FILE *out, const struct act *acts, int count) {
     fprintf(out, "<text x=\"%d\" y=\"34\" font-size=\"17\" font-weight=\"600\">", MARGIN);
     fprintf(out, "One mutex, four threads that block, two event loops that must not</text>\n");
     draw_legend(out);
-    for (int i = 0; i < count; i++) draw_panel(out, &acts[i], i);
+    for (int i = 0; i < count; i++) picture_draw_panel(out, &acts[i], i);
     fprintf(out, "</svg>\n");
 }

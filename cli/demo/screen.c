@@ -32,12 +32,12 @@ static int64_t looked_ns; /* time of the last look, from the beginning of the ac
 static int lane_width;
 static bool redraws, colours, utf8;
 
-static const char *paint(const char *colour) {
+static const char *demo_paint(const char *colour) {
     return colours ? colour : "";
 }
 
-static void put(const char *colour, const char *glyph, const char *ascii) {
-    printf("%s%s%s", paint(colour), utf8 ? glyph : ascii, paint(PLAIN));
+static void demo_put(const char *colour, const char *glyph, const char *ascii) {
+    printf("%s%s%s", demo_paint(colour), utf8 ? glyph : ascii, demo_paint(PLAIN));
 }
 
 static const char *colour_of(int contestant) {
@@ -102,25 +102,25 @@ void screen_open(void) {
     leave_tidily_on(SIGHUP);
     leave_tidily_on(SIGQUIT);
 
-    printf("%sVigil%s: one mutex, %sfour threads that block%s, %stwo event loops that must not%s.\n", paint(BOLD),
-           paint(PLAIN), paint(YELLOW), paint(PLAIN), paint(CYAN), paint(PLAIN));
+    printf("%sVigil%s: one mutex, %sfour threads that block%s, %stwo event loops that must not%s.\n", demo_paint(BOLD),
+           demo_paint(PLAIN), demo_paint(YELLOW), demo_paint(PLAIN), demo_paint(CYAN), demo_paint(PLAIN));
     printf("They wait for it in one line. Some have a deadline, some cancel their request.\n");
-    put("", "█", "#");
+    demo_put("", "█", "#");
     printf(" holds it   ");
-    put(FAINT, "─", "-");
+    demo_put(FAINT, "─", "-");
     printf(" waits   ");
-    put(RED, "×", "x");
+    demo_put(RED, "×", "x");
     printf(" timed out   ");
-    put(MAGENTA, "○", "o");
+    demo_put(MAGENTA, "○", "o");
     printf(" cancelled   ");
-    put(BOLD, "╳", "X");
+    demo_put(BOLD, "╳", "X");
     printf(" killed\n\n");
 }
 
 /* Lanes. */
 
 /* Adds what has happened since the last look to the cell of that time. */
-static void look(const struct act *act) {
+static void demo_look(const struct act *act) {
     int64_t place = looked_ns * lane_width / act->duration_ns;
     looked_ns = vigil_now_ns() - act->began_ns;
     if (place >= lane_width) place = lane_width - 1;
@@ -138,12 +138,12 @@ static void look(const struct act *act) {
 
 /* In slow motion: the state of the contestant. Of several, the rarer one is shown. */
 static void put_state(int contestant, const struct cell *cell) {
-    if (cell->dead) put(BOLD, "╳", "X");
-    else if (cell->endings[TIMED_OUT]) put(RED, "×", "x");
-    else if (cell->endings[CANCELLED]) put(MAGENTA, "○", "o");
-    else if (cell->holding) put(colour_of(contestant), "█", "#");
-    else if (cell->waiting) put(FAINT, "─", "-");
-    else put("", " ", " ");
+    if (cell->dead) demo_put(BOLD, "╳", "X");
+    else if (cell->endings[TIMED_OUT]) demo_put(RED, "×", "x");
+    else if (cell->endings[CANCELLED]) demo_put(MAGENTA, "○", "o");
+    else if (cell->holding) demo_put(colour_of(contestant), "█", "#");
+    else if (cell->waiting) demo_put(FAINT, "─", "-");
+    else demo_put("", " ", " ");
 }
 
 /* At full speed: how often it was served, relative to the most that any contestant was. */
@@ -152,8 +152,8 @@ static void put_level(int contestant, const struct cell *cell, uint32_t most) {
     static const char *const digits[LEVELS] = {"1", "2", "3", "4", "5", "6", "7", "8"};
     uint32_t served = cell->endings[GRANTED];
     uint32_t level = (uint32_t)((uint64_t)served * LEVELS / ((uint64_t)most + 1));
-    if (served) put(colour_of(contestant), glyphs[level], digits[level]);
-    else put("", " ", " ");
+    if (served) demo_put(colour_of(contestant), glyphs[level], digits[level]);
+    else demo_put("", " ", " ");
 }
 
 static uint32_t most_served(void) {
@@ -174,19 +174,20 @@ static void print_lane(const struct act *act, int contestant, uint32_t most, boo
     const struct glimpse *one = &now[contestant];
     const char *process = !act->two_processes ? "" : is_in_second(act, contestant) ? "P2" : "P1";
     const char *doing = one->dead ? "killed" : is_over ? "" : one->holding ? "holds it" : one->waiting ? "waits" : "";
-    printf("%-2s %s%-8s%s ", process, paint(colour_of(contestant)), contestant_names[contestant], paint(PLAIN));
+    printf("%-2s %s%-8s%s ", process, demo_paint(colour_of(contestant)), contestant_names[contestant],
+           demo_paint(PLAIN));
     for (int place = 0; place < lane_width; place++) {
         const struct cell *cell = &lanes[contestant][place];
         if (act->slow) put_state(contestant, cell);
         else put_level(contestant, cell, most);
     }
     printf(" %7s served", grouped(one->endings[GRANTED]));
-    if (act->slow && *doing) printf("  %s%s%s", paint(FAINT), doing, paint(PLAIN));
+    if (act->slow && *doing) printf("  %s%s%s", demo_paint(FAINT), doing, demo_paint(PLAIN));
     end_line();
 }
 
 /* The waiters, in the order in which they called. */
-static void print_line(void) {
+static void demo_print_line(void) {
     int order[CONTESTANTS], length = 0;
     for (int i = 0; i < CONTESTANTS; i++) {
         if (!now[i].waiting) continue;
@@ -198,7 +199,8 @@ static void print_line(void) {
     printf("   in line  ");
     for (int i = 0; i < length; i++) {
         const char *letter = strrchr(contestant_names[order[i]], ' ') + 1;
-        printf(is_loop(order[i]) ? "%s(%s)%s " : "%s[%s]%s ", paint(colour_of(order[i])), letter, paint(PLAIN));
+        printf(is_loop(order[i]) ? "%s(%s)%s " : "%s[%s]%s ", demo_paint(colour_of(order[i])), letter,
+               demo_paint(PLAIN));
     }
 }
 
@@ -217,9 +219,9 @@ static void print_news(const struct act *act) {
     int64_t heir_ns = __atomic_load_n(&act->heir_ns, __ATOMIC_ACQUIRE);
     printf("            ");
     if (!killed_ns) printf("P1 and P2 are two processes, in one line");
-    else if (!heir_ns) printf("%sP2 is killed, with the lock held%s", paint(RED), paint(PLAIN));
+    else if (!heir_ns) printf("%sP2 is killed, with the lock held%s", demo_paint(RED), demo_paint(PLAIN));
     else
-        printf("%sthe owner died%s: %s is told after %s, the line goes on", paint(RED), paint(PLAIN),
+        printf("%sthe owner died%s: %s is told after %s, the line goes on", demo_paint(RED), demo_paint(PLAIN),
                contestant_names[act->heir], duration(heir_ns - killed_ns));
     end_line();
 }
@@ -233,7 +235,7 @@ static void print_frame(const struct act *act, bool is_over) {
     for (int lane = 0; lane < CONTESTANTS; lane++) print_lane(act, in_lane(act, lane), most, is_over);
     if (act->two_processes) print_news(act);
     if (is_over || !act->slow) print_sum();
-    else print_line();
+    else demo_print_line();
     end_line();
     fflush(stdout);
 }
@@ -244,9 +246,10 @@ void screen_show(const struct act *act) {
     memset(lanes, 0, sizeof lanes);
     memset(now, 0, sizeof now);
     looked_ns = 0;
-    printf("%s%s%s  %s%s%s\n", paint(BOLD), act->title, paint(PLAIN), paint(FAINT), act->explanation, paint(PLAIN));
+    printf("%s%s%s  %s%s%s\n", demo_paint(BOLD), act->title, demo_paint(PLAIN), demo_paint(FAINT), act->explanation,
+           demo_paint(PLAIN));
     while (vigil_now_ns() < act->began_ns + act->duration_ns) {
-        look(act);
+        demo_look(act);
         if (redraws) {
             print_frame(act, false);
             printf("\033[%dA", frame_lines(act));
@@ -256,15 +259,15 @@ void screen_show(const struct act *act) {
 }
 
 void screen_show_end(const struct act *act) {
-    look(act);
+    demo_look(act);
     print_frame(act, true);
     printf("\n");
 }
 
 /* The table. */
 
-static void print_row(const struct act *acts, int count, int contestant) {
-    printf("  %s%-11s%s", paint(colour_of(contestant)), contestant_names[contestant], paint(PLAIN));
+static void demo_print_row(const struct act *acts, int count, int contestant) {
+    printf("  %s%-11s%s", demo_paint(colour_of(contestant)), contestant_names[contestant], demo_paint(PLAIN));
     for (int i = 0; i < count; i++) {
         const struct record *record = &acts[i].records[contestant];
         printf("%7s %8s", grouped(record->endings[GRANTED]), duration(record->longest_wait_ns));
@@ -283,12 +286,12 @@ static void print_sums(const struct act *acts, int count, const char *title, enu
 }
 
 void screen_table(const struct act *acts, int count) {
-    printf("%s%-13s", paint(BOLD), "");
+    printf("%s%-13s", demo_paint(BOLD), "");
     for (int i = 0; i < count; i++) printf("%16s", acts[i].column);
-    printf("%s\n%s%-13s", paint(PLAIN), paint(FAINT), "");
+    printf("%s\n%s%-13s", demo_paint(PLAIN), demo_paint(FAINT), "");
     for (int i = 0; i < count; i++) printf("%7s %8s", "served", "max wait");
-    printf("%s\n", paint(PLAIN));
-    for (int i = 0; i < CONTESTANTS; i++) print_row(acts, count, i);
+    printf("%s\n", demo_paint(PLAIN));
+    for (int i = 0; i < CONTESTANTS; i++) demo_print_row(acts, count, i);
     print_sums(acts, count, "all", GRANTED);
     print_sums(acts, count, "timed out", TIMED_OUT);
     print_sums(acts, count, "cancelled", CANCELLED);
@@ -322,9 +325,9 @@ static struct act add_up(const struct act *acts, int count) {
     return all;
 }
 
-static void say(bool right) {
-    if (right) put(GREEN, "✓ ", "ok: ");
-    else put(RED, "✗ ", "WRONG: ");
+static void demo_say(bool right) {
+    if (right) demo_put(GREEN, "✓ ", "ok: ");
+    else demo_put(RED, "✗ ", "WRONG: ");
 }
 
 static void print_death(const struct act *act) {
@@ -338,18 +341,18 @@ static void print_death(const struct act *act) {
 
 void screen_verdict(const struct act *acts, int count) {
     struct act all = add_up(acts, count);
-    say(!all.intrusions && all.counted == all.granted);
+    demo_say(!all.intrusions && all.counted == all.granted);
     printf("%s times in the lock, never two at a time\n", grouped(all.granted));
-    say(!all.not_once && !all.failures);
+    demo_say(!all.not_once && !all.failures);
     printf("every request ended exactly once: granted, timed out, cancelled or killed\n");
-    say(!all.out_of_turn);
+    demo_say(!all.out_of_turn);
     printf("fair is first come, first served: of %s turns %s were out of turn\n", grouped(all.turns),
            all.out_of_turn ? grouped(all.out_of_turn) : "none");
     if (all.turns_lost)
         printf("  (%s waiters did not take their turn within a second, and lost it)\n", grouped(all.turns_lost));
-    say(!all.wrong_death);
+    demo_say(!all.wrong_death);
     for (int i = 0; i < count; i++) print_death(&acts[i]);
-    say(!all.no_tick);
+    demo_say(!all.no_tick);
     printf("loop 1 ticked %s times, %s of them while waiting; the latest by %s\n", grouped(all.ticks),
            grouped(all.waiting_ticks), duration(all.latest_tick_ns));
 }

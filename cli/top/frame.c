@@ -102,7 +102,7 @@ static void put_spaces(struct pen *pen, size_t until) {
 }
 
 /* Writes the text at that column. */
-static void put(struct pen *pen, size_t from, size_t width, bool right, const char *text) {
+static void frame_put(struct pen *pen, size_t from, size_t width, bool right, const char *text) {
     char cell[CELL_BYTES];
     put_spaces(pen, from);
     if (pen->columns >= pen->frame->columns) return;
@@ -118,7 +118,7 @@ static void put(struct pen *pen, size_t from, size_t width, bool right, const ch
 
 static void put_cell(struct pen *pen, enum column column, const char *text) {
     if (pen->frame->width[column] == 0) return;
-    put(pen, pen->frame->from[column], pen->frame->width[column], columns[column].right, text);
+    frame_put(pen, pen->frame->from[column], pen->frame->width[column], columns[column].right, text);
 }
 
 void frame_titles(const struct frame *frame, char text[FRAME_BYTES]) {
@@ -126,7 +126,7 @@ void frame_titles(const struct frame *frame, char text[FRAME_BYTES]) {
     for (enum column i = 0; i < COLUMNS; i++) put_cell(&pen, i, columns[i].title);
 }
 
-static const char *plural(size_t count) {
+static const char *frame_plural(size_t count) {
     return count == 1 ? "" : "s";
 }
 
@@ -138,10 +138,10 @@ void frame_head(const struct frame *frame, const struct scene *scene, char text[
         snprintf(processes, sizeof processes, ", %zu process%s", scene->process_count,
                  scene->process_count == 1 ? "" : "es");
     snprintf(head, sizeof head, "vigil top %s  %zu segment%s, %u member%s%s%s, %u holder%s, %u waiter%s", scene->clock,
-             scene->segment_count, plural(scene->segment_count), scene->member_count, plural(scene->member_count), dead,
-             processes, scene->holder_count, plural(scene->holder_count), scene->waiter_count,
-             plural(scene->waiter_count));
-    put(&pen, 0, frame->columns, false, head);
+             scene->segment_count, frame_plural(scene->segment_count), scene->member_count,
+             frame_plural(scene->member_count), dead, processes, scene->holder_count, frame_plural(scene->holder_count),
+             scene->waiter_count, frame_plural(scene->waiter_count));
+    frame_put(&pen, 0, frame->columns, false, head);
 }
 
 /* The segment's name may be cut, but not the place in it, which tells its lines apart. */
@@ -176,7 +176,7 @@ static void put_held(struct pen *pen, const struct row *row) {
     put_cell(pen, WAIT, "-");
     put_line(pen, row);
     size_t from = pen->frame->from[PLACE], to = pen->frame->from[HELD_BY];
-    if (to > from) put(pen, from, to - from - 1, false, held);
+    if (to > from) frame_put(pen, from, to - from - 1, false, held);
     put_cell(pen, HELD_BY, row->held_by);
 }
 
@@ -188,7 +188,7 @@ void frame_row(const struct frame *frame, const struct row *row, char text[FRAME
     case ROW_UNREADABLE:
         put_cell(&pen, WAIT, "-");
         put_cell(&pen, LINE, row->name);
-        put(&pen, frame->from[PLACE], CELL_BYTES, false, row->task);
+        frame_put(&pen, frame->from[PLACE], CELL_BYTES, false, row->task);
         break;
     }
 }

@@ -36,7 +36,7 @@ static void print_text(const struct scene *scene) {
     }
 }
 
-static void json_process(struct cli_json *json, const struct process *process) {
+static void top_json_process(struct cli_json *json, const struct process *process) {
     if (process->status == SERVED_OK) {
         threads_json(json, &process->look);
         return;
@@ -48,7 +48,7 @@ static void json_process(struct cli_json *json, const struct process *process) {
     json_end(json, '}');
 }
 
-static void print_json(const struct scene *scene) {
+static void top_print_json(const struct scene *scene) {
     struct cli_json json;
     json_begin(&json, stdout);
     json_object(&json, NULL);
@@ -69,7 +69,7 @@ static void print_json(const struct scene *scene) {
     json_end(&json, ']');
     json_array(&json, "processes");
     for (size_t i = 0; i < scene->process_count; i++) {
-        if (scene->processes[i].status != SERVED_NOT) json_process(&json, &scene->processes[i]);
+        if (scene->processes[i].status != SERVED_NOT) top_json_process(&json, &scene->processes[i]);
     }
     json_end(&json, ']');
     json_end(&json, '}');
@@ -96,7 +96,7 @@ static int print_once(struct scene *scene) {
     int status = scene_look(scene);
     if (status != VIGIL_OK) return scene_fail(status);
     scene_arrange(scene, WAIT, false, "");
-    if (cli_wants_json) print_json(scene);
+    if (cli_wants_json) top_print_json(scene);
     else print_text(scene);
     if (fflush(stdout) != 0 || ferror(stdout)) return cli_fail(VIGIL_ESYSTEM, "cannot write the output");
     return CLI_OK;

@@ -39,7 +39,7 @@ static int by_number(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-static bool look_at(struct process *process) {
+static bool processes_look_at(struct process *process) {
     struct served served;
     process->status = served_open(&served, process->name);
     if (process->status != SERVED_OK) return true;
@@ -55,7 +55,7 @@ bool processes_look(struct scene *scene) {
     scene->process_count = found.count;
     if (found.count) qsort(found.list, found.count, sizeof *found.list, by_number);
     bool looked = !found.no_memory;
-    for (size_t i = 0; looked && i < found.count; i++) looked = look_at(&found.list[i]);
+    for (size_t i = 0; looked && i < found.count; i++) looked = processes_look_at(&found.list[i]);
     return looked;
 }
 
@@ -110,7 +110,7 @@ static void add_wait(struct scene *scene, const struct process *process, uint32_
     snprintf(row->task, sizeof row->task, "%.110s%s%s", site, *thread ? ", " : "", thread);
 }
 
-static void add_unreadable(struct scene *scene, const struct process *process) {
+static void processes_add_unreadable(struct scene *scene, const struct process *process) {
     struct row *row = &scene->rows[scene->row_count++];
     *row = (struct row){.type = ROW_UNREADABLE, .process = process, .name = process->name, .as = ""};
     snprintf(row->task, sizeof row->task, "unreadable: %s", served_why(process->status));
@@ -132,7 +132,7 @@ void processes_rows(struct scene *scene) {
     for (size_t i = 0; i < scene->process_count; i++) {
         const struct process *process = &scene->processes[i];
         if (process->status == SERVED_NOT) continue; /* it has just ended */
-        if (process->status != SERVED_OK) add_unreadable(scene, process);
+        if (process->status != SERVED_OK) processes_add_unreadable(scene, process);
         for (uint32_t first = 0, length; first < process->look.count; first += length) {
             length = threads_in_line(&process->look, first);
             for (uint32_t place = 0; place < length; place++) add_wait(scene, process, first, place);

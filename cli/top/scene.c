@@ -27,7 +27,7 @@ static bool keep_line(vigil_seen_line *line) {
     return line->waiters && line->holders;
 }
 
-/* False: no memory. The caller must call forget_look in either case. */
+/* False: no memory. The caller must call scene_forget_look in either case. */
 static bool keep(vigil_look *look) {
     vigil_seen_line *lines = copy(look->lines, look->line_count * sizeof *lines);
     look->label = copy(look->label, strlen(look->label) + 1);
@@ -39,7 +39,7 @@ static bool keep(vigil_look *look) {
     return kept;
 }
 
-static void forget_look(const vigil_look *look) {
+static void scene_forget_look(const vigil_look *look) {
     for (uint32_t i = 0; i < look->line_count; i++) {
         free((void *)look->lines[i].waiters);
         free((void *)look->lines[i].holders);
@@ -50,7 +50,7 @@ static void forget_look(const vigil_look *look) {
 }
 
 static void forget(struct scene *scene) {
-    for (size_t i = 0; i < scene->segment_count; i++) forget_look(&scene->segments[i].look);
+    for (size_t i = 0; i < scene->segment_count; i++) scene_forget_look(&scene->segments[i].look);
     processes_forget(scene);
     free(scene->segments);
     free(scene->rows);
@@ -87,7 +87,7 @@ static void add_segment(const char *name, void *data) {
     snprintf(list[names->count++].name, SHOW_NAME_MAX, "%s", name);
 }
 
-static int by_name(const void *one, const void *other) {
+static int scene_by_name(const void *one, const void *other) {
     return strcmp(((const struct segment *)one)->name, ((const struct segment *)other)->name);
 }
 
@@ -105,11 +105,11 @@ static int list_segments(struct scene *scene) {
     if (status < 0 && wants_segments(scene)) return (int)status;
     scene->segments = names.list;
     scene->segment_count = names.count;
-    if (names.count) qsort(names.list, names.count, sizeof *names.list, by_name);
+    if (names.count) qsort(names.list, names.count, sizeof *names.list, scene_by_name);
     return names.no_memory ? VIGIL_ENOMEM : VIGIL_OK;
 }
 
-static void look_at(struct segment *segment) {
+static void scene_look_at(struct segment *segment) {
     vigil_observer *observer;
     segment->status = cli_observe(&observer, segment->name);
     segment->error = errno;
@@ -133,7 +133,7 @@ static void name_holders(const vigil_look *look, const vigil_seen_line *line, ch
 }
 
 /* The holder of a turnstile also holds the lock, or waits for it. */
-static bool is_turnstile(const vigil_look *look, const vigil_seen_line *line) {
+static bool scene_is_turnstile(const vigil_look *look, const vigil_seen_line *line) {
     char name[32];
     show_line_name(look, line, name);
     return strcmp(name, "turnstile") == 0;
@@ -146,7 +146,7 @@ static struct row line_row(const struct segment *segment, const vigil_seen_line 
                       .as = "thread",
                       .offset = line->offset,
                       .line_length = line->waiter_count};
-    if (is_turnstile(&segment->look, line)) strcpy(row.line_name, "fair"); /* there is little room */
+    if (scene_is_turnstile(&segment->look, line)) strcpy(row.line_name, "fair"); /* there is little room */
     else show_line_name(&segment->look, line, row.line_name);
     name_holders(&segment->look, line, row.held_by, sizeof row.held_by);
     for (uint32_t i = 0; i < line->holder_count; i++) {
@@ -158,8 +158,8 @@ static struct row line_row(const struct segment *segment, const vigil_seen_line 
     return row;
 }
 
-static void add_waiter(struct scene *scene, const struct row *line_row, const vigil_seen_waiter *waiter,
-                       uint32_t place) {
+static void scene_add_waiter(struct scene *scene, const struct row *line_row, const vigil_seen_waiter *waiter,
+                             uint32_t place) {
     const vigil_look *look = &line_row->segment->look;
     const vigil_seen_member *member = show_member(look, waiter->number);
     struct row *row = &scene->rows[scene->row_count++];
@@ -178,17 +178,17 @@ static void add_waiter(struct scene *scene, const struct row *line_row, const vi
 /* If all waiters of a lock are at its turnstile, the turnstile's rows are enough. */
 static bool is_held_for_a_line(const vigil_look *look, const vigil_seen_line *line) {
     if (line->waiter_count || line == look->lines) return false;
-    return is_turnstile(look, line - 1) && line[-1].waiter_count;
+    return scene_is_turnstile(look, line - 1) && line[-1].waiter_count;
 }
 
-static void add_line(struct scene *scene, const struct segment *segment, const vigil_seen_line *line) {
+static void scene_add_line(struct scene *scene, const struct segment *segment, const vigil_seen_line *line) {
     if (is_held_for_a_line(&segment->look, line)) return;
     struct row row = line_row(segment, line);
-    for (uint32_t i = 0; i < line->waiter_count; i++) add_waiter(scene, &row, &line->waiters[i], i + 1);
+    for (uint32_t i = 0; i < line->waiter_count; i++) scene_add_waiter(scene, &row, &line->waiters[i], i + 1);
     if (line->waiter_count == 0) scene->rows[scene->row_count++] = row;
 }
 
-static void add_unreadable(struct scene *scene, const struct segment *segment) {
+static void scene_add_unreadable(struct scene *scene, const struct segment *segment) {
     struct row *row = &scene->rows[scene->row_count++];
     *row = (struct row){.type = ROW_UNREADABLE, .segment = segment, .name = segment->name, .as = ""};
     snprintf(row->task, sizeof row->task, "unreadable, %s: %s", vigil_status_name(segment->status),
@@ -197,21 +197,21 @@ static void add_unreadable(struct scene *scene, const struct segment *segment) {
 
 static void add_rows(struct scene *scene, const struct segment *segment) {
     if (segment->status != VIGIL_OK) {
-        add_unreadable(scene, segment);
+        scene_add_unreadable(scene, segment);
         return;
     }
-    for (uint32_t i = 0; i < segment->look.line_count; i++) add_line(scene, segment, &segment->look.lines[i]);
+    for (uint32_t i = 0; i < segment->look.line_count; i++) scene_add_line(scene, segment, &segment->look.lines[i]);
 }
 
 /* Counts members, holders and waiters. Returns the maximum number of rows. */
-static size_t count(struct scene *scene, const struct segment *segment) {
+static size_t scene_count(struct scene *scene, const struct segment *segment) {
     const vigil_look *look = &segment->look;
     size_t rows = 1;
     if (segment->status != VIGIL_OK) return rows;
     scene->member_count += look->member_count;
     for (uint32_t i = 0; i < look->member_count; i++) scene->dead_count += !look->members[i].alive;
     for (uint32_t i = 0; i < look->line_count; i++) {
-        if (!is_turnstile(look, &look->lines[i])) scene->holder_count += look->lines[i].holder_count;
+        if (!scene_is_turnstile(look, &look->lines[i])) scene->holder_count += look->lines[i].holder_count;
         scene->waiter_count += look->lines[i].waiter_count;
         rows += 1 + look->lines[i].waiter_count;
     }
@@ -228,8 +228,8 @@ int scene_look(struct scene *scene) {
     if (!processes_look(scene)) return VIGIL_ENOMEM;
     size_t rows_most = 1 + processes_count(scene);
     for (size_t i = 0; i < scene->segment_count; i++) {
-        look_at(&scene->segments[i]);
-        rows_most += count(scene, &scene->segments[i]);
+        scene_look_at(&scene->segments[i]);
+        rows_most += scene_count(scene, &scene->segments[i]);
     }
     scene->rows = calloc(rows_most, sizeof *scene->rows);
     scene->shown = calloc(rows_most, sizeof *scene->shown);

@@ -94,7 +94,7 @@ static void keep_in_sight(void) {
     if (screen.first + room > count) screen.first = count > room ? count - room : 0;
 }
 
-static void draw_row(int y, const struct row *row, bool selected) {
+static void top_draw_row(int y, const struct row *row, bool selected) {
     char text[FRAME_BYTES];
     frame_row(&screen.frame, row, text);
     mvaddstr(y, 0, text);
@@ -130,7 +130,7 @@ static void draw_table(void) {
     draw_line(1, 0, (size_t)COLS, text);
     draw_titles();
     for (size_t i = screen.first; i < scene->shown_count && i < screen.first + rows_there(); i++)
-        draw_row(ROWS_FROM + (int)(i - screen.first), scene->shown[i], i == screen.selected);
+        top_draw_row(ROWS_FROM + (int)(i - screen.first), scene->shown[i], i == screen.selected);
     if (scene->shown_count == 0)
         draw_line(ROWS_FROM + 1, 2, COLS > 2 ? (size_t)COLS - 2 : 0,
                   *screen.filter ? "No row contains that text." : "There are no waiters, and no holders are seen.");
@@ -214,7 +214,7 @@ static void draw_bottom(void) {
     attroff(A_REVERSE | A_BOLD | COLOR_PAIR(DEAD_PAIR));
 }
 
-static void draw(void) {
+static void top_draw(void) {
     scene_arrange(screen.scene, screen.order, screen.reversed, screen.filter);
     frame_layout(&screen.frame, (size_t)COLS);
     keep_in_sight();
@@ -313,7 +313,7 @@ static void end(SCREEN *terminal) {
 }
 
 /* False: the type of the terminal is unknown, or its cursor cannot be moved, as on a dumb one. */
-static bool begin(SCREEN **terminal) {
+static bool top_begin(SCREEN **terminal) {
     *terminal = newterm(NULL, stdout, stdin);
     if (!*terminal) return false;
     if (!tigetstr("cup")) {
@@ -376,7 +376,7 @@ static int loop(int signals_fd, int64_t interval_ns) {
             if (screen.status != VIGIL_OK) return -1;
             next_look_ns = vigil_now_ns() + interval_ns;
         }
-        draw();
+        top_draw();
         signal_number = wait_for_input(signals_fd, next_look_ns);
     }
     return signal_number;
@@ -394,7 +394,7 @@ int screen_run(struct scene *scene, int64_t interval_ns) {
     sigprocmask(SIG_BLOCK, &ours, &before);
     int signals_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals_fd < 0) return cli_fail(VIGIL_ESYSTEM, "cannot receive signals");
-    if (!begin(&terminal)) {
+    if (!top_begin(&terminal)) {
         const char *type = getenv("TERM");
         return cli_fail(VIGIL_OK, "cannot draw on a terminal of the type '%s' (TERM): use --once", type ? type : "");
     }
