@@ -22,12 +22,12 @@ static struct barrier *barrier_of(pthread_barrier_t *barrier) {
     return (struct barrier *)(void *)barrier;
 }
 
-static bool is_foreign(pthread_barrier_t *barrier) {
+static bool barrier_is_foreign(pthread_barrier_t *barrier) {
     return barrier_of(barrier)->mark != OBJECT_MARK;
 }
 
 PRELOAD_API int pthread_barrier_wait(pthread_barrier_t *object) {
-    if (is_foreign(object)) return REAL(pthread_barrier_wait)(object);
+    if (barrier_is_foreign(object)) return REAL(pthread_barrier_wait)(object);
     struct barrier *barrier = barrier_of(object);
     struct wait_scope scope;
     int status;
@@ -54,7 +54,7 @@ PRELOAD_API int pthread_barrier_init(pthread_barrier_t *object, const pthread_ba
 }
 
 PRELOAD_API int pthread_barrier_destroy(pthread_barrier_t *object) {
-    if (is_foreign(object)) return REAL(pthread_barrier_destroy)(object);
+    if (barrier_is_foreign(object)) return REAL(pthread_barrier_destroy)(object);
     uint32_t *inside = &barrier_of(object)->inside, seen;
     while ((seen = __atomic_load_n(inside, __ATOMIC_ACQUIRE))) vigil_wait32(inside, seen, VIGIL_FOREVER);
     barrier_of(object)->mark = 0;

@@ -34,7 +34,7 @@ static struct condition *condition_of(pthread_cond_t *cond) {
     return (struct condition *)(void *)cond;
 }
 
-static bool is_foreign(pthread_cond_t *cond) {
+static bool cond_is_foreign(pthread_cond_t *cond) {
     return __atomic_load_n(&condition_of(cond)->flags, __ATOMIC_RELAXED) & SHARED;
 }
 
@@ -74,13 +74,13 @@ static void call_some(struct condition *condition, int64_t (*signal)(vigil_cond 
 }
 
 PRELOAD_API int pthread_cond_signal(pthread_cond_t *cond) {
-    if (is_foreign(cond)) return bridge_signal(cond, REAL(pthread_cond_signal));
+    if (cond_is_foreign(cond)) return bridge_signal(cond, REAL(pthread_cond_signal));
     call_some(condition_of(cond), vigil_cond_signal);
     return 0;
 }
 
 PRELOAD_API int pthread_cond_broadcast(pthread_cond_t *cond) {
-    if (is_foreign(cond)) return bridge_signal(cond, REAL(pthread_cond_broadcast));
+    if (cond_is_foreign(cond)) return bridge_signal(cond, REAL(pthread_cond_broadcast));
     call_some(condition_of(cond), vigil_cond_broadcast);
     return 0;
 }
@@ -88,7 +88,7 @@ PRELOAD_API int pthread_cond_broadcast(pthread_cond_t *cond) {
 /* Waiting. */
 
 /* EINTR: it returns for no reason, and has consumed no signal. */
-static int result_of(int status) {
+static int cond_result_of(int status) {
     switch (status) {
     case VIGIL_OK: return 0;
     case VIGIL_TIMED_OUT: return ETIMEDOUT;
@@ -115,7 +115,7 @@ static int wait_foreign(struct condition *condition, pthread_mutex_t *mutex, int
     if (__atomic_sub_fetch(&condition->inside, 1, __ATOMIC_RELEASE) == 0) vigil_notify(&condition->inside, VIGIL_ALL);
     if (result) return result;
     result = REAL(pthread_mutex_lock)(mutex);
-    return result ? result : result_of(status);
+    return result ? result : cond_result_of(status);
 }
 
 static int wait_in_line(struct condition *condition, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
@@ -134,14 +134,14 @@ static int wait_ours(struct condition *condition, pthread_mutex_t *mutex, int64_
     do status = wait_in_line(condition, mutex, deadline_ns, site);
     while (must_repeat(status)); /* with the mutex still held */
     mutex_restore_state(mutex, &state);
-    return result_of(status);
+    return cond_result_of(status);
 }
 
 /*
  * A cancellation point, with the mutex held. A waiter that has been signalled does not act on a cancellation here: the
  * signal would be lost, and the condition may be gone by now, so it cannot be passed on. The request stays pending.
  */
-static int wait_deferred(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
+static int cond_wait_deferred(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
     struct condition *condition = condition_of(cond);
     __attribute__((cleanup(wait_end))) struct wait_scope scope; /* also when the thread is cancelled */
     wait_begin(&scope, WAIT_COND, condition, site);
@@ -156,33 +156,33 @@ static int wait_deferred(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t d
     return result == EINTR ? 0 : result;
 }
 
-static int wait_for(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
+static int cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
     int type = cancel_defer();
-    int result = wait_deferred(cond, mutex, deadline_ns, site);
+    int result = cond_wait_deferred(cond, mutex, deadline_ns, site);
     cancel_as_before(type);
     return result;
 }
 
 PRELOAD_API int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex) {
-    if (is_foreign(cond) && !mutex_is_foreign(mutex)) return bridge_wait(cond, mutex, NULL, NULL, CALLER);
-    if (is_foreign(cond)) return REAL(pthread_cond_wait)(cond, mutex);
-    return wait_for(cond, mutex, DEADLINE_NEVER, CALLER);
+    if (cond_is_foreign(cond) && !mutex_is_foreign(mutex)) return bridge_wait(cond, mutex, NULL, NULL, CALLER);
+    if (cond_is_foreign(cond)) return REAL(pthread_cond_wait)(cond, mutex);
+    return cond_wait_for(cond, mutex, DEADLINE_NEVER, CALLER);
 }
 
 PRELOAD_API int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *at) {
-    if (is_foreign(cond) && !mutex_is_foreign(mutex)) return bridge_wait(cond, mutex, NULL, at, CALLER);
-    if (is_foreign(cond)) return REAL(pthread_cond_timedwait)(cond, mutex, at);
+    if (cond_is_foreign(cond) && !mutex_is_foreign(mutex)) return bridge_wait(cond, mutex, NULL, at, CALLER);
+    if (cond_is_foreign(cond)) return REAL(pthread_cond_timedwait)(cond, mutex, at);
     clockid_t clock = clock_of(cond);
     if (!deadline_is_valid(clock, at)) return EINVAL;
-    return wait_for(cond, mutex, deadline_of(clock, at), CALLER);
+    return cond_wait_for(cond, mutex, deadline_of(clock, at), CALLER);
 }
 
 PRELOAD_API int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
                                        const struct timespec *at) {
-    if (is_foreign(cond) && !mutex_is_foreign(mutex)) return bridge_wait(cond, mutex, &clock, at, CALLER);
-    if (is_foreign(cond)) return REAL(pthread_cond_clockwait)(cond, mutex, clock, at);
+    if (cond_is_foreign(cond) && !mutex_is_foreign(mutex)) return bridge_wait(cond, mutex, &clock, at, CALLER);
+    if (cond_is_foreign(cond)) return REAL(pthread_cond_clockwait)(cond, mutex, clock, at);
     if (!deadline_is_valid(clock, at)) return EINVAL;
-    return wait_for(cond, mutex, deadline_of(clock, at), CALLER);
+    return cond_wait_for(cond, mutex, deadline_of(clock, at), CALLER);
 }
 
 /* Making and ending. */
@@ -202,7 +202,7 @@ PRELOAD_API int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t
 
 /* A waiter that has been signalled does not touch the condition any more; with glibc's mutex it may, for a moment. */
 PRELOAD_API int pthread_cond_destroy(pthread_cond_t *cond) {
-    if (is_foreign(cond)) return REAL(pthread_cond_destroy)(cond);
+    if (cond_is_foreign(cond)) return REAL(pthread_cond_destroy)(cond);
     uint32_t *inside = &condition_of(cond)->inside, seen;
     while ((seen = __atomic_load_n(inside, __ATOMIC_ACQUIRE))) vigil_wait32(inside, seen, VIGIL_FOREVER);
     return 0;

@@ -26,7 +26,7 @@ static void set_holder(pthread_mutex_t *mutex, uint32_t thread, const void *site
     __atomic_store_n(&mutex->__data.__list.__prev, (void *)(uintptr_t)site, __ATOMIC_RELAXED);
 }
 
-static int result_of(int status, int64_t deadline_ns) {
+static int mutex_result_of(int status, int64_t deadline_ns) {
     switch (status) {
     case VIGIL_OK: return 0;
     case VIGIL_TIMED_OUT: return deadline_ns == DEADLINE_TRY ? EBUSY : ETIMEDOUT;
@@ -35,7 +35,7 @@ static int result_of(int status, int64_t deadline_ns) {
     }
 }
 
-static bool needs_memory(int status) {
+static bool mutex_needs_memory(int status) {
     return status == VIGIL_ENOMEM || status == VIGIL_ELIMIT;
 }
 
@@ -48,7 +48,7 @@ static int take_slowly(vigil_mutex *word, int64_t deadline_ns, const void *site)
         } else {
             status = vigil__mutex_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
-    } while (needs_memory(status) && deadline_pause());
+    } while (mutex_needs_memory(status) && deadline_pause());
     return status;
 }
 
@@ -82,7 +82,7 @@ static int take_again(pthread_mutex_t *mutex, int64_t deadline_ns) {
 static int lock(pthread_mutex_t *mutex, int64_t deadline_ns, const void *site) {
     int again = take_again(mutex, deadline_ns);
     if (again >= 0) return again;
-    int result = result_of(take(mutex, deadline_ns, site), deadline_ns);
+    int result = mutex_result_of(take(mutex, deadline_ns, site), deadline_ns);
     if (result) return result;
     set_holder(mutex, preload_self(), site);
     mutex->__data.__count = 1;

@@ -38,7 +38,7 @@ static void call(uint32_t *word, void (*function)(void)) {
     run.end = DONE;
 }
 
-static void wait_for(uint32_t *word, uint32_t seen, const void *site) {
+static void once_wait_for(uint32_t *word, uint32_t seen, const void *site) {
     uint32_t awaited = seen | WAITERS;
     if (seen != awaited &&
         !__atomic_compare_exchange_n(word, &seen, awaited, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -56,7 +56,7 @@ PRELOAD_API int pthread_once(pthread_once_t *once, void (*function)(void)) {
     while (!((seen = __atomic_load_n(word, __ATOMIC_ACQUIRE)) & DONE)) {
         uint32_t ours = RUNNING | preload_generation() * GENERATION;
         if ((seen & ~WAITERS) == ours) {
-            wait_for(word, seen, CALLER);
+            once_wait_for(word, seen, CALLER);
         } else if (__atomic_compare_exchange_n(word, &seen, ours, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
             call(word, function);
             break;

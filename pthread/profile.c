@@ -31,7 +31,7 @@ static bool matches(struct entry *entry, const struct wait_scope *scope) {
     return entry->site == scope->site && entry->kind == (uint32_t)scope->kind;
 }
 
-static struct entry *find(const struct wait_scope *scope) {
+static struct entry *profile_find(const struct wait_scope *scope) {
     uint64_t mixed = ((uintptr_t)scope->lock ^ (uintptr_t)scope->site << 20) * UINT64_C(0x9E3779B97F4A7C15);
     for (uint32_t i = 0; i < 64; i++) {
         struct entry *entry = &entries[(mixed + i) % ENTRIES];
@@ -50,7 +50,7 @@ static struct entry *find(const struct wait_scope *scope) {
 
 void profile_add(const struct wait_scope *scope, int64_t waited_ns) {
     uint64_t waited = waited_ns > 0 ? (uint64_t)waited_ns : 0;
-    struct entry *entry = find(scope);
+    struct entry *entry = profile_find(scope);
     if (!entry) {
         __atomic_fetch_add(&left_out, 1, __ATOMIC_RELAXED);
         return;
@@ -154,7 +154,7 @@ static const char *action(uint32_t kind) {
     return kind == WAIT_READ ? "read at " : kind == WAIT_WRITE ? "written at " : "at ";
 }
 
-static void print_lock(struct text *text, const struct total *total, uint32_t used) {
+static void profile_print_lock(struct text *text, const struct total *total, uint32_t used) {
     char name[SYMBOL_BYTES], address[24];
     const struct entry *entry = first_of(total->lock, used);
     snprintf(address, sizeof address, "0x%llx", (unsigned long long)(uintptr_t)total->lock);
@@ -178,12 +178,12 @@ static void print_group(struct text *text, uint32_t count, bool waits, uint32_t 
     if (of_group) text_add(text, "%10s %12s %12s  %s\n", "waits", "total", "longest", "lock, and where it was wanted");
     for (uint32_t i = 0, shown = 0; i < count; i++) {
         if (totals[i].waits != waits || shown++ >= most) continue;
-        print_lock(text, &totals[i], used);
+        profile_print_lock(text, &totals[i], used);
     }
     if (of_group > most) text_add(text, "%10s and %u more\n", "", of_group - most);
 }
 
-static void print_text(struct text *text, uint32_t count, uint32_t used, uint32_t most) {
+static void profile_print_text(struct text *text, uint32_t count, uint32_t used, uint32_t most) {
     char command[256] = "?";
     int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC);
     long length = fd < 0 ? 0 : syscall(SYS_read, fd, command, sizeof command - 1);
@@ -200,7 +200,7 @@ static void print_json_figures(struct text *text, uint64_t count, uint64_t total
              (unsigned long long)total_ns, (unsigned long long)longest_ns);
 }
 
-static void print_json_lock(struct text *text, const struct total *total, uint32_t used) {
+static void profile_print_json_lock(struct text *text, const struct total *total, uint32_t used) {
     char name[SYMBOL_BYTES];
     const struct entry *entry = first_of(total->lock, used);
     text_add(text, "{\"kind\":\"%s\",\"address\":\"0x%llx\",\"name\":", wait_kind_name(entry->kind),
@@ -222,11 +222,11 @@ static void print_json_lock(struct text *text, const struct total *total, uint32
     text_add(text, "]}");
 }
 
-static void print_json(struct text *text, uint32_t count, uint32_t used, uint32_t most) {
+static void profile_print_json(struct text *text, uint32_t count, uint32_t used, uint32_t most) {
     text_add(text, "{\"pid\":%d,\"left_out\":%llu,\"locks\":[", (int)getpid(), (unsigned long long)left_out);
     for (uint32_t i = 0; i < count && i < most; i++) {
         if (i) text_add(text, ",");
-        print_json_lock(text, &totals[i], used);
+        profile_print_json_lock(text, &totals[i], used);
     }
     text_add(text, "]}");
 }
@@ -244,7 +244,7 @@ static int open_output(void) {
 
 void profile_report(struct text *text, bool json) {
     uint32_t used, count = add_up(&used);
-    (json ? print_json : print_text)(text, count, used, IN_REPORT);
+    (json ? profile_print_json : profile_print_text)(text, count, used, IN_REPORT);
 }
 
 void profile_write(void) {
@@ -258,7 +258,7 @@ void profile_write(void) {
         text.fd = 2;
         text_add(&text, "vigil: the profile cannot be written to %s\n", preload.profile_path);
     }
-    (preload.json ? print_json : print_text)(&text, count, used, preload.json ? ENTRIES : SHOWN);
+    (preload.json ? profile_print_json : profile_print_text)(&text, count, used, preload.json ? ENTRIES : SHOWN);
     if (preload.json) text_add(&text, "\n");
     text_flush(&text);
 }

@@ -19,7 +19,7 @@ static const struct {
 
 static void *found[REAL_COUNT];
 
-static void *find(enum real_number number) {
+static void *real_find(enum real_number number) {
     void *function = NULL;
 #ifdef __x86_64__
     if (functions[number].version) function = dlvsym(RTLD_NEXT, functions[number].name, functions[number].version);
@@ -30,7 +30,7 @@ static void *find(enum real_number number) {
 void *real_function(enum real_number number) {
     void *function = __atomic_load_n(&found[number], __ATOMIC_ACQUIRE);
     if (function) return function;
-    function = find(number);
+    function = real_find(number);
     __atomic_store_n(&found[number], function, __ATOMIC_RELEASE);
     return function;
 }

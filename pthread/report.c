@@ -145,7 +145,7 @@ static void print_what(struct text *text, const struct seen *of) {
     else if (of->holder) text_add(text, " %u", preload_thread_id(of->holder));
 }
 
-static void print_lock(struct text *text, const struct seen *of) {
+static void report_print_lock(struct text *text, const struct seen *of) {
     char name[SYMBOL_BYTES];
     print_what(text, of);
     if (of->holder && of->wait.kind != WAIT_JOIN) {
@@ -202,7 +202,7 @@ static void print_circle(struct text *text, int32_t begin) {
     } while (at != begin);
 }
 
-static void print_text(struct text *text, int64_t now_ns) {
+static void report_print_text(struct text *text, int64_t now_ns) {
     char program[32];
     uint32_t locks = 0;
     read_file("/proc/self/comm", program, sizeof program);
@@ -211,7 +211,7 @@ static void print_text(struct text *text, int64_t now_ns) {
     if (!count) text_add(text, "no thread waits\n");
     else text_add(text, "%u thread%s in %u line%s\n", count, count == 1 ? "" : "s", locks, locks == 1 ? "" : "s");
     for (uint32_t i = 0; i < count; i++) {
-        if (i == 0 || seen[i].wait.lock != seen[i - 1].wait.lock) print_lock(text, &seen[i]);
+        if (i == 0 || seen[i].wait.lock != seen[i - 1].wait.lock) report_print_lock(text, &seen[i]);
         print_waiter(text, &seen[i], now_ns);
     }
     if (not_shown) text_add(text, "and %u more\n", not_shown);
@@ -230,7 +230,7 @@ static void print_json_name(struct text *text, const char *key, const void *addr
     text_json(text, symbol_of(address, name));
 }
 
-static void print_json_lock(struct text *text, const struct seen *of) {
+static void report_print_json_lock(struct text *text, const struct seen *of) {
     text_add(text, "{\"kind\":\"%s\",\"address\":\"0x%llx\"", wait_kind_name(of->wait.kind),
              (unsigned long long)(uintptr_t)of->wait.lock);
     print_json_name(text, "name", of->wait.lock);
@@ -265,7 +265,7 @@ static void print_json_circle(struct text *text, int32_t begin, bool first) {
     text_add(text, "]}");
 }
 
-static void print_json(struct text *text, int64_t now_ns) {
+static void report_print_json(struct text *text, int64_t now_ns) {
     char program[32];
     read_file("/proc/self/comm", program, sizeof program);
     text_add(text, "{\"status\":\"ok\",\"pid\":%d,\"program\":", (int)getpid());
@@ -275,7 +275,7 @@ static void print_json(struct text *text, int64_t now_ns) {
         bool first = i == 0 || seen[i].wait.lock != seen[i - 1].wait.lock;
         bool last = i + 1 == count || seen[i].wait.lock != seen[i + 1].wait.lock;
         if (first && i) text_add(text, ",");
-        if (first) print_json_lock(text, &seen[i]);
+        if (first) report_print_json_lock(text, &seen[i]);
         else text_add(text, ",");
         print_json_waiter(text, &seen[i], now_ns);
         if (last) text_add(text, "]}");
@@ -318,7 +318,7 @@ bool report_write(struct text *text, enum serve_form form) {
     if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) return false;
     look();
     if (form == SERVE_HOLDERS) print_holders(text);
-    else (form == SERVE_JSON ? print_json : print_text)(text, vigil_now_ns());
+    else (form == SERVE_JSON ? report_print_json : report_print_text)(text, vigil_now_ns());
     __atomic_store_n(&busy, 0, __ATOMIC_SEQ_CST);
     return true;
 }

@@ -31,7 +31,7 @@ static vigil_rwlock *word_of(pthread_rwlock_t *lock) {
     return (vigil_rwlock *)(void *)&lock->__data.__readers;
 }
 
-static bool is_foreign(const pthread_rwlock_t *lock) {
+static bool rwlock_is_foreign(const pthread_rwlock_t *lock) {
     return lock->__data.__shared;
 }
 
@@ -57,7 +57,7 @@ static void set_writer(pthread_rwlock_t *lock, uint32_t thread, const void *site
     __atomic_store_n(&lock->__data.__pad2, (unsigned long)(uintptr_t)site, __ATOMIC_RELAXED);
 }
 
-static int result_of(int status, int64_t deadline_ns) {
+static int rwlock_result_of(int status, int64_t deadline_ns) {
     switch (status) {
     case VIGIL_OK: return 0;
     case VIGIL_TIMED_OUT: return deadline_ns == DEADLINE_TRY ? EBUSY : ETIMEDOUT;
@@ -80,7 +80,7 @@ static bool read_at_once(pthread_rwlock_t *lock) {
 }
 
 /* No memory for a waiter, that is, and not too many readers. */
-static bool needs_memory(const vigil_rwlock *word, int status) {
+static bool rwlock_needs_memory(const vigil_rwlock *word, int status) {
     bool limit = status == VIGIL_ELIMIT && !(__atomic_load_n(&word->word, __ATOMIC_RELAXED) & TOO_MANY);
     return limit || status == VIGIL_ENOMEM;
 }
@@ -95,7 +95,7 @@ static int take_to_read(vigil_rwlock *word, int64_t deadline_ns, const void *sit
         } else {
             status = vigil__rwlock_read_lock_slowly(word, deadline_timeout_ns(deadline_ns));
         }
-    } while (needs_memory(word, status) && deadline_pause());
+    } while (rwlock_needs_memory(word, status) && deadline_pause());
     return status;
 }
 
@@ -109,7 +109,7 @@ static int read_lock(pthread_rwlock_t *lock, int64_t deadline_ns, const void *si
     if (writes_here(lock)) return deadline_ns == DEADLINE_TRY ? EBUSY : EDEADLK;
     if ((!preload.check || passes(lock)) && read_at_once(lock)) return 0;
     begin_to_pass(lock);
-    if (deadline_ns == DEADLINE_TRY) return result_of(take_to_read(word, deadline_ns, site), deadline_ns);
+    if (deadline_ns == DEADLINE_TRY) return rwlock_result_of(take_to_read(word, deadline_ns, site), deadline_ns);
     struct wait_scope scope;
     wait_begin(&scope, WAIT_READ, word, site);
     scope.releaser = &lock->__data.__writers;
@@ -117,7 +117,7 @@ static int read_lock(pthread_rwlock_t *lock, int64_t deadline_ns, const void *si
     int status = take_to_read(word, deadline_ns, site);
     scope.got = status == VIGIL_OK;
     wait_end(&scope);
-    return result_of(status, deadline_ns);
+    return rwlock_result_of(status, deadline_ns);
 }
 
 /* Writing. */
@@ -161,47 +161,47 @@ static int write_lock(pthread_rwlock_t *lock, int64_t deadline_ns, const void *s
     bool taken = !preload.check && write_at_once(lock);
     int status = taken ? VIGIL_OK : write_and_wait(lock, deadline_ns, site);
     if (status == VIGIL_OK) set_writer(lock, preload_self(), site);
-    return result_of(status, deadline_ns);
+    return rwlock_result_of(status, deadline_ns);
 }
 
 /* The calls. */
 
 PRELOAD_API int pthread_rwlock_rdlock(pthread_rwlock_t *lock) {
-    return is_foreign(lock) ? REAL(pthread_rwlock_rdlock)(lock) : read_lock(lock, DEADLINE_NEVER, CALLER);
+    return rwlock_is_foreign(lock) ? REAL(pthread_rwlock_rdlock)(lock) : read_lock(lock, DEADLINE_NEVER, CALLER);
 }
 
 PRELOAD_API int pthread_rwlock_tryrdlock(pthread_rwlock_t *lock) {
-    return is_foreign(lock) ? REAL(pthread_rwlock_tryrdlock)(lock) : read_lock(lock, DEADLINE_TRY, CALLER);
+    return rwlock_is_foreign(lock) ? REAL(pthread_rwlock_tryrdlock)(lock) : read_lock(lock, DEADLINE_TRY, CALLER);
 }
 
 PRELOAD_API int pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *at) {
-    if (is_foreign(lock)) return REAL(pthread_rwlock_timedrdlock)(lock, at);
+    if (rwlock_is_foreign(lock)) return REAL(pthread_rwlock_timedrdlock)(lock, at);
     if (!deadline_is_valid(CLOCK_REALTIME, at)) return EINVAL;
     return read_lock(lock, deadline_of(CLOCK_REALTIME, at), CALLER);
 }
 
 PRELOAD_API int pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *at) {
-    if (is_foreign(lock)) return REAL(pthread_rwlock_clockrdlock)(lock, clock, at);
+    if (rwlock_is_foreign(lock)) return REAL(pthread_rwlock_clockrdlock)(lock, clock, at);
     if (!deadline_is_valid(clock, at)) return EINVAL;
     return read_lock(lock, deadline_of(clock, at), CALLER);
 }
 
 PRELOAD_API int pthread_rwlock_wrlock(pthread_rwlock_t *lock) {
-    return is_foreign(lock) ? REAL(pthread_rwlock_wrlock)(lock) : write_lock(lock, DEADLINE_NEVER, CALLER);
+    return rwlock_is_foreign(lock) ? REAL(pthread_rwlock_wrlock)(lock) : write_lock(lock, DEADLINE_NEVER, CALLER);
 }
 
 PRELOAD_API int pthread_rwlock_trywrlock(pthread_rwlock_t *lock) {
-    return is_foreign(lock) ? REAL(pthread_rwlock_trywrlock)(lock) : write_lock(lock, DEADLINE_TRY, CALLER);
+    return rwlock_is_foreign(lock) ? REAL(pthread_rwlock_trywrlock)(lock) : write_lock(lock, DEADLINE_TRY, CALLER);
 }
 
 PRELOAD_API int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *at) {
-    if (is_foreign(lock)) return REAL(pthread_rwlock_timedwrlock)(lock, at);
+    if (rwlock_is_foreign(lock)) return REAL(pthread_rwlock_timedwrlock)(lock, at);
     if (!deadline_is_valid(CLOCK_REALTIME, at)) return EINVAL;
     return write_lock(lock, deadline_of(CLOCK_REALTIME, at), CALLER);
 }
 
 PRELOAD_API int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *at) {
-    if (is_foreign(lock)) return REAL(pthread_rwlock_clockwrlock)(lock, clock, at);
+    if (rwlock_is_foreign(lock)) return REAL(pthread_rwlock_clockwrlock)(lock, clock, at);
     if (!deadline_is_valid(clock, at)) return EINVAL;
     return write_lock(lock, deadline_of(clock, at), CALLER);
 }
@@ -217,7 +217,7 @@ static int unlock(vigil_rwlock *word, bool writes, const void *site) {
 }
 
 PRELOAD_API int pthread_rwlock_unlock(pthread_rwlock_t *lock) {
-    if (is_foreign(lock)) return REAL(pthread_rwlock_unlock)(lock);
+    if (rwlock_is_foreign(lock)) return REAL(pthread_rwlock_unlock)(lock);
     vigil_rwlock *word = word_of(lock);
     bool writes = __atomic_load_n(&word->word, __ATOMIC_RELAXED) & WRITER;
     uint32_t idle = idle_word(lock); /* before others can have the lock, and free it */
@@ -243,7 +243,7 @@ PRELOAD_API int pthread_rwlock_init(pthread_rwlock_t *lock, const pthread_rwlock
 }
 
 PRELOAD_API int pthread_rwlock_destroy(pthread_rwlock_t *lock) {
-    if (is_foreign(lock)) return REAL(pthread_rwlock_destroy)(lock);
+    if (rwlock_is_foreign(lock)) return REAL(pthread_rwlock_destroy)(lock);
     if (preload.check) order_forget(lock, sizeof *lock);
     return 0;
 }

@@ -15,7 +15,7 @@ static struct semaphore *semaphore_of(sem_t *sem) {
     return (struct semaphore *)(void *)sem;
 }
 
-static bool is_foreign(sem_t *sem) {
+static bool sem_is_foreign(sem_t *sem) {
     return semaphore_of(sem)->mark != OBJECT_MARK;
 }
 
@@ -65,7 +65,7 @@ static int acquire(vigil_sem *word, int64_t deadline_ns, const struct wait_scope
     }
 }
 
-static int wait_deferred(vigil_sem *word, int64_t deadline_ns, const void *site) {
+static int sem_wait_deferred(vigil_sem *word, int64_t deadline_ns, const void *site) {
     __attribute__((cleanup(wait_end))) struct wait_scope scope; /* also when the thread is cancelled */
     wait_begin(&scope, WAIT_SEM, word, site);
     int64_t end_ns = wait_slice(&scope, deadline_ns);
@@ -77,13 +77,13 @@ static int wait_deferred(vigil_sem *word, int64_t deadline_ns, const void *site)
 
 static int wait_until(vigil_sem *word, int64_t deadline_ns, const void *site) {
     int type = cancel_defer();
-    int error = wait_deferred(word, deadline_ns, site);
+    int error = sem_wait_deferred(word, deadline_ns, site);
     cancel_as_before(type);
     return error;
 }
 
 PRELOAD_API int sem_wait(sem_t *sem) {
-    if (is_foreign(sem)) return REAL(sem_wait)(sem);
+    if (sem_is_foreign(sem)) return REAL(sem_wait)(sem);
     struct semaphore *semaphore = semaphore_of(sem);
     pthread_testcancel();
     if (vigil_sem_tryacquire(&semaphore->word, 1) == VIGIL_OK) return taken(semaphore, CALLER);
@@ -100,17 +100,17 @@ static int wait_on(struct semaphore *semaphore, clockid_t clock, const struct ti
 }
 
 PRELOAD_API int sem_timedwait(sem_t *sem, const struct timespec *at) {
-    if (is_foreign(sem)) return REAL(sem_timedwait)(sem, at);
+    if (sem_is_foreign(sem)) return REAL(sem_timedwait)(sem, at);
     return wait_on(semaphore_of(sem), CLOCK_REALTIME, at, CALLER);
 }
 
 PRELOAD_API int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *at) {
-    if (is_foreign(sem)) return REAL(sem_clockwait)(sem, clock, at);
+    if (sem_is_foreign(sem)) return REAL(sem_clockwait)(sem, clock, at);
     return wait_on(semaphore_of(sem), clock, at, CALLER);
 }
 
 PRELOAD_API int sem_trywait(sem_t *sem) {
-    if (is_foreign(sem)) return REAL(sem_trywait)(sem);
+    if (sem_is_foreign(sem)) return REAL(sem_trywait)(sem);
     struct semaphore *semaphore = semaphore_of(sem);
     return vigil_sem_tryacquire(&semaphore->word, 1) == VIGIL_OK ? taken(semaphore, CALLER) : fail(EAGAIN);
 }
@@ -121,13 +121,13 @@ static void record_post(const vigil_sem *word) {
 }
 
 PRELOAD_API int sem_post(sem_t *sem) {
-    if (is_foreign(sem)) return REAL(sem_post)(sem);
+    if (sem_is_foreign(sem)) return REAL(sem_post)(sem);
     if (is_recorded()) record_post(&semaphore_of(sem)->word);
     return vigil_sem_release(&semaphore_of(sem)->word, 1) == VIGIL_OK ? 0 : fail(EOVERFLOW);
 }
 
 PRELOAD_API int sem_getvalue(sem_t *sem, int *value) {
-    if (is_foreign(sem)) return REAL(sem_getvalue)(sem, value);
+    if (sem_is_foreign(sem)) return REAL(sem_getvalue)(sem, value);
     *value = (int)vigil_sem_value(&semaphore_of(sem)->word);
     return 0;
 }
@@ -140,7 +140,7 @@ PRELOAD_API int sem_init(sem_t *sem, int shared, unsigned value) {
 }
 
 PRELOAD_API int sem_destroy(sem_t *sem) {
-    if (is_foreign(sem)) return REAL(sem_destroy)(sem);
+    if (sem_is_foreign(sem)) return REAL(sem_destroy)(sem);
     semaphore_of(sem)->mark = 0;
     return 0;
 }

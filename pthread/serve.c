@@ -94,7 +94,7 @@ static int make_file(void) {
 }
 
 /* Over the variable. */
-static void map_file(void) {
+static void serve_map_file(void) {
     int fd = make_file();
     void *mapping =
         fd < 0 ? MAP_FAILED
@@ -110,7 +110,7 @@ static void map_file(void) {
 
 void serve_begin(void) {
     if (preload.signal && !handle(preload.signal)) preload.signal = 0;
-    map_file();
+    serve_map_file();
 }
 
 /* The file that came along is the parent's, and so are the threads that wait. A signal handler may have forked in the
@@ -122,7 +122,7 @@ void serve_in_child(void) {
     if (open && now.st_ino == served_as.st_ino && now.st_dev == served_as.st_dev) close(served_fd);
     served_fd = -1;
     mmap(&served, SERVE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    map_file();
+    serve_map_file();
     errno = errno_before;
 }
 

@@ -153,7 +153,7 @@ static const char *find_symbol(const struct image *image, uint64_t address, uint
 }
 
 /* As the process sees the path, which may have another root. A device or a pipe is no file with symbols. */
-static bool map_file(uint32_t pid, const char *path, struct image *image) {
+static bool symbol_map_file(uint32_t pid, const char *path, struct image *image) {
     struct stat status;
     char full[PATH_BYTES + 32];
     if (pid) snprintf(full, sizeof full, "/proc/%u/root%s", pid, path);
@@ -173,7 +173,7 @@ const char *symbol_in(uint32_t pid, uint64_t address, char name[SYMBOL_BYTES]) {
     struct image image;
     int length = 0;
     snprintf(name, SYMBOL_BYTES, "0x%llx", (unsigned long long)address);
-    if (!find_file(pid, address, &file) || !map_file(pid, file.path, &image)) return name;
+    if (!find_file(pid, address, &file) || !symbol_map_file(pid, file.path, &image)) return name;
     if (find_bias(&image, &file, address, &bias)) {
         const char *symbol = find_symbol(&image, address - bias, &offset, &length);
         const char *base = strrchr(file.path, '/') + 1;
