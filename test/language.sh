@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # language.sh [FOLDER] - whether prose names its actors: see "Language and names" in CONTRIBUTING.md. It reads the
-# comments of C and C++ files, and the Markdown files and manual pages without their examples and `code`. It prints per
-# folder the number of words, and how many of each 1,000 are
+# comments of C, C++, JavaScript and TypeScript files, and the Markdown files and manual pages without their examples
+# and `code`. It prints per folder the number of words, and how many of each 1,000 are
 #
 #     who, whom, whoever                           at most 1, for people
 #     somebody, nobody, anybody, everybody         at most 0.5
@@ -88,6 +88,6 @@ END {
     exit failures != ""
 }' $(find . \( -name .git -o -name .cache -o -name node_modules -o -path ./build -o -path './build-*' \) -prune -o \
     -type f \( \
-    -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp' -o -path './doc/*.md' -o -path './doc/man/*.[0-9]' -o \
-    -path ./README.md -o -path ./node/README.md -o -path ./CONTRIBUTING.md -o -path ./CHANGELOG.md -o \
-    -path ./SECURITY.md \) -print | sort)
+    -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp' -o -name '*.js' -o -name '*.mjs' -o -name '*.ts' -o \
+    -path './doc/*.md' -o -path './doc/man/*.[0-9]' -o -path ./README.md -o -path ./node/README.md -o \
+    -path ./web/README.md -o -path ./CONTRIBUTING.md -o -path ./CHANGELOG.md -o -path ./SECURITY.md \) -print | sort)

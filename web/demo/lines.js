@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who waits: the lines of a page, with their holders, four times a second. The page takes part in them, too.
+// lines.html: the lines of a page, with their holders, four times a second. The page takes part in them, too.
 
 import { byId, make, onPress, openVigil, seconds, setData, setText, startWorker } from './common.js';
 import { JOBS, JOB_COUNT, MORE_JOBS, Note, NOTE_FIELDS, ORDERS, PAUSE, PLACES, PRINTERS, PRINTER_COUNT, READS, ROLES }
