@@ -70,7 +70,7 @@ typedef void vigil_check_handler(enum vigil_check_problem problem, const char *t
 VIGIL_API void vigil_check_on_problem(vigil_check_handler *handler);
 
 /* With VIGIL_CHECK, the calls of mutex.h, cond.h and rwlock.h become calls of these. */
-#define VIGIL_HERE __FILE__, __LINE__
+#define VIGIL__HERE __FILE__, __LINE__
 
 struct vigil_agent;
 struct vigil_cond;

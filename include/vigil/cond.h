@@ -99,11 +99,11 @@ VIGIL_API int64_t vigil_cond_broadcast(vigil_cond *cond);
 #endif
 
 #ifdef VIGIL_CHECK /* see check.h */
-#define vigil_cond_wait(cond, mutex) vigil__check_cond_wait((cond), (mutex), VIGIL_FOREVER, VIGIL_HERE)
-#define vigil_cond_wait_for(cond, mutex, timeout_ns) vigil__check_cond_wait((cond), (mutex), (timeout_ns), VIGIL_HERE)
+#define vigil_cond_wait(cond, mutex)                 vigil__check_cond_wait((cond), (mutex), VIGIL_FOREVER, VIGIL__HERE)
+#define vigil_cond_wait_for(cond, mutex, timeout_ns) vigil__check_cond_wait((cond), (mutex), (timeout_ns), VIGIL__HERE)
 #define vigil_cond_wait_until(cond, mutex, deadline_ns)                                                                \
-    vigil__check_cond_wait((cond), (mutex), vigil_until(deadline_ns), VIGIL_HERE)
+    vigil__check_cond_wait((cond), (mutex), vigil_until(deadline_ns), VIGIL__HERE)
 #define vigil_cond_wait_async(agent, request, cond, mutex, timeout_ns, callback)                                       \
-    vigil__check_cond_wait_async((agent), (request), (cond), (mutex), (timeout_ns), (callback), VIGIL_HERE)
+    vigil__check_cond_wait_async((agent), (request), (cond), (mutex), (timeout_ns), (callback), VIGIL__HERE)
 #endif
 #endif

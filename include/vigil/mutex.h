@@ -252,18 +252,18 @@ static inline int vigil_mutex_execute(vigil_agent *agent, vigil_request *request
 
 #ifdef VIGIL_CHECK /* see check.h */
 #include "check.h"
-#define vigil_mutex_lock(mutex)                 vigil__check_mutex_lock((mutex), VIGIL_FOREVER, VIGIL_HERE)
-#define vigil_mutex_lock_for(mutex, timeout_ns) vigil__check_mutex_lock((mutex), (timeout_ns), VIGIL_HERE)
+#define vigil_mutex_lock(mutex)                 vigil__check_mutex_lock((mutex), VIGIL_FOREVER, VIGIL__HERE)
+#define vigil_mutex_lock_for(mutex, timeout_ns) vigil__check_mutex_lock((mutex), (timeout_ns), VIGIL__HERE)
 #define vigil_mutex_lock_until(mutex, deadline_ns)                                                                     \
-    vigil__check_mutex_lock((mutex), vigil_until(deadline_ns), VIGIL_HERE)
-#define vigil_mutex_trylock(mutex)              vigil__check_mutex_lock((mutex), 0, VIGIL_HERE)
-#define vigil_mutex_unlock(mutex)               vigil__check_mutex_unlock((mutex), VIGIL_HERE)
+    vigil__check_mutex_lock((mutex), vigil_until(deadline_ns), VIGIL__HERE)
+#define vigil_mutex_trylock(mutex)              vigil__check_mutex_lock((mutex), 0, VIGIL__HERE)
+#define vigil_mutex_unlock(mutex)               vigil__check_mutex_unlock((mutex), VIGIL__HERE)
 #define vigil_mutex_abandon(mutex)              vigil__check_mutex_abandon(mutex)
 #define vigil_mutex_lock_async(agent, request, mutex, timeout_ns, callback)                                            \
-    vigil__check_mutex_lock_async((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
+    vigil__check_mutex_lock_async((agent), (request), (mutex), (timeout_ns), (callback), VIGIL__HERE)
 #define vigil_mutex_execute(agent, request, mutex, timeout_ns, callback)                                               \
-    vigil__check_mutex_execute((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
+    vigil__check_mutex_execute((agent), (request), (mutex), (timeout_ns), (callback), VIGIL__HERE)
 #define vigil_mutex_execute_later(agent, request, mutex, timeout_ns, callback)                                         \
-    vigil__check_mutex_execute_later((agent), (request), (mutex), (timeout_ns), (callback), VIGIL_HERE)
+    vigil__check_mutex_execute_later((agent), (request), (mutex), (timeout_ns), (callback), VIGIL__HERE)
 #endif
 #endif

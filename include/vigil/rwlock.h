@@ -224,19 +224,19 @@ static inline int vigil_rwlock_write_unlock(vigil_rwlock *lock) {
 
 #ifdef VIGIL_CHECK /* see check.h */
 #include "check.h"
-#define vigil_rwlock_read_lock(lock)                  vigil__check_rwlock_read_lock((lock), VIGIL_FOREVER, VIGIL_HERE)
-#define vigil_rwlock_read_lock_for(lock, timeout_ns)  vigil__check_rwlock_read_lock((lock), (timeout_ns), VIGIL_HERE)
+#define vigil_rwlock_read_lock(lock)                 vigil__check_rwlock_read_lock((lock), VIGIL_FOREVER, VIGIL__HERE)
+#define vigil_rwlock_read_lock_for(lock, timeout_ns) vigil__check_rwlock_read_lock((lock), (timeout_ns), VIGIL__HERE)
 #define vigil_rwlock_read_lock_until(lock, deadline_ns)                                                                \
-    vigil__check_rwlock_read_lock((lock), vigil_until(deadline_ns), VIGIL_HERE)
-#define vigil_rwlock_read_trylock(lock)               vigil__check_rwlock_read_lock((lock), 0, VIGIL_HERE)
-#define vigil_rwlock_read_unlock(lock)                vigil__check_rwlock_read_unlock((lock), VIGIL_HERE)
-#define vigil_rwlock_write_lock(lock)                 vigil__check_rwlock_write_lock((lock), VIGIL_FOREVER, VIGIL_HERE)
-#define vigil_rwlock_write_lock_for(lock, timeout_ns) vigil__check_rwlock_write_lock((lock), (timeout_ns), VIGIL_HERE)
+    vigil__check_rwlock_read_lock((lock), vigil_until(deadline_ns), VIGIL__HERE)
+#define vigil_rwlock_read_trylock(lock)               vigil__check_rwlock_read_lock((lock), 0, VIGIL__HERE)
+#define vigil_rwlock_read_unlock(lock)                vigil__check_rwlock_read_unlock((lock), VIGIL__HERE)
+#define vigil_rwlock_write_lock(lock)                 vigil__check_rwlock_write_lock((lock), VIGIL_FOREVER, VIGIL__HERE)
+#define vigil_rwlock_write_lock_for(lock, timeout_ns) vigil__check_rwlock_write_lock((lock), (timeout_ns), VIGIL__HERE)
 #define vigil_rwlock_write_lock_until(lock, deadline_ns)                                                               \
-    vigil__check_rwlock_write_lock((lock), vigil_until(deadline_ns), VIGIL_HERE)
-#define vigil_rwlock_write_trylock(lock)              vigil__check_rwlock_write_lock((lock), 0, VIGIL_HERE)
-#define vigil_rwlock_write_unlock(lock)               vigil__check_rwlock_write_unlock((lock), VIGIL_HERE)
+    vigil__check_rwlock_write_lock((lock), vigil_until(deadline_ns), VIGIL__HERE)
+#define vigil_rwlock_write_trylock(lock)              vigil__check_rwlock_write_lock((lock), 0, VIGIL__HERE)
+#define vigil_rwlock_write_unlock(lock)               vigil__check_rwlock_write_unlock((lock), VIGIL__HERE)
 #define vigil_rwlock_write_abandon(lock)              vigil__check_rwlock_write_abandon(lock)
-#define vigil_rwlock_downgrade(lock)                  vigil__check_rwlock_downgrade((lock), VIGIL_HERE)
+#define vigil_rwlock_downgrade(lock)                  vigil__check_rwlock_downgrade((lock), VIGIL__HERE)
 #endif
 #endif
