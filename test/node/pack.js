@@ -27,7 +27,7 @@ function checkVersion(tarball) {
   if (path.basename(tarball) !== `vigil-node-${version}.tgz`) throw new Error(`${tarball}: Vigil is ${version}`);
   for (const file of ['README.md', 'node/README.md']) {
     const text = fs.readFileSync(path.join(root, file), 'utf8');
-    if (!text.match(`npm install (build/node/)?vigil-node-${version}.tgz`)) throw new Error(`${file}: not ${version}`);
+    if (!text.match(`npm install (\\S*/)?vigil-node-${version}.tgz`)) throw new Error(`${file}: not ${version}`);
   }
 }
 
