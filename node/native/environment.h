@@ -48,7 +48,7 @@ struct scratch {
     int32_t value;     /* expected, of 32 bits; permits; flags of a named lock; of a mutex: 1 if it is to be signed */
     int32_t ref;       /* whether the operation keeps the environment alive */
     int32_t id;        /* of the operation that was started */
-    int32_t entry;     /* of the lock in the holdings; -1: its word says who holds it, or nothing does */
+    int32_t entry;     /* of the lock in the holdings; -1: its word names the holder, or nothing does */
     int32_t delivered; /* of the batch: how many outcomes JavaScript has looked at */
     int32_t padding;
     struct outcome {

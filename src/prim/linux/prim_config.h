@@ -9,43 +9,7 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* Processes share memory: there are segments. */
 #define PRIM_SEGMENTS 1
 
-/* The lot's size. All of it is address space; only what waiters touch becomes memory. */
-#define PRIM_BUCKET_BITS    21         /* 2^21 buckets of 8 bytes */
-#define PRIM_CHUNK_LIMIT    (1u << 20) /* 64 million waiters of 64 bytes, in chunks of 64 */
-#define PRIM_CHUNK_LEAST    (1u << 6)
-#define PRIM_SLOT_CHUNK     64u
-#define PRIM_SLOT_ALIGNMENT (2u << 20) /* of a large page */
-#define PRIM_SEAT_LIMIT     (1u << 16) /* agents */
-
-/* Calls of prim_pause before a thread sleeps: at most, and at least. */
-#define PRIM_SPIN_MOST  1000u
-#define PRIM_SPIN_LEAST 20u
-/* And while it waits for a bucket, which is usually locked for some ten instructions, or for a mutex or permits, before
- * it joins their line. */
-#define PRIM_SPIN_LOCK 100u
-/* And before it joins the line of a read-write lock. */
-#define PRIM_SPIN_TO_JOIN 10u
-/* This many conflicts over locks, in quick succession, make a crowd: see lot/spin.c. */
-#define PRIM_CROWD 16u
-
-/* How often newcomers may take a mutex while a waiter that has been called has yet to come: at most 65534. */
-#define PRIM_PASSES 8000u
-
-/* How often a keeper wakes up to patrol while its process does not wait, before it stops: see recovery/watch.c. */
-#define PRIM_LINGER 2u
-
-/* How many calls to event loops are guarded one by one: see recovery/guard.h. */
-#define PRIM_GUARDS 4096u
-/* How long an event loop that was called may take to come, before its keeper calls the next waiter. */
-#define PRIM_GUARD_NS UINT64_C(500000)
-
-/* How many threads can be interrupted, plus one: see lot/interrupt.h. */
-#define PRIM_INTERRUPTIBLE (1u << 14)
-
-/* How many pieces of work signal handlers can defer, on all threads together: see lot/critical.h. */
-#define PRIM_DEFERRALS 1024u
-/* Signal handlers may call the library: see lot/critical.h. */
-#define PRIM_SIGNALS 1
+#include "sizes.h"
 
 /* How many events of a segment are kept for observers: vigil/observe.h. */
 #define PRIM_EVENTS 1024u

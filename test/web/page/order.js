@@ -67,8 +67,8 @@ function createLine(t, array, { blocked, async: notBlocked }) {
 const ALL = [0, 1, 2, 3, 4, 5];
 
 /*
- * Whoever is called and does not come for half a millisecond loses its turn to the next, so that a page which is busy
- * holds up no others (src/recovery/guard.h). A browser on a busy machine may take longer than that: so each attempt
+ * A waiter that is called and does not come for some milliseconds loses its turn to the next, so that a busy page holds
+ * up no others (src/recovery/guard.h). A browser on a busy machine may take longer than that: so each attempt
  * must serve all of them, and one must be in order.
  */
 for (const [name, kind] of Object.entries(KINDS)) {
