@@ -17,6 +17,10 @@
  * stop a worker where it sleeps, where it calls a function or goes back in a loop, in WebAssembly as well. So
  * `inside` says whether the library was at work; a worker that sleeps in a blocking call is not. web_end then returns
  * VIGIL_ECORRUPT, and changes nothing.
+ *
+ * Only the environment's own thread writes `inside`, and all else of its struct web. Another thread reads them when
+ * that one has stopped for good: the browser grants the Web Lock after that, and so orders the two. Within the thread
+ * the fences keep the compiler from moving what the library does out of the section.
  */
 #include <stdlib.h>
 #include <string.h>
