@@ -8,13 +8,13 @@
 #define NONE UINT32_MAX
 
 struct graph {
-    const struct tie *ties;
-    uint32_t tie_count, processes, waits;
+    const struct edge *edges;
+    uint32_t edge_count, processes, waits;
     bool *stuck;     /* per process: it cannot go on, as far as is known */
     bool *hopeless;  /* per wait: all processes that could end it are stuck */
-    uint32_t *next;  /* per process: a tie of one of its hopeless waits */
+    uint32_t *next;  /* per process: a edge of one of its hopeless waits */
     uint32_t *walk;  /* per process: the walk that visited it; 0: none */
-    uint32_t *cycle; /* ties */
+    uint32_t *cycle; /* edges */
 };
 
 /* A wait is hopeless if all processes that could end it are stuck, and a process is stuck if one of its waits is
@@ -22,11 +22,11 @@ struct graph {
 static bool free_some(struct graph *graph) {
     memset(graph->hopeless, true, graph->waits * sizeof *graph->hopeless);
     memset(graph->next, 0xff, graph->processes * sizeof *graph->next);
-    for (uint32_t i = 0; i < graph->tie_count; i++) {
-        if (!graph->stuck[graph->ties[i].holder]) graph->hopeless[graph->ties[i].wait] = false;
+    for (uint32_t i = 0; i < graph->edge_count; i++) {
+        if (!graph->stuck[graph->edges[i].holder]) graph->hopeless[graph->edges[i].wait] = false;
     }
-    for (uint32_t i = graph->tie_count; i-- > 0;) {
-        if (graph->hopeless[graph->ties[i].wait]) graph->next[graph->ties[i].waiter] = i;
+    for (uint32_t i = graph->edge_count; i-- > 0;) {
+        if (graph->hopeless[graph->edges[i].wait]) graph->next[graph->edges[i].waiter] = i;
     }
     bool freed = false;
     for (uint32_t i = 0; i < graph->processes; i++) {
@@ -42,14 +42,14 @@ static bool walk(struct graph *graph, uint32_t from, uint32_t number, uint32_t *
     uint32_t at = from;
     while (graph->walk[at] == 0) {
         graph->walk[at] = number;
-        at = graph->ties[graph->next[at]].holder;
+        at = graph->edges[graph->next[at]].holder;
     }
     if (graph->walk[at] != number) return false; /* an earlier walk has found this circle */
     uint32_t begin = at;
     *count = 0;
     do {
         graph->cycle[(*count)++] = graph->next[at];
-        at = graph->ties[graph->next[at]].holder;
+        at = graph->edges[graph->next[at]].holder;
     } while (at != begin);
     return true;
 }
@@ -68,12 +68,12 @@ static int64_t cycles_find_in(struct graph *graph, cycle_found *found, void *dat
     return cycles;
 }
 
-int64_t cycles_find(const struct tie *ties, uint32_t tie_count, uint32_t processes, cycle_found *found, void *data) {
-    struct graph graph = {.ties = ties, .tie_count = tie_count, .processes = processes};
-    for (uint32_t i = 0; i < tie_count; i++) {
-        if (ties[i].wait >= graph.waits) graph.waits = ties[i].wait + 1;
+int64_t cycles_find(const struct edge *edges, uint32_t edge_count, uint32_t processes, cycle_found *found, void *data) {
+    struct graph graph = {.edges = edges, .edge_count = edge_count, .processes = processes};
+    for (uint32_t i = 0; i < edge_count; i++) {
+        if (edges[i].wait >= graph.waits) graph.waits = edges[i].wait + 1;
     }
-    if (processes == 0 || tie_count == 0) return 0;
+    if (processes == 0 || edge_count == 0) return 0;
     graph.stuck = calloc(processes, sizeof *graph.stuck);
     graph.hopeless = calloc(graph.waits, sizeof *graph.hopeless);
     graph.next = calloc(processes, sizeof *graph.next);

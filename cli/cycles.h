@@ -8,20 +8,21 @@
 #include <stdint.h>
 
 /*
- * A process waits for another. A waiter for a lock needs all its holders to go on: each tie is a wait of its own. A
- * waiter for a permit needs any one of the holders: these ties belong to the same wait. Waits are numbered from 0.
+ * An edge: a process waits for another. A waiter for a lock needs all its holders to go on: each edge is a wait of its
+ * own. A waiter for a permit needs any one of the holders: these edges belong to the same wait. Waits are numbered from
+ * 0.
  */
-struct tie {
+struct edge {
     uint32_t waiter, holder, wait;
 };
 
-/* The ties of a circle, as indices into the array: the holder of each is the waiter of the next. */
-typedef void cycle_found(const uint32_t *ties, uint32_t count, void *data);
+/* The edges of a circle, as indices into the array: the holder of each is the waiter of the next. */
+typedef void cycle_found(const uint32_t *edges, uint32_t count, void *data);
 
 /*
  * Calls `found` for circles of processes none of which can go on before another of them does. If any process can
  * never go on, there is such a circle; each circle is found once. Returns how many; -1: no memory.
  */
-int64_t cycles_find(const struct tie *ties, uint32_t tie_count, uint32_t processes, cycle_found *found, void *data);
+int64_t cycles_find(const struct edge *edges, uint32_t edge_count, uint32_t processes, cycle_found *found, void *data);
 
 #endif

@@ -156,17 +156,17 @@ static void repair(struct patient *patient) {
 
 /* Circles. */
 
-static bool is_asked_about(const struct doctor *doctor, const uint32_t *ties, uint32_t count) {
+static bool is_asked_about(const struct doctor *doctor, const uint32_t *edges, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        const struct reason *reason = &doctor->ties.reasons[ties[i]];
+        const struct reason *reason = &doctor->edges.reasons[edges[i]];
         if (!reason->runs && !doctor->patients[reason->patient].companion) return true;
     }
     return false;
 }
 
-static void add_circle(const uint32_t *ties, uint32_t count, void *data) {
+static void add_circle(const uint32_t *edges, uint32_t count, void *data) {
     struct doctor *doctor = data;
-    if (!is_asked_about(doctor, ties, count)) return;
+    if (!is_asked_about(doctor, edges, count)) return;
     struct circle *moved = realloc(doctor->circles, (doctor->circle_count + 1) * sizeof *moved);
     uint32_t *copy = malloc(count * sizeof *copy);
     doctor->no_memory |= !moved || !copy;
@@ -175,12 +175,12 @@ static void add_circle(const uint32_t *ties, uint32_t count, void *data) {
         free(copy);
         return;
     }
-    memcpy(copy, ties, count * sizeof *copy);
-    doctor->circles[doctor->circle_count++] = (struct circle){.ties = copy, .count = count};
+    memcpy(copy, edges, count * sizeof *copy);
+    doctor->circles[doctor->circle_count++] = (struct circle){.edges = copy, .count = count};
 }
 
 static void forget_circles(struct doctor *doctor) {
-    for (uint32_t i = 0; i < doctor->circle_count; i++) free(doctor->circles[i].ties);
+    for (uint32_t i = 0; i < doctor->circle_count; i++) free(doctor->circles[i].edges);
     free(doctor->circles);
     doctor->circles = NULL;
     doctor->circle_count = 0;
@@ -188,20 +188,20 @@ static void forget_circles(struct doctor *doctor) {
 
 static bool look_for_circles(struct doctor *doctor) {
     forget_circles(doctor);
-    int64_t count = cycles_find(doctor->ties.ties, doctor->ties.count, doctor->people.count, add_circle, doctor);
+    int64_t count = cycles_find(doctor->edges.edges, doctor->edges.count, doctor->processes.count, add_circle, doctor);
     return count >= 0 && !doctor->no_memory;
 }
 
 /* A circle that existed only for a moment is gone at the next look. */
 static bool find_circles(struct doctor *doctor) {
-    bool good =
-        ties_look(&doctor->ties, &doctor->people, doctor->patients, doctor->patient_count) && look_for_circles(doctor);
+    bool good = edges_look(&doctor->edges, &doctor->processes, doctor->patients, doctor->patient_count) &&
+                look_for_circles(doctor);
     for (int i = 1; i < LOOKS && good && doctor->circle_count; i++) {
-        struct ties again = {0};
+        struct edges again = {0};
         nanosleep(&(struct timespec){.tv_nsec = APART_NS}, NULL);
-        good = ties_look(&again, &doctor->people, doctor->patients, doctor->patient_count) &&
-               ties_keep_common(&doctor->ties, &again) && look_for_circles(doctor);
-        ties_free(&again);
+        good = edges_look(&again, &doctor->processes, doctor->patients, doctor->patient_count) &&
+               edges_keep_common(&doctor->edges, &again) && look_for_circles(doctor);
+        edges_free(&again);
     }
     return good;
 }
@@ -222,7 +222,7 @@ static int treat(struct doctor *doctor, bool all, bool fix) {
     drop_missing(doctor, all);
     for (uint32_t i = 0; i < doctor->patient_count && fix; i++) repair(&doctor->patients[i]);
     if (!find_circles(doctor)) return cli_fail(VIGIL_ENOMEM, "cannot look for processes that wait for each other");
-    (cli_wants_json ? doctor_tell_json : doctor_tell)(doctor);
+    (cli_wants_json ? doctor_print_json : doctor_print)(doctor);
     return doctor_verdict(doctor);
 }
 
@@ -232,8 +232,8 @@ static void discharge(struct doctor *doctor) {
         free((char *)doctor->patients[i].name);
     }
     free(doctor->patients);
-    free(doctor->people.all);
-    ties_free(&doctor->ties);
+    free(doctor->processes.all);
+    edges_free(&doctor->edges);
     forget_circles(doctor);
 }
 

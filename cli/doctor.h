@@ -3,9 +3,9 @@
  * doctor.h - finds damage in segments, and deadlocks between processes.
  *
  * doctor.c         examines and repairs segments
- * doctor_ties.c    which process waits for which
+ * doctor_edges.c    which process waits for which
  * cycles.c         circles of such waits
- * doctor_tell.c    prints the findings, as text and as JSON
+ * doctor_print.c    prints the findings, as text and as JSON
  */
 #ifndef VIGIL_CLI_DOCTOR_H
 #define VIGIL_CLI_DOCTOR_H
@@ -38,7 +38,7 @@ struct patient {
 };
 
 /* A process; it may be a member of several segments. */
-struct signature {
+struct known_process {
     uint32_t pid;
     bool other_space; /* the pid is of another pid namespace */
     char program[20];
@@ -56,28 +56,28 @@ struct reason {
     char line[LINE_NAME_MAX]; /* "the lock deploy", "the mutex at byte 64 of jobs" */
 };
 
-struct ties {
-    struct tie *ties;
-    struct reason *reasons; /* one for each tie */
+struct edges {
+    struct edge *edges;
+    struct reason *reasons; /* one for each edge */
     uint32_t count, room, waits;
     bool no_memory;
 };
 
-struct people {
-    struct signature *all;
+struct known_processes {
+    struct known_process *all;
     uint32_t count, room;
 };
 
 struct circle {
-    uint32_t *ties; /* indices into doctor.ties */
+    uint32_t *edges; /* indices into doctor.edges */
     uint32_t count;
 };
 
 struct doctor {
     struct patient *patients;
     uint32_t patient_count, patient_room;
-    struct people people;
-    struct ties ties;
+    struct known_processes processes;
+    struct edges edges;
     struct circle *circles;
     uint32_t circle_count;
     bool no_memory;
@@ -86,16 +86,17 @@ struct doctor {
 /* The exit status: CLI_OK, CLI_NOT_EQUAL if there are findings, CLI_CANNOT if a segment cannot be examined. */
 int doctor_verdict(const struct doctor *doctor);
 
-/* doctor_ties.c: adds the ties that a look at all patients shows. False: no memory. */
-bool ties_look(struct ties *ties, struct people *people, const struct patient *patients, uint32_t patient_count);
-/* Keeps only the ties that are in both: drops waits that lasted only for a moment. False: no memory. */
-bool ties_keep_common(struct ties *ties, const struct ties *others);
-void ties_free(struct ties *ties);
+/* doctor_edges.c: adds the edges that a look at all patients shows. False: no memory. */
+bool edges_look(struct edges *edges, struct known_processes *processes, const struct patient *patients,
+                uint32_t patient_count);
+/* Keeps only the edges that are in both: drops waits that lasted only for a moment. False: no memory. */
+bool edges_keep_common(struct edges *edges, const struct edges *others);
+void edges_free(struct edges *edges);
 
-/* doctor_tell.c */
-void doctor_tell(const struct doctor *doctor);
-void doctor_tell_json(const struct doctor *doctor);
+/* doctor_print.c */
+void doctor_print(const struct doctor *doctor);
+void doctor_print_json(const struct doctor *doctor);
 /* The process to end, if any: the one that has waited least. */
-const struct signature *circle_youngest(const struct doctor *doctor, const struct circle *circle);
+const struct known_process *circle_youngest(const struct doctor *doctor, const struct circle *circle);
 
 #endif

@@ -9,7 +9,7 @@
 #define LOOK_EVERY_MS 250
 #define TEXT_MAX      512
 
-struct standing {
+struct position_seen {
     uint32_t place, of;
     uint32_t holders;
     const vigil_seen_member *holder; /* the first holder; null: there is none, or it has died */
@@ -23,14 +23,14 @@ static const vigil_seen_member *member_of(const vigil_look *look, uint32_t numbe
     return NULL;
 }
 
-static void count_waiters(struct standing *at, const vigil_seen_line *line) {
+static void count_waiters(struct position_seen *at, const vigil_seen_line *line) {
     uint32_t ours = __atomic_load_n(&vigil__holder, __ATOMIC_RELAXED) / 16; /* see status.h */
     for (uint32_t i = 0; i < line->waiter_count; i++)
         if (line->waiters[i].number == ours && !at->place) at->place = at->of + i + 1;
     at->of += line->waiter_count;
 }
 
-static void find_holder(struct standing *at, const vigil_look *look, const vigil_seen_line *line) {
+static void find_holder(struct position_seen *at, const vigil_look *look, const vigil_seen_line *line) {
     if (!line->holder_count) return;
     at->holders = line->holder_count;
     at->holder = member_of(look, line->holders[0].number);
@@ -40,8 +40,8 @@ static void find_holder(struct standing *at, const vigil_look *look, const vigil
 
 /* A mutex is a turnstile: its waiters are behind the processes that have passed it, and its holder is one of these,
  * or holds the lock. False: we are in no line right now. */
-static bool position_find(struct standing *at, const vigil_look *look) {
-    *at = (struct standing){0};
+static bool position_find(struct position_seen *at, const vigil_look *look) {
+    *at = (struct position_seen){0};
     for (int turnstiles = 0; turnstiles <= 1; turnstiles++) {
         for (uint32_t i = 0; i < look->line_count; i++) {
             const vigil_seen_line *line = &look->lines[i];
@@ -60,7 +60,7 @@ static const char *ordinal_ending(uint32_t number) {
 }
 
 /* The command comes last: a narrow terminal cuts it off. */
-static void say_holder(const struct standing *at, char *text, size_t bytes) {
+static void say_holder(const struct position_seen *at, char *text, size_t bytes) {
     char command[64], held[16] = "";
     if (at->holders > 1) {
         snprintf(text, bytes, "; held by %u", at->holders);
@@ -74,7 +74,7 @@ static void say_holder(const struct standing *at, char *text, size_t bytes) {
     }
 }
 
-static void position_say(const struct position *position, const struct standing *at, int64_t waited_ns, char *text,
+static void position_say(const struct position *position, const struct position_seen *at, int64_t waited_ns, char *text,
                          size_t bytes) {
     char waited[16], holder[160];
     cli_print_duration(waited, waited_ns);
@@ -83,7 +83,7 @@ static void position_say(const struct position *position, const struct standing 
              waited, holder);
 }
 
-static void tell_json(const struct position *position, const struct standing *at, int64_t waited_ns) {
+static void position_print_json(const struct position *position, const struct position_seen *at, int64_t waited_ns) {
     char command[256];
     struct cli_json json;
     json_begin(&json, stderr);
@@ -128,13 +128,13 @@ static void redraw(struct position *position, const char *text) {
     position->drawn = true;
 }
 
-static void position_print(struct position *position, const struct standing *at, int64_t waited_ns) {
+static void position_print(struct position *position, const struct position_seen *at, int64_t waited_ns) {
     char text[TEXT_MAX];
     bool changed = at->place != position->number;
     position->number = at->place;
     position_say(position, at, waited_ns, text, sizeof text);
     if (position->redraws) redraw(position, text);
-    else if (changed && cli_wants_json) tell_json(position, at, waited_ns);
+    else if (changed && cli_wants_json) position_print_json(position, at, waited_ns);
     else if (changed) cli_warn("%s", text);
 }
 
@@ -151,7 +151,7 @@ void position_begin(struct position *position, const char *name, int64_t since_n
 
 int position_show(struct position *position) {
     vigil_look look;
-    struct standing at;
+    struct position_seen at;
     if (!position->observer) return -1;
     bool there = vigil_observer_look(position->observer, &look) == VIGIL_OK && position_find(&at, &look);
     int64_t waited_ns = vigil_now_ns() - position->since_ns;
@@ -166,15 +166,15 @@ int position_show_orphans(struct position *position) {
     cli_print_duration(waited, vigil_now_ns() - position->since_ns);
     snprintf(text, sizeof text, "%s: processes that a killed holder started still run, %s", position->name, waited);
     if (position->redraws) redraw(position, text);
-    else if (!position->orphans_told) cli_warn("%s", text);
-    position->orphans_told = true;
+    else if (!position->orphans_shown) cli_warn("%s", text);
+    position->orphans_shown = true;
     return LOOK_EVERY_MS;
 }
 
 void position_holder(const char *name, char *text, size_t bytes) {
     vigil_observer *observer;
     vigil_look look;
-    struct standing at;
+    struct position_seen at;
     text[0] = 0;
     if (vigil_observer_open(&observer, name) != VIGIL_OK) return;
     if (vigil_observer_look(observer, &look) == VIGIL_OK) {

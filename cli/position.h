@@ -14,7 +14,7 @@ struct position {
     int64_t since_ns;
     bool redraws, drawn;
     uint32_t number;   /* as last shown; 0: not yet */
-    bool orphans_told; /* if not redrawn: the message was printed */
+    bool orphans_shown; /* if not redrawn: the message was printed */
 };
 
 /* `lines`: also if stderr is not a terminal. If the segment cannot be observed, nothing is shown. */

@@ -323,7 +323,7 @@ static int forward_signals(const struct command *command) {
     }
 }
 
-static void tell_done(const struct command *command, int status) {
+static void run_print_done(const struct command *command, int status) {
     struct cli_json json;
     json_begin(&json, stderr);
     json_object(&json, NULL);
@@ -336,7 +336,7 @@ static void tell_done(const struct command *command, int status) {
 static int run_finish(const struct command *command) {
     int end = forward_signals(command);
     int status = run_ended(end);
-    if (cli_wants_json) tell_done(command, status);
+    if (cli_wants_json) run_print_done(command, status);
     return status;
 }
 

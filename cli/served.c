@@ -284,15 +284,15 @@ static void skip_lost(struct served *served, uint64_t events, uint64_t *lost) {
     served->next = events - EVENTS_KEPT;
 }
 
-/* True: the entry is complete; `sound` says whether it is the next event, and valid. False: it is still being
+/* True: the entry is complete; `valid` says whether it is the next event, with possible values. False: it is still being
  * written. */
-static bool read_event(const struct served *served, struct serve_event *event, bool *sound, int64_t now_ns) {
+static bool read_event(const struct served *served, struct serve_event *event, bool *valid, int64_t now_ns) {
     const struct serve_event *entry = &served->file->ring[served->next % EVENTS_KEPT];
     uint64_t sequence = __atomic_load_n(&entry->sequence, __ATOMIC_ACQUIRE);
     *event = *(const volatile struct serve_event *)entry;
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     bool whole = sequence == served->next + 1 && __atomic_load_n(&entry->sequence, __ATOMIC_RELAXED) == sequence;
-    *sound = whole && event->type < SERVE_EVENT_TYPES && event->kind < WAIT_KINDS && event->thread_id;
+    *valid = whole && event->type < SERVE_EVENT_TYPES && event->kind < WAIT_KINDS && event->thread_id;
     if (event->at_ns < 0) event->at_ns = 0;
     if (event->at_ns > now_ns) event->at_ns = now_ns;
     return whole || sequence > served->next + 1;
@@ -317,11 +317,11 @@ size_t served_events(struct served *served, struct serve_event *events, size_t m
     skip_lost(served, there, lost);
     while (count < most && served->next != there) {
         struct serve_event event;
-        bool sound;
-        if (!read_event(served, &event, &sound, now_ns) && will_be_finished(served, now_ns)) break;
+        bool valid;
+        if (!read_event(served, &event, &valid, now_ns) && will_be_finished(served, now_ns)) break;
         served->unfinished_ns = 0;
         served->next++;
-        if (sound) insert_event(events, count++, &event);
+        if (valid) insert_event(events, count++, &event);
         else ++*lost;
     }
     return count;

@@ -48,7 +48,7 @@ const vigil_seen_member *show_member(const vigil_look *look, uint32_t number) {
 }
 
 /* The command line; or "(dead)" and the program. */
-static void show_signature(const vigil_seen_member *member, char *text, size_t bytes) {
+static void show_command(const vigil_seen_member *member, char *text, size_t bytes) {
     if (!member) snprintf(text, bytes, "(dead)");
     else if (member->alive) cli_command_line(member, text, bytes);
     else cli_visible(text + snprintf(text, bytes, "(dead) "), bytes - 7, member->program);
@@ -58,7 +58,7 @@ void show_task(const vigil_look *look, uint32_t number, char *text, size_t bytes
     static char task[COMMAND_MAX];
     const vigil_seen_member *member = show_member(look, number);
     if (member && member->alive) cli_task(member, task, sizeof task);
-    else show_signature(member, task, sizeof task);
+    else show_command(member, task, sizeof task);
     cli_visible(text, bytes, cli_without_folder(task));
 }
 
@@ -102,7 +102,7 @@ static void print_members(const struct page *page) {
     fprintf(page->out, "\n%s%8s  COMMAND%s\n", show_paint(page, FAINT), "PID", show_paint(page, PLAIN));
     for (uint32_t i = 0; i < page->look->member_count; i++) {
         const vigil_seen_member *member = &page->look->members[i];
-        show_signature(member, text, room(page, 10));
+        show_command(member, text, room(page, 10));
         fprintf(page->out, "%8u  %s%s%s%s\n", member->pid, show_paint(page, member->alive ? "" : RED), text,
                 show_paint(page, PLAIN), member->other_space ? "  (pid of another namespace)" : "");
     }

@@ -169,7 +169,7 @@ static int record(struct recording *recording, int64_t duration_ns) {
     return status;
 }
 
-static void tell(const struct recording *recording) {
+static void trace_print_summary(const struct recording *recording) {
     const struct story *story = &recording->story;
     int64_t duration_ns = story->to_ns - story->from_ns;
     uint32_t waits = story_spans(story, SPAN_WAIT), holds = story_spans(story, SPAN_HOLD);
@@ -226,7 +226,7 @@ static int trace_write_all(struct recording *recording) {
         return cli_fail(VIGIL_ESYSTEM, "cannot write %s", chrome->path);
     if (picture->path && !close_output(picture, timeline_draw(emptied(picture), name, &recording->story)))
         return cli_fail(VIGIL_ESYSTEM, "cannot write %s", picture->path);
-    tell(recording);
+    trace_print_summary(recording);
     return CLI_OK;
 }
 

@@ -130,17 +130,17 @@ static const char *frame_plural(size_t count) {
     return count == 1 ? "" : "s";
 }
 
-void frame_head(const struct frame *frame, const struct scene *scene, char text[FRAME_BYTES]) {
+void frame_head(const struct frame *frame, const struct overview *overview, char text[FRAME_BYTES]) {
     struct pen pen = {.frame = frame, .text = text};
     char head[CELL_BYTES], dead[32] = "", processes[40] = "";
-    if (scene->dead_count) snprintf(dead, sizeof dead, " (%u dead)", scene->dead_count);
-    if (scene->process_count)
-        snprintf(processes, sizeof processes, ", %zu process%s", scene->process_count,
-                 scene->process_count == 1 ? "" : "es");
-    snprintf(head, sizeof head, "vigil top %s  %zu segment%s, %u member%s%s%s, %u holder%s, %u waiter%s", scene->clock,
-             scene->segment_count, frame_plural(scene->segment_count), scene->member_count,
-             frame_plural(scene->member_count), dead, processes, scene->holder_count, frame_plural(scene->holder_count),
-             scene->waiter_count, frame_plural(scene->waiter_count));
+    if (overview->dead_count) snprintf(dead, sizeof dead, " (%u dead)", overview->dead_count);
+    if (overview->process_count)
+        snprintf(processes, sizeof processes, ", %zu process%s", overview->process_count,
+                 overview->process_count == 1 ? "" : "es");
+    snprintf(head, sizeof head, "vigil top %s  %zu segment%s, %u member%s%s%s, %u holder%s, %u waiter%s",
+             overview->clock, overview->segment_count, frame_plural(overview->segment_count), overview->member_count,
+             frame_plural(overview->member_count), dead, processes, overview->holder_count,
+             frame_plural(overview->holder_count), overview->waiter_count, frame_plural(overview->waiter_count));
     frame_put(&pen, 0, frame->columns, false, head);
 }
 

@@ -22,16 +22,16 @@ static size_t columns_there(void) {
     return COLUMNS_ELSEWHERE;
 }
 
-static void print_text(const struct scene *scene) {
+static void print_text(const struct overview *overview) {
     char text[FRAME_BYTES];
     struct frame frame;
     frame_layout(&frame, columns_there());
-    frame_head(&frame, scene, text);
+    frame_head(&frame, overview, text);
     puts(text);
     frame_titles(&frame, text);
     puts(text);
-    for (size_t i = 0; i < scene->shown_count; i++) {
-        frame_row(&frame, scene->shown[i], text);
+    for (size_t i = 0; i < overview->shown_count; i++) {
+        frame_row(&frame, overview->shown[i], text);
         puts(text);
     }
 }
@@ -48,14 +48,14 @@ static void top_json_process(struct cli_json *json, const struct process *proces
     json_end(json, '}');
 }
 
-static void top_print_json(const struct scene *scene) {
+static void top_print_json(const struct overview *overview) {
     struct cli_json json;
     json_begin(&json, stdout);
     json_object(&json, NULL);
     json_text(&json, "status", vigil_status_name(VIGIL_OK));
     json_array(&json, "segments");
-    for (size_t i = 0; i < scene->segment_count; i++) {
-        const struct segment *segment = &scene->segments[i];
+    for (size_t i = 0; i < overview->segment_count; i++) {
+        const struct segment *segment = &overview->segments[i];
         if (segment->status == VIGIL_OK) {
             show_json(&json, segment->name, &segment->look);
             continue;
@@ -68,8 +68,8 @@ static void top_print_json(const struct scene *scene) {
     }
     json_end(&json, ']');
     json_array(&json, "processes");
-    for (size_t i = 0; i < scene->process_count; i++) {
-        if (scene->processes[i].status != SERVED_NOT) top_json_process(&json, &scene->processes[i]);
+    for (size_t i = 0; i < overview->process_count; i++) {
+        if (overview->processes[i].status != SERVED_NOT) top_json_process(&json, &overview->processes[i]);
     }
     json_end(&json, ']');
     json_end(&json, '}');
@@ -92,12 +92,12 @@ static int check_process(const char *pattern) {
     return CLI_OK;
 }
 
-static int print_once(struct scene *scene) {
-    int status = scene_look(scene);
-    if (status != VIGIL_OK) return scene_fail(status);
-    scene_arrange(scene, WAIT, false, "");
-    if (cli_wants_json) top_print_json(scene);
-    else print_text(scene);
+static int print_once(struct overview *overview) {
+    int status = overview_look(overview);
+    if (status != VIGIL_OK) return overview_fail(status);
+    overview_arrange(overview, WAIT, false, "");
+    if (cli_wants_json) top_print_json(overview);
+    else print_text(overview);
     if (fflush(stdout) != 0 || ferror(stdout)) return cli_fail(VIGIL_ESYSTEM, "cannot write the output");
     return CLI_OK;
 }
@@ -119,10 +119,11 @@ int main(int count, char **arguments) {
     int status = CLI_OK;
     for (int i = 0; i < parsed.operand_count && status == CLI_OK; i++) status = check_process(parsed.operands[i]);
     if (status != CLI_OK) return status;
-    struct scene scene = {.patterns = parsed.operands, .pattern_count = parsed.operand_count, .all_users = all_users};
-    if (once || cli_wants_json) status = print_once(&scene);
-    else if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) status = screen_run(&scene, interval_ns);
+    struct overview overview = {
+        .patterns = parsed.operands, .pattern_count = parsed.operand_count, .all_users = all_users};
+    if (once || cli_wants_json) status = print_once(&overview);
+    else if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) status = screen_run(&overview, interval_ns);
     else status = cli_fail(VIGIL_OK, "standard input or output is not a terminal: use --once to print once");
-    scene_end(&scene);
+    overview_end(&overview);
     return status;
 }

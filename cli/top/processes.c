@@ -8,23 +8,23 @@
 /* Listing. */
 
 struct found {
-    const struct scene *scene;
+    const struct overview *overview;
     struct process *list;
     size_t count;
     bool no_memory;
 };
 
 /* A pattern is for pids and for names of programs. */
-static bool is_process_asked_for(const struct scene *scene, const char *pid) {
+static bool is_process_asked_for(const struct overview *overview, const char *pid) {
     char program[SERVED_NAME];
     uint32_t number = (uint32_t)strtoul(pid, NULL, 10);
     served_thread_name(number, number, program);
-    return scene_asks_for(scene, pid, program);
+    return overview_asks_for(overview, pid, program);
 }
 
 static void add_process(const char *pid, void *data) {
     struct found *found = data;
-    if (found->no_memory || !is_process_asked_for(found->scene, pid)) return;
+    if (found->no_memory || !is_process_asked_for(found->overview, pid)) return;
     struct process *list = realloc(found->list, (found->count + 1) * sizeof *list);
     found->no_memory = !list;
     if (!list) return;
@@ -48,20 +48,20 @@ static bool processes_look_at(struct process *process) {
     return looked;
 }
 
-bool processes_look(struct scene *scene) {
-    struct found found = {.scene = scene};
+bool processes_look(struct overview *overview) {
+    struct found found = {.overview = overview};
     served_list(add_process, &found);
-    scene->processes = found.list;
-    scene->process_count = found.count;
+    overview->processes = found.list;
+    overview->process_count = found.count;
     if (found.count) qsort(found.list, found.count, sizeof *found.list, by_number);
     bool looked = !found.no_memory;
     for (size_t i = 0; looked && i < found.count; i++) looked = processes_look_at(&found.list[i]);
     return looked;
 }
 
-void processes_forget(struct scene *scene) {
-    for (size_t i = 0; i < scene->process_count; i++) threads_forget(&scene->processes[i].look);
-    free(scene->processes);
+void processes_forget(struct overview *overview) {
+    for (size_t i = 0; i < overview->process_count; i++) threads_forget(&overview->processes[i].look);
+    free(overview->processes);
 }
 
 /* Rows. */
@@ -90,10 +90,10 @@ static void name_holder(struct row *row, const struct thread_wait *wait) {
         snprintf(row->held_by, sizeof row->held_by, "%u reader%s", wait->readers, wait->readers == 1 ? "" : "s");
 }
 
-static void add_wait(struct scene *scene, const struct process *process, uint32_t first, uint32_t place) {
+static void add_wait(struct overview *overview, const struct process *process, uint32_t first, uint32_t place) {
     const struct thread_wait *wait = &process->look.waits[first + place];
     char thread[SERVED_NAME], site[SYMBOL_BYTES];
-    struct row *row = &scene->rows[scene->row_count++];
+    struct row *row = &overview->rows[overview->row_count++];
     *row = (struct row){.type = ROW_WAITER,
                         .process = process,
                         .name = process->name,
@@ -110,32 +110,32 @@ static void add_wait(struct scene *scene, const struct process *process, uint32_
     snprintf(row->task, sizeof row->task, "%.110s%s%s", site, *thread ? ", " : "", thread);
 }
 
-static void processes_add_unreadable(struct scene *scene, const struct process *process) {
-    struct row *row = &scene->rows[scene->row_count++];
+static void processes_add_unreadable(struct overview *overview, const struct process *process) {
+    struct row *row = &overview->rows[overview->row_count++];
     *row = (struct row){.type = ROW_UNREADABLE, .process = process, .name = process->name, .as = ""};
     snprintf(row->task, sizeof row->task, "unreadable: %s", served_why(process->status));
 }
 
-size_t processes_count(struct scene *scene) {
+size_t processes_count(struct overview *overview) {
     size_t rows = 0;
-    for (size_t i = 0; i < scene->process_count; i++) {
-        const struct threads_look *look = &scene->processes[i].look;
-        scene->waiter_count += look->count;
+    for (size_t i = 0; i < overview->process_count; i++) {
+        const struct threads_look *look = &overview->processes[i].look;
+        overview->waiter_count += look->count;
         for (uint32_t first = 0; first < look->count; first += threads_in_line(look, first))
-            scene->holder_count += look->waits[first].holder && look->waits[first].kind != WAIT_SEM;
+            overview->holder_count += look->waits[first].holder && look->waits[first].kind != WAIT_SEM;
         rows += look->count + 1;
     }
     return rows;
 }
 
-void processes_rows(struct scene *scene) {
-    for (size_t i = 0; i < scene->process_count; i++) {
-        const struct process *process = &scene->processes[i];
+void processes_rows(struct overview *overview) {
+    for (size_t i = 0; i < overview->process_count; i++) {
+        const struct process *process = &overview->processes[i];
         if (process->status == SERVED_NOT) continue; /* it has just ended */
-        if (process->status != SERVED_OK) processes_add_unreadable(scene, process);
+        if (process->status != SERVED_OK) processes_add_unreadable(overview, process);
         for (uint32_t first = 0, length; first < process->look.count; first += length) {
             length = threads_in_line(&process->look, first);
-            for (uint32_t place = 0; place < length; place++) add_wait(scene, process, first, place);
+            for (uint32_t place = 0; place < length; place++) add_wait(overview, process, first, place);
         }
     }
 }

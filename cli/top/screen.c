@@ -19,7 +19,7 @@
 enum { THREAD_PAIR = 1, LOOP_PAIR, DEAD_PAIR, CALLED_PAIR };
 
 static struct {
-    struct scene *scene;
+    struct overview *overview;
     struct frame frame;
     enum { TABLE, DETAILS, HELP } view;
     enum column order;
@@ -87,7 +87,7 @@ static size_t rows_there(void) {
 
 /* Keeps the cursor on an existing row, and that row on the screen. */
 static void keep_in_sight(void) {
-    size_t count = screen.scene->shown_count, room = rows_there();
+    size_t count = screen.overview->shown_count, room = rows_there();
     if (screen.selected >= count) screen.selected = count ? count - 1 : 0;
     if (screen.first > screen.selected) screen.first = screen.selected;
     if (screen.first + room <= screen.selected) screen.first = screen.selected - room + 1;
@@ -118,20 +118,21 @@ static void draw_titles(void) {
 
 static void draw_table(void) {
     char text[FRAME_BYTES], filter[160] = "";
-    const struct scene *scene = screen.scene;
-    frame_head(&screen.frame, scene, text);
+    const struct overview *overview = screen.overview;
+    frame_head(&screen.frame, overview, text);
     attron(A_BOLD);
     mvaddstr(0, 0, text);
     attroff(A_BOLD);
     if (*screen.filter)
-        snprintf(filter, sizeof filter, "; %zu of %zu with: %s", scene->shown_count, scene->row_count, screen.filter);
+        snprintf(filter, sizeof filter, "; %zu of %zu with: %s", overview->shown_count, overview->row_count,
+                 screen.filter);
     snprintf(text, sizeof text, "%s, %s%s%s", order_names[screen.order][screen.reversed],
              screen.frozen ? "frozen" : "every ", screen.frozen ? "" : screen.interval, filter);
     draw_line(1, 0, (size_t)COLS, text);
     draw_titles();
-    for (size_t i = screen.first; i < scene->shown_count && i < screen.first + rows_there(); i++)
-        top_draw_row(ROWS_FROM + (int)(i - screen.first), scene->shown[i], i == screen.selected);
-    if (scene->shown_count == 0)
+    for (size_t i = screen.first; i < overview->shown_count && i < screen.first + rows_there(); i++)
+        top_draw_row(ROWS_FROM + (int)(i - screen.first), overview->shown[i], i == screen.selected);
+    if (overview->shown_count == 0)
         draw_line(ROWS_FROM + 1, 2, COLS > 2 ? (size_t)COLS - 2 : 0,
                   *screen.filter ? "No row contains that text." : "There are no waiters, and no holders are seen.");
 }
@@ -152,15 +153,15 @@ static void draw_page(const char *text) {
 }
 
 static const struct segment *find_segment(const char *name) {
-    for (size_t i = 0; i < screen.scene->segment_count; i++) {
-        if (strcmp(screen.scene->segments[i].name, name) == 0) return &screen.scene->segments[i];
+    for (size_t i = 0; i < screen.overview->segment_count; i++) {
+        if (strcmp(screen.overview->segments[i].name, name) == 0) return &screen.overview->segments[i];
     }
     return NULL;
 }
 
 static const struct process *find_process(const char *name) {
-    for (size_t i = 0; i < screen.scene->process_count; i++) {
-        if (strcmp(screen.scene->processes[i].name, name) == 0) return &screen.scene->processes[i];
+    for (size_t i = 0; i < screen.overview->process_count; i++) {
+        if (strcmp(screen.overview->processes[i].name, name) == 0) return &screen.overview->processes[i];
     }
     return NULL;
 }
@@ -215,7 +216,7 @@ static void draw_bottom(void) {
 }
 
 static void top_draw(void) {
-    scene_arrange(screen.scene, screen.order, screen.reversed, screen.filter);
+    overview_arrange(screen.overview, screen.order, screen.reversed, screen.filter);
     frame_layout(&screen.frame, (size_t)COLS);
     keep_in_sight();
     erase();
@@ -259,8 +260,8 @@ static bool scroll_key(int key, size_t *at, size_t page) {
 }
 
 static void show_details(void) {
-    if (screen.selected >= screen.scene->shown_count) return;
-    const struct row *row = screen.scene->shown[screen.selected];
+    if (screen.selected >= screen.overview->shown_count) return;
+    const struct row *row = screen.overview->shown[screen.selected];
     snprintf(screen.name, sizeof screen.name, "%s", row->name);
     screen.of_process = row->process;
     screen.view = DETAILS;
@@ -371,7 +372,7 @@ static int loop(int signals_fd, int64_t interval_ns) {
     int signal_number = 0;
     while (!screen.done) {
         if (!screen.frozen && vigil_now_ns() >= next_look_ns) {
-            screen.status = scene_look(screen.scene);
+            screen.status = overview_look(screen.overview);
             screen.error = errno;
             if (screen.status != VIGIL_OK) return -1;
             next_look_ns = vigil_now_ns() + interval_ns;
@@ -382,10 +383,10 @@ static int loop(int signals_fd, int64_t interval_ns) {
     return signal_number;
 }
 
-int screen_run(struct scene *scene, int64_t interval_ns) {
+int screen_run(struct overview *overview, int64_t interval_ns) {
     SCREEN *terminal;
     sigset_t ours, before;
-    screen.scene = scene;
+    screen.overview = overview;
     cli_print_duration(screen.interval, interval_ns);
 
     sigemptyset(&ours);
@@ -403,7 +404,7 @@ int screen_run(struct scene *scene, int64_t interval_ns) {
     close(signals_fd);
     if (signal_number < 0) {
         errno = screen.error;
-        return scene_fail(screen.status);
+        return overview_fail(screen.status);
     }
     if (signal_number > 0) signal(signal_number, SIG_DFL), raise(signal_number);
     sigprocmask(SIG_SETMASK, &before, NULL); /* the signal ends the process here */

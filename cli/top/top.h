@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* top.h - the parts of vigil-top: looking (scene.c, processes.c), rows as text (frame.c), the terminal (screen.c). */
+/* top.h - the parts of vigil-top: looking (overview.c, processes.c), rows as text (frame.c), the terminal (screen.c). */
 #ifndef VIGIL_CLI_TOP_H
 #define VIGIL_CLI_TOP_H
 
@@ -41,7 +41,7 @@ struct row {
 enum column { WAIT, LINE, PLACE, PID, AS, COMMAND, HELD_BY, COLUMNS };
 #define ORDERS (PID + 1) /* rows can be sorted by the first columns, up to PID */
 
-struct scene {
+struct overview {
     char **patterns; /* shell patterns for names of segments and programs, and for pids; none: all */
     int pattern_count;
     bool all_users; /* names are USER:NAME */
@@ -57,22 +57,22 @@ struct scene {
     char clock[16]; /* when: 14:03:59 */
 };
 
-/* Looks at everything again; no row is shown until scene_arrange. Returns VIGIL_OK; or why the segments cannot be
+/* Looks at everything again; no row is shown until overview_arrange. Returns VIGIL_OK; or why the segments cannot be
  * listed, with errno; or VIGIL_ENOMEM. */
-int scene_look(struct scene *scene);
-int scene_fail(int status); /* prints that error; returns the exit status */
+int overview_look(struct overview *overview);
+int overview_fail(int status); /* prints that error; returns the exit status */
 /* Shows the rows that contain the filter's text, in upper or lower case; "": all rows. */
-void scene_arrange(struct scene *scene, enum column order, bool reverse, const char *filter);
-void scene_end(struct scene *scene);
+void overview_arrange(struct overview *overview, enum column order, bool reverse, const char *filter);
+void overview_end(struct overview *overview);
 
-/* scene.c, for processes.c: whether a pattern matches either name, or there is none. The other name may be null. */
-bool scene_asks_for(const struct scene *scene, const char *name, const char *other_name);
+/* overview.c, for processes.c: whether a pattern matches either name, or there is none. The other name may be null. */
+bool overview_asks_for(const struct overview *overview, const char *name, const char *other_name);
 
-/* processes.c, for scene.c. */
-bool processes_look(struct scene *scene); /* false: no memory */
-void processes_forget(struct scene *scene);
-size_t processes_count(struct scene *scene); /* returns the maximum number of rows */
-void processes_rows(struct scene *scene);
+/* processes.c, for overview.c. */
+bool processes_look(struct overview *overview); /* false: no memory */
+void processes_forget(struct overview *overview);
+size_t processes_count(struct overview *overview); /* returns the maximum number of rows */
+void processes_rows(struct overview *overview);
 
 /* A line of text, at most `columns` wide. */
 #define FRAME_BYTES 4096
@@ -83,11 +83,11 @@ struct frame {
 void frame_layout(struct frame *frame, size_t columns);
 /* Cuts a line of text; what is cut off is marked. */
 void frame_cut(size_t columns, const char *line, char text[FRAME_BYTES]);
-void frame_head(const struct frame *frame, const struct scene *scene, char text[FRAME_BYTES]);
+void frame_head(const struct frame *frame, const struct overview *overview, char text[FRAME_BYTES]);
 void frame_titles(const struct frame *frame, char text[FRAME_BYTES]);
 void frame_row(const struct frame *frame, const struct row *row, char text[FRAME_BYTES]);
 
 /* Runs until the user quits. Returns the exit status. */
-int screen_run(struct scene *scene, int64_t interval_ns);
+int screen_run(struct overview *overview, int64_t interval_ns);
 
 #endif

@@ -14,25 +14,25 @@
 /* The circles that were found: "0>1>0;" */
 struct notes {
     char text[256];
-    const struct tie *ties;
+    const struct edge *edges;
 };
 
-static void note(const uint32_t *ties, uint32_t count, void *data) {
+static void note(const uint32_t *edges, uint32_t count, void *data) {
     struct notes *notes = data;
     size_t used = strlen(notes->text);
-    used += (size_t)snprintf(notes->text + used, sizeof notes->text - used, "%u", notes->ties[ties[0]].waiter);
+    used += (size_t)snprintf(notes->text + used, sizeof notes->text - used, "%u", notes->edges[edges[0]].waiter);
     for (uint32_t i = 0; i < count; i++) {
-        if (i) assert_int_equal(notes->ties[ties[i]].waiter, notes->ties[ties[i - 1]].holder);
-        used += (size_t)snprintf(notes->text + used, sizeof notes->text - used, ">%u", notes->ties[ties[i]].holder);
+        if (i) assert_int_equal(notes->edges[edges[i]].waiter, notes->edges[edges[i - 1]].holder);
+        used += (size_t)snprintf(notes->text + used, sizeof notes->text - used, ">%u", notes->edges[edges[i]].holder);
     }
     snprintf(notes->text + used, sizeof notes->text - used, ";");
 }
 
 #define ASSERT_CIRCLES(expected, processes, ...)                                                                       \
     do {                                                                                                               \
-        const struct tie ties_[] = {__VA_ARGS__};                                                                      \
-        struct notes notes_ = {.ties = ties_};                                                                         \
-        int64_t count_ = cycles_find(ties_, sizeof ties_ / sizeof *ties_, processes, note, &notes_);                   \
+        const struct edge edges_[] = {__VA_ARGS__};                                                                    \
+        struct notes notes_ = {.edges = edges_};                                                                       \
+        int64_t count_ = cycles_find(edges_, sizeof edges_ / sizeof *edges_, processes, note, &notes_);                \
         assert_string_equal(notes_.text, expected);                                                                    \
         int64_t expected_count_ = 0;                                                                                   \
         for (const char *c_ = expected; *c_; c_++) expected_count_ += *c_ == ';';                                      \
@@ -76,21 +76,21 @@ static void one_permit_is_enough(void **state) {
     ASSERT_CIRCLES("", 5, {0, 1, 0}, {0, 2, 0}, {2, 0, 1}, {1, 3, 2}, {1, 4, 2}); /* and so may those it waits for */
 }
 
-static void measure(const uint32_t *ties, uint32_t count, void *data) {
-    (void)ties;
+static void measure(const uint32_t *edges, uint32_t count, void *data) {
+    (void)edges;
     *(uint32_t *)data = count;
 }
 
 static void a_long_circle(void **state) {
     (void)state;
     enum { LONG = 5000 };
-    static struct tie ties[LONG];
-    for (uint32_t i = 0; i < LONG; i++) ties[i] = (struct tie){i, (i + 1) % LONG, i};
+    static struct edge edges[LONG];
+    for (uint32_t i = 0; i < LONG; i++) edges[i] = (struct edge){i, (i + 1) % LONG, i};
     uint32_t length = 0;
-    assert_int_equal(cycles_find(ties, LONG, LONG, measure, &length), 1);
+    assert_int_equal(cycles_find(edges, LONG, LONG, measure, &length), 1);
     assert_int_equal(length, LONG);
-    ties[17].holder = LONG; /* a holder that does not wait */
-    assert_int_equal(cycles_find(ties, LONG, LONG + 1, measure, &length), 0);
+    edges[17].holder = LONG; /* a holder that does not wait */
+    assert_int_equal(cycles_find(edges, LONG, LONG + 1, measure, &length), 0);
 }
 
 int main(void) {

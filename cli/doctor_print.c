@@ -37,14 +37,14 @@ static const struct {
     "None of them can go on: this is a deadlock, unless another thread of one of them releases what it holds, one "    \
     "has a time limit and gives up, or one has left what it runs in the background and does not wait for it."
 
-const struct signature *circle_youngest(const struct doctor *doctor, const struct circle *circle) {
-    uint32_t youngest = circle->ties[0];
+const struct known_process *circle_youngest(const struct doctor *doctor, const struct circle *circle) {
+    uint32_t youngest = circle->edges[0];
     for (uint32_t i = 1; i < circle->count; i++) {
-        const struct reason *reason = &doctor->ties.reasons[circle->ties[i]];
-        const struct reason *best = &doctor->ties.reasons[youngest];
-        if (!reason->runs && (best->runs || reason->since_ns > best->since_ns)) youngest = circle->ties[i];
+        const struct reason *reason = &doctor->edges.reasons[circle->edges[i]];
+        const struct reason *best = &doctor->edges.reasons[youngest];
+        if (!reason->runs && (best->runs || reason->since_ns > best->since_ns)) youngest = circle->edges[i];
     }
-    return &doctor->people.all[doctor->ties.ties[youngest].waiter];
+    return &doctor->processes.all[doctor->edges.edges[youngest].waiter];
 }
 
 /* For people. */
@@ -58,7 +58,7 @@ static struct page page_of(FILE *out) {
     return (struct page){"\033[1m", "\033[31m", "\033[32m", "\033[0m"};
 }
 
-static const char *doctor_tell_plural(uint64_t count) {
+static const char *doctor_print_plural(uint64_t count) {
     return count == 1 ? "" : "s";
 }
 
@@ -77,7 +77,7 @@ static void print_repair(const struct patient *patient) {
     if (!patient->repaired) return;
     if (patient->status < 0) printf("  It could not be repaired: %s\n", cli_why(patient->status, patient->error));
     else
-        printf("  %u finding%s before, %u now\n", patient->found_first, doctor_tell_plural(patient->found_first),
+        printf("  %u finding%s before, %u now\n", patient->found_first, doctor_print_plural(patient->found_first),
                patient->finding_count);
 }
 
@@ -89,34 +89,34 @@ static void print_patient(const struct patient *patient, const struct page *page
     }
     printf("%s%s%s: ", page->bold, patient->name, page->plain);
     if (patient->finding_count)
-        printf("%s%u finding%s%s", page->red, patient->finding_count, doctor_tell_plural(patient->finding_count),
+        printf("%s%u finding%s%s", page->red, patient->finding_count, doctor_print_plural(patient->finding_count),
                page->plain);
     else printf("%ssound%s", page->green, page->plain);
-    printf("; %u member%s, %u waiting\n", patient->members, doctor_tell_plural(patient->members), patient->waiting);
+    printf("; %u member%s, %u waiting\n", patient->members, doctor_print_plural(patient->members), patient->waiting);
     print_repair(patient);
     for (unsigned kind = 0; kind < FINDING_KINDS; kind++) print_findings_of(patient, (enum finding_kind)kind, page);
 }
 
-static void print_person(const struct doctor *doctor, uint32_t number) {
-    const struct signature *signature = &doctor->people.all[number];
+static void doctor_print_process(const struct doctor *doctor, uint32_t number) {
+    const struct known_process *process = &doctor->processes.all[number];
     char text[48];
-    printf("pid %u%s (%s)", signature->pid, signature->other_space ? " of another pid namespace" : "",
-           cli_visible(text, sizeof text, cli_without_folder(signature->command)));
+    printf("pid %u%s (%s)", process->pid, process->other_space ? " of another pid namespace" : "",
+           cli_visible(text, sizeof text, cli_without_folder(process->command)));
 }
 
 static void print_circle(const struct doctor *doctor, const struct circle *circle, const struct page *page) {
     printf("%sdeadlock%s: ", page->red, page->plain);
-    print_person(doctor, doctor->ties.ties[circle->ties[0]].waiter);
+    doctor_print_process(doctor, doctor->edges.edges[circle->edges[0]].waiter);
     for (uint32_t i = 0; i < circle->count; i++) {
-        const struct reason *reason = &doctor->ties.reasons[circle->ties[i]];
+        const struct reason *reason = &doctor->edges.reasons[circle->edges[i]];
         const char *which = i ? ",\n      which " : " ";
         char waited[16];
         cli_print_duration(waited, reason->waited_ns);
         if (reason->runs) printf("%swaits for the command it runs, ", which);
         else printf("%swaits for %s (for %s), held by ", which, reason->line, waited);
-        print_person(doctor, doctor->ties.ties[circle->ties[i]].holder);
+        doctor_print_process(doctor, doctor->edges.edges[circle->edges[i]].holder);
     }
-    const struct signature *youngest = circle_youngest(doctor, circle);
+    const struct known_process *youngest = circle_youngest(doctor, circle);
     printf(
         "\n      %s\n      This cannot be repaired from outside. Ending one of them lets the others go on; pid %u has "
         "waited least",
@@ -125,7 +125,7 @@ static void print_circle(const struct doctor *doctor, const struct circle *circl
     else printf(": kill %u\n", youngest->pid);
 }
 
-void doctor_tell(const struct doctor *doctor) {
+void doctor_print(const struct doctor *doctor) {
     struct page page = page_of(stdout);
     for (uint32_t i = 0; i < doctor->patient_count; i++) {
         if (!doctor->patients[i].companion) print_patient(&doctor->patients[i], &page);
@@ -162,10 +162,11 @@ static void put_patient(struct cli_json *json, const struct patient *patient) {
     json_end(json, '}');
 }
 
-static void put_tie(struct cli_json *json, const struct doctor *doctor, uint32_t number) {
-    const struct tie *tie = &doctor->ties.ties[number];
-    const struct reason *reason = &doctor->ties.reasons[number];
-    const struct signature *waiter = &doctor->people.all[tie->waiter], *holder = &doctor->people.all[tie->holder];
+static void put_edge(struct cli_json *json, const struct doctor *doctor, uint32_t number) {
+    const struct edge *edge = &doctor->edges.edges[number];
+    const struct reason *reason = &doctor->edges.reasons[number];
+    const struct known_process *waiter = &doctor->processes.all[edge->waiter],
+                               *holder = &doctor->processes.all[edge->holder];
     json_object(json, NULL);
     json_unsigned(json, "pid", waiter->pid);
     json_text(json, "command", waiter->command);
@@ -185,14 +186,14 @@ static void put_tie(struct cli_json *json, const struct doctor *doctor, uint32_t
 static void put_circle(struct cli_json *json, const struct doctor *doctor, const struct circle *circle) {
     json_object(json, NULL);
     json_array(json, "chain");
-    for (uint32_t i = 0; i < circle->count; i++) put_tie(json, doctor, circle->ties[i]);
+    for (uint32_t i = 0; i < circle->count; i++) put_edge(json, doctor, circle->edges[i]);
     json_end(json, ']');
     json_text(json, "meaning", DEADLOCK_MEANING);
     json_unsigned(json, "waited_least_pid", circle_youngest(doctor, circle)->pid);
     json_end(json, '}');
 }
 
-void doctor_tell_json(const struct doctor *doctor) {
+void doctor_print_json(const struct doctor *doctor) {
     struct cli_json json;
     int verdict = doctor_verdict(doctor);
     json_begin(&json, stdout);

@@ -27,7 +27,7 @@ static bool keep_line(vigil_seen_line *line) {
     return line->waiters && line->holders;
 }
 
-/* False: no memory. The caller must call scene_forget_look in either case. */
+/* False: no memory. The caller must call overview_forget_look in either case. */
 static bool keep(vigil_look *look) {
     vigil_seen_line *lines = copy(look->lines, look->line_count * sizeof *lines);
     look->label = copy(look->label, strlen(look->label) + 1);
@@ -39,7 +39,7 @@ static bool keep(vigil_look *look) {
     return kept;
 }
 
-static void scene_forget_look(const vigil_look *look) {
+static void overview_forget_look(const vigil_look *look) {
     for (uint32_t i = 0; i < look->line_count; i++) {
         free((void *)look->lines[i].waiters);
         free((void *)look->lines[i].holders);
@@ -49,36 +49,36 @@ static void scene_forget_look(const vigil_look *look) {
     free((void *)look->label);
 }
 
-static void forget(struct scene *scene) {
-    for (size_t i = 0; i < scene->segment_count; i++) scene_forget_look(&scene->segments[i].look);
-    processes_forget(scene);
-    free(scene->segments);
-    free(scene->rows);
-    free(scene->shown);
-    *scene = (struct scene){
-        .patterns = scene->patterns, .pattern_count = scene->pattern_count, .all_users = scene->all_users};
+static void forget(struct overview *overview) {
+    for (size_t i = 0; i < overview->segment_count; i++) overview_forget_look(&overview->segments[i].look);
+    processes_forget(overview);
+    free(overview->segments);
+    free(overview->rows);
+    free(overview->shown);
+    *overview = (struct overview){
+        .patterns = overview->patterns, .pattern_count = overview->pattern_count, .all_users = overview->all_users};
 }
 
 /* Segments. */
 
 struct names {
-    const struct scene *scene;
+    const struct overview *overview;
     struct segment *list;
     size_t count;
     bool no_memory;
 };
 
-bool scene_asks_for(const struct scene *scene, const char *name, const char *other_name) {
-    for (int i = 0; i < scene->pattern_count; i++) {
-        if (fnmatch(scene->patterns[i], name, 0) == 0) return true;
-        if (other_name && fnmatch(scene->patterns[i], other_name, 0) == 0) return true;
+bool overview_asks_for(const struct overview *overview, const char *name, const char *other_name) {
+    for (int i = 0; i < overview->pattern_count; i++) {
+        if (fnmatch(overview->patterns[i], name, 0) == 0) return true;
+        if (other_name && fnmatch(overview->patterns[i], other_name, 0) == 0) return true;
     }
-    return scene->pattern_count == 0;
+    return overview->pattern_count == 0;
 }
 
 static void add_segment(const char *name, void *data) {
     struct names *names = data;
-    if (names->no_memory || !scene_asks_for(names->scene, name, NULL)) return;
+    if (names->no_memory || !overview_asks_for(names->overview, name, NULL)) return;
     struct segment *list = realloc(names->list, (names->count + 1) * sizeof *list);
     names->no_memory = !list;
     if (!list) return;
@@ -87,29 +87,29 @@ static void add_segment(const char *name, void *data) {
     snprintf(list[names->count++].name, SHOW_NAME_MAX, "%s", name);
 }
 
-static int scene_by_name(const void *one, const void *other) {
+static int overview_by_name(const void *one, const void *other) {
     return strcmp(((const struct segment *)one)->name, ((const struct segment *)other)->name);
 }
 
 /* Processes under vigil run need no segments. */
-static bool wants_segments(const struct scene *scene) {
-    for (int i = 0; i < scene->pattern_count; i++) {
-        if (!served_is_process(scene->patterns[i])) return true;
+static bool wants_segments(const struct overview *overview) {
+    for (int i = 0; i < overview->pattern_count; i++) {
+        if (!served_is_process(overview->patterns[i])) return true;
     }
-    return scene->pattern_count == 0;
+    return overview->pattern_count == 0;
 }
 
-static int list_segments(struct scene *scene) {
-    struct names names = {.scene = scene};
-    int64_t status = cli_list_names(scene->all_users, add_segment, &names);
-    if (status < 0 && wants_segments(scene)) return (int)status;
-    scene->segments = names.list;
-    scene->segment_count = names.count;
-    if (names.count) qsort(names.list, names.count, sizeof *names.list, scene_by_name);
+static int list_segments(struct overview *overview) {
+    struct names names = {.overview = overview};
+    int64_t status = cli_list_names(overview->all_users, add_segment, &names);
+    if (status < 0 && wants_segments(overview)) return (int)status;
+    overview->segments = names.list;
+    overview->segment_count = names.count;
+    if (names.count) qsort(names.list, names.count, sizeof *names.list, overview_by_name);
     return names.no_memory ? VIGIL_ENOMEM : VIGIL_OK;
 }
 
-static void scene_look_at(struct segment *segment) {
+static void overview_look_at(struct segment *segment) {
     vigil_observer *observer;
     segment->status = cli_observe(&observer, segment->name);
     segment->error = errno;
@@ -133,7 +133,7 @@ static void name_holders(const vigil_look *look, const vigil_seen_line *line, ch
 }
 
 /* The holder of a turnstile also holds the lock, or waits for it. */
-static bool scene_is_turnstile(const vigil_look *look, const vigil_seen_line *line) {
+static bool overview_is_turnstile(const vigil_look *look, const vigil_seen_line *line) {
     char name[32];
     show_line_name(look, line, name);
     return strcmp(name, "turnstile") == 0;
@@ -146,7 +146,7 @@ static struct row line_row(const struct segment *segment, const vigil_seen_line 
                       .as = "thread",
                       .offset = line->offset,
                       .line_length = line->waiter_count};
-    if (scene_is_turnstile(&segment->look, line)) strcpy(row.line_name, "fair"); /* there is little room */
+    if (overview_is_turnstile(&segment->look, line)) strcpy(row.line_name, "fair"); /* there is little room */
     else show_line_name(&segment->look, line, row.line_name);
     name_holders(&segment->look, line, row.held_by, sizeof row.held_by);
     for (uint32_t i = 0; i < line->holder_count; i++) {
@@ -158,11 +158,11 @@ static struct row line_row(const struct segment *segment, const vigil_seen_line 
     return row;
 }
 
-static void scene_add_waiter(struct scene *scene, const struct row *line_row, const vigil_seen_waiter *waiter,
-                             uint32_t place) {
+static void overview_add_waiter(struct overview *overview, const struct row *line_row, const vigil_seen_waiter *waiter,
+                                uint32_t place) {
     const vigil_look *look = &line_row->segment->look;
     const vigil_seen_member *member = show_member(look, waiter->number);
-    struct row *row = &scene->rows[scene->row_count++];
+    struct row *row = &overview->rows[overview->row_count++];
     *row = *line_row;
     row->type = ROW_WAITER;
     row->place = place;
@@ -178,77 +178,78 @@ static void scene_add_waiter(struct scene *scene, const struct row *line_row, co
 /* If all waiters of a lock are at its turnstile, the turnstile's rows are enough. */
 static bool is_held_for_a_line(const vigil_look *look, const vigil_seen_line *line) {
     if (line->waiter_count || line == look->lines) return false;
-    return scene_is_turnstile(look, line - 1) && line[-1].waiter_count;
+    return overview_is_turnstile(look, line - 1) && line[-1].waiter_count;
 }
 
-static void scene_add_line(struct scene *scene, const struct segment *segment, const vigil_seen_line *line) {
+static void overview_add_line(struct overview *overview, const struct segment *segment, const vigil_seen_line *line) {
     if (is_held_for_a_line(&segment->look, line)) return;
     struct row row = line_row(segment, line);
-    for (uint32_t i = 0; i < line->waiter_count; i++) scene_add_waiter(scene, &row, &line->waiters[i], i + 1);
-    if (line->waiter_count == 0) scene->rows[scene->row_count++] = row;
+    for (uint32_t i = 0; i < line->waiter_count; i++) overview_add_waiter(overview, &row, &line->waiters[i], i + 1);
+    if (line->waiter_count == 0) overview->rows[overview->row_count++] = row;
 }
 
-static void scene_add_unreadable(struct scene *scene, const struct segment *segment) {
-    struct row *row = &scene->rows[scene->row_count++];
+static void overview_add_unreadable(struct overview *overview, const struct segment *segment) {
+    struct row *row = &overview->rows[overview->row_count++];
     *row = (struct row){.type = ROW_UNREADABLE, .segment = segment, .name = segment->name, .as = ""};
     snprintf(row->task, sizeof row->task, "unreadable, %s: %s", vigil_status_name(segment->status),
              cli_why(segment->status, segment->error));
 }
 
-static void add_rows(struct scene *scene, const struct segment *segment) {
+static void add_rows(struct overview *overview, const struct segment *segment) {
     if (segment->status != VIGIL_OK) {
-        scene_add_unreadable(scene, segment);
+        overview_add_unreadable(overview, segment);
         return;
     }
-    for (uint32_t i = 0; i < segment->look.line_count; i++) scene_add_line(scene, segment, &segment->look.lines[i]);
+    for (uint32_t i = 0; i < segment->look.line_count; i++)
+        overview_add_line(overview, segment, &segment->look.lines[i]);
 }
 
 /* Counts members, holders and waiters. Returns the maximum number of rows. */
-static size_t scene_count(struct scene *scene, const struct segment *segment) {
+static size_t overview_count(struct overview *overview, const struct segment *segment) {
     const vigil_look *look = &segment->look;
     size_t rows = 1;
     if (segment->status != VIGIL_OK) return rows;
-    scene->member_count += look->member_count;
-    for (uint32_t i = 0; i < look->member_count; i++) scene->dead_count += !look->members[i].alive;
+    overview->member_count += look->member_count;
+    for (uint32_t i = 0; i < look->member_count; i++) overview->dead_count += !look->members[i].alive;
     for (uint32_t i = 0; i < look->line_count; i++) {
-        if (!scene_is_turnstile(look, &look->lines[i])) scene->holder_count += look->lines[i].holder_count;
-        scene->waiter_count += look->lines[i].waiter_count;
+        if (!overview_is_turnstile(look, &look->lines[i])) overview->holder_count += look->lines[i].holder_count;
+        overview->waiter_count += look->lines[i].waiter_count;
         rows += 1 + look->lines[i].waiter_count;
     }
     return rows;
 }
 
-int scene_look(struct scene *scene) {
-    forget(scene);
+int overview_look(struct overview *overview) {
+    forget(overview);
     time_t now = time(NULL);
     struct tm local;
-    strftime(scene->clock, sizeof scene->clock, "%H:%M:%S", localtime_r(&now, &local));
-    int status = list_segments(scene);
+    strftime(overview->clock, sizeof overview->clock, "%H:%M:%S", localtime_r(&now, &local));
+    int status = list_segments(overview);
     if (status != VIGIL_OK) return status;
-    if (!processes_look(scene)) return VIGIL_ENOMEM;
-    size_t rows_most = 1 + processes_count(scene);
-    for (size_t i = 0; i < scene->segment_count; i++) {
-        scene_look_at(&scene->segments[i]);
-        rows_most += scene_count(scene, &scene->segments[i]);
+    if (!processes_look(overview)) return VIGIL_ENOMEM;
+    size_t rows_most = 1 + processes_count(overview);
+    for (size_t i = 0; i < overview->segment_count; i++) {
+        overview_look_at(&overview->segments[i]);
+        rows_most += overview_count(overview, &overview->segments[i]);
     }
-    scene->rows = calloc(rows_most, sizeof *scene->rows);
-    scene->shown = calloc(rows_most, sizeof *scene->shown);
-    if (!scene->rows || !scene->shown) return VIGIL_ENOMEM;
-    for (size_t i = 0; i < scene->segment_count; i++) {
-        if (scene->segments[i].status != VIGIL_ENOTFOUND)
-            add_rows(scene, &scene->segments[i]); /* else it has just been removed */
+    overview->rows = calloc(rows_most, sizeof *overview->rows);
+    overview->shown = calloc(rows_most, sizeof *overview->shown);
+    if (!overview->rows || !overview->shown) return VIGIL_ENOMEM;
+    for (size_t i = 0; i < overview->segment_count; i++) {
+        if (overview->segments[i].status != VIGIL_ENOTFOUND)
+            add_rows(overview, &overview->segments[i]); /* else it has just been removed */
     }
-    processes_rows(scene);
+    processes_rows(overview);
     return VIGIL_OK;
 }
 
-int scene_fail(int status) {
+int overview_fail(int status) {
     if (status == VIGIL_ENOMEM) return cli_fail(status, "cannot read the segments and processes");
     return cli_fail_list(status);
 }
 
-void scene_end(struct scene *scene) {
-    forget(scene);
+void overview_end(struct overview *overview) {
+    forget(overview);
 }
 
 /* Order. */
@@ -291,12 +292,12 @@ static bool is_wanted(const struct row *row, const char *filter) {
     return strcasestr(text, filter) != NULL;
 }
 
-void scene_arrange(struct scene *scene, enum column order, bool reverse, const char *filter) {
-    scene->shown_count = 0;
-    for (size_t i = 0; i < scene->row_count; i++) {
-        if (is_wanted(&scene->rows[i], filter)) scene->shown[scene->shown_count++] = &scene->rows[i];
+void overview_arrange(struct overview *overview, enum column order, bool reverse, const char *filter) {
+    overview->shown_count = 0;
+    for (size_t i = 0; i < overview->row_count; i++) {
+        if (is_wanted(&overview->rows[i], filter)) overview->shown[overview->shown_count++] = &overview->rows[i];
     }
     sorted_by = order;
     is_reversed = reverse;
-    if (scene->shown_count) qsort(scene->shown, scene->shown_count, sizeof *scene->shown, by_everything);
+    if (overview->shown_count) qsort(overview->shown, overview->shown_count, sizeof *overview->shown, by_everything);
 }
