@@ -426,7 +426,7 @@ progress:
     :: loop_stops && !steady -> stopped++; goto stop
     :: own -> atomic { playing++; run thread(own, 1, false) } ended[own]; own = 0; goto pending
     :: atomic { !steady && in_line[me] -> in_line[me] = false; depart() } /* cancelled: give_up_place */
-    :: atomic { !steady && !in_line[me] -> depart() } /* the call is an orphan now, of no interest to its request */
+    :: atomic { !steady && !in_line[me] -> depart() } /* its request is gone: the call is dropped */
 #ifndef DROP_CALL
        decline()
 #endif

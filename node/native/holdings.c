@@ -44,9 +44,9 @@ static bool holdings_is_held(uint32_t seen) {
 }
 
 void holdings_sign(struct environment *environment, void *mutex) {
-    uint32_t *word = mutex, seen = __atomic_load_n(word, __ATOMIC_RELAXED), signature = environment->thread_id << 4;
+    uint32_t *word = mutex, seen = __atomic_load_n(word, __ATOMIC_RELAXED), holder = environment->thread_id << 4;
     while (holdings_is_held(seen) && /* else another environment has unlocked it already */
-           !__atomic_compare_exchange_n(word, &seen, (seen & ~MUTEX_NUMBER) | signature, true, __ATOMIC_RELAXED,
+           !__atomic_compare_exchange_n(word, &seen, (seen & ~MUTEX_NUMBER) | holder, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED)) { /* waiters may change it from 1 to 2 meanwhile */
     }
 }

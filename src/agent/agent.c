@@ -75,7 +75,7 @@ static void agent_deliver(vigil_agent *agent, uint32_t index) {
         slot_release(agent->lot, index);
         tsan_acquire(agent);
         function(agent, argument);
-    } else if (slot->op == SLOT_ORPHAN) {
+    } else if (slot->op == SLOT_OP_GONE) {
         agent_slot_release(agent, index);
         agent->pending--;
     } else {
@@ -138,7 +138,7 @@ static bool agent_is_alive(const vigil_agent *agent) {
     return agent->references || agent->pending_referenced;
 }
 
-void agent_tell_alive(vigil_agent *agent) {
+void agent_call_on_alive(vigil_agent *agent) {
     if (agent->alive == agent_is_alive(agent)) return;
     agent->alive = !agent->alive;
     agent->on_alive(agent, agent->on_alive_argument);
@@ -322,7 +322,7 @@ static void agent_cancel_pending(vigil_agent *agent) {
     struct lot *lot = agent->lot;
     for (uint32_t index = 1; agent->pending && !agent_forked(agent) && index < slot_bound(lot); index++) {
         struct slot *slot = &lot->slots[index];
-        if (prim_load_relaxed(&slot->seat) != agent->seat.number || slot->op == SLOT_ORPHAN) continue;
+        if (prim_load_relaxed(&slot->seat) != agent->seat.number || slot->op == SLOT_OP_GONE) continue;
         vigil_op *op = (vigil_op *)(uintptr_t)slot->op;
         if (agent_leave(agent, op)) agent_complete(agent, op, VIGIL_CANCELLED);
     }

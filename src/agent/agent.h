@@ -101,9 +101,9 @@ void agent_start_timer(vigil_agent *agent, vigil_op *op, uint64_t now_ns);
 
 /* pending_referenced or references have changed: call on_alive if the agent has become alive, or no longer is. In a
  * dispatch only at its end: most operations that end there are followed by another. */
-void agent_tell_alive(vigil_agent *agent);
+void agent_call_on_alive(vigil_agent *agent);
 static inline void agent_note_alive(vigil_agent *agent) {
-    if (agent->on_alive && !agent->dispatching) agent_tell_alive(agent);
+    if (agent->on_alive && !agent->dispatching) agent_call_on_alive(agent);
 }
 
 /* The earliest deadline may be earlier now: set the descriptor's alarm. */

@@ -17,8 +17,8 @@ _Static_assert(!PRIM_SEGMENTS, "else VIGIL_SYSTEM_SOURCES is what to build");
 
 uint32_t vigil__holder PRIM_PROCESS = 1; /* the inline functions of the public headers use it */
 
-#define ALONE(signature)                                                                                               \
-    signature {                                                                                                        \
+#define ALONE(prototype)                                                                                               \
+    prototype {                                                                                                        \
         abort();                                                                                                       \
     }
 

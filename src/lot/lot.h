@@ -65,7 +65,7 @@ struct slot {
     union {
         uint64_t
             signature; /* for people: a thread's id and, in bits 32-63, since when it waits (ms); SLOT_HOLDS: no id */
-        uint64_t op;   /* an agent's slot in its own lot: the vigil_op, or SLOT_ORPHAN; sync/robust.h: the word */
+        uint64_t op;   /* an agent's slot in its own lot: the vigil_op, or SLOT_OP_GONE; sync/robust.h: the word */
         uint64_t function; /* SLOT_POSTED: what to call */
         uint64_t row;      /* an agent's slot in a segment: the index of its member's row */
     };
@@ -115,7 +115,7 @@ enum slot_call {
 };
 
 /* As the op of an agent's slot: its outcome is not wanted any more. */
-#define SLOT_ORPHAN 1u
+#define SLOT_OP_GONE 1u
 
 /* Until its outcome is decided: */
 enum slot_state {

@@ -378,8 +378,8 @@ static void observer_sift(vigil_observer *observer) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < observer->seen_count; i++) {
         const struct seen_slot *seen = &observer->seen[i];
-        bool sound = seen_holds(seen) || seen_waits(seen);
-        if (!seen->slot.key || !sound || !observer_has_word(observer, observer_lock_key(seen))) continue;
+        bool plausible = seen_holds(seen) || seen_waits(seen);
+        if (!seen->slot.key || !plausible || !observer_has_word(observer, observer_lock_key(seen))) continue;
         uint64_t offset = observer->has_window ? observer_in_window(observer, observer_lock_key(seen)) : 0;
         if (offset == BOOK_WINDOW_BYTES) observer->users[observer->user_count++] = seen->number;
         else if (offset != UINT64_MAX) observer->seen[kept++] = *seen;

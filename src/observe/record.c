@@ -105,8 +105,8 @@ int64_t vigil_observer_events(vigil_observer *observer, vigil_event *events, siz
         }
         bool there = event_read(observer->segment, observer->next_sequence, &entry);
         if (!there && observer_may_come(observer)) break;
-        bool sound = there && entry.type < VIGIL_EVENT_TYPES && entry.kind < VIGIL_SEEN_KINDS;
-        if (!sound) missed++;
+        bool valid = there && entry.type < VIGIL_EVENT_TYPES && entry.kind < VIGIL_SEEN_KINDS;
+        if (!valid) missed++;
         else if (observer_is_of_window(observer, &entry)) events[count++] = observer_event_of(observer, &entry, now_ns);
         observer->next_sequence++;
         if (there) observer->missing_since_ns = 0; /* else the events behind it have been awaited as long */

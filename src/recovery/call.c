@@ -17,14 +17,14 @@ static const struct recovery_call *call_of(const struct lot *lot, uint32_t head)
 void repair_call_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes) {
     _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES] = {0};
     const struct recovery_call *call = call_of(lot, *line_of(lot, bucket, key));
-    if (call && !BUG(no_revival)) line_call(lot, bucket, key, call->call, context, wakes);
+    if (call && !BUG(no_call_after_death)) line_call(lot, bucket, key, call->call, context, wakes);
 }
 
 /* The same when a waiter that has been called has not come. True: it may not be passed yet. */
 bool repair_pass_line(struct lot *lot, struct bucket *bucket, uint64_t key, struct wakes *wakes) {
     _Alignas(16) unsigned char context[RECOVERY_CALL_BYTES] = {0};
     const struct recovery_call *call = call_of(lot, *line_of(lot, bucket, key));
-    if (!call || BUG(no_revival)) return false;
+    if (!call || BUG(no_call_after_death)) return false;
     if (call->may_pass && call->may_pass(word_of(lot, key), context) == PASS_LATER) return true;
     line_call(lot, bucket, key, call->call, context, wakes);
     return false;

@@ -31,7 +31,7 @@ uint32_t *buckets_count_in_line(const struct lot_parts *parts) {
     return counts;
 }
 
-/* Follow a line from its head. Returns null if it is sound; adds to `linked`. */
+/* Follow a line from its head. Returns null if it is consistent; adds to `linked`. */
 static const char *consistency_line_fault(const struct lot_parts *parts, uint32_t head, uint32_t bucket,
                                           uint32_t *linked) {
     uint64_t key = prim_load_relaxed(&parts->slots[head].key), began_ns = 0;

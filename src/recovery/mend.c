@@ -26,7 +26,7 @@ void recovery_empty(struct segment *segment) {
     }
 }
 
-/* Damage: whatever has been written there, mending ends, and does not harm waiters in sound slots. */
+/* Damage: whatever has been written there, mending ends, and does not harm waiters in undamaged slots. */
 
 struct mending {
     struct lot *lot;

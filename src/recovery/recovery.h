@@ -62,7 +62,7 @@ extern const struct recovery_call recovery_calls[SLOT_KINDS]; /* sync/calls.c */
 bool recovery_run(struct lot *lot, uint64_t deadline_ns);
 
 /* The same if any slot belongs to a dead member, whatever the counts of deaths say. */
-bool recovery_check(struct lot *lot, uint64_t deadline_ns);
+bool recovery_run_by_slots(struct lot *lot, uint64_t deadline_ns);
 
 /* If the line is a lock's: treat it as if the lock had just been released, as a waiter that was called may not come.
  * True: the caller must do this again in a while. */

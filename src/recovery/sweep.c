@@ -63,7 +63,7 @@ static bool sweep_call_all(struct lot *lot, uint64_t deadline_ns) {
     for (uint32_t number = 0; number < 1u << lot->bucket_bits; number++) {
         struct bucket *bucket = &lot->buckets[number];
         struct wakes wakes;
-        if (!prim_load_relaxed(&bucket->word) || BUG(no_revival)) continue;
+        if (!prim_load_relaxed(&bucket->word) || BUG(no_call_after_death)) continue;
         if (!shared_trylock(lot, bucket, deadline_ns)) {
             all = false;
             continue;
@@ -124,7 +124,7 @@ bool recovery_run(struct lot *lot, uint64_t deadline_ns) {
 }
 
 /* By the slots, not by the counts: a process may be killed between striking off and counting. */
-bool recovery_check(struct lot *lot, uint64_t deadline_ns) {
+bool recovery_run_by_slots(struct lot *lot, uint64_t deadline_ns) {
     for (uint32_t index = 1, slots = shared_slots(lot); index < slots && !BUG(left_out_for_good); index++) {
         uint32_t claim = prim_load_relaxed(&lot->share->claims[index]);
         if (claim && is_claimant_gone(lot, claim)) return sweep_everything(lot, deadline_ns);

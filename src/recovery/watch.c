@@ -185,7 +185,7 @@ static void watch_patrol(struct lot *lot) {
     struct segment *segment = lot->share->segment;
     watch_strike_off_ended(segment);
     watch_ask_some(segment);
-    bool all = recovery_run(lot, watch_patience_ns()) && recovery_check(lot, watch_patience_ns());
+    bool all = recovery_run(lot, watch_patience_ns()) && recovery_run_by_slots(lot, watch_patience_ns());
     if (!all) lot->share->keeping.unfinished = true;
     if (!BUG(patrol_passes_none)) recovery_pass_all(lot, watch_patience_ns());
     prim_store_relaxed(&segment_header(segment)->waiting, recovery_count(lot));

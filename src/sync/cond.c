@@ -201,7 +201,7 @@ static void cond_ask_for_mutex(vigil_request *request, int status) {
 /* Signalled: the slot stays, as the carrier, but no longer leads to the request. */
 static void cond_keep_carrier(vigil_request *request) {
     vigil_op *op = &request->op;
-    op->agent->lot->slots[op->slot].op = SLOT_ORPHAN;
+    op->agent->lot->slots[op->slot].op = SLOT_OP_GONE;
     request->carrier = op->slot;
     op->slot = 0;
 }

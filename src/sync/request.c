@@ -10,7 +10,7 @@
  *     at rest    request_on_call works on the queue, until the place is pending again or the queue is empty
  *
  * A queue that becomes empty gives up its place. If the place is in the mail already, the queue declines at once, for
- * the lock may have been reserved for it; what is in the mail is then an orphan, and is dropped.
+ * the lock may have been reserved for it. The slot in the mail is then SLOT_OP_GONE, and is dropped.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -83,9 +83,9 @@ static void request_give_up_place(vigil_agent *agent, vigil_request *first) {
     if (pending && !in_line) {
         struct agent_slot at = agent_slot(agent, place->slot); /* told: in the mail, or soon will be */
         bool called = prim_load_relaxed(&at.lot->slots[at.slot].state) != VIGIL_CANCELLED; /* if not: vigil_forget */
-        agent->lot->slots[place->slot].op = SLOT_ORPHAN;
+        agent->lot->slots[place->slot].op = SLOT_OP_GONE;
         agent->pending++;
-        if (called && !BUG(orphan_dropped)) request_kind_of(first)->decline(first->object);
+        if (called && !BUG(late_call_dropped)) request_kind_of(first)->decline(first->object);
     } else if (place->slot) {
         agent_slot_release(agent, place->slot);
         if (in_line) request_left_line(first);

@@ -130,7 +130,7 @@ static const struct {
     {"wake_not_missed", "arrival_killed"},
     {"handed_on_as_used", "loop_killed"},
     {"left_out_for_good", "stopped_beside_the_dead"},
-    {"no_revival", "contender_killed"},
+    {"no_call_after_death", "contender_killed"},
     {"hold_not_redone", "two_writers_killed"},
     {"hold_kept", "two_writers_killed"},
     {"once_runner_kept", "runner_killed"},

@@ -664,10 +664,10 @@ static bool somebody_is_dead(void) {
 }
 
 static void with_the_mutex(int status) {
-    bool orphaned = holder != 0;
+    bool was_held = holder != 0;
     sim_check(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "lock: %s", vigil_status_name(status));
-    sim_check(!orphaned || sim_dead(holder - 1), "the mutex has two holders");
-    sim_check(!orphaned || status == VIGIL_OWNER_DIED, "not told that the owner died");
+    sim_check(!was_held || sim_dead(holder - 1), "the mutex has two holders");
+    sim_check(!was_held || status == VIGIL_OWNER_DIED, "not told that the owner died");
     sim_check(status == VIGIL_OK || somebody_is_dead(), "told that the owner died, but no process died");
     if (status == VIGIL_OWNER_DIED) {
         owners_died++;

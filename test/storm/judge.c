@@ -42,7 +42,7 @@ static const char *const activity_names[] = {
 #undef ACTIVITY_TEXT
 };
 
-static void tell_member(unsigned number) {
+static void print_member(unsigned number) {
     const struct member *member = &ledger->members[number];
     fprintf(stderr, "  member %u, process %ld, life %" PRIu64 "%s\n", number, (long)processes[number].pid,
             member->life / 2, member->life % 2 ? ", killed" : "");
@@ -60,9 +60,9 @@ static void tell_member(unsigned number) {
     }
 }
 
-static void tell_state(void) {
+static void print_state(void) {
     fprintf(stderr, "moment %u; what each actor was doing:\n", ledger->moment);
-    for (unsigned i = 0; i < members; i++) tell_member(i);
+    for (unsigned i = 0; i < members; i++) print_member(i);
     for (unsigned i = 0; i < MUTEXES; i++) {
         const struct payload *payload = &ledger->payload[i];
         fprintf(stderr, "  mutex %u: word %08x, inside %" PRIx64 ", %" PRIu64 " and %" PRIu64 "\n", i,
@@ -75,7 +75,7 @@ static void tell_state(void) {
             ledger->is_queue ? " --queue" : "", options.kills, options.members, options.seed, books.kills);
 }
 
-static void tell_waiter(const vigil_look *look, const vigil_seen_waiter *waiter) {
+static void print_waiter(const vigil_look *look, const vigil_seen_waiter *waiter) {
     uint32_t pid = 0;
     for (uint32_t i = 0; i < look->member_count; i++) {
         if (look->members[i].number == waiter->number) pid = look->members[i].pid;
@@ -88,7 +88,7 @@ static void tell_waiter(const vigil_look *look, const vigil_seen_waiter *waiter)
 }
 
 /* All lines of the segment, seen from outside: none of its locks is taken. */
-static void tell_lines(void) {
+static void print_lines(void) {
     vigil_observer *observer = NULL;
     vigil_look look;
     if (vigil_observer_open_fd(&observer, segment_fd) != VIGIL_OK) return;
@@ -97,7 +97,7 @@ static void tell_lines(void) {
         const vigil_seen_line *line = &look.lines[i];
         fprintf(stderr, "  %s at byte %" PRIu64 ": word %08x%s, %u in line\n", vigil_seen_kind_name(line->kind),
                 line->offset, line->value, line->owner_died ? ", its owner died" : "", line->waiter_count);
-        for (uint32_t j = 0; j < line->waiter_count; j++) tell_waiter(&look, &line->waiters[j]);
+        for (uint32_t j = 0; j < line->waiter_count; j++) print_waiter(&look, &line->waiters[j]);
     }
     vigil_observer_close(observer);
 }
@@ -112,7 +112,7 @@ static void kill_all(void) {
 static void on_stuck(int signal_number) {
     (void)signal_number;
     fprintf(stderr, "\nthe judge itself is stuck\n");
-    tell_state();
+    print_state();
     kill_all();
     _exit(1);
 }
@@ -120,13 +120,13 @@ static void on_stuck(int signal_number) {
 void judge_failures(void) {
     alarm(120);
     if (!NOW(ledger->failures)) return;
-    tell_state();
+    print_state();
     for (unsigned i = 0; i < members; i++) {
         if (processes[i].pid > 0) kill(processes[i].pid, SIGSTOP);
     }
     fflush(NULL);
     alarm(5);
-    tell_lines();
+    print_lines();
     kill_all();
     exit(1);
 }
@@ -402,11 +402,11 @@ void judge_places(void) {
 
 /* The report. */
 
-void tell_progress(void) {
-    static int64_t told_ns;
+void print_progress(void) {
+    static int64_t printed_ns;
     int64_t now_ns = vigil_now_ns();
-    if (!isatty(STDOUT_FILENO) || now_ns - told_ns < SECOND / 5) return;
-    told_ns = now_ns;
+    if (!isatty(STDOUT_FILENO) || now_ns - printed_ns < SECOND / 5) return;
+    printed_ns = now_ns;
     printf("\r%" PRIu64 " of %" PRIu64 " kills, %" PRIu64 " grants, %" PRIu64 " %s, %" PRId64 " s ", books.kills,
            options.kills, tally_now(GRANTS), tally_now(ledger->is_queue ? CONSUMED : NOTIFIED),
            ledger->is_queue ? "items" : "notifications", (now_ns - begin_ns) / SECOND);

@@ -63,7 +63,7 @@ void judge_grants(void);
 void judge_signals(void);
 void judge_line(const volatile void *place, int64_t expected, const char *what);
 void judge_places(void);
-void tell_progress(void);
+void print_progress(void);
 
 /* The two storms: storm.c, queue_judge.c. Each ends with the results that only it has. */
 void token_storm(void);

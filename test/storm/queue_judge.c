@@ -251,7 +251,7 @@ static void rage(void) {
         if (one_in(&judge_seed, 4)) replace_killed();
         judge_items_pass(ITEMS_TO_PASS);
         replace_killed();
-        tell_progress();
+        print_progress();
         if (books.kills < next_rest) continue;
         next_rest += KILLS_TO_REST;
         call_for_rest();

@@ -300,7 +300,7 @@ static void rage(void) {
         strike();
         take_part();
         look_around();
-        tell_progress();
+        print_progress();
         if (books.kills < next_rest) continue;
         next_rest += KILLS_TO_REST;
         call_for_rest();

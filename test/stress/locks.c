@@ -315,7 +315,7 @@ int main(int argc, char **argv) {
     play_rounds(&run, &only_kind, 1);
     printf("%" PRIu64 " granted, %" PRIu64 " late, %" PRIu64 " cancelled, %" PRIu64 " withdrawn\n", total.granted,
            total.timed_out, total.cancelled, total.withdrawn);
-    tell_end(&run);
+    print_end(&run);
     bool all_kinds = total.granted && total.timed_out && total.cancelled && total.withdrawn;
     return run.failed || !(all_kinds || run.rounds) ? 1 : 0;
 }

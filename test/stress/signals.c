@@ -383,6 +383,6 @@ int main(int argc, char **argv) {
     } while (all_signals < wanted && !run.failed);
     if (segment) vigil_buffer_destroy(segment);
     printf("%" PRIu64 " signals\n", all_signals);
-    tell_end(&run);
+    print_end(&run);
     return run.failed || failures || !all_signals ? 1 : 0;
 }

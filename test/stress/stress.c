@@ -525,6 +525,6 @@ int main(int argc, char **argv) {
     struct run run = {.seconds = 3, .seed = 1};
     if (!read_options(argc, argv, &run)) return 2;
     play_rounds(&run, kinds, sizeof kinds / sizeof kinds[0]);
-    tell_end(&run);
+    print_end(&run);
     return run.failed ? 1 : 0;
 }

@@ -123,21 +123,21 @@ static inline bool read_options(int argc, char **argv, struct run *run) {
 
 static inline void play_rounds(struct run *run, const struct kind *kinds, size_t kind_count) {
     signal(SIGALRM, on_alarm);
-    int64_t begin_ns = vigil_now_ns(), told_ns = begin_ns, now_ns = begin_ns;
+    int64_t begin_ns = vigil_now_ns(), printed_ns = begin_ns, now_ns = begin_ns;
     int64_t end_ns = begin_ns + (int64_t)run->seconds * SECOND;
     for (uint64_t round = 0; run->rounds ? round < run->rounds : now_ns < end_ns; round++) {
         uint64_t seed = run->seed + round;
         if (play(&kinds[seed % kind_count], seed)) run->passed++;
         else run->failed++;
         now_ns = vigil_now_ns();
-        if (now_ns - told_ns < 10 * SECOND) continue;
+        if (now_ns - printed_ns < 10 * SECOND) continue;
         printf("%" PRIu64 " rounds, %" PRIu64 " failed, seed %" PRIu64 "\n", round + 1, run->failed, run->seed);
         fflush(stdout);
-        told_ns = now_ns;
+        printed_ns = now_ns;
     }
 }
 
-static inline void tell_end(const struct run *run) {
+static inline void print_end(const struct run *run) {
     printf("%" PRIu64 " passed, %" PRIu64 " failed\n", run->passed, run->failed);
 }
 

@@ -6,7 +6,7 @@
  * The test directs and observes. It does not wait in the segment itself: so it has no threads when it forks, and the
  * process that discovers the death of an actor is another actor.
  *
- *     actor_tell(&actors[0], wait_32, 0);                    an act, which an actor performs; where in the segment
+ *     actor_begin(&actors[0], wait_32, 0);                   an act, which an actor performs; where in the segment
  *     AWAIT(vigil_waiters(at(0)) == 1);
  *     assert_int_equal(vigil_notify(at(0), 1), 1);
  *     assert_hears(&actors[0], VIGIL_OK);                   what the act returned
@@ -209,7 +209,7 @@ static inline void actor_order(struct actor *actor, const struct order *order) {
     assert_int_equal(send(actor->socket, order, sizeof *order, MSG_NOSIGNAL), sizeof *order);
 }
 
-static inline void actor_tell(struct actor *actor, act *what, uint32_t where) {
+static inline void actor_begin(struct actor *actor, act *what, uint32_t where) {
     actor_order(actor, &(struct order){.act = what, .where = where});
 }
 
@@ -323,7 +323,7 @@ static union actors_op {
     vigil_request request;
 } actors_ops[OPS];
 
-static inline void tell_outcome(vigil_op *op, int status) {
+static inline void report_outcome(vigil_op *op, int status) {
     say((uint32_t)((union actors_op *)op - actors_ops), status);
 }
 
@@ -333,7 +333,8 @@ static inline int64_t cancel_op(const struct order *order) {
 
 static inline int64_t wait_async(const struct order *order) {
     int64_t timeout_ns = order->number ? order->number : VIGIL_FOREVER;
-    return vigil_wait32_async(actors_agent, &actors_ops[order->tag].op, at(order->where), 0, timeout_ns, tell_outcome);
+    return vigil_wait32_async(actors_agent, &actors_ops[order->tag].op, at(order->where), 0, timeout_ns,
+                              report_outcome);
 }
 
 static inline int64_t actor_does_tagged(struct actor *actor, act *what, uint32_t where, uint32_t tag) {

@@ -338,14 +338,14 @@ static bool begin_next_round(uint32_t *word, const struct slot *head, void *cont
     return true;
 }
 
-static uint32_t tell_some(const struct slot *slot, void *told) {
+static uint32_t decide_some(const struct slot *slot, void *told) {
     (void)slot;
     if (!(*(uintptr_t *)told)--) raise(SIGKILL);
     return VIGIL_OK;
 }
 
 static void complete_in_part(uintptr_t told) {
-    static const struct lot_release in_part = {begin_next_round, tell_some, NULL};
+    static const struct lot_release in_part = {begin_next_round, decide_some, NULL};
     lot_call(lot_for(&common->barrier), &common->barrier, &in_part, &told);
     raise(SIGKILL);
 }

@@ -45,12 +45,12 @@ static int64_t make_consistent(const struct order *order) {
 static int64_t lock_async(const struct order *order) {
     int64_t timeout_ns = order->number ? order->number : VIGIL_FOREVER;
     return vigil_mutex_lock_async(actors_agent, &actors_ops[order->tag].request, at(order->where), timeout_ns,
-                                  tell_outcome);
+                                  report_outcome);
 }
 
 static int64_t execute(const struct order *order) {
     return vigil_mutex_execute(actors_agent, &actors_ops[order->tag].request, at(order->where), VIGIL_FOREVER,
-                               tell_outcome);
+                               report_outcome);
 }
 
 /* Called with the mutex, PLAIN, held. */
@@ -60,7 +60,7 @@ static int64_t cond_wait(const struct order *order) {
 
 static int64_t cond_wait_async(const struct order *order) {
     return vigil_cond_wait_async(actors_agent, &actors_ops[order->tag].request, at(order->where), at(PLAIN),
-                                 VIGIL_FOREVER, tell_outcome);
+                                 VIGIL_FOREVER, report_outcome);
 }
 
 static int64_t signal_one(const struct order *order) {
@@ -89,7 +89,7 @@ static void repairs(struct actor *actor, uint32_t where) {
 /* For a mutex that is held: returns once the actor, or its event loop, is in line for it. */
 static void queues(struct actor *actor, bool blocking, uint32_t where) {
     int64_t before = vigil_waiters(at(where));
-    if (blocking) actor_tell(actor, lock, where);
+    if (blocking) actor_begin(actor, lock, where);
     else assert_int_equal(actor_does(actor, lock_async, where), VIGIL_PENDING);
     AWAIT(in_the_line(where, before + 1));
 }
@@ -236,7 +236,7 @@ static void conditions(void **state) {
     (void)state;
     actors_start(3);
     gets(&actors[0], PLAIN);
-    actor_tell(&actors[0], cond_wait, COND);
+    actor_begin(&actors[0], cond_wait, COND);
     AWAIT(in_the_line(COND, 1));
     gets(&actors[1], PLAIN);
     assert_int_equal(actor_does(&actors[1], cond_wait_async, COND), VIGIL_PENDING);
@@ -257,7 +257,7 @@ static int64_t wait_apart(const struct order *order) {
     CHECK(vigil_mutex_lock(&mine) == VIGIL_OK);
     CHECK(vigil_cond_wait(at(order->where), &mine) == VIGIL_EINVAL);
     CHECK(vigil_cond_wait_async(actors_agent, &actors_ops[0].request, at(order->where), &mine, VIGIL_FOREVER,
-                                tell_outcome) == VIGIL_EINVAL);
+                                report_outcome) == VIGIL_EINVAL);
     CHECK(vigil_mutex_unlock(&mine) == VIGIL_OK);
     CHECK(vigil_cond_wait(&own, at(PLAIN)) == VIGIL_EINVAL);
     return vigil_cond_wait(at(OTHER + COND), at(PLAIN));
@@ -345,7 +345,7 @@ static void and_one_executes_later(void **state) {
     actors_start(2);
     gets(&actors[0], PLAIN);
     actor_kill(&actors[0]);
-    actor_tell(&actors[1], execute, PLAIN);
+    actor_begin(&actors[1], execute, PLAIN);
     int64_t first = actor_hears(&actors[1]), second = actor_hears(&actors[1]);
     assert_true((first == VIGIL_OWNER_DIED && second == VIGIL_OK) ||
                 (first == VIGIL_PENDING && second == VIGIL_OWNER_DIED));
@@ -360,7 +360,7 @@ static void and_one_comes_back_from_a_condition(void **state) {
     for (int blocking = 0; blocking < 2; blocking++) {
         actors_start(2);
         gets(&actors[0], PLAIN);
-        if (blocking) actor_tell(&actors[0], cond_wait, COND);
+        if (blocking) actor_begin(&actors[0], cond_wait, COND);
         else assert_int_equal(actor_does(&actors[0], cond_wait_async, COND), VIGIL_PENDING);
         AWAIT(in_the_line(COND, 1));
         gets(&actors[1], PLAIN);
@@ -379,7 +379,7 @@ static void and_others_wait_for_a_condition(void **state) {
     for (int i = 0; i < 3; i++) {
         gets(&actors[i], PLAIN);
         if (i == 1) assert_int_equal(actor_does(&actors[i], cond_wait_async, COND), VIGIL_PENDING);
-        else actor_tell(&actors[i], cond_wait, COND);
+        else actor_begin(&actors[i], cond_wait, COND);
         AWAIT(in_the_line(COND, i + 1));
     }
     actor_kill(&actors[0]);
@@ -397,7 +397,7 @@ static void and_had_been_signalled(void **state) {
     actors_start(3);
     for (int i = 0; i < 2; i++) {
         gets(&actors[i], PLAIN);
-        actor_tell(&actors[i], cond_wait, COND);
+        actor_begin(&actors[i], cond_wait, COND);
         AWAIT(in_the_line(COND, i + 1));
     }
     actor_stop(&actors[0]);
@@ -527,7 +527,7 @@ static void the_holder_goes_otherwise(void **state) {
         actors_start(2);
         gets(&actors[0], mutex);
         queues(&actors[1], i % 2, mutex);
-        actor_tell(&actors[0], ways[i / COUNT_OF(both)], 0);
+        actor_begin(&actors[0], ways[i / COUNT_OF(both)], 0);
         assert_hears(&actors[1], VIGIL_OWNER_DIED);
         repairs(&actors[1], mutex);
         actors_dismiss();

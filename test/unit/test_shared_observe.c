@@ -222,10 +222,10 @@ static void a_line_in_order(void **state) {
     (void)state;
     actors_start(4);
     int64_t before_ns = vigil_now_ns();
-    actor_tell(&actors[0], wait_32, WORD);
+    actor_begin(&actors[0], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 1);
     assert_int_equal(actor_does(&actors[1], wait_async, WORD), VIGIL_PENDING);
-    actor_tell(&actors[2], wait_32, WORD);
+    actor_begin(&actors[2], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 3);
     assert_int_equal(actor_does(&actors[3], wait_async, WORD), VIGIL_PENDING);
     const vigil_seen_line *line = line_at(WORD);
@@ -268,8 +268,8 @@ static void locks_and_their_holders(void **state) {
     assert_int_equal(actor_does(&actors[0], lock_to_write, RWLOCK), VIGIL_OK);
     assert_int_equal(actor_does_with(&actors[0], acquire, SEM, 4), VIGIL_OK);
     int64_t now_ns = vigil_now_ns();
-    actor_tell(&actors[1], lock_mutex, MUTEX);
-    actor_tell(&actors[2], lock_to_read, RWLOCK);
+    actor_begin(&actors[1], lock_mutex, MUTEX);
+    actor_begin(&actors[2], lock_to_read, RWLOCK);
     AWAIT(waiting_at(MUTEX) == 1 && waiting_at(RWLOCK) == 1);
 
     const vigil_seen_line *line = line_at(MUTEX);
@@ -355,7 +355,7 @@ static void stop_all(int count) {
 static void the_dead_are_found(void **state) {
     (void)state;
     actors_start(2);
-    actor_tell(&actors[0], wait_32, WORD);
+    actor_begin(&actors[0], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 1);
     stop_all(2);
     assert_int_equal(vigil_buffer_destroy(buffers[0]), 0);
@@ -395,7 +395,7 @@ static void damaged_links(void **state) {
     for (enum damage damage = 0; damage < DAMAGES; damage++) {
         actors_start(3);
         for (uint32_t i = 0; i < 3; i++) {
-            actor_tell(&actors[i], wait_32, WORD);
+            actor_begin(&actors[i], wait_32, WORD);
             AWAIT(waiting_at(WORD) == i + 1);
         }
         stop_all(3);
@@ -487,7 +487,7 @@ static void mending_while_one_waits(void **state) {
 static void a_waiter_whose_key_is_lost(void **state) {
     (void)state;
     actors_start(1);
-    actor_tell(&actors[0], wait_32, WORD);
+    actor_begin(&actors[0], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 1);
     stop_all(1);
     slot_at(WORD, 0)->key = 3;
@@ -503,7 +503,7 @@ static void a_damaged_header(void **state) {
     (void)state;
     struct segment_header *header = segment_header(buffers[0]->segment), good = *header;
     actors_start(1);
-    actor_tell(&actors[0], wait_32, WORD);
+    actor_begin(&actors[0], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 1);
     header->length = UINT64_MAX;
     assert_int_equal(check(), 1);
@@ -533,7 +533,7 @@ static void mending_around_the_stuck(void **state) {
     (void)state;
     struct lot *lot = lot_in(buffers[0]->segment);
     actors_start(1);
-    actor_tell(&actors[0], wait_32, WORD);
+    actor_begin(&actors[0], wait_32, WORD);
     AWAIT(waiting_at(WORD) == 1);
     for (uint32_t i = 0; i < 1u << lot->bucket_bits; i++) lot->buckets[i].word |= 1u | lot->number << 4;
     actor_kill(&actors[0]);
@@ -710,7 +710,7 @@ static void what_happens_is_recorded(void **state) {
     assert_int_equal(event_of(VIGIL_EVENT_JOINED, 0)->pid, actors[0].pid);
 
     assert_int_equal(actor_does(&actors[0], lock_to_write, RWLOCK), VIGIL_OK);
-    actor_tell(&actors[1], lock_to_write, RWLOCK);
+    actor_begin(&actors[1], lock_to_write, RWLOCK);
     AWAIT(waiting_at(RWLOCK) == 1);
     assert_int_equal(event_of(VIGIL_EVENT_GRANTED, RWLOCK)->number, numbers[0]);
     assert_null(event_of(VIGIL_EVENT_RELEASED, RWLOCK));
@@ -734,7 +734,7 @@ static void what_happens_is_recorded(void **state) {
     assert_int_equal(event->number, numbers[2]);
     assert_int_equal(event->thread_id, 0);
 
-    actor_tell(&actors[2], lock_to_write, RWLOCK);
+    actor_begin(&actors[2], lock_to_write, RWLOCK);
     AWAIT(waiting_at(RWLOCK) == 1);
     actor_kill(&actors[1]);
     assert_hears(&actors[2], VIGIL_OWNER_DIED);

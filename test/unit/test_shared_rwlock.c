@@ -70,12 +70,12 @@ static int64_t make_consistent(const struct order *order) {
 /* Zero is a timeout as well; negative: forever. */
 static int64_t read_async(const struct order *order) {
     return vigil_rwlock_read_lock_async(actors_agent, &actors_ops[order->tag].request, at(order->where),
-                                        order->number < 0 ? VIGIL_FOREVER : order->number, tell_outcome);
+                                        order->number < 0 ? VIGIL_FOREVER : order->number, report_outcome);
 }
 
 static int64_t write_async(const struct order *order) {
     return vigil_rwlock_write_lock_async(actors_agent, &actors_ops[order->tag].request, at(order->where),
-                                         order->number < 0 ? VIGIL_FOREVER : order->number, tell_outcome);
+                                         order->number < 0 ? VIGIL_FOREVER : order->number, report_outcome);
 }
 
 static int64_t go_deaf(const struct order *order) {

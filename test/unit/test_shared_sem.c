@@ -45,12 +45,12 @@ static int64_t release(const struct order *order) {
 
 static int64_t acquire_async(const struct order *order) {
     return vigil_sem_acquire_async(actors_agent, &actors_ops[order->tag].request, at(order->where),
-                                   (uint32_t)order->number, VIGIL_FOREVER, tell_outcome);
+                                   (uint32_t)order->number, VIGIL_FOREVER, report_outcome);
 }
 
 static int64_t try_async(const struct order *order) {
     return vigil_sem_acquire_async(actors_agent, &actors_ops[order->tag].request, at(order->where),
-                                   (uint32_t)order->number, 0, tell_outcome);
+                                   (uint32_t)order->number, 0, report_outcome);
 }
 
 static int64_t go_deaf(const struct order *order) {

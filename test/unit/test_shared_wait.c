@@ -50,7 +50,7 @@ static bool waiting(uint32_t where, int64_t count) {
 /* Joins the line behind those already in it: returns once it is there. */
 static void joins(struct actor *actor, bool blocking, uint32_t where) {
     int64_t before = vigil_waiters(at(where));
-    if (blocking) actor_tell(actor, wait_32, where);
+    if (blocking) actor_begin(actor, wait_32, where);
     else assert_int_equal(actor_does(actor, wait_async, where), VIGIL_PENDING);
     AWAIT(waiting(where, before + 1));
 }
@@ -172,10 +172,10 @@ static void counts(void **state) {
 static void widths_share_a_line(void **state) {
     (void)state;
     actors_start(3);
-    actor_tell(&actors[0], wait_64, WORD);
+    actor_begin(&actors[0], wait_64, WORD);
     AWAIT(waiting(WORD, 1));
     joins(&actors[1], true, WORD);
-    actor_tell(&actors[2], wait_64, WORD);
+    actor_begin(&actors[2], wait_64, WORD);
     AWAIT(waiting(WORD, 3));
     notify(WORD + 4, VIGIL_ALL, 0); /* the wide word's other half is another address */
     for (int i = 0; i < 3; i++) {
@@ -239,7 +239,7 @@ static void agents_end(void **state) {
     for (uint32_t tag = 1; tag <= 2; tag++)
         assert_int_equal(actor_does_tagged(&actors[0], wait_async, WORD, tag), VIGIL_PENDING);
     joins(&actors[1], true, WORD);
-    actor_tell(&actors[0], end_agent_act, 0);
+    actor_begin(&actors[0], end_agent_act, 0);
     assert_hears(&actors[0], VIGIL_CANCELLED);
     assert_hears(&actors[0], VIGIL_CANCELLED);
     assert_hears(&actors[0], 100);
@@ -514,7 +514,7 @@ static void other_ways_to_go(void **state) {
         bystander_starts(&actors[1]);
         joins(&actors[0], false, WORD);
         joins_in_thread(&actors[0], WORD, 1);
-        actor_tell(&actors[0], ways[way], 0);
+        actor_begin(&actors[0], ways[way], 0);
         AWAIT(waiting(WORD, 0));
         actor_dismiss(&actors[0]);
         bystander_ends(&actors[1]);
@@ -635,7 +635,7 @@ static int64_t notify_one(const struct order *order) {
 static void a_bucket_is_taken_from_the_dead_though_their_pulse_beats(void **state) {
     (void)state;
     actors_start(2);
-    actor_tell(&actors[0], die_in_a_bucket, 0);
+    actor_begin(&actors[0], die_in_a_bucket, 0);
     assert_int_equal(waitpid(actors[0].pid, NULL, 0), actors[0].pid);
     actor_gone(&actors[0]);
     assert_int_equal(actor_does(&actors[1], notify_one, 0), 0);

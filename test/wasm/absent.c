@@ -17,8 +17,8 @@ static _Noreturn void absent(const char *function) {
     _Exit(1);
 }
 
-#define ABSENT(signature)                                                                                              \
-    signature {                                                                                                        \
+#define ABSENT(prototype)                                                                                              \
+    prototype {                                                                                                        \
         absent(__func__);                                                                                              \
     }
 

@@ -75,7 +75,7 @@
     X(mutex, robust_not_told, "the next holder of a robust mutex is not told that a thread has ended with it")         \
     X(mutex, abandoned_silently, "a waiter is not called when a mutex is released for a holder that has ended")        \
     X(mutex, abandoned_in_two, "the word says that the holder has ended only after the mutex has been released")       \
-    X(mutex, orphan_dropped, "a call for a request that is gone by then is not passed on")                             \
+    X(mutex, late_call_dropped, "a call for a request that is gone by then is not passed on")                          \
     X(cond, released_before_joining, "waiting on a condition releases the mutex before it is in line")                 \
     X(cond, moved_and_left, "a signal moves a waiter to the line of a mutex that is free, and leaves it there")        \
     X(cond, signal_dropped, "a signal for a request that is cancelled while it waits for the mutex is lost")           \
@@ -97,7 +97,7 @@
     X(shared, relay_not_missed, "an agent that a dead process told, but not by relay, is not looked for")              \
     X(shared, home_unordered, "a keeper takes what a slot was told in an earlier wait for what it is told now")        \
     X(shared, wake_not_missed, "threads that a dead process told, but did not wake, are not woken")                    \
-    X(shared, no_revival, "after a death the lines of locks are not looked at")                                        \
+    X(shared, no_call_after_death, "after a death no waiter for a lock is called")                                     \
     X(shared, repair_drops, "the repair of a bucket leaves out a waiter")                                              \
     X(shared, repair_in_any_order, "the repair of a bucket loses the order of the waiters")                            \
     X(shared, taken_over_as_it_is, "a dead process's bucket is taken over without repair")                             \
