@@ -284,8 +284,8 @@ static void skip_lost(struct served *served, uint64_t events, uint64_t *lost) {
     served->next = events - EVENTS_KEPT;
 }
 
-/* True: the entry is complete; `valid` says whether it is the next event, with possible values. False: it is still being
- * written. */
+/* True: the entry is complete; `valid` says whether it is the next event and its values are possible. False: it is
+ * still being written. */
 static bool read_event(const struct served *served, struct serve_event *event, bool *valid, int64_t now_ns) {
     const struct serve_event *entry = &served->file->ring[served->next % EVENTS_KEPT];
     uint64_t sequence = __atomic_load_n(&entry->sequence, __ATOMIC_ACQUIRE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* top.h - the parts of vigil-top: looking (overview.c, processes.c), rows as text (frame.c), the terminal (screen.c). */
+/* top.h - parts of vigil-top: looking (overview.c, processes.c), rows as text (frame.c), the terminal (screen.c). */
 #ifndef VIGIL_CLI_TOP_H
 #define VIGIL_CLI_TOP_H
 

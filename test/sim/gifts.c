@@ -29,7 +29,8 @@
  * The other gifts are not counted. After every death they are examined again, whichever process was called or held
  * them; so one scenario stands for several columns:
  *
- *   call for a lock   contender_killed, loop_killed_before_locker, two_lockers_killed   [no_call_after_death, dead_holder_kept]
+ *   call for a lock   contender_killed, loop_killed_before_locker, two_lockers_killed   [no_call_after_death,
+ *                                                                                       dead_holder_kept]
  *   share             reader_killed, writer_killed, loop_killed_that_writes, two_writers_killed
  *                                                                                       [hold_kept, hold_not_redone]
  *   leased permit     leaser_killed, leasers_of_three, two_leasers_killed               [hold_kept]
