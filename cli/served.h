@@ -37,10 +37,10 @@ void served_close(struct served *served);
 const char *served_why(enum served_status status);
 /* Prints why it cannot be opened. Returns the exit status. */
 int served_fail(enum served_status status, const char *pid);
-/* False: the process has ended, or runs another program. */
+/* False: the process has ended, or runs another program by now (exec). */
 bool served_is_there(const struct served *served);
 
-/* Calls `found` with the pid of each process of this user that has such a file. */
+/* Calls `found` with the pid of each process of this user that has a file of pthread/serve.h open. */
 void served_list(void (*found)(const char *pid, void *data), void *data);
 
 /* Copies the threads that wait now, in no order. Returns how many. `waits` has room for WAITS_MOST. */

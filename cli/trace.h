@@ -29,10 +29,12 @@ struct story_process {
     uint32_t number, pid; /* pid 0: it left before it could be looked at */
     char program[20];
     char command[160];
-    char task[64]; /* for vigil lock and vigil sem: the command they run; otherwise the same */
-    bool gone, named;
-    uint32_t handover;  /* the last hand-over to it that has not become a hold yet */
-    uint32_t last_hold; /* the last hold that it has released */
+    char task[64]; /* of vigil lock and vigil sem: the command that they run; of others the same as `command` */
+    bool gone;     /* it has died or left */
+    bool named;    /* program, command and task are known */
+    uint32_t
+        handover; /* index in story.handovers: the lock was handed to it, but it has not been seen to hold it yet */
+    uint32_t last_hold; /* index in story.spans: the hold that it released last */
     struct story_passing passing;
 };
 
@@ -57,12 +59,13 @@ struct story_span {
     uint32_t process;   /* index in story.processes */
     uint32_t word;      /* index in story.words */
     uint32_t thread_id; /* 0: an event loop, or not known. Of a hold: the thread that waited for it, or took it */
-    uint32_t waiter;    /* of a wait: the same as in its events; STORY_NONE: not known */
-    uint32_t count;     /* of a hold: how many permits are left of it */
+    uint32_t waiter;    /* of a wait: vigil_event.waiter of its events; STORY_NONE: not known */
+    uint32_t count;     /* of a hold: how many of its permits have not been released yet; 1 for other locks */
     enum span_type type;
     enum span_end ending;
     vigil_seen_kind kind;
-    bool shared, looked; /* looked: a look has shown it */
+    bool shared; /* a hold together with others */
+    bool looked; /* a look has shown it; its own event may still follow */
 };
 
 struct story_handover {
@@ -101,7 +104,7 @@ struct story {
     const struct source *source;
     uint32_t pid; /* the process whose threads it shows; zero: it shows the processes of a segment */
     int64_t from_ns, to_ns;
-    int64_t synced_ns; /* looks and events overlap until then */
+    int64_t synced_ns; /* an event from before this time may be of what the last look has shown already */
     uint64_t event_count, lost;
     char label[32];
     bool full; /* no room for more: later events are missing */
@@ -118,7 +121,7 @@ struct story {
 /*
  * Call in this order: story_begin; story_sync, with a look that began after the recording did; story_event for each
  * event and story_members for each look; if events were lost, story_lost and story_sync again; story_leave if the
- * process whose threads it shows has ended; story_end, after which only hand-overs are left that led somewhere.
+ * process whose threads it shows has ended; story_end, which drops the hand-overs of locks that no hold has followed.
  */
 void story_begin(struct story *story, const struct source *source, int64_t from_ns);
 void story_sync(struct story *story, const vigil_look *look);

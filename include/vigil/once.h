@@ -45,8 +45,9 @@ extern "C" {
 #endif
 
 typedef struct vigil_once {
-    uint32_t word; /* 0: new; 1: the function is running; 2: the same, and there are waiters; 3: done. With 1 and 2,
-                    * above bit 3: in a segment, the number of the process; elsewhere, after how many forks */
+    uint32_t word; /* bits 0 and 1: 0 new, 1 the function is running, 2 it is running and there are waiters, 3 done.
+                    * From bit 4 on, while it is running: in a segment, the number of the process that runs it;
+                    * elsewhere, how often the process had been forked, to notice a runner that fork has not copied */
 } vigil_once;
 
 #define VIGIL_ONCE_INIT {0u}

@@ -286,8 +286,8 @@ static inline bool is_call_to_loop(const struct lot *lot, uint32_t index, uint32
     return (outcome == SLOT_CALLED || outcome == SLOT_BESIDE) && lot->slots[index].seat && ours;
 }
 
-/* See struct lot_release. `begin` may end a line of holders (recovery/hold.h), and its head's next_line may be the
- * link to the key's line: so that is looked up again. Returns what `begin` returned. */
+/* See struct lot_release. `begin` may remove a line of holds (recovery/hold.h) from the bucket. The link to the key's
+ * line may have been in the head of that line, so it is looked up again afterwards. Returns what `begin` returned. */
 static inline bool line_call(struct lot *lot, struct bucket *bucket, uint64_t key, const struct lot_release *release,
                              void *context, struct wakes *wakes) {
     uint32_t head = *line_of(lot, bucket, key);

@@ -60,7 +60,7 @@ struct keeping {
     uint32_t patrols;   /* patrols that it left out because it was the turn of another keeper */
     uint32_t unneeded;  /* patrols in a row at which the process did not wait */
     uint32_t deaths;    /* the header's `deaths` when it last read it */
-    uint32_t recovered; /* the header's `recovered` up to which it has looked after its own event loops */
+    uint32_t recovered; /* the header's `recovered` when it last looked after its own event loops */
     uint32_t relayed;   /* iterations with slots in the relay, in a row */
     bool unfinished;    /* something could not be recovered */
 };
@@ -68,11 +68,11 @@ struct keeping {
 struct lot_share {
     struct segment *segment;
     uint32_t *claims;
-    uint32_t slots;              /* atomic: how many may be touched, with number 0, which is none: shared_slots */
-    uint32_t hint;               /* atomic: a slot that may be free */
-    uint32_t claimed;            /* atomic: how many we have by shared_acquire */
+    uint32_t slots;              /* atomic: slots below this index have memory; index 0 is no slot. See shared_slots */
+    uint32_t hint;               /* atomic: the index of a slot that may be free */
+    uint32_t claimed;            /* atomic: how many slots this process has got by shared_acquire */
     struct segment_member *self; /* our row */
-    uint32_t deaths_recovered;   /* atomic: how many deaths recovery_now has completely recovered from */
+    uint32_t deaths_recovered;   /* atomic: deaths in this segment whose recovery by recovery_now is complete */
     struct keeping keeping;      /* the keeper's */
 };
 

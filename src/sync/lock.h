@@ -175,10 +175,12 @@ int lock_wait(const struct lock_kind *kind, struct lot *lot, uint32_t slot, uint
 /* The privilege that follows from how a wait in line has ended. False: the wait is over, with that status. */
 bool lock_privilege_after(int status, enum lock_privilege *privilege);
 
-/* How long a waiter in line that has seen that waits before it looks again; PRIM_NEVER: it need not. */
+/* How long a waiter in line that has seen `seen` in the word sleeps before it looks at the word again; PRIM_NEVER: it
+ * need not look. */
 uint64_t lock_patience_ns(const struct lock_kind *kind, uint32_t seen);
 
-/* A waiter in line that has seen that has waited so long: look at the word. Returns what it is now. */
+/* That time is over. If the word is still reserved, and still `seen`: decline it, for a called waiter that does not
+ * come. If not: kind->waited. Returns the word's value now. */
 uint32_t lock_recheck(const struct lock_kind *kind, uint32_t *word, uint32_t seen);
 
 /*
