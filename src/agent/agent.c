@@ -196,20 +196,8 @@ int vigil_agent_fd(vigil_agent *agent) {
 
 /* Running without an event loop of the caller. */
 
-static bool agent_spin_for_mail(vigil_agent *agent) {
-    for (unsigned spins = spin_budget(PRIM_SPIN_MOST); spins; spins--) {
-        if (seat_has_mail(&agent->seat)) {
-            spin_learn(true);
-            return true;
-        }
-        prim_pause();
-    }
-    spin_learn(false);
-    return false;
-}
-
 static void agent_sleep_until(vigil_agent *agent, uint64_t until_ns) {
-    if (agent_spin_for_mail(agent) || !seat_rest(&agent->seat)) return;
+    if (seat_spin(&agent->seat) || !seat_rest(&agent->seat)) return;
     prim_bell_wait(&agent->seat.bell, until_ns);
     seat_attend(&agent->seat);
 }

@@ -361,6 +361,19 @@ void keeper_in_child(void);
 /* How many times to spin before a sleep: as many as have paid for this thread lately, and not more than `most`. */
 unsigned spin_budget(unsigned most);
 void spin_learn(bool paid);
+
+/* Spin until `is_done`, at most as often as spin_budget allows. Returns whether it is. Inlined, and so is `is_done`. */
+typedef bool spin_test(void *what);
+__attribute__((always_inline)) static inline bool spin_until(spin_test *is_done, void *what, unsigned most) {
+    bool done = is_done(what);
+    for (unsigned spins = spin_budget(most); spins && !done; spins--) {
+        prim_pause();
+        done = is_done(what);
+    }
+    spin_learn(done);
+    return done;
+}
+
 /* A lock was found taken. If too many threads contend for locks at once, sleep for some 20 us. */
 void spin_stand_aside(void);
 

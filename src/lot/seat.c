@@ -47,6 +47,14 @@ bool seat_has_mail(struct seat *seat) {
     return prim_load_relaxed(&seat->mail) / MAIL_WOKEN != 0;
 }
 
+static bool seat_spun_for(void *seat) {
+    return seat_has_mail(seat);
+}
+
+bool seat_spin(struct seat *seat) {
+    return spin_until(seat_spun_for, seat, PRIM_SPIN_MOST);
+}
+
 uint32_t seat_collect(struct lot *lot, struct seat *seat, bool *woken) {
     uint32_t seen = prim_load_relaxed(&seat->mail);
     assert(seen & MAIL_AWAKE);

@@ -61,6 +61,7 @@ void seat_attend(struct seat *seat); /* set AWAKE; take the ring if it has arriv
 /* Returns all mail, oldest first, linked by `next`; 0: none. Clears WOKEN, and sets `woken` if it was set. */
 uint32_t seat_collect(struct lot *lot, struct seat *seat, bool *woken);
 bool seat_has_mail(struct seat *seat);   /* or WOKEN */
+bool seat_spin(struct seat *seat);       /* spin until seat_has_mail, as long as that pays; false: it has none */
 bool seat_rest(struct seat *seat);       /* false: there is mail, or WOKEN: stay awake */
 void seat_rest_rung(struct seat *seat);  /* rest even with mail, and make sure that the bell is rung */
 void seat_await_ring(struct seat *seat); /* wait until a ring that is on its way has arrived, and take it */

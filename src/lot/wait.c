@@ -18,15 +18,7 @@ static bool wait_decided(struct slot *slot) {
     return !undecided(prim_load_acquire(&slot->state));
 }
 
-static bool wait_spin_until_decided(struct slot *slot, unsigned most) {
-    for (unsigned spins = spin_budget(most); spins; spins--) {
-        if (wait_decided(slot)) {
-            spin_learn(true);
-            return true;
-        }
-        prim_pause();
-    }
-    spin_learn(false);
+static bool wait_is_over(void *slot) {
     return wait_decided(slot);
 }
 
@@ -54,7 +46,7 @@ static bool wait_sleep_until_decided(struct lot *lot, struct slot *slot, bool ma
 
 static bool wait_sleep_after(unsigned spins, struct lot *lot, uint32_t index, uint64_t deadline_ns) {
     struct slot *slot = &lot->slots[index];
-    return wait_spin_until_decided(slot, spins) || wait_sleep_until_decided(lot, slot, true, deadline_ns);
+    return spin_until(wait_is_over, slot, spins) || wait_sleep_until_decided(lot, slot, true, deadline_ns);
 }
 
 bool lot_sleep(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
@@ -84,7 +76,7 @@ static int wait_in_line(struct lot *lot, uint32_t index, const struct word *word
 }
 
 /* The status if the call need not wait; VIGIL_PENDING: it must. Separate and inline, because it must be cheap. */
-static inline int wait_answer_at_once(const struct word *word) {
+static inline int wait_status_at_once(const struct word *word) {
     int error = check_word(word);
     if (error) return error;
     if (prim_self()->may_not_block) return VIGIL_EMAYNOTBLOCK;
@@ -105,12 +97,12 @@ __attribute__((noinline)) static int wait_now(const struct word *word, uint64_t 
 }
 
 static inline int wait_if_equal(const struct word *word, int64_t timeout_ns) {
-    int status = wait_answer_at_once(word);
+    int status = wait_status_at_once(word);
     return status == VIGIL_PENDING ? wait_now(word, deadline_of(timeout_ns), SLOT_PLAIN, NULL) : status;
 }
 
 int lot_wait(const struct word *word, uint64_t deadline_ns, enum slot_kind kind, lot_joined *joined) {
-    int status = wait_answer_at_once(word);
+    int status = wait_status_at_once(word);
     return status == VIGIL_PENDING ? wait_now(word, deadline_ns, kind, joined) : status;
 }
 

@@ -244,18 +244,13 @@ void watch_serve(struct lot *lot, struct rest *rest) {
     watch_rest_on(rest, (uint32_t *)(void *)&lot->share->self->relay, SEGMENT_RESTING);
 }
 
+static bool watch_has_relay(void *row) {
+    return (uint32_t)prim_load_relaxed(&((struct segment_member *)row)->relay) / 2;
+}
+
 /* Spin on the relay only after two iterations with slots in it: one slot alone is no reason to expect another. */
 void watch_spin(const struct lot *lot) {
-    const struct lot_share *share = lot->share;
-    if (share->keeping.relayed < 2) return;
-    for (unsigned spins = spin_budget(PRIM_SPIN_MOST); spins; spins--) {
-        if ((uint32_t)prim_load_relaxed(&share->self->relay) / 2) {
-            spin_learn(true);
-            return;
-        }
-        prim_pause();
-    }
-    spin_learn(false);
+    if (lot->share->keeping.relayed >= 2) spin_until(watch_has_relay, lot->share->self, PRIM_SPIN_MOST);
 }
 
 /* R1 */

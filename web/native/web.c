@@ -115,16 +115,6 @@ void environment_unref(struct environment *environment, uint32_t count) {
     (void)count;
 }
 
-static bool web_spin_for_mail(vigil_agent *agent) {
-    for (unsigned spins = spin_budget(PRIM_SPIN_MOST); spins; spins--) {
-        if (!seat_has_mail(&agent->seat)) continue;
-        spin_learn(true);
-        return true;
-    }
-    spin_learn(false);
-    return false;
-}
-
 /* After a dispatch the seat is at rest: the next mail rings the bell. */
 int environment_sleep(struct operation *operation) {
     struct web *web = (struct web *)operation->environment;
@@ -138,7 +128,7 @@ int environment_sleep(struct operation *operation) {
         if (operation->finished) return operation->status;
         uint64_t until_ns = timers_next(&agent->timers);
         web_leave(web); /* to spin is as to sleep: nothing is half changed */
-        if (!web_spin_for_mail(agent)) prim_bell_wait(&agent->seat.bell, until_ns);
+        if (!seat_spin(&agent->seat)) prim_bell_wait(&agent->seat.bell, until_ns);
         web_enter(web);
     }
 }
