@@ -134,9 +134,9 @@ int run_end(int status) {
 
 /* Waiting. */
 
-static void answered(vigil_named *named, int status, void *data) {
+static void run_on_lock(vigil_named *named, int status, void *data) {
     (void)named;
-    ((struct waiting *)data)->answer = status;
+    ((struct waiting *)data)->status = status;
 }
 
 /* Creates what waiting needs. */
@@ -166,12 +166,12 @@ static int run_show(struct waiting *waiting) {
 static int run_await(struct waiting *waiting) {
     struct pollfd from[] = {{.fd = vigil_agent_fd(waiting->agent), .events = POLLIN},
                             {.fd = waiting->signals_fd, .events = POLLIN}};
-    while (waiting->answer == VIGIL_PENDING) {
+    while (waiting->status == VIGIL_PENDING) {
         if (poll(from, 2, run_show(waiting)) < 0 && errno != EINTR) return VIGIL_ESYSTEM;
         if (from[1].revents && signalled(waiting)) return VIGIL_CANCELLED;
         if (from[0].revents) vigil_agent_dispatch(waiting->agent);
     }
-    return waiting->answer;
+    return waiting->status;
 }
 
 int waiting_for(struct waiting *waiting) {
@@ -179,9 +179,9 @@ int waiting_for(struct waiting *waiting) {
     if (status != VIGIL_TIMED_OUT || waiting->timeout_ns <= 0) return status;
     status = run_begin(waiting);
     if (status != VIGIL_OK) return status;
-    waiting->answer = VIGIL_PENDING;
+    waiting->status = VIGIL_PENDING;
     status =
-        vigil_named_lock_async(waiting->agent, waiting->named, waiting->how, waiting->timeout_ns, answered, waiting);
+        vigil_named_lock_async(waiting->agent, waiting->named, waiting->how, waiting->timeout_ns, run_on_lock, waiting);
     if (status == VIGIL_PENDING) status = run_await(waiting);
     waiting->waited_ns = vigil_now_ns() - waiting->since_ns;
     return status;

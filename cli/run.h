@@ -51,7 +51,7 @@ struct waiting {
     int signals_fd;
     int64_t since_ns;
     struct position position;
-    int answer;
+    int status; /* VIGIL_PENDING, or that of the callback */
 };
 /* Returns the status of vigil_named_lock_async, or that of the callback. VIGIL_CANCELLED: a signal has come, see
  * run_end; a request that is still pending ends with waiting_end. */

@@ -121,7 +121,7 @@ static int notify_all(struct call *call) {
 }
 
 /* Closes the segment, and prints the result of the operation. Returns the exit status. */
-static int answer(struct call *call, int status, const char *key, int64_t value, bool silent) {
+static int words_finish(struct call *call, int status, const char *key, int64_t value, bool silent) {
     int failed = status < 0 ? cli_fail(status, "%s:%" PRIu64, call->name, call->index) : CLI_OK;
     vigil_buffer_destroy(call->buffer);
     if (failed) return failed;
@@ -146,7 +146,7 @@ int cli_load(int count, char **arguments) {
     if (failed) return failed;
     int64_t value = 0;
     int status = vigil_atomics_load(call.view, call.index, &value);
-    return answer(&call, status, "value", value, false);
+    return words_finish(&call, status, "value", value, false);
 }
 
 int cli_store(int count, char **arguments) {
@@ -156,7 +156,7 @@ int cli_store(int count, char **arguments) {
     if (failed) return failed;
     int status = vigil_atomics_store(call.view, call.index, call.values[0]);
     if (status == VIGIL_OK && call.notifies) status = notify_all(&call);
-    return answer(&call, status, "value", call.values[0], true);
+    return words_finish(&call, status, "value", call.values[0], true);
 }
 
 int cli_add(int count, char **arguments) {
@@ -167,7 +167,7 @@ int cli_add(int count, char **arguments) {
     int64_t old = 0;
     int status = vigil_atomics_add(call.view, call.index, call.values[0], &old);
     if (status == VIGIL_OK && call.notifies) status = notify_all(&call);
-    return answer(&call, status, "old", old, false);
+    return words_finish(&call, status, "old", old, false);
 }
 
 int cli_cas(int count, char **arguments) {
@@ -178,7 +178,7 @@ int cli_cas(int count, char **arguments) {
     int64_t old = 0;
     int status = vigil_atomics_compare_exchange(call.view, call.index, call.values[0], call.values[1], &old);
     if (status == VIGIL_OK && call.notifies) status = notify_all(&call);
-    return answer(&call, status, "old", old, false);
+    return words_finish(&call, status, "old", old, false);
 }
 
 int cli_notify(int count, char **arguments) {
@@ -190,7 +190,7 @@ int cli_notify(int count, char **arguments) {
     int failed = open_word(&call);
     if (failed) return failed;
     int64_t woken = vigil_atomics_notify(call.view, call.index, most > VIGIL_ALL ? VIGIL_ALL : (int64_t)most);
-    return answer(&call, woken < 0 ? (int)woken : VIGIL_OK, "notified", woken, false);
+    return words_finish(&call, woken < 0 ? (int)woken : VIGIL_OK, "notified", woken, false);
 }
 
 /*
@@ -290,5 +290,5 @@ int cli_wait(int count, char **arguments) {
         die_of_signal(&blocked);
     }
     if (status >= 0 && !cli_wants_json) puts(vigil_status_name(status));
-    return answer(&call, status, "waited_ns", vigil_now_ns() - since_ns, true);
+    return words_finish(&call, status, "waited_ns", vigil_now_ns() - since_ns, true);
 }

@@ -43,7 +43,7 @@ static void with_the_lock_held(vigil_op *op, int status) {
 int main(void) {
     uv_thread_t thread;
     uv_thread_create(&thread, hold, NULL);
-    vigil_wait32(&locked, 0, VIGIL_FOREVER); /* from here on the mutex is not to be had */
+    vigil_wait32(&locked, 0, VIGIL_FOREVER); /* from here on the mutex is locked */
     uv_timer_init(uv_default_loop(), &timer);
     uv_timer_start(&timer, on_tick, 10, 10);
 

@@ -27,7 +27,7 @@ struct queue {
 static struct queue jobs, results;
 static bool wrong;
 
-/* To be called with the mutex held, when there is room, or something to be had. */
+/* Call these with the mutex held, and only when there is room, or an item. */
 
 static void push(struct queue *queue, int item) {
     queue->items[(queue->first + queue->count++) % CAPACITY] = item;

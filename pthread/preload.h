@@ -188,7 +188,7 @@ struct semaphore {
     const void *site; /* where that was */
 };
 
-/* order.c: vigil run --check. True from order_enter: the call is to be checked, and order_leave follows it. */
+/* order.c: vigil run --check. True from order_enter: the call must be checked, and order_leave follows it. */
 bool order_enter(void);
 void order_leave(void);
 /* What stands for file and line in calls of vigil_check_...: the report has the function's name instead. */

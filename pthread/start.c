@@ -70,7 +70,7 @@ void preload_begin(void) {
     static uint32_t begun;
     if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL)) return;
     int errno_before = errno;
-    lot_private(); /* with its own handler for fork, which is to be the first */
+    lot_private(); /* with its own handler for fork, which must be the first */
     pthread_atfork(NULL, NULL, in_child);
     read_options();
     if (preload.check) order_begin();

@@ -45,7 +45,7 @@ struct scratch {
     double timeout_ms;
     double count;      /* to notify, and how many were */
     int64_t wide;      /* expected, of 64 bits */
-    int32_t value;     /* expected, of 32 bits; permits; flags of a named lock; of a mutex: 1 if it is to be signed */
+    int32_t value;     /* expected, of 32 bits; permits; flags of a named lock; of a mutex: 1 if it must be signed */
     int32_t ref;       /* whether the operation keeps the environment alive */
     int32_t id;        /* of the operation that was started */
     int32_t entry;     /* of the lock in the holdings; -1: its word names the holder, or nothing does */
@@ -103,8 +103,8 @@ struct environment {
 vigil_agent *environment_agent(struct environment *environment, int *error);
 
 /*
- * Below, what JavaScript calls: each takes one number and returns one, mostly a status. What else there is to say is in
- * the scratch.
+ * Below, what JavaScript calls: each takes one number and returns one, mostly a status. Further arguments and results
+ * are in the scratch.
  */
 
 /* operations.c. False: there is not enough memory. */

@@ -35,7 +35,7 @@ struct holdings {
     } * entries;
     uint32_t count, room;
     uint32_t first_free; /* plus one */
-    int32_t *counts;     /* JavaScript's, of each entry: of a read-write lock, -1 is to write */
+    int32_t *counts;     /* JavaScript's, of each entry: of a read-write lock, -1: held to write */
     uint32_t counts_length;
 };
 

@@ -122,7 +122,7 @@ static void segment_unmap(struct segment *segment) {
     free(segment);
 }
 
-/* What a new segment is to be. */
+/* How a new segment will be made. */
 struct segment_plan {
     vigil_segment_options options; /* complete and checked */
     uint32_t buckets;

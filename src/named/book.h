@@ -70,7 +70,7 @@ struct entry {
     int64_t taken_at;
     char text[BOOK_TEXT_BYTES];
     char name[BOOK_NAME_BYTES];
-    uint32_t excess; /* atomic: permits that are to be removed when they come back */
+    uint32_t excess; /* atomic: permits that will be removed when they come back */
 };
 
 struct book {

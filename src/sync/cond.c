@@ -187,14 +187,14 @@ static void cond_ask_for_mutex(vigil_request *request, int status) {
     bool unreferenced = op->flags & OP_UNREFERENCED;
     vigil_mutex *mutex = request->object;
     request->status = (uint32_t)status;
-    int answer = request_start(op->agent, request, &asking, &mutex->word, 0, VIGIL_FOREVER, request->callback);
-    if (answer == VIGIL_PENDING) {
+    int started = request_start(op->agent, request, &asking, &mutex->word, 0, VIGIL_FOREVER, request->callback);
+    if (started == VIGIL_PENDING) {
         if (unreferenced) vigil_unref(op);
-    } else if (lock_is_ours(answer)) {
-        cond_granted(request, answer);
+    } else if (lock_is_ours(started)) {
+        cond_granted(request, started);
     } else {
         cond_pass_signal_on(request);
-        request->callback(op, answer == VIGIL_ECLOSING ? VIGIL_CANCELLED : answer);
+        request->callback(op, started == VIGIL_ECLOSING ? VIGIL_CANCELLED : started);
     }
 }
 

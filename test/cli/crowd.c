@@ -22,7 +22,7 @@ static void end_with(pid_t parent) {
     if (getppid() != parent) _exit(1); /* it was gone before that */
 }
 
-/* The pid of a new process that runs `words`, or only sleeps if that is null; negative if there is none to be had. */
+/* The pid of a new process that runs `words`, or only sleeps if that is null; negative: it could not be started. */
 static pid_t start(char **words) {
     pid_t parent = getpid(), pid = fork();
     if (pid != 0) return pid;
@@ -40,7 +40,7 @@ static void kill_all(const pid_t *pids, long count) {
         if (pids[i]) waitpid(pids[i], NULL, 0);
 }
 
-/* How many of them were to be had. */
+/* Returns how many could be started. */
 static long start_all(pid_t *pids, long count, char **words) {
     long started = 0;
     while (started < count && (pids[started] = start(words)) > 0) started++;

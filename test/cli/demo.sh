@@ -5,7 +5,7 @@
 . "$(dirname "$0")/common.sh"
 export LC_ALL=C.UTF-8
 
-# Not a terminal: plain text, and no file unless there is to be one.
+# Not a terminal: plain text, and no file unless one is asked for.
 mkdir "$scratch/empty"
 cd "$scratch/empty" || exit 1
 expect 0 "$vigil" demo --quick

@@ -37,6 +37,6 @@ until_true in_line ${#expected[@]} "$name"
 touch "$scratch/go"
 { wait; } 2>/dev/null
 [ "$(cat "$scratch/order")" = "$(printf '%s\n' "${expected[@]}")" ] ||
-    fail "they were to be served in the order ${expected[*]} but it was $(tr "\n" " " <"$scratch/order")"
+    fail "they should be served in the order ${expected[*]} but it was $(tr "\n" " " <"$scratch/order")"
 until_true is_free "$name"
 verdict

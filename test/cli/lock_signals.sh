@@ -69,7 +69,7 @@ touch "$scratch/go"
 wait
 [ ! -e "$scratch/wrong" ] || fail "a command has run that should not have"
 [ -e "$scratch/right" ] || fail "the process that was not interrupted has not run"
-[ -e "$scratch/ignored" ] || fail "a signal that was to be ignored was not"
+[ -e "$scratch/ignored" ] || fail "a signal that should be ignored was not"
 until_true is_free "$name"
 
 # Interrupted at any moment, it neither keeps the lock nor seems to have died with it. How it ends depends on when.

@@ -158,7 +158,7 @@ until_true seen 1 1
 kill -INT $pid
 kill -TERM $pid
 prints 1 notify "$name"
-wait $pid || fail "it did not ignore what it was to ignore: $?"
+wait $pid || fail "it did not ignore what it should: $?"
 
 # A signal that comes after the notification comes too late: a waiter that was counted by notify reports ok.
 begin late "$name" 0

@@ -528,7 +528,7 @@ static bool is_struck_off(void *unused) {
     return true;
 }
 
-FIBER(is_to_die) {
+FIBER(victim) {
     (void)argument;
     wait_and_go_on();
     sim_until(first_is_dead, NULL);
@@ -552,7 +552,7 @@ static void noticed_by_pulse(void) {
     begin_gifts(true);
     keepers = 0;
     start_in(SURVIVOR, "watches", watches, 0);
-    start_in(VICTIM, "is to die", is_to_die, 0);
+    start_in(VICTIM, "victim", victim, 0);
 }
 
 /* ---- The system wakes one sleeper on a pulse: here a keeper that no longer watches that member ---- */
@@ -578,7 +578,7 @@ static bool victim_may_stop(void *unused) {
 }
 
 /* Stopped, so that its keeper does not keep asking about the observer. */
-FIBER(is_to_die_stopped) {
+FIBER(victim_stopped) {
     (void)argument;
     join_segment();
     note_number();
@@ -619,7 +619,7 @@ static void pulse_wakes_another(void) {
     join_before(VICTIM);
     sim_within(OTHER, leave_at_once);
     go_in(SURVIVOR, "watches", watches_first);
-    go_in(VICTIM, "is to die", is_to_die_stopped);
+    go_in(VICTIM, "victim", victim_stopped);
     go_in(OTHER, "watches later", watches_later);
 }
 
@@ -649,7 +649,7 @@ static void struck_off_by_another(void) {
     begin_gifts(true);
     keepers = 0;
     start_in(SURVIVOR, "strikes off", strikes_off, 0);
-    start_in(VICTIM, "is to die", one_thread, 0);
+    start_in(VICTIM, "victim", one_thread, 0);
 }
 
 /* ---- In the end ---- */

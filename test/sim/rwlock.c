@@ -445,8 +445,8 @@ static void rwlock_queue(void) {
 }
 
 /*
- * The first request is to write. The next, which inherits its place, is to read: it gets the lock while another reader
- * holds it.
+ * The first request is for writing. The next, which inherits its place, is for reading: it gets the lock while another
+ * reader holds it.
  */
 static bool loop_had_it(void *unused) {
     (void)unused;

@@ -144,8 +144,8 @@ static void end_wait(int status, int64_t due_ns, int64_t place) {
     }
     if (status == VIGIL_OK) {
         sim_check(prim_load_relaxed(&message) == 1, "notified, but what the notifier wrote before is not visible");
-        sim_check(place <= books.asked, "number %d in line was notified when only %d were to be", (int)place,
-                  (int)books.asked);
+        sim_check(place <= books.asked, "number %d in line was notified, but only %d notifications were sent",
+                  (int)place, (int)books.asked);
     }
     books.ended[status]++;
 }

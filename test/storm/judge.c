@@ -330,7 +330,7 @@ void judge_grants(void) {
     for (unsigned i = 0; i < MUTEXES; i++) {
         now_does(me, LOCKING, i);
         int status = vigil_mutex_lock_for(&arena->locks[i].mutex, PATIENCE_NS);
-        DEMAND(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "mutex %u is not to be had: %s", i,
+        DEMAND(status == VIGIL_OK || status == VIGIL_OWNER_DIED, "mutex %u is not available: %s", i,
                vigil_status_name(status));
         judge_failures();
         go_inside(me, i, status, &judge_seed);

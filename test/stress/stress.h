@@ -56,7 +56,7 @@ static unsigned failures;
 static inline pthread_t start_thread(void *(*main)(void *), void *argument) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, main, argument) != 0) {
-        fprintf(stderr, "no thread to be had\n");
+        fprintf(stderr, "no thread could be started\n");
         exit(2);
     }
     return thread;

@@ -37,7 +37,7 @@ export interface SeenLine {
 /** The library, on memory that a page and its workers share. Locks and words must be in that memory. */
 export class Vigil {
   private constructor();
-  /** On a page, or wherever the memory is to be made. This environment must live as long as the others. */
+  /** On a page, or wherever the memory is made. This environment must live as long as the others. */
   static create(options?: CreateOptions): Promise<Vigil>;
   /** In a worker. */
   static attach(handle: VigilHandle): Promise<Vigil>;

@@ -122,7 +122,7 @@ function createHoldings(memory, exports, web, native, scratch) {
 export class Vigil {
   #instance; #area; #web; #core; #handle; #channel; #bell; #release; #closed = false;
 
-  /* On a page, or where the memory is to be made. */
+  /* On a page, or wherever the memory is made. */
   static async create({ memory, wasm, onDamage = reportError } = {}) {
     checkIsolated();
     if (memory !== undefined) checkMemory(memory);
