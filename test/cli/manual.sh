@@ -20,6 +20,10 @@ make_pages() { # into folder $1
 make_pages "$manual"
 pages=$(grep -L '^\.so ' "$manual"/man?/*)
 
+# --- the README links to the table of the comparison, by its line.
+line=$(grep -n '^\.SH COMPARED WITH OTHERS' "$source/doc/man/vigil.1" | cut -d: -f1)
+grep -qF "(doc/man/vigil.1#L$line)" "$source/README.md" || fail "README.md does not link to line $line of vigil.1"
+
 # --- they are the same again, and those that were built are these.
 LC_ALL=C make_pages "$scratch/again"
 diff -r "$manual" "$scratch/again" >&2 || fail "the pages are not the same when they are made again"
