@@ -18,6 +18,22 @@ void addon_define(struct addon *addon, napi_value exports, const char *name, met
     napi_set_named_property(addon->napi, exports, name, function);
 }
 
+void numbered_add(struct numbered **list, struct numbered *one) {
+    static uint32_t last;
+    *one = (struct numbered){*list, __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED) & 0x7fffffff};
+    *list = one;
+}
+
+void *numbered_find(struct numbered *list, double number) {
+    while (list && list->number != (uint32_t)number) list = list->next;
+    return list;
+}
+
+void numbered_remove(struct numbered **list, const struct numbered *one) {
+    while (*list != one) list = &(*list)->next;
+    *list = one->next;
+}
+
 napi_value integer(napi_env napi, int32_t value) {
     napi_value result = NULL;
     napi_create_int32(napi, value, &result);

@@ -29,9 +29,18 @@ struct addon {
     uint32_t referenced; /* pending operations that keep the environment alive */
     int block_fd;        /* epoll: the agent's descriptor and the loop's; -1 until the first blocking wait */
 
-    struct opened *segments;
-    struct handle *handles;
+    struct numbered *segments; /* struct opened of segment.c */
+    struct numbered *handles;  /* struct handle of named.c */
 };
+
+/* What JavaScript has open, and names by a number: the first field of its struct. */
+struct numbered {
+    struct numbered *next;
+    uint32_t number; /* of all environments, so that another's is not found */
+};
+void numbered_add(struct numbered **list, struct numbered *one);
+void *numbered_find(struct numbered *list, double number); /* null: it is not there */
+void numbered_remove(struct numbered **list, const struct numbered *one);
 
 /* Methods: napi callbacks whose data is the addon. */
 typedef napi_value method(napi_env napi, napi_callback_info info);

@@ -6,21 +6,14 @@
 #include "addon.h"
 
 struct handle {
+    struct numbered numbered;
     vigil_named *named;
-    uint32_t number;
-    struct handle *next;
 };
 
 #define NAME_BYTES 4096
 
-static struct handle *named_find(const struct addon *addon, double number) {
-    struct handle *handle = addon->handles;
-    while (handle && handle->number != (uint32_t)number) handle = handle->next;
-    return handle;
-}
-
 static vigil_named *named_of(struct addon *addon, double number) {
-    struct handle *handle = named_find(addon, number);
+    struct handle *handle = numbered_find(addon->handles, number);
     return handle ? handle->named : NULL;
 }
 
@@ -61,7 +54,6 @@ static napi_value named_open(napi_env napi, napi_callback_info info) {
     size_t argc = 2;
     napi_value argv[2];
     struct addon *addon = addon_of(napi, info, &argc, argv);
-    static uint32_t last;
     char name[NAME_BYTES];
     if (!get_text(napi, argv[0], name, sizeof name)) return integer(napi, VIGIL_ENAME);
     vigil_named_options options = {.slots = (uint32_t)get_number(napi, argv[1])};
@@ -71,10 +63,8 @@ static napi_value named_open(napi_env napi, napi_callback_info info) {
         free(handle);
         return integer(napi, status);
     }
-    handle->number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED) & 0x7fffffff;
-    handle->next = addon->handles;
-    addon->handles = handle;
-    return integer(napi, (int32_t)handle->number);
+    numbered_add(&addon->handles, &handle->numbered);
+    return integer(napi, (int32_t)handle->numbered.number);
 }
 
 /* namedTry(handle, how) */
@@ -106,11 +96,10 @@ static napi_value named_close(napi_env napi, napi_callback_info info) {
     size_t argc = 1;
     napi_value argv[1];
     struct addon *addon = addon_of(napi, info, &argc, argv);
-    struct handle *handle = named_find(addon, get_number(napi, argv[0])), **link = &addon->handles;
+    struct handle *handle = numbered_find(addon->handles, get_number(napi, argv[0]));
     int status = handle ? vigil_named_close(handle->named) : VIGIL_EINVAL;
     if (status) return integer(napi, status);
-    while (*link != handle) link = &(*link)->next;
-    *link = handle->next;
+    numbered_remove(&addon->handles, &handle->numbered);
     free(handle);
     return integer(napi, VIGIL_OK);
 }
@@ -236,8 +225,9 @@ void named_define(struct addon *addon, napi_value exports) {
 }
 
 void named_end(struct addon *addon) {
-    for (struct handle *handle = addon->handles, *next; handle; handle = next) {
-        next = handle->next;
+    for (struct numbered *one = addon->handles, *next; one; one = next) {
+        struct handle *handle = (struct handle *)one;
+        next = one->next;
         vigil_named_abandon(handle->named); /* VIGIL_ENOTHELD, if it is idle */
         vigil_named_close(handle->named);
         free(handle);

@@ -12,17 +12,10 @@ struct bytes {
 
 /* Opening a segment twice returns the same vigil_buffer; each opening must be closed. */
 struct opened {
+    struct numbered numbered;
     vigil_buffer *buffer;
     struct bytes *bytes; /* the last first */
-    uint32_t number;
-    struct opened *next;
 };
-
-static struct opened *segment_find_opened(const struct addon *addon, double number) {
-    struct opened *opened = addon->segments;
-    while (opened && opened->number != (uint32_t)number) opened = opened->next;
-    return opened;
-}
 
 enum { SEGMENT_OPEN, SEGMENT_CREATE, SEGMENT_OPEN_OR_CREATE };
 
@@ -37,7 +30,6 @@ static napi_value segment_open_method(napi_env napi, napi_callback_info info) {
     size_t argc = 7;
     napi_value argv[7];
     struct addon *addon = addon_of(napi, info, &argc, argv);
-    static uint32_t last;
     char name[256];
     if (!get_text(napi, argv[0], name, sizeof name)) return integer(napi, VIGIL_ENAME);
     vigil_segment_options options = {
@@ -54,10 +46,8 @@ static napi_value segment_open_method(napi_env napi, napi_callback_info info) {
         free(opened);
         return integer(napi, status);
     }
-    opened->number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED) & 0x7fffffff;
-    opened->next = addon->segments;
-    addon->segments = opened;
-    return integer(napi, (int32_t)opened->number);
+    numbered_add(&addon->segments, &opened->numbered);
+    return integer(napi, (int32_t)opened->numbered.number);
 }
 
 static void segment_drop_bytes(napi_env napi, struct opened *opened) {
@@ -77,7 +67,7 @@ static napi_value segment_buffer(napi_env napi, napi_callback_info info) {
     size_t argc = 1;
     napi_value argv[1], array;
     struct addon *addon = addon_of(napi, info, &argc, argv);
-    struct opened *opened = segment_find_opened(addon, get_number(napi, argv[0]));
+    struct opened *opened = numbered_find(addon->segments, get_number(napi, argv[0]));
     struct bytes *bytes = opened ? calloc(1, sizeof *bytes) : NULL;
     if (!bytes) return NULL;
     size_t length = (size_t)vigil_buffer_length(opened->buffer);
@@ -99,7 +89,7 @@ static napi_value segment_grow(napi_env napi, napi_callback_info info) {
     size_t argc = 2;
     napi_value argv[2];
     struct addon *addon = addon_of(napi, info, &argc, argv);
-    struct opened *opened = segment_find_opened(addon, get_number(napi, argv[0]));
+    struct opened *opened = numbered_find(addon->segments, get_number(napi, argv[0]));
     uint64_t length = (uint64_t)get_number(napi, argv[1]);
     return integer(napi, opened ? vigil_buffer_grow(opened->buffer, length) : VIGIL_EINVAL);
 }
@@ -109,7 +99,7 @@ static napi_value segment_length(napi_env napi, napi_callback_info info) {
     size_t argc = 2;
     napi_value argv[2];
     struct addon *addon = addon_of(napi, info, &argc, argv);
-    struct opened *opened = segment_find_opened(addon, get_number(napi, argv[0]));
+    struct opened *opened = numbered_find(addon->segments, get_number(napi, argv[0]));
     bool most = false;
     napi_get_value_bool(napi, argv[1], &most);
     if (!opened) return number(napi, 0);
@@ -140,15 +130,13 @@ static napi_value segment_close(napi_env napi, napi_callback_info info) {
     size_t argc = 1;
     napi_value argv[1];
     struct addon *addon = addon_of(napi, info, &argc, argv);
-    struct opened *opened = segment_find_opened(addon, get_number(napi, argv[0])),
-                  **link = &addon->segments;
+    struct opened *opened = numbered_find(addon->segments, get_number(napi, argv[0]));
     bool busy = opened && (segment_holds(addon, opened) || segment_was_transferred(napi, opened));
     if (busy) return integer(napi, VIGIL_EBUSY);
     int64_t status = opened ? vigil_buffer_destroy(opened->buffer) : VIGIL_EINVAL;
     if (status < 0) return integer(napi, (int32_t)status);
     segment_drop_bytes(napi, opened);
-    while (*link != opened) link = &(*link)->next;
-    *link = opened->next;
+    numbered_remove(&addon->segments, &opened->numbered);
     free(opened);
     return integer(napi, VIGIL_OK);
 }
@@ -172,8 +160,9 @@ void segment_define(struct addon *addon, napi_value exports) {
 }
 
 void segment_end(struct addon *addon) {
-    for (struct opened *opened = addon->segments, *next; opened; opened = next) {
-        next = opened->next;
+    for (struct numbered *one = addon->segments, *next; one; one = next) {
+        struct opened *opened = (struct opened *)one;
+        next = one->next;
         vigil_buffer_destroy(opened->buffer);
         for (struct bytes *bytes = opened->bytes, *before; bytes; bytes = before) {
             before = bytes->before;
