@@ -4,14 +4,7 @@
 # run.sh TEST - one of the tests of the package for Node, if Node and the package's binary are there. By hand:
 #
 #     node/build.sh && test/node/run.sh readme
-set -eu
-cd "$(dirname "$0")/../.."
-skip() {
-    echo "skipped: $1"
-    exit 77
-}
-command -v node >/dev/null || skip "there is no node; on Debian, install nodejs"
-command -v npm >/dev/null || skip "there is no npm; on Debian, install npm"
+. "$(dirname "$0")/../package.bash"
 [ -d node/node_modules/typescript ] || skip "npm ci has failed: see what node/build.sh says"
 compgen -G 'node/prebuilds/*.node' >/dev/null || skip "the binary is missing: see what node/build.sh says"
 case $1 in

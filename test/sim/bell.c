@@ -139,14 +139,7 @@ static void bell_closed_beside_sleeper(void) {
     X(mutex_scenarios, mutex_loop_and_threads)                                                                         \
     X(mutex_scenarios, mutex_slow_loop_before_loop)
 
-#define X(list, name)                                                                                                  \
-    static void begin_##name(void) {                                                                                   \
-        sim_word_bells();                                                                                              \
-        scenario_named(list, #name)->setup();                                                                          \
-    }                                                                                                                  \
-    static void end_##name(void) {                                                                                     \
-        scenario_named(list, #name)->finish();                                                                         \
-    }
+#define X(list, name) BORROW_SCENARIO(sim_word_bells, list, name)
 BORROWED(X)
 #undef X
 

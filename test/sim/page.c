@@ -191,14 +191,7 @@ static void page_with_a_worker(void) {
     X(sem_scenarios, sem_loop_and_thread)                                                                              \
     X(rwlock_scenarios, rwlock_loop_and_thread_write)
 
-#define X(list, name)                                                                                                  \
-    static void begin_##name(void) {                                                                                   \
-        begin_in_browser();                                                                                            \
-        scenario_named(list, #name)->setup();                                                                          \
-    }                                                                                                                  \
-    static void end_##name(void) {                                                                                     \
-        scenario_named(list, #name)->finish();                                                                         \
-    }
+#define X(list, name) BORROW_SCENARIO(begin_in_browser, list, name)
 BORROWED(X)
 #undef X
 

@@ -42,6 +42,16 @@ void begin_in_browser(void);
 /* A scenario of another file. */
 const struct sim_scenario *scenario_named(const struct sim_scenario *scenarios, const char *name);
 
+/* begin_NAME and end_NAME: that scenario of another file, after `prepare` has changed what it runs on. */
+#define BORROW_SCENARIO(prepare, list, name)                                                                           \
+    static void begin_##name(void) {                                                                                   \
+        prepare();                                                                                                     \
+        scenario_named(list, #name)->setup();                                                                          \
+    }                                                                                                                  \
+    static void end_##name(void) {                                                                                     \
+        scenario_named(list, #name)->finish();                                                                         \
+    }
+
 /* ---- Fibers ---- */
 
 #define FIBER(name) static void name(void *argument)

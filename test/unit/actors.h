@@ -316,6 +316,26 @@ static inline int64_t wait_32(const struct order *order) {
     return vigil_wait32(at(order->where), 0, VIGIL_FOREVER);
 }
 
+/* Two actors perform `what`, which goes on until the test ends it; a third one is killed at random moments. */
+#define ACTOR_KILLS (UNDER_TSAN ? 10 : 60)
+
+static inline void actor_repeats(struct actor *actor, act *what, int64_t seed) {
+    actor_order(actor, &(struct order){.act = what, .number = seed, .in_thread = seed % 2});
+}
+
+static inline void actors_kill_at_random(act *what) {
+    uint64_t seed = 1;
+    actors_start(3);
+    actor_repeats(&actors[0], what, 1);
+    actor_repeats(&actors[1], what, 2);
+    for (int kills = 0; kills < ACTOR_KILLS; kills++) {
+        actor_repeats(&actors[2], what, kills + 3);
+        let_pass((int64_t)(random_next(&seed) % 400) * MICROSECOND);
+        actor_kill(&actors[2]);
+        actor_start(&actors[2]);
+    }
+}
+
 /* Asynchronous operations of an actor, by their tags. */
 #define OPS 64
 static union actors_op {

@@ -573,8 +573,6 @@ static void who_is_called_may_be_refused(void **state) {
 
 /* All together, and one is killed again and again. A writer changes two words, which are the same for every reader. */
 
-#define KILLS (UNDER_TSAN ? 10 : 60)
-
 static bool pair_is_whole(void) {
     uint32_t *pair = at(PAIR);
     return pair[0] == pair[1];
@@ -607,22 +605,9 @@ static int64_t read_and_write_until_over(const struct order *order) {
     return good ? VIGIL_OK : VIGIL_ECORRUPT;
 }
 
-static void go_on(struct actor *actor, int64_t seed) {
-    actor_order(actor, &(struct order){.act = read_and_write_until_over, .number = seed, .in_thread = seed % 2});
-}
-
 static void many_are_killed_and_the_others_go_on(void **state) {
     (void)state;
-    uint64_t seed = 1;
-    actors_start(3);
-    go_on(&actors[0], 1);
-    go_on(&actors[1], 2);
-    for (int kills = 0; kills < KILLS; kills++) {
-        go_on(&actors[2], kills + 3);
-        let_pass((int64_t)(random_next(&seed) % 400) * MICROSECOND);
-        actor_kill(&actors[2]);
-        actor_start(&actors[2]);
-    }
+    actors_kill_at_random(read_and_write_until_over);
     uint32_t written = *(uint32_t *)at(PAIR);
     AWAIT(LOAD(*(uint32_t *)at(PAIR)) != written); /* the others continue */
     STORE(*(uint32_t *)at(OVER), 1);

@@ -402,8 +402,6 @@ static void who_is_called_may_be_refused(void **state) {
 
 /* All together, and one is killed again and again. No permit is lost, and there are never more than at first. */
 
-#define KILLS (UNDER_TSAN ? 10 : 60)
-
 static int64_t acquire_and_release_until_over(const struct order *order) {
     uint64_t seed = (uint64_t)order->number;
     while (!LOAD(*(uint32_t *)at(OVER))) {
@@ -415,23 +413,10 @@ static int64_t acquire_and_release_until_over(const struct order *order) {
     return VIGIL_OK;
 }
 
-static void go_on(struct actor *actor, int64_t seed) {
-    actor_order(actor, &(struct order){.act = acquire_and_release_until_over, .number = seed, .in_thread = seed % 2});
-}
-
 static void many_are_killed_and_no_permit_is_lost(void **state) {
     (void)state;
-    uint64_t seed = 1;
     begin(0);
-    actors_start(3);
-    go_on(&actors[0], 1);
-    go_on(&actors[1], 2);
-    for (int kills = 0; kills < KILLS; kills++) {
-        go_on(&actors[2], kills + 3);
-        let_pass((int64_t)(random_next(&seed) % 400) * MICROSECOND);
-        actor_kill(&actors[2]);
-        actor_start(&actors[2]);
-    }
+    actors_kill_at_random(acquire_and_release_until_over);
     STORE(*(uint32_t *)at(OVER), 1);
     assert_hears(&actors[0], VIGIL_OK);
     assert_hears(&actors[1], VIGIL_OK);

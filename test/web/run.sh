@@ -5,14 +5,7 @@
 # By hand:
 #
 #     web/build.sh && test/web/run.sh chromium 'order|abort'
-set -eu
-cd "$(dirname "$0")/../.."
-skip() {
-    echo "skipped: $1"
-    exit 77
-}
-command -v node >/dev/null || skip "there is no node; on Debian, install nodejs"
-command -v npm >/dev/null || skip "there is no npm; on Debian, install npm"
+. "$(dirname "$0")/../package.bash"
 [ -d web/node_modules/esbuild ] || skip "npm ci has failed: see what web/build.sh says"
 [ -f build/web/vigil.wasm ] || skip "the package is not built: see what web/build.sh says"
 test=$1
