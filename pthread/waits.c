@@ -14,6 +14,8 @@
 
 #include "record.h"
 
+/* A wait that the library cannot interrupt is done in slices: so late may a cancellation of the thread be noticed. 20
+ * wake-ups in a second; each takes some microseconds. */
 #define SLICE_NS INT64_C(50000000)
 
 static struct wait *take_entry(uint32_t thread) {

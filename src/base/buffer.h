@@ -12,8 +12,8 @@
 struct segment;
 
 struct vigil_buffer {
-    unsigned char *data; /* a mapping of max_length bytes; null: a segment, in the child of a fork */
-    uint64_t *length;    /* atomic; only rises; own_length, or in the segment */
+    unsigned char *data; /* a mapping of max_length bytes; null: it was a segment's, and fork's child has no mapping */
+    uint64_t *length;    /* atomic; only rises; points to own_length, or into the segment */
     uint64_t max_length;
     bool growable;
     uint64_t own_length;

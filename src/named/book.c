@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/tuning.h"
 #include "memory/segment.h"
 #include "prim.h"
 #include "prim_file.h"
@@ -18,7 +19,6 @@
 #define PATH_MEMBERS   8192u
 #define PATH_WAITERS   16384u
 #define BOOK_BUCKETS   256u
-#define BOOK_CHECK_NS  INT64_C(1000000000)
 #define BOOK_PATH_NAME "lock" /* of the only entry of a path's book */
 #define TIES_AT        (UINT64_C(3) << 60) /* in the file: behind the user's bytes, before the library's own locks */
 #define TIES_EACH      (UINT64_C(1) << 32) /* bytes for each entry */

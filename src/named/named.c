@@ -25,6 +25,7 @@
 #include <time.h>
 
 #include "base/deadline.h"
+#include "base/tuning.h"
 #include "book.h"
 #include "memory/segment.h"
 #include "prim.h"
@@ -33,7 +34,6 @@
 #include "sync/sem.h"
 #include "vigil/wait.h"
 
-#define TIE_TRY_NS INT64_C(10000000)
 #define FIND_FDS   1024 /* where an inherited descriptor is looked for */
 #define ALL_FLAGS  (VIGIL_NAMED_SHARED | VIGIL_NAMED_FAIR | VIGIL_NAMED_AGAIN)
 
@@ -165,7 +165,8 @@ static enum prim_lock named_lock_byte(vigil_named *named, uint64_t at) {
     return lock;
 }
 
-/* With the lock held. Processes start at different slots: the first would always be taken. */
+/* Call it with the lock held. A semaphore has a byte for each of its slots, and any free one will do. Processes begin
+ * to look at different bytes, by their pids: the first bytes are mostly taken. */
 static int named_try_tie(vigil_named *named) {
     if (named->tie_fd < 0 && !prim_load_seq_cst(&named->entry->tied)) return VIGIL_OK;
     if (named->tie_fd < 0 && vigil_named_tie(named) < 0) return VIGIL_ESYSTEM;

@@ -69,7 +69,9 @@ struct prim_word {
     uint32_t expected;
     bool own;
 };
-#define PRIM_WORDS    128u /* at most */
+#define PRIM_WORDS 128u /* at most */
+/* How late an interruption may be where the system can sleep on one word only: Linux before 5.16 (no futex_waitv), and
+ * WebAssembly. 50 wake-ups in a second of each thread that can be interrupted; less than a person notices. */
 #define PRIM_SLICE_NS UINT64_C(20000000)
 int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns);
 

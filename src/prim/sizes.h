@@ -11,26 +11,41 @@
 #define PRIM_SLOT_ALIGNMENT (2u << 20) /* of a large page */
 #define PRIM_SEAT_LIMIT     (1u << 16) /* agents */
 
-/* Calls of prim_pause before a thread sleeps: at most, and at least. */
+/*
+ * The rows of `make bench` that show a change are in brackets; base/tuning.h has the other times and counts.
+ *
+ * Calls of prim_pause before a thread sleeps: at most, and at least. The first must be longer than a round trip between
+ * two running threads, about 0.6 us. The second is what each wait costs a thread for which spinning does not pay.
+ * (pingpong_block, pingpong_async_run. With all processors busy, pingpong_block takes 3.1 us, with a least of 100
+ * pauses 5.4 us; a most of 250 or 4,000 cannot be told from 1,000 then.)
+ */
 #define PRIM_SPIN_MOST  1000u
 #define PRIM_SPIN_LEAST 20u
 /* And while it waits for a bucket, which is usually locked for some ten instructions, or for a mutex or permits, before
- * it joins their line. */
+ * it joins their line: longer than a short critical section. (mutex_contended_2 to _16, mutex_mixed; with all
+ * processors busy, 25 and 400 could not be told from 100.) */
 #define PRIM_SPIN_LOCK 100u
-/* And before it joins the line of a read-write lock. */
+/* And before it joins the line of a read-write lock: fewer, since in line a waiter spins on a word of its own, and not
+ * on one that all others change. (rwlock_1_in_20, rwlock_1_in_1000, and both with 100 ns; with all processors busy, 2
+ * and 100 could not be told from 10.) */
 #define PRIM_SPIN_TO_JOIN 10u
-/* This many conflicts over locks, in quick succession, make a crowd: see lot/spin.c. */
+/* This many conflicts over locks, in quick succession, make a crowd: see lot/spin.c. (rwlock_1_in_20: 44 million per
+ * second before the commit that brought this and PRIM_SPIN_TO_JOIN, 121 after it; with all processors busy, 4 and 64
+ * could not be told from 16.) */
 #define PRIM_CROWD 16u
 
-/* How often newcomers may take a mutex while a waiter that has been called has yet to come: at most 65534. */
+/* How often newcomers may take a mutex while a waiter that has been called has yet to come: at most 65534. (Without a
+ * limit mutex_share_16 was 0.60, with it 0.80 to 0.97, and mutex_longest_wait_16 20 ms and 7 ms. It costs a tenth of
+ * mutex_contended_16.) */
 #define PRIM_PASSES 8000u
 
-/* How often a keeper wakes up to patrol while its process does not wait, before it stops: see recovery/watch.c. */
+/* How often a keeper wakes up to patrol while its process does not wait, before it stops: see recovery/watch.c. Not
+ * measured: a process that waits again within two patrols, which are two seconds, need not wake its keeper for that. */
 #define PRIM_LINGER 2u
 
 /* How many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 4096u
-/* How long an event loop that was called may take to come, before its keeper calls the next waiter. */
+/* How long an event loop that was called may take to come, before its keeper calls the next waiter: as PATIENCE_NS. */
 #define PRIM_GUARD_NS UINT64_C(500000)
 
 /* How many threads can be interrupted, plus one: see lot/interrupt.h. */

@@ -22,7 +22,7 @@ _Static_assert(sizeof(void *) == 4, "wasm32: prim_bell_fd returns an address as 
 #define PRIM_SEAT_LIMIT     (1u << 10) /* agents */
 
 /* Calls of prim_pause before a thread sleeps: at most, and at least. There is no instruction that pauses, so one call
- * takes about a nanosecond, and these are more than elsewhere. */
+ * takes about a nanosecond, and these are more than elsewhere: prim/sizes.h says what they depend on. */
 #define PRIM_SPIN_MOST  4000u
 #define PRIM_SPIN_LEAST 100u
 /* And while it waits for a bucket, which is usually locked for some ten instructions, or for a mutex or permits, before
