@@ -148,21 +148,16 @@ static int mutex_taken(const uint32_t *word, uint32_t seen, bool shared) {
     return mutex_notes_death(seen, shared) && (seen & DIED) ? VIGIL_OWNER_DIED : VIGIL_OK;
 }
 
-struct mutex_seen {
-    uint32_t *word, value;
-};
-
-static bool mutex_seen_free(void *seen) {
-    struct mutex_seen *mutex = seen;
-    mutex->value = prim_load_relaxed(mutex->word);
-    return !mutex_is_held(mutex->value);
-}
-
 /* A woken waiter spins briefly before it requeues: a short critical section may be over soon. */
 static uint32_t mutex_wait_for_a_chance(uint32_t *word) {
-    struct mutex_seen seen = {word, 0};
-    if (!mutex_seen_free(&seen)) spin_until(mutex_seen_free, &seen, PRIM_SPIN_LOCK);
-    return seen.value;
+    uint32_t seen = prim_load_relaxed(word);
+    if (!mutex_is_held(seen)) return seen;
+    for (unsigned spins = spin_budget(PRIM_SPIN_LOCK); spins && mutex_is_held(seen); spins--) {
+        prim_pause();
+        seen = prim_load_relaxed(word);
+    }
+    spin_learn(!mutex_is_held(seen));
+    return seen;
 }
 
 int mutex_take(uint32_t *word, uint32_t argument, enum lock_privilege privilege, uint32_t *result) {
