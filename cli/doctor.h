@@ -3,9 +3,9 @@
  * doctor.h - finds damage in segments, and deadlocks between processes.
  *
  * doctor.c         examines and repairs segments
- * doctor_edges.c    which process waits for which
+ * doctor_edges.c   which process waits for which
  * cycles.c         circles of such waits
- * doctor_print.c    prints the findings, as text and as JSON
+ * doctor_print.c   prints the findings, as text and as JSON
  */
 #ifndef VIGIL_CLI_DOCTOR_H
 #define VIGIL_CLI_DOCTOR_H

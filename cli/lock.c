@@ -23,7 +23,7 @@
 struct options {
     bool fair, shared, wait_status;
     const char *on_owner_died;
-    uint64_t until_exit; /* the process; 0: there is a command */
+    uint64_t until_exit; /* the pid of --until-exit; 0: a command is run instead */
 };
 
 struct use {

@@ -231,8 +231,8 @@ int waiting_failed(struct waiting *waiting, int status) {
 
 /*
  * In the child, which runs in the parent's memory until it executes the command. The command must not outlive the
- * parent, which holds the lock for it: the kernel kills it when the parent is killed. The lock stays tied to the
- * processes that it has started by then.
+ * parent, which holds the lock for it: the kernel kills the command when the parent is killed. Processes that the
+ * command has started by then keep the tie.
  */
 static void run_prepare(const struct command *command, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

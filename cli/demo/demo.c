@@ -96,7 +96,8 @@ static void end_act(struct act *act) {
     stage_free(act);
 }
 
-/* Checked before the show, not after; if the show is interrupted, it leaves no empty file. */
+/* Called before the demo runs, so that it does not run in vain. A file that this has created is removed again: if the
+ * demo is interrupted, no empty file stays. */
 static bool can_write(const char *path) {
     bool was_there = access(path, F_OK) == 0;
     FILE *file = fopen(path, "a");

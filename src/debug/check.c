@@ -2,11 +2,12 @@
 /*
  * Finding mistakes in the use of locks: vigil/check.h lists them.
  *
- * Two things are remembered, both under one lock, the gate. The holders: a list of holds, each added after the lock
- * has been taken and removed before it is released. So the list is right if all code is checked. If not, the next
- * thread that takes a lock removes the holds that cannot be true any more: all, or, if it takes a read lock, those to
- * write. And the order: a graph of locks with an edge from A to B for each "held A and went for B". An edge is added
- * before the wait, so that a deadlock that does happen has been reported.
+ * Two things are remembered, both under one lock, the gate. The holders: a list of holds, each added after the lock has
+ * been taken and removed before it is released. So the list is right if all code is checked. If some is not, a hold may
+ * be left in the list. The next thread that takes the lock shows that it was released, and removes it: every hold of
+ * that lock, or, if it takes it to read, those to write. And the order: a graph of locks with an edge from A to B for
+ * each "held A and went for B". An edge is added before the wait, so that a deadlock that does happen has been
+ * reported.
  *
  * When memory runs out, something is not remembered, and a mistake may not be found.
  */
@@ -205,23 +206,23 @@ static struct check_hold **check_link_of(const void *lock, const struct prim_thr
     return link;
 }
 
-static void check_strike_off(struct check_hold **link) {
+static void check_remove_hold(struct check_hold **link) {
     struct check_hold *hold = *link;
     *link = hold->next;
     free(hold);
 }
 
 /* The lock has been taken: its earlier holds in the list are stale. */
-static void check_strike_off_stale(const void *lock, bool shared) {
+static void check_remove_stale(const void *lock, bool shared) {
     for (struct check_hold **link = &known.holds; *link;) {
-        if ((*link)->lock == lock && !(shared && (*link)->shared)) check_strike_off(link);
+        if ((*link)->lock == lock && !(shared && (*link)->shared)) check_remove_hold(link);
         else link = &(*link)->next;
     }
 }
 
 static void check_note_hold(const void *lock, bool shared, bool loose, struct site site) {
     check_enter();
-    check_strike_off_stale(lock, shared);
+    check_remove_stale(lock, shared);
     struct check_hold *hold = malloc(sizeof *hold);
     if (hold) {
         *hold = (struct check_hold){known.holds, lock, prim_self(), prim_thread_id(), shared, loose, site};
@@ -250,7 +251,7 @@ static bool check_note_release(const void *lock, bool shared, struct site site, 
         if (*link && !(*link)->loose) check_report_stranger(*link, site, &report);
     }
     if (ours) *was = **link;
-    if (ours || (!shared && *link)) check_strike_off(link);
+    if (ours || (!shared && *link)) check_remove_hold(link);
     check_leave(&report);
     return ours;
 }
@@ -412,7 +413,7 @@ static void check_forget_nodes(const void *address, uint64_t length) {
 void vigil_check_forget(const void *address, uint64_t length) {
     check_enter();
     for (struct check_hold **link = &known.holds; *link;) {
-        if (check_inside((*link)->lock, address, length)) check_strike_off(link);
+        if (check_inside((*link)->lock, address, length)) check_remove_hold(link);
         else link = &(*link)->next;
     }
     check_forget_nodes(address, length);
@@ -460,7 +461,7 @@ typedef int giver(void *lock);
 static int check_abandon(void *lock, giver *give_up) {
     check_enter();
     int status = give_up(lock);
-    if (status == VIGIL_OK) check_strike_off_stale(lock, false);
+    if (status == VIGIL_OK) check_remove_stale(lock, false);
     check_leave(NULL);
     return status;
 }
@@ -493,7 +494,7 @@ static void check_call_back(vigil_request *request, int status, vigil_mutex *mut
     callback(&request->op, status); /* after which the request may be gone */
     check_enter();
     struct check_hold **link = check_link_of(mutex, prim_self());
-    if (*link && (*link)->loose == loose) check_strike_off(link);
+    if (*link && (*link)->loose == loose) check_remove_hold(link);
     check_leave(NULL);
 }
 
@@ -523,7 +524,7 @@ int vigil__check_mutex_lock_async(vigil_agent *agent, vigil_request *request, vi
     int status = check_start(agent, request, mutex, timeout_ns, callback, &check_locking, (struct site){file, line});
     if (lock_is_ours(status)) {
         check_enter();
-        check_strike_off_stale(mutex, false);
+        check_remove_stale(mutex, false);
         check_leave(NULL);
     }
     return status;

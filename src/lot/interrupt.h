@@ -19,8 +19,8 @@
  * thread looks again every PRIM_SLICE_NS: prim_park_any.)
  *
  * A thread that heeds signals, as those of programs on pthread/ do in sem_wait, is also interrupted by a signal
- * handler that has run while it slept. The caller clears `signalled` before the call; afterwards it says whether a
- * handler has run, be that the reason why the call ended or not.
+ * handler that has run while it slept. The caller clears `signalled` before the call. Afterwards `signalled` says
+ * whether a handler has run, also if the call has ended for another reason.
  *
  * An interruption does not decide an outcome. It makes the thread do what it does at its deadline: leave the line, if
  * it still is in it (lot_leave). Only then is the interruption used. So it cannot lose anything that the thread was

@@ -32,12 +32,12 @@ struct vigil_observer {
     struct slot *slots;
     struct bucket *buckets;
     uint64_t usable;           /* of the user's bytes, at the last look */
-    struct book_window window; /* of a named lock */
-    bool has_window;
+    struct book_window window; /* if only one entry of a book is observed: which */
+    bool has_window;           /* one is: of the rest of the book nothing is shown */
     vigil_named_holder dead_owner;
-    uint32_t *users; /* with a window: the numbers of the processes that have the name open, sorted */
+    uint32_t *users; /* if has_window: the numbers of the processes that have the name open, sorted */
     uint32_t user_count;
-    uint32_t seen_numbers[OBSERVER_NUMBERS]; /* with a window: processes in the events, by number */
+    uint32_t seen_numbers[OBSERVER_NUMBERS]; /* if has_window: the numbers of processes in its events */
     uint64_t passes;                         /* over all slots, since it was opened: the cost of looks and checks */
 
     /* What the last look found. */

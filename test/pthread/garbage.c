@@ -27,7 +27,7 @@ static void fill(void *memory, size_t bytes) {
     while (bytes--) *at++ = (unsigned char)(rand() >> 7);
 }
 
-/* Sound enough to be taken for waits and events, each with something wrong. */
+/* Random waits and events: most fields are possible, so that the reader goes on to those that are not. */
 static void fill_in(void) {
     fill(file, SERVE_BYTES);
     for (uint32_t i = 0; i < WAITS_MOST; i++) {

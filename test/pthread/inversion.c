@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two locks in both orders, one after the other: nothing hangs, but it could have. And a mutex of its own kind each. */
+/* Two locks that are taken in both orders, but not at the same time: nothing hangs, but it could. `own` is taken alone,
+ * in no order that could be wrong. */
 #include <pthread.h>
 #include <stdio.h>
 

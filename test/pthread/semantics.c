@@ -78,7 +78,7 @@ static long finish(struct task *task) {
     return (long)(intptr_t)result;
 }
 
-/* Until the system says that it sleeps. */
+/* Returns when the system says that the thread sleeps. */
 static void until_asleep(struct task *task) {
     pid_t id;
     while (!(id = __atomic_load_n(&task->id, __ATOMIC_ACQUIRE))) sched_yield();
@@ -150,7 +150,7 @@ static void normal_mutex(pthread_mutex_t *mutex) {
     EXPECT(0, finish(&waiter));
     EXPECT(0, pthread_mutex_trylock(mutex));
     EXPECT(0, pthread_mutex_unlock(mutex));
-    EXPECT(0, pthread_mutex_timedlock(mutex, &invalid)); /* not looked at when it is free */
+    EXPECT(0, pthread_mutex_timedlock(mutex, &invalid)); /* the time is not looked at: the mutex is free */
     EXPECT(0, pthread_mutex_unlock(mutex));
 }
 
@@ -636,7 +636,7 @@ static void handle(int number, void (*handler)(int)) {
     EXPECT(0, sigaction(number, &action, NULL));
 }
 
-/* A handler that runs meanwhile ends it. */
+/* A signal handler that runs during sem_wait ends it. */
 static void test_sem_interrupted(void) {
     sem_t sem;
     struct task waiter;
@@ -809,7 +809,7 @@ static void test_once(void) {
     until_asleep(&waiter);
     EXPECT(0, pthread_cancel(tasks[0].thread));
     EXPECT((long)(intptr_t)PTHREAD_CANCELED, finish(&tasks[0]));
-    EXPECT(0, finish(&waiter)); /* it has called the function in its turn */
+    EXPECT(0, finish(&waiter)); /* after the cancellation it has called the function itself */
     EXPECT(2, cancelled_calls);
 
     start(&tasks[0], call_during_fork, NULL);
@@ -901,7 +901,7 @@ static void test_cancel_after_signal(void) {
     EXPECT(0, gate->waiting);
 }
 
-/* A cancellation that is not allowed does not end the wait either. */
+/* A cancellation does not end the wait while the thread has cancellation disabled. */
 static void *time_out_while_disabled(void *argument) {
     struct timespec at = in_ms(CLOCK_MONOTONIC, 50);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);

@@ -165,7 +165,7 @@ void join_before(unsigned process);
 void leave_segment(struct vigil_buffer *buffer);
 /* How many members live, as the observer sees it, itself included. For finish. */
 uint32_t members_alive(void);
-/* What the victim does last; and how to sleep until it has done that or is dead. */
+/* The victim calls the first when it has nothing left to do. The second sleeps until then, or until it is dead. */
 void victim_is_done(void);
 void await_victim(void);
 

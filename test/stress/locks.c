@@ -289,7 +289,8 @@ static void play_round(uint64_t seed) {
         loops[i].seed = random_next(&seed);
         loops[i].thread = start_thread(loop_main, &loops[i]);
     }
-    /* Mostly short: a forgotten waiter is found at the end, when no other thread is there to wake it. */
+    /* Most rounds are short: while a round goes on, a thread may wake a waiter that was forgotten; at its end none
+     * does, and the round hangs. So the more ends, the more is found. */
     nanosleep(&(struct timespec){.tv_nsec = (long)random_below(&seed, one_in(&seed, 10) ? 200000000 : 5000000)}, NULL);
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
     for (int i = 0; i < THREADS; i++) {

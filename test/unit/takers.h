@@ -63,7 +63,8 @@ static inline void requester_goes(struct requester *requester, int how) {
     }
 }
 
-/* All together: threads, each with a seed of its own, beside the loop. They return null, or what has failed. */
+/* For tests in which threads, each with its own seed, and the event loop use a lock at the same time. A thread returns
+ * null, or a text that says what has failed. */
 
 static inline void launch_all(pthread_t *threads, size_t count, void *(*thread_main)(void *seed)) {
     for (size_t i = 0; i < count; i++)
