@@ -340,7 +340,7 @@ static int run_finish(const struct command *command) {
     return status;
 }
 
-/* What others see of the holder: the command. */
+/* In vigil show and in messages to waiters, the holder appears as the command that it runs. */
 static void describe(const struct waiting *waiting, char **words, pid_t pid) {
     char text[TEXT_BYTES];
     size_t used = 0;

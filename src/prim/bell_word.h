@@ -40,7 +40,7 @@
 #define BELL_RUNG  1u
 #define BELL_COUNT 2u
 
-/* The prim that includes this has it: as prim_wake, but all sleepers. */
+/* Defined by the prim that includes this header. As prim_wake, but wakes all sleepers on the word. */
 void prim_wake_all(uint32_t *word);
 
 /* B1 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process with a file as those under vigil run have one, in which there is something else: random bytes of a seed,
- * with what is looked at first in order, so that the rest is looked at as well. It responds at once, with anything.
+ * Pretends to be a process under vigil run. Its file (pthread/serve.h) contains random bytes; only what a reader checks
+ * first is valid, so that it reads on. A request for a report is fulfilled at once, with random bytes.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  *     sleep      the only thread says that it is ready, and sleeps
  *     contend    threads wait for a line of input, and then for each other
  *
- * Of a sleep or wait that a signal has ended, it says so.
+ * It prints a message if a signal has ended a sleep or a wait: vigil show must not do that.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1020,7 +1020,7 @@ static void *contend(void *argument) {
     return NULL;
 }
 
-/* Children of children have no more descriptors than their parents. */
+/* A child of a fork, and its child, must not have more open descriptors than their parents. */
 static int count_descriptors(void) {
     int count = 0;
     for (int fd = 0; fd < 1200; fd++) count += fcntl(fd, F_GETFD) >= 0;

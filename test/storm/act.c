@@ -118,7 +118,7 @@ void go_inside(struct actor *actor, unsigned mutex, int status, uint64_t *seed) 
     count(actor, GRANTS, 1);
 }
 
-/* Removes the name. The mutex is still held, and is released next. */
+/* Removes the actor's name from the payload of the mutex. The mutex is still held, and is released next. */
 void go_outside(struct actor *actor, unsigned mutex) {
     struct payload *payload = &ledger->payload[mutex];
     DEMAND(payload->inside == name_of(actor), "mutex %u: %" PRIx64 " came inside as well", mutex, payload->inside);

@@ -26,7 +26,7 @@ extern uint64_t judge_seed;
 extern unsigned members; /* how many there are */
 extern vigil_agent *agent;
 
-/* What the judge has to do for the segment regularly, while no member is stopped. */
+/* The part of a member that the judge itself plays, called again and again while no member is stopped. */
 extern void (*take_part)(void);
 
 /* What is known of members that have ended, and of the tokens. */

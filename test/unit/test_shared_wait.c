@@ -580,7 +580,7 @@ static void actor_contained(void) {
     _exit(waitpid(inner, NULL, 0) == inner ? 0 : 1);
 }
 
-/* The number of the process inside, or 0 if namespaces are not available. */
+/* Starts the actor in a pid namespace of its own. Returns its pid as seen from here; 0: there are no namespaces. */
 static pid_t contained_start(struct actor *actor) {
     int64_t inner = 0;
     actor_fork(actor, actor_contained);

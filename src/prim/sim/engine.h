@@ -162,7 +162,8 @@ size_t sim_heap_in_use(void); /* blocks, of processes that live */
 /* ---- file.c ---- */
 void sim_file_reset(void);
 bool sim_file_memory(const volatile void *variable);
-/* `known`: the joined views of its fibers. */
+/* The process has died: its file locks end. `known`: the joined views of its fibers, which a process that takes such a
+ * lock next gets. */
 void sim_file_process_died(unsigned process, const struct sim_view *known);
 const char *sim_file_leak(void);
 
