@@ -33,6 +33,10 @@
  * rwlock.h: vigil_named_death tells which process that was. The slots of a semaphore come back. Processes that a
  * killed holder has tied to the lock (see vigil_named_tie) keep it until they have ended.
  *
+ * STEALING. A process may take a lock away from holders that live: see vigil_named_steal. Whether a holder has been
+ * robbed is told to it by its unlock, or earlier if it asks; nothing stops it meanwhile. So both may be at work for a
+ * while, and stealing is for holders that hang, or whose work may be lost.
+ *
  * Names survive until they are removed, or the machine is restarted; paths until the file is removed.
  */
 #ifndef VIGIL_NAMED_H
@@ -96,13 +100,14 @@ VIGIL_API int vigil_named_set_slots(vigil_named *named, uint32_t slots);
  *
  * vigil_named_cancel - end the pending request: VIGIL_OK, the callback will not be called. VIGIL_EIDLE.
  *
- * vigil_named_unlock - VIGIL_OK, or VIGIL_ENOTHELD.
+ * vigil_named_unlock - VIGIL_OK, or VIGIL_ENOTHELD. VIGIL_ESTOLEN if the lock has been stolen: the handle does not
+ * hold it any more, and the lock of its present holder is not touched.
  *
  * vigil_named_abandon - the same for a holder that has ended while this process goes on, such as a worker of a language
  * runtime: if it held the lock alone, the next one to take it gets VIGIL_OWNER_DIED.
  *
  * vigil_named_consistent - after VIGIL_OWNER_DIED, with the lock held alone: what it protects is in order again.
- * VIGIL_OK, VIGIL_ENOTHELD, VIGIL_EINVAL (no holder died).
+ * VIGIL_OK, VIGIL_ENOTHELD, VIGIL_EINVAL (no holder died), VIGIL_ESTOLEN.
  */
 enum { VIGIL_NAMED_SHARED = 1, VIGIL_NAMED_FAIR = 2, VIGIL_NAMED_AGAIN = 4 };
 typedef void vigil_named_callback(vigil_named *named, int status, void *data);
@@ -116,6 +121,26 @@ VIGIL_API int vigil_named_cancel(vigil_named *named);
 VIGIL_API int vigil_named_unlock(vigil_named *named);
 VIGIL_API int vigil_named_abandon(vigil_named *named);
 VIGIL_API int vigil_named_consistent(vigil_named *named);
+
+/*
+ * vigil_named_steal - hold the lock alone, now, without waiting: all that held it, alone or shared, in whatever process
+ * or thread, do not any more. Those that wait keep their places, behind the caller. VIGIL_OK, or VIGIL_OWNER_DIED if a
+ * holder had died before and the lock was not consistent since. VIGIL_EINVAL for a semaphore; VIGIL_EINUSE,
+ * VIGIL_ELIMIT, VIGIL_EFORKED as in vigil_named_lock. If no handle holds the lock, it is simply taken, also before
+ * those that wait.
+ *
+ * Processes that a holder has tied to the lock do not keep others from it once it has been stolen. If the thief is
+ * killed, the next one to take the lock is told by VIGIL_OWNER_DIED.
+ *
+ * vigil_named_is_stolen - whether the lock that this handle holds has been stolen. False as well if it holds none.
+ *
+ * vigil_named_steals - a word that changes, and is notified, when the lock has been stolen; null for a semaphore. A
+ * holder that wants to know at once loads it, asks vigil_named_is_stolen, and waits by vigil_wait32 or
+ * vigil_wait32_async while the word is what it loaded; then it asks again. The handle must stay open meanwhile.
+ */
+VIGIL_API int vigil_named_steal(vigil_named *named);
+VIGIL_API bool vigil_named_is_stolen(const vigil_named *named);
+VIGIL_API const uint32_t *vigil_named_steals(const vigil_named *named);
 
 /*
  * vigil_named_describe - what other processes see of this one when it holds the lock alone: up to 63 bytes of text,

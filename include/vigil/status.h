@@ -60,8 +60,7 @@ extern "C" {
     X(EDEADLOCK, -19, "deadlock", "this thread already holds the lock and would wait for itself; see vigil/check.h")   \
     X(EEXISTS, -20, "exists", "a segment has that name already; open or unlink it, or choose another name")            \
     X(ENOTFOUND, -21, "not-found", "there is no such segment, create it first; or no such thread, it has ended")       \
-    X(ENAME, -22, "bad-name",                                                                                          \
-      "invalid name; use 1 to 200 characters of A-Z a-z 0-9 . _ - and no dot or dash first")                           \
+    X(ENAME, -22, "bad-name", "invalid name; use 1 to 200 characters of A-Z a-z 0-9 . _ - and no dot or dash first")   \
     X(EFOREIGN, -23, "foreign", "this file is not a Vigil segment; choose another name")                               \
     X(ETRUNCATED, -24, "truncated", "part of the segment file is missing; unlink it and create a new one")             \
     X(ECORRUPT, -25, "corrupt", "the segment file is inconsistent; unlink it and create a new one")                    \
@@ -78,7 +77,9 @@ extern "C" {
       "another copy of the library in this process prevents that: it is of another version (link everything with "     \
       "one), or only it has this segment open (open it with the copy that uses it)")                                   \
     X(EBUSY, -29, "busy",                                                                                              \
-      "in use; end the waits of this process before destroying the buffer, or let all members leave before unlinking")
+      "in use; end the waits of this process before destroying the buffer, or let all members leave before unlinking") \
+    X(ESTOLEN, -32, "stolen",                                                                                          \
+      "the lock was stolen from this holder, and others may have had it since: what was done under it may be undone")
 
 enum vigil_status {
 #define VIGIL_STATUS_ENUMERATOR(name, number, text, meaning) VIGIL_##name = number,

@@ -46,6 +46,8 @@ ALONE(void lot_record_lock_event(const struct lot *lot, int type, enum slot_kind
 /* recovery */
 ALONE(int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold))
 ALONE(int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold hold))
+ALONE(int hold_steal(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t keep, struct hold hold))
+ALONE(bool hold_is_ours(struct lot *lot, const uint32_t *word, uint32_t number))
 ALONE(bool hold_recovered(const volatile void *word))
 ALONE(bool hold_has_no_waiter(const volatile void *word))
 ALONE(bool recovery_now(struct lot *lot))

@@ -70,7 +70,10 @@ struct entry {
     int64_t taken_at;
     char text[BOOK_TEXT_BYTES];
     char name[BOOK_NAME_BYTES];
-    uint32_t excess; /* atomic: permits that will be removed when they come back */
+    union {
+        uint32_t excess; /* of a semaphore; atomic: permits that will be removed when they come back */
+        uint32_t steals; /* of a lock; atomic: how often it has been stolen; holders wait for a change */
+    };
 };
 
 struct book {

@@ -18,6 +18,27 @@
  * byte for each slot. The byte is free when the last process that inherited it has ended, or when the handle has given
  * it back for all of them: so it is found locked only if a holder was killed. Once any handle has been tied to a name
  * (`tied`), all handles that take it take the byte too.
+ *
+ * STEALING. vigil_named_steal takes the lock away from all its holders at once, by rwlock_steal: sync/rwlock.h. The
+ * waiters stay where they are, in the line of the lock or at the turnstile. A holder that was robbed is told by
+ * VIGIL_ESTOLEN when it unlocks: it holds the lock by a number that is not that of the lock's holder any more. It can
+ * learn that earlier, by waiting for a change of `steals`.
+ *
+ *     S1  unlock the turnstile   the holder to be robbed may have it, and may hang
+ *     S2  rwlock_steal           the lock is the thief's
+ *     S3  increment steals       also selects another byte for ties: processes of a holder that was robbed keep no
+ *                                other process from the lock
+ *     S4  S1 again               for a holder that came between S1 and S2
+ *     S5  notify at steals
+ *
+ * The turnstile may be unlocked although a waiter has it, and is unlocked once more by the holder that was robbed. Then
+ * two waiters are past it at a time. That does no harm: they stand in the line of the lock in the order in which they
+ * came through.
+ *
+ * If the thief is killed after S2, the lock says "owner died", and the next handle to take it notifies. If it is killed
+ * between S2 and S3 the next one has, besides, to wait for the processes of the holder that was robbed. If it is killed
+ * between S2 and S4, and that holder came with VIGIL_NAMED_FAIR after S1, others that are fair wait until that holder
+ * unlocks or ends, as they would without the thief.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,6 +71,7 @@ struct vigil_named {
     enum named_stage stage;
     unsigned how;
     bool has_turnstile, has_lock, owner_died, orphans;
+    uint32_t number; /* of a lock: by which it is held, see sync/rwlock.h */
     uint64_t tie_at; /* the byte that is locked; 0: none */
     int tie_fd;      /* -1: none */
     int64_t deadline_ns;
@@ -171,7 +193,10 @@ static int named_try_tie(vigil_named *named) {
     if (named->tie_fd < 0 && !prim_load_seq_cst(&named->entry->tied)) return VIGIL_OK;
     if (named->tie_fd < 0 && vigil_named_tie(named) < 0) return VIGIL_ESYSTEM;
     uint64_t first = book_ties_at(named->buffer, named->entry), count = prim_load_relaxed(&named->entry->slots);
-    if (!count) count = 1;
+    if (!count) {
+        first += prim_load_relaxed(&named->entry->steals);
+        count = 1;
+    }
     for (uint64_t i = 0; i < count; i++) {
         enum prim_lock lock = named_lock_byte(named, first + (named->pid + i) % count);
         if (lock != PRIM_LOCK_HELD) return lock == PRIM_LOCK_FREE ? VIGIL_OK : VIGIL_ESYSTEM;
@@ -196,16 +221,23 @@ static int named_give_slot_back(struct entry *entry) {
     return book_take_excess(entry) ? sem_remove_own(&entry->permits) : vigil_sem_release(&entry->permits, 1);
 }
 
+/* What this handle does with the lock that it holds, or held until it was stolen. */
+static int named_robbed(const vigil_named *named, int status) {
+    return status == VIGIL_ENOTHELD && !named_is_semaphore(named) ? VIGIL_ESTOLEN : status;
+}
+
+static int named_unlock(vigil_named *named, bool died) {
+    vigil_rwlock *lock = &named->entry->lock;
+    if (named_is_semaphore(named)) return named_give_slot_back(named->entry);
+    if (named->how & VIGIL_NAMED_SHARED) return rwlock_read_unlock_by(lock, named->number);
+    return died ? rwlock_write_abandon_by(lock, named->number) : rwlock_write_unlock_by(lock, named->number);
+}
+
 /* `died`: as after the death of its process, though that goes on. Slots and shared locks come back in both cases. */
 static int named_give_back(vigil_named *named, bool died) {
     int status = VIGIL_OK;
     named_untie(named);
-    if (named->has_lock) {
-        if (named_is_semaphore(named)) status = named_give_slot_back(named->entry);
-        else if (named->how & VIGIL_NAMED_SHARED) status = vigil_rwlock_read_unlock(&named->entry->lock);
-        else if (died) status = vigil_rwlock_write_abandon(&named->entry->lock);
-        else status = vigil_rwlock_write_unlock(&named->entry->lock);
-    }
+    if (named->has_lock) status = named_robbed(named, named_unlock(named, died));
     named->has_lock = named->orphans = false;
     named_unlock_turnstile(named);
     named->state = NAMED_IDLE;
@@ -299,6 +331,15 @@ static void named_sign(const vigil_named *named) {
     memcpy(entry->text, named->text, sizeof entry->text);
 }
 
+/* This thread has just taken the lock, or a permit. */
+static void named_has_lock(vigil_named *named, int status) {
+    named->has_lock = true;
+    named->number = rwlock_number();
+    named->owner_died = status == VIGIL_OWNER_DIED;
+    if (named->owner_died) vigil_notify(&named->entry->steals, VIGIL_ALL); /* for a thief that was killed before S5 */
+    if (named_is_alone(named) && !named->owner_died) named_sign(named);
+}
+
 /* The stage has ended. True: so has the taking, with *status. */
 static bool named_end_stage(vigil_named *named, int *status) {
     if (named->stage == STAGE_TIE && (*status == VIGIL_NOT_EQUAL || *status == VIGIL_TIMED_OUT)) {
@@ -320,9 +361,7 @@ static bool named_end_stage(vigil_named *named, int *status) {
         if (*status == VIGIL_OWNER_DIED)
             vigil_mutex_consistent(&named->entry->turnstile); /* it protects only the order */
     } else if (named->stage == STAGE_LOCK) {
-        named->has_lock = true;
-        named->owner_died = *status == VIGIL_OWNER_DIED;
-        if (named_is_alone(named) && !named->owner_died) named_sign(named);
+        named_has_lock(named, *status);
     }
     named->stage++;
     return named->stage == STAGES_OVER;
@@ -365,7 +404,7 @@ static int named_check(vigil_named *named, unsigned how) {
     return good ? VIGIL_OK : VIGIL_EINVAL;
 }
 
-static int named_take(vigil_named *named, vigil_agent *agent, unsigned how, int64_t deadline_ns) {
+static void named_begin(vigil_named *named, vigil_agent *agent, unsigned how, int64_t deadline_ns) {
     named->state = NAMED_TAKING;
     named->stage = how & VIGIL_NAMED_AGAIN ? STAGE_LOCK : STAGE_TURNSTILE;
     named->how = how;
@@ -374,6 +413,10 @@ static int named_take(vigil_named *named, vigil_agent *agent, unsigned how, int6
     named->has_turnstile = named->has_lock = named->owner_died = named->orphans = false;
     named->request = (vigil_request){.op.data = named};
     named->tick = (vigil_op){.data = named};
+}
+
+static int named_take(vigil_named *named, vigil_agent *agent, unsigned how, int64_t deadline_ns) {
+    named_begin(named, agent, how, deadline_ns);
     return named_run(named);
 }
 
@@ -418,13 +461,56 @@ int vigil_named_cancel(vigil_named *named) {
     return status;
 }
 
+/* Stealing. */
+
+/* S3 to S5. Another thief may have taken the byte: then this one has been robbed already. */
+static int named_rob(vigil_named *named) {
+    int status;
+    do {
+        prim_fetch_add_acq_rel(&named->entry->steals, 1);
+        status = named_try_tie(named);
+    } while (status == VIGIL_TIMED_OUT);
+    vigil_mutex_unlock(&named->entry->turnstile);
+    vigil_notify(&named->entry->steals, VIGIL_ALL);
+    return status;
+}
+
+int vigil_named_steal(vigil_named *named) {
+    int status = named_check(named, 0);
+    if (status != VIGIL_OK) return status;
+    if (named_is_semaphore(named)) return VIGIL_EINVAL;
+    named_begin(named, NULL, 0, 0);
+    vigil_mutex_unlock(&named->entry->turnstile); /* S1 */
+    status = rwlock_steal(&named->entry->lock);   /* S2 */
+    if (!named_got(status)) {
+        named->state = NAMED_IDLE;
+        return status;
+    }
+    named_has_lock(named, status);
+    status = named_rob(named);
+    if (status == VIGIL_OK) return named_taken(named);
+    named_give_back(named, false);
+    return status;
+}
+
+bool vigil_named_is_stolen(const vigil_named *named) {
+    if (!named || named_forked(named) || named->state != NAMED_HELD || named_is_semaphore(named)) return false;
+    return !rwlock_is_held_by(&named->entry->lock, named->number);
+}
+
+const uint32_t *vigil_named_steals(const vigil_named *named) {
+    bool lock = named && !named_forked(named) && !named_is_semaphore(named);
+    return lock ? &named->entry->steals : NULL;
+}
+
 /* The dead. */
 
 int vigil_named_consistent(vigil_named *named) {
     if (!named) return VIGIL_ENULL;
     if (named_forked(named)) return VIGIL_EFORKED;
     if (named->state != NAMED_HELD || !named_is_alone(named)) return VIGIL_ENOTHELD;
-    int status = vigil_rwlock_consistent(&named->entry->lock);
+    if (vigil_named_is_stolen(named)) return VIGIL_ESTOLEN; /* even if no holder died */
+    int status = named_robbed(named, rwlock_consistent_by(&named->entry->lock, named->number));
     if (status == VIGIL_OK) named_sign(named);
     return status;
 }
@@ -435,7 +521,7 @@ int vigil_named_describe(vigil_named *named, const char *text, uint32_t pid) {
     strncpy(named->text, text, sizeof named->text - 1);
     named->pid = pid;
     bool held = !named_forked(named) && named->state == NAMED_HELD && named_is_alone(named);
-    if (held && !named->owner_died) named_sign(named);
+    if (held && !named->owner_died && !vigil_named_is_stolen(named)) named_sign(named);
     return VIGIL_OK;
 }
 

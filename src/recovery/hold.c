@@ -22,6 +22,17 @@ static uint32_t hold_held_by(const struct slot *hold) {
     return (uint32_t)(prim_load_relaxed(&hold->held) & HELD);
 }
 
+static uint32_t hold_number(const struct slot *hold) {
+    return (uint32_t)prim_load_relaxed(&hold->signature);
+}
+
+/* The hold becomes more than nothing. */
+static void hold_set_number(const struct lot *lot, struct slot *hold) {
+    uint32_t steals = prim_load_relaxed(&segment_header(lot->share->segment)->steals);
+    uint64_t since_ms = prim_now_coarse_ms();
+    prim_store_relaxed(&hold->signature, since_ms << 32 | (BUG(hold_not_numbered) ? 1 : (uint32_t)(2 * steals + 1)));
+}
+
 /* Release stores, so that neither the processor nor the compiler moves one before the store that precedes it. */
 static void hold_apply(uint32_t *word, struct slot *hold, uint32_t to, uint32_t held) {
     prim_store_release(&hold->held, (uint64_t)to << 32 | APPLYING | held); /* H1 */
@@ -48,7 +59,6 @@ static uint32_t hold_new(struct lot *lot, uint32_t *line, uint64_t key, enum slo
     struct slot *hold = &lot->slots[index];
     slot_begin(hold, SLOT_HOLDS);
     hold->of = kind;
-    hold->signature = prim_now_coarse_ms() << 32; /* since when, for display */
     hold->began_ns = 0;
     prim_store_relaxed(&hold->held, 0);
     line_append(lot, line, index, key);
@@ -84,8 +94,11 @@ int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold
     uint32_t *line = line_of(lot, bucket_of(lot, key), key), index = hold_of_ours(lot, *line);
     uint32_t held = index ? hold_held_by(&lot->slots[index]) : 0;
     if (held < hold.given) return VIGIL_ENOTHELD;
+    if (hold.given && hold.number && hold.number != hold_number(&lot->slots[index])) return VIGIL_ENOTHELD;
     if (!index) index = hold_new(lot, line, key, hold.kind);
     if (!index) return VIGIL_ELIMIT;
+    if (!held) hold_set_number(lot, &lot->slots[index]);
+    if (hold.taken) prim_self()->hold_number = hold_number(&lot->slots[index]);
     held = held - hold.given + hold.taken;
     if (is_recorded(lot)) hold_record_events(lot, word, hold);
     hold_apply(word, &lot->slots[index], to, held);
@@ -110,14 +123,69 @@ int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, st
     return status;
 }
 
+/* Stealing. */
+
+/* T3 of one hold. Returns what of `keep` a dead process would leave in the word. */
+static uint32_t hold_take_away(struct lot *lot, uint32_t *word, uint32_t *line, uint32_t index, uint32_t keep) {
+    struct slot *hold = &lot->slots[index];
+    uint32_t left = recovery_calls[hold->of].give_back(prim_load_relaxed(word), hold_held_by(hold));
+    bool gone = is_claimant_gone(lot, prim_load_relaxed(&lot->share->claims[index]));
+    hold_apply(word, hold, left, 0);
+    hold_end(lot, line, index);
+    return gone ? left & keep : 0;
+}
+
+static int hold_steal_locked(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t keep, struct hold hold) {
+    uint64_t key = hold_key_of_holders(lot, word);
+    uint32_t *line = line_of(lot, bucket_of(lot, key), key), ours = hold_new(lot, line, key, hold.kind); /* T1 */
+    if (!ours) return VIGIL_ELIMIT;
+    prim_fetch_add_acq_rel(&segment_header(lot->share->segment)->steals, 1); /* T2 */
+    *seen = prim_load_relaxed(word);
+    for (uint32_t index = *line, next; index; index = next) {
+        next = lot->slots[index].next;
+        if (index != ours) *seen |= hold_take_away(lot, word, line, index, keep); /* T3 */
+    }
+    hold_set_number(lot, &lot->slots[ours]);
+    prim_self()->hold_number = hold_number(&lot->slots[ours]);
+    if (is_recorded(lot)) hold_record_events(lot, word, hold);
+    hold_apply(word, &lot->slots[ours], (*seen & keep) | hold.taken, hold.taken); /* T4 */
+    return VIGIL_OK;
+}
+
+static int hold_try_steal(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t keep, struct hold hold) {
+    struct bucket *bucket = bucket_find_and_lock(lot, key_of(lot, word));
+    int status = hold_steal_locked(lot, word, seen, keep, hold);
+    bucket_unlock(lot, bucket);
+    return status;
+}
+
+int hold_steal(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t keep, struct hold hold) {
+    bool recovered = false;
+    int status;
+    do status = hold_try_steal(lot, word, seen, keep, hold);
+    while (status == VIGIL_ELIMIT && shared_find_slots(lot, &recovered));
+    return status;
+}
+
+bool hold_is_ours(struct lot *lot, const uint32_t *word, uint32_t number) {
+    uint64_t key = hold_key_of_holders(lot, word);
+    struct bucket *bucket = bucket_find_and_lock(lot, key);
+    uint32_t index = hold_of_ours(lot, *line_of(lot, bucket, key));
+    bool ours = index && hold_held_by(&lot->slots[index]) && hold_number(&lot->slots[index]) == number;
+    bucket_unlock(lot, bucket);
+    return ours;
+}
+
 /* On behalf of dead processes. */
 
 static uint32_t *hold_word_of(const struct lot *lot, const struct slot *hold) {
     return word_of(lot, hold_lock_key_of(hold));
 }
 
-void hold_redo(struct lot *lot, struct slot *hold) {
-    if (hold->kind == SLOT_HOLDS) hold_redo_change(hold_word_of(lot, hold), hold);
+bool hold_redo(struct lot *lot, struct slot *hold) {
+    if (hold->kind != SLOT_HOLDS) return true;
+    hold_redo_change(hold_word_of(lot, hold), hold);
+    return hold_held_by(hold);
 }
 
 static void hold_give_back_to(uint32_t *word, struct slot *hold) {

@@ -9,6 +9,7 @@
  *
  *     claim       the process that owns the hold
  *     of          the kind of lock: the enum slot_kind of the waiters in its line
+ *     signature   bits 0-31 its number, see STEALING; bits 32-63 since when, for display
  *     held        bits 0-30 how much the process holds, in units of the lock's own; bit 31 APPLYING; bits 32-63 the
  *                 value that the word is changed to
  *
@@ -27,6 +28,32 @@
  *
  * A process that only holds is not woken when another process dies: the processes that want the lock look for the
  * dead.
+ *
+ * STEALING
+ *
+ * A lock may be taken away from its holders although they live (rwlock_steal). A hold belongs to a process, but a
+ * holder that was robbed is one handle of perhaps many of its process: when it unlocks, the hold that it finds may be
+ * that of another handle, which has taken the lock since. So each hold has a number, and a holder that can be robbed
+ * unlocks the hold with the number that it got when it took the lock, or nothing.
+ *
+ * The number is 2 * steals + 1, from the segment's header, at the time when the hold became more than nothing. `steals`
+ * rises before anything is taken away, and all of this is under the lock of the bucket:
+ *
+ *     T1  the thief's own new hold, of nothing (H0)
+ *     T2  increment steals
+ *     T3  each hold in the line, also one of the thief's own process: give it back as that of a dead process (H1 to
+ *         H4). A writer's sets "owner died" for the moment
+ *     T4  the thief takes the lock (H1 to H3), without that "owner died". The flag that there are waiters stays: they
+ *         keep their places
+ *
+ * So a hold that is there after T3 has a number above those of the holds that were taken away, whatever process it
+ * belongs to. If the thief is killed,
+ *
+ *     before T3   nothing has been taken away: the holders unlock as before
+ *     in T3       what is APPLYING is done (hold_redo), also in the hold of a process that lives, and holds of nothing
+ *                 are ended
+ *     before T4   the lock is free, and says "owner died". The process that takes over the bucket calls the waiters
+ *     after T4    as for every dead holder
  */
 #ifndef VIGIL_HOLD_H
 #define VIGIL_HOLD_H
@@ -41,11 +68,13 @@
 struct hold {
     enum slot_kind kind;
     uint32_t given, taken; /* by our process: given back, and taken in addition */
+    uint32_t number;       /* give back only if our hold has this number; 0: any */
 };
 
 /*
  * Change the word from *seen to `to`, and our process's hold with it. Returns VIGIL_OK; VIGIL_NOT_EQUAL if the word
- * has another value, which is in *seen then; VIGIL_ENOTHELD if our process does not hold what is given back;
+ * has another value, which is in *seen then; VIGIL_ENOTHELD if our process does not hold what is given back, or has
+ * been robbed of it;
  * VIGIL_ELIMIT if no slot is free for a hold.
  */
 int hold_change(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold);
@@ -60,8 +89,19 @@ static inline int hold_change_or_cas(bool has_holds, uint32_t *word, uint32_t *s
 /* The same for a caller that has locked the bucket, and has read the word under that lock. */
 int hold_change_locked(struct lot *lot, uint32_t *word, uint32_t to, struct hold hold);
 
-/* Under the lock of its bucket: do H2 and H3 of a change that a dead process had begun, if it had. */
-void hold_redo(struct lot *lot, struct slot *hold);
+/*
+ * T1 to T4: take `hold.taken` for our process, and from all others what they have. Of the word, the flags in `keep`
+ * stay; one of them says that a holder died. VIGIL_OK, and the word before it in *seen, with that flag; or
+ * VIGIL_ELIMIT.
+ */
+int hold_steal(struct lot *lot, uint32_t *word, uint32_t *seen, uint32_t keep, struct hold hold);
+
+/* Whether our process has a hold with that number. */
+bool hold_is_ours(struct lot *lot, const uint32_t *word, uint32_t number);
+
+/* Under the lock of its bucket, which a dead process had locked: do H2 and H3 of a change that it had begun, if it had.
+ * False: the hold is of nothing, and must be ended (H4). */
+bool hold_redo(struct lot *lot, struct slot *hold);
 
 /* Under the lock of its bucket: give back what the hold of a dead process says. */
 void hold_give_back(struct lot *lot, struct slot *hold);

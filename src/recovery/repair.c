@@ -65,7 +65,10 @@ void repair_rebuild(struct lot *lot, struct bucket *bucket, struct wakes *wakes)
             shared_decide(lot, wakes, index, VIGIL_OK);
             continue;
         }
-        hold_redo(lot, slot);
+        if (!hold_redo(lot, slot)) {
+            shared_disclaim(lot, index);
+            continue;
+        }
         slot->next = list;
         list = index;
     }

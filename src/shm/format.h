@@ -8,7 +8,7 @@
 
 #define SEGMENT_MAGIC        "VigilSeg" /* its 8 letters */
 #define SEGMENT_BYTE_ORDER   0x01020304u
-#define SEGMENT_VERSION      7u
+#define SEGMENT_VERSION      8u
 #define SEGMENT_PAGE         (UINT64_C(1) << 16) /* the largest page size of the machines that we run on */
 #define SEGMENT_BACKED       UINT64_C(4096)      /* the unit in which backing.c gets memory */
 #define SEGMENT_MEMBERS_MOST (1u << 16)
@@ -57,6 +57,7 @@ struct segment_header {
     uint32_t asked;                  /* atomic: the row, modulo those in use, about which it asks the kernel next */
     uint32_t waiting;                /* atomic: how many slots were taken at that patrol */
     uint32_t heirless;               /* atomic: gifts (lot/gift.h) that had no heir; too many may be counted */
+    uint32_t steals;                 /* atomic: how often a lock has been stolen, or more; see recovery/hold.h */
 
     /* Of recording: see events.h. */
     _Alignas(64) uint64_t record_until_ns; /* atomic */

@@ -17,6 +17,8 @@
  *                         what is RESERVED or SAVED, and calls the waiters in line that can have the lock now. Clears
  *                         WAITERS if the line is empty, or if its head is called and is a thread, which sets it again.
  *                         A reader that is not the last does not update the line
+ *     a thief             in a segment: sets WRITER in place of all holders, see STEALING in recovery/hold.h. Clears
+ *                         RESERVED and SAVED. WAITERS stays, and the thief updates the line when it leaves
  *     a writer's end      vigil_rwlock_write_abandon, in place of a writer that has ended: leaves as the writer would,
  *                         and sets DIED in the same step
  *     a called waiter     takes the lock, or not, and sets WAITERS in the same step
@@ -113,6 +115,11 @@ static struct hold rwlock_change_of(uint32_t given, uint32_t taken) {
     return (struct hold){.kind = SLOT_RWLOCK, .given = given, .taken = taken};
 }
 
+/* The same for a holder that may have been robbed; number 0: it cannot have been. */
+static struct hold rwlock_change_by(uint32_t number, uint32_t given, uint32_t taken) {
+    return (struct hold){.kind = SLOT_RWLOCK, .given = given, .taken = taken, .number = number};
+}
+
 /* VIGIL_OK; VIGIL_NOT_EQUAL: the word differs and is in `seen`; in a segment, also other statuses of hold_change. */
 static int rwlock_change(uint32_t *word, uint32_t *seen, uint32_t to, struct hold hold) {
     return hold_change_or_cas(segment_of(word), word, seen, to, hold);
@@ -129,6 +136,7 @@ struct rwlock_update {
     struct lot *lot;
     uint32_t *word;
     uint32_t held, kept;   /* by us until now, and from now on */
+    uint32_t number;       /* by which we hold it: see rwlock_number; 0: whatever it is */
     uint32_t died;         /* DIED, if we leave in place of a writer that has ended */
     bool drop_reservation; /* drop the reservation */
     bool if_still_saved;   /* if it is not SAVED any more, another thread has updated the line */
@@ -185,7 +193,7 @@ static bool rwlock_begin(uint32_t *word, const struct slot *head, void *context)
         flags = rwlock_flags_for(update, seen, head, entitled);
         uint32_t to = update->now | flags | (seen & (PASS | DIED)) | update->died;
         status = rwlock_change_when_locked(update->lot, update->word, &seen, to,
-                                           rwlock_change_of(update->held, update->kept));
+                                           rwlock_change_by(update->number, update->held, update->kept));
     } while (status == VIGIL_NOT_EQUAL);
     update->over = status != VIGIL_OK;
     if (update->over) return false;
@@ -327,33 +335,39 @@ static bool rwlock_must_update(uint32_t seen, uint32_t held) {
     return (seen & WAITERS) && !(held == TO_READ && (seen & READERS) >= 2 * READER);
 }
 
-static int rwlock_unlock(uint32_t *word, uint32_t held, uint32_t kept, uint32_t died) {
+struct rwlock_end {
+    uint32_t held, kept, died, number; /* as in struct rwlock_update */
+};
+
+static int rwlock_unlock(uint32_t *word, struct rwlock_end end) {
+    uint32_t held = end.held, kept = end.kept, died = end.died;
     uint32_t seen = prim_load_relaxed(word);
     while (!rwlock_must_update(seen, held) || (died && BUG(rwlock_abandoned_silently))) {
         if (!rwlock_holds(seen, held)) return VIGIL_ENOTHELD;
-        int status = rwlock_change(word, &seen, (seen - held + kept) | died, rwlock_change_of(held, kept));
+        int status = rwlock_change(word, &seen, (seen - held + kept) | died, rwlock_change_by(end.number, held, kept));
         if (status != VIGIL_NOT_EQUAL) return status;
     }
     struct lot *lot = lot_for(word);
     if (!lot) return lot_missing(word);
-    struct rwlock_update update = {.lot = lot, .word = word, .held = held, .kept = kept, .died = died};
+    struct rwlock_update update = {
+        .lot = lot, .word = word, .held = held, .kept = kept, .died = died, .number = end.number};
     lot_call(lot, word, &rwlock_releasing, &update);
     return update.over ? VIGIL_ENOTHELD : VIGIL_OK;
 }
 
-static int rwlock_check_and_unlock(vigil_rwlock *lock, uint32_t held, uint32_t kept, uint32_t died) {
+static int rwlock_check_and_unlock(vigil_rwlock *lock, struct rwlock_end end) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
     tsan_release(&lock->word);
-    return rwlock_unlock(&lock->word, held, kept, died);
+    return rwlock_unlock(&lock->word, end);
 }
 
 int vigil__rwlock_read_unlock_slowly(vigil_rwlock *lock) {
-    return rwlock_check_and_unlock(lock, TO_READ, 0, 0);
+    return rwlock_check_and_unlock(lock, (struct rwlock_end){.held = TO_READ});
 }
 
 int vigil__rwlock_write_unlock_slowly(vigil_rwlock *lock) {
-    return rwlock_check_and_unlock(lock, TO_WRITE, 0, 0);
+    return rwlock_check_and_unlock(lock, (struct rwlock_end){.held = TO_WRITE});
 }
 
 int vigil_rwlock_downgrade(vigil_rwlock *lock) {
@@ -361,17 +375,21 @@ int vigil_rwlock_downgrade(vigil_rwlock *lock) {
         vigil__rwlock_write_unlock_slowly(lock);
         return vigil_rwlock_read_lock(lock);
     }
-    return rwlock_check_and_unlock(lock, TO_WRITE, TO_READ, 0);
+    return rwlock_check_and_unlock(lock, (struct rwlock_end){.held = TO_WRITE, .kept = TO_READ});
+}
+
+int rwlock_write_abandon_by(vigil_rwlock *lock, uint32_t number) {
+    return rwlock_check_and_unlock(lock, (struct rwlock_end){.held = TO_WRITE, .died = DIED, .number = number});
 }
 
 int vigil_rwlock_write_abandon(vigil_rwlock *lock) {
-    if (!BUG(rwlock_abandoned_in_two)) return rwlock_check_and_unlock(lock, TO_WRITE, 0, DIED);
-    int status = rwlock_check_and_unlock(lock, TO_WRITE, 0, 0);
+    if (!BUG(rwlock_abandoned_in_two)) return rwlock_write_abandon_by(lock, 0);
+    int status = rwlock_check_and_unlock(lock, (struct rwlock_end){.held = TO_WRITE});
     if (status == VIGIL_OK) prim_fetch_or_acq_rel(&lock->word, DIED);
     return status;
 }
 
-int vigil_rwlock_consistent(vigil_rwlock *lock) {
+int rwlock_consistent_by(vigil_rwlock *lock, uint32_t number) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
     uint32_t *word = &lock->word, seen = prim_load_relaxed(word);
@@ -379,9 +397,41 @@ int vigil_rwlock_consistent(vigil_rwlock *lock) {
     while (status == VIGIL_NOT_EQUAL) {
         if (!(seen & WRITER)) return VIGIL_ENOTHELD;
         if (!(seen & DIED)) return VIGIL_EINVAL;
-        status = rwlock_change(word, &seen, seen & ~DIED, rwlock_change_of(WRITER, WRITER));
+        status = rwlock_change(word, &seen, seen & ~DIED, rwlock_change_by(number, WRITER, WRITER));
     }
     return status;
+}
+
+int vigil_rwlock_consistent(vigil_rwlock *lock) {
+    return rwlock_consistent_by(lock, 0);
+}
+
+/* Of holders that can be robbed. */
+
+int rwlock_steal(vigil_rwlock *lock) {
+    int error = check_address(lock, sizeof lock->word);
+    if (error) return error;
+    if (!segment_of(&lock->word)) return VIGIL_EINVAL;
+    hold_recovered(&lock->word); /* so that the death of a holder is told */
+    uint32_t seen, keep = WAITERS | PASS | DIED;
+    int status = hold_steal(lot_for(&lock->word), &lock->word, &seen, keep, rwlock_change_of(0, TO_WRITE));
+    return status == VIGIL_OK ? rwlock_taken(seen) : status;
+}
+
+uint32_t rwlock_number(void) {
+    return prim_self()->hold_number;
+}
+
+bool rwlock_is_held_by(vigil_rwlock *lock, uint32_t number) {
+    return hold_is_ours(lot_for(&lock->word), &lock->word, number);
+}
+
+int rwlock_read_unlock_by(vigil_rwlock *lock, uint32_t number) {
+    return rwlock_check_and_unlock(lock, (struct rwlock_end){.held = TO_READ, .number = number});
+}
+
+int rwlock_write_unlock_by(vigil_rwlock *lock, uint32_t number) {
+    return rwlock_check_and_unlock(lock, (struct rwlock_end){.held = TO_WRITE, .number = number});
 }
 
 /* Blocking. */
@@ -434,7 +484,7 @@ int vigil__rwlock_read_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
 }
 
 int vigil__rwlock_read_lock_miscounted(vigil_rwlock *lock, int64_t timeout_ns) {
-    if (lock && !BUG(rwlock_counted_in_error)) rwlock_unlock(&lock->word, TO_READ, 0, 0);
+    if (lock && !BUG(rwlock_counted_in_error)) rwlock_unlock(&lock->word, (struct rwlock_end){.held = TO_READ});
     return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
 }
 

@@ -14,6 +14,7 @@
 #include "vigil/cond.h"
 #include "vigil/mutex.h"
 #include "vigil/once.h"
+#include "sync/rwlock.h"
 #include "vigil/rwlock.h"
 #include "vigil/segment.h"
 #include "vigil/sem.h"
@@ -1350,6 +1351,92 @@ static void rwlock_given_up_or_killed(void) {
     go_joined(SURVIVOR, "reader", reads_after_it);
 }
 
+/*
+ * The victim steals the lock from a holder of another process, and unlocks it, or is killed at that. The holder unlocks
+ * after that at any time: it must not unlock what another thread of its own process has taken meanwhile.
+ */
+static bool robbed_holds, thief_is_done, robbed_reads;
+
+static bool is_to_be_robbed(void *unused) {
+    (void)unused;
+    return robbed_holds;
+}
+
+static bool is_over(void *unused) {
+    (void)unused;
+    return thief_is_done || sim_dead(VICTIM);
+}
+
+FIBER(is_robbed) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    expect(robbed_reads ? vigil_rwlock_read_lock(RWLOCK) : vigil_rwlock_write_lock(RWLOCK), VIGIL_OK, "lock");
+    uint32_t number = rwlock_number();
+    sim_check(rwlock_is_held_by(RWLOCK, number) || sim_dead(VICTIM) || thief_is_done, "robbed too early");
+    robbed_holds = true;
+    sim_until(is_over, NULL);
+    int status = robbed_reads ? rwlock_read_unlock_by(RWLOCK, number) : rwlock_write_unlock_by(RWLOCK, number);
+    bool known = status == VIGIL_ENOTHELD || (status == VIGIL_OK && !thief_is_done);
+    sim_check(known, "unlock after a steal: %s", vigil_status_name(status));
+    sim_check(status == VIGIL_OK || !rwlock_is_held_by(RWLOCK, number), "still held");
+    leave_segment(buffer);
+}
+
+static void comes_after(bool writes) {
+    vigil_buffer *buffer = join_segment();
+    sim_until(writes ? is_to_be_robbed : is_over, NULL); /* a reader would be robbed, too */
+    with_the_rwlock(writes, writes ? vigil_rwlock_write_lock(RWLOCK) : vigil_rwlock_read_lock(RWLOCK));
+    leave_segment(buffer);
+}
+
+FIBER(reads_or_writes_after_it) {
+    (void)argument;
+    comes_after(!robbed_reads);
+}
+
+FIBER(writes_after_it) {
+    (void)argument;
+    comes_after(true);
+}
+
+FIBER(thief) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    sim_until(is_to_be_robbed, NULL);
+    expect(rwlock_steal(RWLOCK), VIGIL_OK, "steal");
+    uint32_t number = rwlock_number();
+    write_holder = sim_process + 1;
+    uint32_t count = prim_load_relaxed(&shared[20]); /* moments to be killed at */
+    prim_store_relaxed(&shared[20], count + 1);
+    sim_check(rwlock_is_held_by(RWLOCK, number), "the thief does not have it");
+    write_holder = 0;
+    expect(rwlock_write_unlock_by(RWLOCK, number), VIGIL_OK, "unlock by the thief");
+    thief_is_done = true;
+    leave_segment(buffer);
+}
+
+static void steal_from(bool reader, bool another) {
+    begin_holdings(4);
+    robbed_holds = thief_is_done = false;
+    robbed_reads = reader;
+    go_joined(SURVIVOR, "robbed", is_robbed);
+    go_joined(VICTIM, "thief", thief);
+    go_in(SURVIVOR, "comrade", reads_or_writes_after_it);
+    if (another) go_joined(OTHER, "writer", writes_after_it);
+}
+
+static void writer_robbed(void) {
+    steal_from(false, false);
+}
+
+static void writer_robbed_of_three(void) {
+    steal_from(false, true);
+}
+
+static void reader_robbed(void) {
+    steal_from(true, false);
+}
+
 /* A trylock, and a tryacquire of all permits, must succeed. */
 static void all_given_back(void) {
     segment_strike_off_all(observed->segment); /* here no process can wait for a bucket's lock */
@@ -1552,6 +1639,9 @@ const struct sim_scenario shared_scenarios[] = {
     {"thread_ends", "a thread ends holding a robust mutex", thread_ends, mutex_free_again},
     {"mutex_given_up", "a process gives up the mutex of a holder that has ended", mutex_given_up, mutex_free_again},
     {"mutex_given_up_or_killed", "the same, or it is killed", mutex_given_up_or_killed, mutex_free_again},
+    {"writer_robbed", "a lock is stolen from a writer, or the thief is killed at that", writer_robbed, all_given_back},
+    {"writer_robbed_of_three", "the same, and another process waits", writer_robbed_of_three, all_given_back},
+    {"reader_robbed", "the same for a reader", reader_robbed, all_given_back},
     {"rwlock_given_up_or_killed", "the same for a read-write lock", rwlock_given_up_or_killed, all_given_back},
     {"thread_ends_or_process", "the same, or its process is killed", thread_ends_or_process, mutex_free_again},
     {NULL, NULL, NULL, NULL},

@@ -386,6 +386,140 @@ static void an_agent_ends(void **state) {
     }
 }
 
+/* Stealing. */
+
+static void holds_and_is_told(const struct actor *self, const char *name) {
+    vigil_named *robbed = child_open(name), *comrade = child_open(name);
+    CHECK(vigil_named_lock(robbed, VIGIL_NAMED_FAIR) == VIGIL_OK);
+    uint32_t *word = (uint32_t *)(uintptr_t)vigil_named_steals(robbed), seen = LOAD(*word);
+    CHECK(!vigil_named_is_stolen(robbed));
+    actor_say(self, VIGIL_OK);
+    while (vigil_wait32(word, seen, VIGIL_FOREVER) == VIGIL_OK && LOAD(*word) == seen) {
+    }
+    CHECK(vigil_named_is_stolen(robbed));
+    actor_say(self, VIGIL_OK);
+    CHECK(actor_hear(self) == VIGIL_OK); /* the thief has unlocked */
+    CHECK(vigil_named_lock(comrade, 0) == VIGIL_OK);
+    CHECK(vigil_named_consistent(robbed) == VIGIL_ESTOLEN);
+    CHECK(vigil_named_unlock(robbed) == VIGIL_ESTOLEN);
+    CHECK(vigil_named_unlock(robbed) == VIGIL_ENOTHELD);
+    CHECK(!vigil_named_is_stolen(comrade));
+    CHECK(vigil_named_unlock(comrade) == VIGIL_OK);
+    actor_say(self, VIGIL_OK);
+}
+
+static void a_lock_is_stolen(void **state) {
+    (void)state;
+    const char *name = numbered("stolen", 0);
+    struct actor robbed = actor_start(holds_and_is_told, name);
+    vigil_named *thief = open_it(name), *waiter = open_it(name);
+    struct entry *entry = entry_of(name);
+    vigil_agent *agent = new_agent(0);
+    struct outcome outcome = {0};
+    assert_int_equal(actor_hear(&robbed), VIGIL_OK);
+    assert_int_equal(start(agent, waiter, VIGIL_NAMED_FAIR, &outcome), VIGIL_PENDING);
+    assert_int_equal(vigil_named_trylock(thief, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_named_steal(thief), VIGIL_OK);
+    assert_int_equal(vigil_named_steal(thief), VIGIL_EINUSE);
+    assert_int_equal(actor_hear(&robbed), VIGIL_OK); /* it has been told */
+    assert_false(vigil_named_is_stolen(thief));
+    vigil_agent_dispatch(agent);
+    assert_int_equal(outcome.calls, 0); /* it stays in line: at the lock, now that the turnstile is open */
+    assert_int_equal(waiters_in_line(&entry->lock), 1);
+    assert_int_equal(vigil_named_unlock(thief), VIGIL_OK);
+    run_until_called(agent, &outcome);
+    assert_int_equal(outcome.status, VIGIL_OK);
+    assert_int_equal(vigil_named_unlock(waiter), VIGIL_OK);
+    actor_say(&robbed, VIGIL_OK);
+    assert_int_equal(actor_hear(&robbed), VIGIL_OK); /* another handle of its process was not unlocked by it */
+    end_agent(agent);
+    assert_int_equal(vigil_named_trylock(thief, VIGIL_NAMED_FAIR), VIGIL_OK);
+    close_it(thief);
+    close_it(waiter);
+    actor_end(&robbed);
+    assert_int_equal(vigil_named_mend(name), 0);
+    assert_int_equal(vigil_named_remove(name, false), VIGIL_OK);
+}
+
+/* From readers, from a holder of this process, from no holder; from another thief. */
+static void whatever_is_held_is_stolen(void **state) {
+    (void)state;
+    const char *name = numbered("stolen", 1);
+    vigil_named *one = open_it(name), *two = open_it(name), *thief = open_it(name), *other = open_it(name);
+    vigil_named *slots = open_with(numbered("stolen", 2), &(vigil_named_options){.slots = 1});
+    assert_int_equal(vigil_named_steal(slots), VIGIL_EINVAL);
+    assert_null(vigil_named_steals(slots));
+    assert_int_equal(vigil_named_steal(NULL), VIGIL_ENULL);
+    assert_int_equal(vigil_named_lock(one, VIGIL_NAMED_SHARED), VIGIL_OK);
+    assert_int_equal(vigil_named_lock(two, VIGIL_NAMED_SHARED | VIGIL_NAMED_FAIR), VIGIL_OK);
+    assert_int_equal(vigil_named_steal(thief), VIGIL_OK);
+    assert_true(vigil_named_is_stolen(one) && vigil_named_is_stolen(two));
+    assert_int_equal(vigil_named_unlock(one), VIGIL_ESTOLEN);
+    assert_int_equal(vigil_named_trylock(one, VIGIL_NAMED_SHARED), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_named_steal(other), VIGIL_OK);
+    assert_int_equal(vigil_named_abandon(thief), VIGIL_ESTOLEN);
+    assert_int_equal(vigil_named_unlock(other), VIGIL_OK);
+    assert_int_equal(vigil_named_lock(one, VIGIL_NAMED_SHARED), VIGIL_OK);
+    assert_int_equal(vigil_named_unlock(two), VIGIL_ESTOLEN); /* not what `one` has */
+    assert_false(vigil_named_is_stolen(one));
+    assert_int_equal(vigil_named_trylock(other, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_named_unlock(one), VIGIL_OK);
+    assert_int_equal(vigil_named_steal(one), VIGIL_OK); /* nobody had it */
+    close_it(one);
+    assert_int_equal(vigil_named_trylock(two, 0), VIGIL_OK);
+    close_it(two);
+    close_it(thief);
+    close_it(other);
+    close_it(slots);
+}
+
+static void steals_and_dies(const struct actor *self, const char *name) {
+    vigil_named *named = child_open(name);
+    actor_say(self, vigil_named_steal(named));
+}
+
+/* The death of the thief is told, as is that of a holder that was dead before. */
+static void thieves_are_killed(void **state) {
+    (void)state;
+    const char *name = numbered("stolen", 3);
+    vigil_named *one = open_it(name), *two = open_it(name);
+    assert_int_equal(vigil_named_lock(one, 0), VIGIL_OK);
+    struct actor thief = actor_start(steals_and_dies, name);
+    assert_int_equal(actor_hear(&thief), VIGIL_OK);
+    actor_end(&thief);
+    assert_int_equal(vigil_named_steal(two), VIGIL_OWNER_DIED);
+    assert_int_equal(vigil_named_unlock(one), VIGIL_ESTOLEN);
+    assert_int_equal(vigil_named_consistent(two), VIGIL_OK);
+    assert_int_equal(vigil_named_unlock(two), VIGIL_OK);
+    assert_int_equal(vigil_named_trylock(one, 0), VIGIL_OK);
+    close_it(one);
+    close_it(two);
+}
+
+static void ties_and_waits(const struct actor *self, const char *name) {
+    vigil_named *named = child_open(name);
+    CHECK(vigil_named_tie(named) >= 0);
+    CHECK(vigil_named_lock(named, 0) == VIGIL_OK);
+    actor_say(self, VIGIL_OK);
+}
+
+/* What the holder has tied to the lock keeps neither the thief from it nor those that follow. */
+static void ties_are_stolen(void **state) {
+    (void)state;
+    const char *name = numbered("stolen", 4);
+    struct actor holder = actor_start(ties_and_waits, name);
+    vigil_named *thief = open_it(name), *next = open_it(name);
+    assert_int_equal(actor_hear(&holder), VIGIL_OK);
+    assert_int_equal(vigil_named_trylock(thief, 0), VIGIL_TIMED_OUT);
+    assert_int_equal(vigil_named_steal(thief), VIGIL_OK);
+    assert_int_equal(vigil_named_unlock(thief), VIGIL_OK);
+    assert_int_equal(vigil_named_lock(next, 0), VIGIL_OK);
+    assert_false(vigil_named_orphans(next));
+    close_it(thief);
+    close_it(next);
+    actor_end(&holder);
+}
+
 /* A thread, an event loop and another process in one line. */
 
 static unsigned *order; /* shared by processes: how many have had it */
@@ -987,6 +1121,10 @@ static int run(void) {
         cmocka_unit_test(an_event_loop_waits),
         cmocka_unit_test(the_last_one_is_closed_in_a_callback),
         cmocka_unit_test(an_agent_ends),
+        cmocka_unit_test(a_lock_is_stolen),
+        cmocka_unit_test(whatever_is_held_is_stolen),
+        cmocka_unit_test(thieves_are_killed),
+        cmocka_unit_test(ties_are_stolen),
         cmocka_unit_test(all_kinds_are_in_one_line),
         cmocka_unit_test(a_child_cannot_use_it),
         cmocka_unit_test(a_death_is_told),

@@ -45,6 +45,7 @@ static const struct {
     {VIGIL_EBUSY, -29, "busy"},
     {VIGIL_EFILESYSTEM, -30, "file-system"},
     {VIGIL_ECOPIES, -31, "other-copy"},
+    {VIGIL_ESTOLEN, -32, "stolen"},
 };
 
 static void numbers_never_change(void **state) {

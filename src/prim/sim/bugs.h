@@ -57,6 +57,7 @@
     X(rwlock, rwlock_saved_for_another, "a reader that joins before the writer the lock is saved for is not let in")   \
     X(rwlock, rwlock_pass_ignored, "readers wait behind a writer although the lock lets readers pass")                 \
     X(rwlock, rwlock_writer_forgotten, "where readers pass, the last of them does not call the writer that waits")     \
+    X(shared, hold_not_numbered, "a holder that was robbed unlocks the lock of another one of its process")            \
     X(rwlock, rwlock_readers_left, "where readers pass, readers behind a writer wait though the lock is read")         \
     X(rwlock, rwlock_abandoned_silently, "a waiter is not called when a writer that has ended is given up")            \
     X(rwlock, rwlock_abandoned_in_two, "the word says that a writer has ended only after the lock has been released")  \
