@@ -272,7 +272,10 @@ export interface LockOptions extends WaitOptions {
   mode?: LockMode;
   /** Do not wait: the callback gets null if the lock is not free. */
   ifAvailable?: boolean;
-  /** Take it from its holder, if that is in the same environment. The request of that one is rejected: AbortError. */
+  /**
+   * Take it from its holders, in whatever thread or process, without waiting. Their requests are rejected: AbortError.
+   * Those that wait in line stay there.
+   */
   steal?: boolean;
 }
 
@@ -288,7 +291,7 @@ export interface NamedLock extends Disposable, AsyncDisposable {
   readonly released: boolean;
   /** Whether another request has taken it away. */
   readonly stolen: boolean;
-  /** Calling it again does nothing. */
+  /** Calling it again does nothing. An AbortError if the lock was stolen, unless request() is rejected for that. */
   release(): void;
   /** After ownerDied: what the lock protects is in order again. Otherwise the next holder is told, too. */
   consistent(): void;

@@ -3,12 +3,13 @@
 // navigator.locks, across processes: vigil/named.h. In one line with `vigil lock NAME` in a shell.
 
 const { KIND, STATUS } = require('./core.js');
-const { native, numbers, integers, startAsync, block, failure } = require('./native.js');
+const { native, numbers, integers, start, startAsync, cancel, block, failure } = require('./native.js');
 const { optionsOf } = require('./options.js');
 const { typeError } = require('./errors.js');
 
 const SHARED = 1, FAIR = 2;
 const notSupported = (message) => new DOMException(message, 'NotSupportedError');
+const stolenError = (name) => new DOMException(`the lock ${name} was stolen`, 'AbortError');
 
 /*
  * Handles of named locks. Each can hold its lock once at a time. One that is not in use is kept for the next request of
@@ -24,7 +25,14 @@ let sweeping = false;
 function closeIdle(name) {
   const handles = idle.get(name) ?? [];
   idle.delete(name);
-  handles.forEach((handle) => native.namedClose(handle));
+  handles.forEach(closeHandle);
+}
+
+function closeHandle(handle) {
+  const watch = watches.get(handle);
+  watches.delete(handle);
+  if (watch !== undefined && !cancel(watch)) watch.closes = true; // it has ended, and will be settled
+  else native.namedClose(handle);
 }
 
 function sweep() {
@@ -49,7 +57,7 @@ function takeHandle(name) {
 function giveHandle(name, handle) {
   const handles = idle.get(name) ?? [];
   if (handles.length >= IDLE_HANDLES || name.includes('/')) {
-    native.namedClose(handle);
+    closeHandle(handle);
     return;
   }
   handles.push(handle);
@@ -63,11 +71,58 @@ function giveHandle(name, handle) {
   }
 }
 
-// Locks that this environment holds, for `steal`.
-const heldHere = new Set();
+// Locks that this environment holds, by their handles.
+const heldHere = new Map();
+
+/*
+ * A lock may be stolen by another environment. The holder learns that from a wait for the next steal of its name
+ * (vigil_named_steals), which stays pending while the handle is open. Most locks are held for a moment: so the wait is
+ * only started for those that are still held when the loop comes round.
+ */
+const watches = new Map(); // handle -> Watch
+let watchesSoon = false;
+
+class Watch {
+  constructor(handle) {
+    this.handle = handle;
+    this.id = -1; // of the operation
+    this.closes = false;
+  }
+
+  settle() {
+    if (this.closes) {
+      native.namedClose(this.handle);
+      return;
+    }
+    watches.delete(this.handle);
+    const lock = heldHere.get(this.handle);
+    if (lock !== undefined) watch(lock, this.handle);
+  }
+}
+
+function watch(lock, handle) {
+  let status = STATUS.NOT_EQUAL;
+  while (status === STATUS.NOT_EQUAL && !watches.has(handle) && native.namedWatch(handle) === STATUS.OK) {
+    const made = new Watch(handle);
+    status = start(KIND.WAIT32, made, false);
+    if (status === STATUS.PENDING) watches.set(handle, made); // else it is told when it releases the lock
+  }
+  if (native.namedIsStolen(handle)) NamedLock.rob(lock);
+}
+
+function watchHeld() {
+  watchesSoon = false;
+  for (const [handle, lock] of [...heldHere]) if (!watches.has(handle)) watch(lock, handle);
+}
+
+function watchSoon() {
+  if (watchesSoon) return;
+  watchesSoon = true;
+  setImmediate(watchHeld); // not unref: then it would run only after the loop has slept
+}
 
 class NamedLock {
-  #handle; #stolen = false; #onStolen;
+  #handle; #stolen = false; #told = false; #onStolen;
 
   constructor(key, name, mode, handle, status) {
     if (key !== takeHandle) throw typeError('use locks.request or locks.acquire');
@@ -76,22 +131,35 @@ class NamedLock {
     this.ownerDied = status === STATUS.OWNER_DIED;
     this.owner = this.ownerDied ? native.namedDeath(handle) : undefined;
     this.#handle = handle;
-    heldHere.add(this);
+    heldHere.set(handle, this);
+    watchSoon();
   }
 
-  /* Calling it again does nothing. */
+  /* Calling it again does nothing. An AbortError if the lock was stolen, unless request() has told that. */
   release() {
-    if (this.#handle < 0) return;
+    const handle = this.#handle;
+    if (handle >= 0) {
+      const status = this.#giveBack();
+      if (status === STATUS.ESTOLEN) this.#stolen = true;
+      else if (status < 0) throw failure(status);
+    }
+    if (!this.#stolen || this.#told) return;
+    this.#told = true;
+    throw stolenError(this.name);
+  }
+
+  #giveBack() {
     const handle = this.#handle;
     this.#handle = -1;
-    heldHere.delete(this);
+    heldHere.delete(handle);
     const status = native.namedUnlock(handle);
     giveHandle(this.name, handle);
-    if (status < 0) throw failure(status);
+    return status;
   }
 
   get released() { return this.#handle < 0; }
-  get stolen() { return this.#stolen; }
+  /* Also while the event loop has not been told yet. */
+  get stolen() { return this.#stolen || (this.#handle >= 0 && native.namedIsStolen(this.#handle)); }
 
   /* After ownerDied: what the lock protects is in order again. Otherwise the next holder is told, too. */
   consistent() {
@@ -105,14 +173,13 @@ class NamedLock {
     lock.#onStolen = onStolen;
   }
 
-  /* The handle of a lock that is taken away from its holder. */
-  static steal(lock) {
-    const handle = lock.#handle;
-    lock.#handle = -1;
+  /* It has been stolen: give back what is left of it, and tell the holder. */
+  static rob(lock) {
+    if (lock.#handle < 0) return;
+    lock.#giveBack();
     lock.#stolen = true;
-    heldHere.delete(lock);
+    lock.#told = lock.#onStolen !== undefined;
     lock.#onStolen?.();
-    return handle;
   }
 }
 if (Symbol.dispose) NamedLock.prototype[Symbol.dispose] = NamedLock.prototype.release;
@@ -150,31 +217,23 @@ function granted(name, { mode }, handle, status) {
   throw failure(status);
 }
 
-/* Take it away from its holders, if they are all in this environment. */
+/* Take it away from its holders, which are told: those of this environment at once. */
 function steal(name, request) {
-  const holders = [...heldHere].filter((lock) => lock.name === name);
-  if (holders.length === 0) return undefined;
-  if (holders.length === 1 && holders[0].mode === 'exclusive')
-    return new NamedLock(takeHandle, name, request.mode, NamedLock.steal(holders[0]), STATUS.OK);
-  for (const holder of holders) {
-    const handle = NamedLock.steal(holder);
-    native.namedUnlock(handle);
-    giveHandle(name, handle);
-  }
-  return undefined;
+  const handle = takeHandle(name);
+  const lock = granted(name, request, handle, native.namedSteal(handle));
+  for (const holder of [...heldHere.values()]) if (holder !== lock && holder.name === name) NamedLock.rob(holder);
+  return lock;
 }
 
 /* The lock, or a promise of it; null, if it is not available and must be. */
 function take(name, request) {
-  const stolen = request.steal ? steal(name, request) : undefined;
-  if (stolen) return stolen;
+  if (request.steal) return steal(name, request);
   const handle = takeHandle(name);
   const status = native.namedTry(handle, request.how);
   if (status !== STATUS.TIMED_OUT) return granted(name, request, handle, status);
-  if (request.ifAvailable || request.steal) giveHandle(name, handle);
-  if (request.ifAvailable) return null;
-  if (request.steal) throw notSupported(`${name} is held elsewhere; only a lock of the same environment can be stolen`);
-  return waitFor(name, request, handle);
+  if (!request.ifAvailable) return waitFor(name, request, handle);
+  giveHandle(name, handle);
+  return null;
 }
 
 async function waitFor(name, request, handle) {
@@ -198,7 +257,7 @@ class LockManager {
     const lock = await take(checked, request);
     if (lock === null) return callback(null);
     const robbed = new Promise((_, reject) =>
-      NamedLock.watch(lock, () => reject(new DOMException(`the lock ${checked} was stolen`, 'AbortError'))));
+      NamedLock.watch(lock, () => reject(stolenError(checked))));
     try {
       return await Promise.race([robbed, (async () => callback(lock))()]);
     } finally {
@@ -216,7 +275,7 @@ class LockManager {
   /* The same for workers that may block. */
   acquireSync(name, options) {
     const checked = checkName(name), request = requestOptions(options);
-    if (request.steal) throw notSupported('steal is only for locks.request and locks.acquire');
+    if (request.steal) return steal(checked, request);
     const handle = takeHandle(checked);
     describe(handle, request.how, request.ifAvailable ? 0 : request.waiting.timeout);
     let status;

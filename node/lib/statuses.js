@@ -6,7 +6,7 @@ const { VigilError, TimeoutError, NotHeldError, SegmentError, LimitError } = req
 
 const CLASSES = {
   'timed-out': TimeoutError,
-  'not-held': NotHeldError,
+  'not-held': NotHeldError, 'stolen': NotHeldError,
   'limit-reached': LimitError, 'out-of-memory': LimitError,
   'exists': SegmentError, 'not-found': SegmentError, 'bad-name': SegmentError, 'foreign': SegmentError,
   'truncated': SegmentError, 'corrupt': SegmentError, 'other-version': SegmentError, 'other-machine': SegmentError,
@@ -21,7 +21,7 @@ const CODES = {
   'not-found': 'VIGIL_ENOTFOUND', 'bad-name': 'VIGIL_ENAME', 'foreign': 'VIGIL_EFOREIGN',
   'truncated': 'VIGIL_ETRUNCATED', 'corrupt': 'VIGIL_ECORRUPT', 'other-version': 'VIGIL_EVERSION',
   'other-machine': 'VIGIL_EMACHINE', 'other-owner': 'VIGIL_EOWNER', 'file-system': 'VIGIL_EFILESYSTEM',
-  'busy': 'VIGIL_EBUSY', 'other-copy': 'VIGIL_ECOPIES',
+  'busy': 'VIGIL_EBUSY', 'other-copy': 'VIGIL_ECOPIES', 'stolen': 'VIGIL_ESTOLEN',
 };
 
 /* The error for a status of the library: its text says what to do. */

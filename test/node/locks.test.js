@@ -128,6 +128,7 @@ test('steal from several readers', async () => {
             [true, true],
         ],
     );
+    for (const each of held) assert.throws(() => each.release(), { name: 'AbortError' });
     held.forEach((each) => each.release());
 });
 
@@ -215,6 +216,80 @@ test('workers block for a name, in line with promises', async () => {
     await made.ended;
 });
 
+// What the holder does: it says that it holds the lock, and then how its request ended, and whether its callback ran on.
+const HOLDER = (name) => `
+    let finish, ended = false;
+    const alive = setInterval(() => {}, 1000); // a lock that is held does not keep it alive
+    const robbed = vigil.locks.request(${JSON.stringify(name)}, () =>
+        new Promise((resolve) => { finish = resolve; say('holds'); }).then(() => { ended = true; }));
+    await robbed.catch((error) => say(error.name));
+    finish();
+    await new Promise(setImmediate);
+    say(ended);
+    clearInterval(alive);`;
+
+for (const [where, holderOf] of [
+    ['another process', (name) => processOf(`${HOLDER(name)} process.exit(0);`)],
+    ['a worker', (name) => worker(HOLDER(name), null)],
+]) {
+    test(`steal from ${where}: it is told, and those in line stay there`, async () => {
+        const name = uniqueName('steal'),
+            holder = holderOf(name);
+        assert.strictEqual(await within(holder.next(), 'the holder'), 'holds');
+        let waited = false;
+        const waiting = locks.request(name, () => (waited = true));
+        await locks.request(name, { steal: true }, async (lock) => {
+            assert.strictEqual(lock.ownerDied, false);
+            assert.strictEqual(await within(holder.next(), 'the holder that was robbed'), 'AbortError');
+            assert.strictEqual(await within(holder.next(), 'its callback'), true);
+            assert.strictEqual(waited, false);
+            assert.strictEqual(lock.stolen, false);
+        });
+        assert.strictEqual(await within(waiting, 'the one in line'), true);
+        await within(holder.ended, 'the holder');
+    });
+}
+
+test('stolen by another process: stolen, release(), and what the next holder has stays its own', async () => {
+    const name = uniqueName('steal'),
+        robbed = await locks.acquire(name);
+    const thief = processOf(`
+        const lock = vigil.locks.acquireSync(${JSON.stringify(name)}, { steal: true });
+        say('has it');
+        lock.release();
+        say('released');
+        process.exit(0);`);
+    assert.strictEqual(await within(thief.next(), 'the thief'), 'has it');
+    assert.strictEqual(await within(thief.next(), 'the thief'), 'released');
+    assert.strictEqual(robbed.stolen, true);
+    const next = await within(locks.acquire(name), 'the lock');
+    assert.throws(() => robbed.release(), { name: 'AbortError' });
+    robbed.release(); // nothing any more
+    assert.strictEqual(await locks.acquire(name, { ifAvailable: true }), null, 'the next holder still has it');
+    assert.strictEqual(next.stolen, false);
+    next.release();
+    await thief.ended;
+});
+
+test('a thief that is killed: the next holder is told', async () => {
+    const name = uniqueName('steal'),
+        robbed = await locks.acquire(name);
+    const thief = processOf(`
+        await vigil.locks.acquire(${JSON.stringify(name)}, { steal: true });
+        say('has it');
+        setInterval(() => {}, 1000);`);
+    assert.strictEqual(await within(thief.next(), 'the thief'), 'has it');
+    thief.kill('SIGKILL');
+    const next = await within(locks.acquire(name), 'the lock of a dead thief');
+    assert.strictEqual(next.ownerDied, true);
+    assert.strictEqual(next.owner.pid, thief.pid);
+    next.consistent();
+    next.release();
+    await until(() => robbed.released, 'that the holder is told');
+    assert.throws(() => robbed.release(), { name: 'AbortError' });
+    await thief.ended;
+});
+
 test('another process: order, query, and a holder that is killed', async () => {
     const name = uniqueName('process');
     const child = processOf(`
@@ -224,7 +299,6 @@ test('another process: order, query, and a holder that is killed', async () => {
     assert.strictEqual(await within(child.next(), 'the process'), 'holds');
     assert.strictEqual(await locks.acquire(name, { ifAvailable: true }), null);
     await assert.rejects(locks.acquire(name, { timeout: 5 }), { name: 'TimeoutError', code: 'VIGIL_TIMED_OUT' });
-    await assert.rejects(locks.acquire(name, { steal: true }), { name: 'NotSupportedError' });
     assert.ok((await locks.query()).held.some((each) => each.name === name && each.pid === child.pid));
     const waiting = locks.acquire(name);
     await until(async () =>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Named locks (vigil/named.h): namedOpen, namedTry, namedUnlock, namedClose, namedQuery and others. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,33 @@ static napi_value named_try(napi_env napi, napi_callback_info info) {
     vigil_named *named = named_of(addon, get_number(napi, argv[0]));
     unsigned how = (unsigned)get_number(napi, argv[1]);
     return integer(napi, named ? vigil_named_trylock(named, how) : VIGIL_EINVAL);
+}
+
+static napi_value named_steal(napi_env napi, napi_callback_info info) {
+    vigil_named *named = named_argument(napi, info);
+    return integer(napi, named ? vigil_named_steal(named) : VIGIL_EINVAL);
+}
+
+static napi_value named_is_stolen(napi_env napi, napi_callback_info info) {
+    vigil_named *named = named_argument(napi, info);
+    napi_value result;
+    napi_get_boolean(napi, named && vigil_named_is_stolen(named), &result);
+    return result;
+}
+
+/* namedWatch(handle): describe in the scratch a wait for the next steal. VIGIL_OK, or an error. */
+static napi_value named_watch(napi_env napi, napi_callback_info info) {
+    size_t argc = 1;
+    napi_value argv[1];
+    struct addon *addon = addon_of(napi, info, &argc, argv);
+    const vigil_named *named = named_of(addon, get_number(napi, argv[0]));
+    const uint32_t *steals = named ? vigil_named_steals(named) : NULL;
+    if (!steals) return integer(napi, VIGIL_EINVAL);
+    struct scratch *scratch = addon->environment.scratch;
+    scratch->address = (double)(uintptr_t)steals;
+    scratch->value = (int32_t)__atomic_load_n(steals, __ATOMIC_ACQUIRE);
+    scratch->timeout_ms = INFINITY;
+    return integer(napi, VIGIL_OK);
 }
 
 static napi_value named_unlock(napi_env napi, napi_callback_info info) {
@@ -215,6 +243,9 @@ static napi_value named_query(napi_env napi, napi_callback_info info) {
 void named_define(struct addon *addon, napi_value exports) {
     addon_define(addon, exports, "namedOpen", named_open);
     addon_define(addon, exports, "namedTry", named_try);
+    addon_define(addon, exports, "namedSteal", named_steal);
+    addon_define(addon, exports, "namedIsStolen", named_is_stolen);
+    addon_define(addon, exports, "namedWatch", named_watch);
     addon_define(addon, exports, "namedUnlock", named_unlock);
     addon_define(addon, exports, "namedConsistent", named_consistent);
     addon_define(addon, exports, "namedSlots", named_slots);
