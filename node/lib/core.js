@@ -5,10 +5,12 @@
 const { typeError } = require('./errors.js');
 
 // The numbers of native/environment.h and native/holdings.c.
-const KIND = { WAIT32: 0, WAIT64: 1, MUTEX: 2, READ: 3, WRITE: 4, PERMITS: 5, CONDITION: 6, BARRIER: 7, NAMED: 8 };
-const HOLDING = { MUTEX: 1, COUNTED_MUTEX: 2, RWLOCK: 3, PERMITS: 4 };
+const KIND = { WAIT32: 0, WAIT64: 1, MUTEX: 2, READ: 3, WRITE: 4, PERMITS: 5, CONDITION: 6, BARRIER: 7, NAMED: 8,
+  ONCE: 9 };
+const HOLDING = { MUTEX: 1, COUNTED_MUTEX: 2, RWLOCK: 3, PERMITS: 4, ONCE: 5 };
 const STATUS = {
   OK: 0, NOT_EQUAL: 1, TIMED_OUT: 2, PENDING: 3, CANCELLED: 4, LAST: 5, OWNER_DIED: 6, TERMINATED: 0x100,
+  IS_NEW: 0x101,
   EIDLE: -6, ETOOLATE: -7, EINVAL: -16, ENOTHELD: -18, ENOTFOUND: -21, EBUSY: -29, ESTOLEN: -32,
 };
 

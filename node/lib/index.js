@@ -17,7 +17,7 @@ const { wait, notify, waitAsync, parts } = createWaits(core, words);
 const { createAtomics } = createDropIn(parts);
 const { Mutex, AsyncLock, Lock } = createMutexes(core, words);
 const { RwLock, Semaphore, Condition, Barrier } = createLocks(core, words, { Mutex });
-const { Once } = createOnce(core, words, { Mutex });
+const { Once } = createOnce(core, words);
 
 module.exports = {
   wait, notify, waitAsync, Atomics: createAtomics(), createAtomics,

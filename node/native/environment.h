@@ -36,6 +36,7 @@ enum kind {
     KIND_CONDITION,
     KIND_BARRIER,
     KIND_NAMED,
+    KIND_ONCE,
     KINDS
 };
 
@@ -122,6 +123,8 @@ int32_t operations_cancel(struct environment *environment, int32_t id);
 int32_t operations_notify(struct environment *environment, int32_t unused);
 /* Outcomes of block() beside those of vigil/status.h. */
 #define TERMINATED 0x100
+/* Of KIND_ONCE: it is neither done nor being done, and the caller may begin. */
+#define IS_NEW 0x101
 
 /*
  * operations_fill moves outcomes into scratch.batch, for deliver, and returns how many. Then operations_empty must be
@@ -138,8 +141,10 @@ void operations_give_up(struct operation *operation);
 /* operations.c, for napi/named.c: the operation has ended. */
 void operations_end_with(struct operation *operation, int status);
 
-/* locks.c: what does not wait. The kind says which lock. */
+/* locks.c: what does not wait. The kind says which lock. Of a once: the caller has done what is done once, or has
+ * failed, as scratch.value says. */
 int32_t locks_release(struct environment *environment, int32_t kind);
+void locks_end_once(void *once, bool done);
 int32_t locks_consistent(struct environment *environment, int32_t kind);
 /* The first waiters of the condition, as many as scratch.value says, at least one. Returns how many. */
 int32_t locks_signal(struct environment *environment, int32_t unused);

@@ -25,7 +25,7 @@
 #define MUTEX_NUMBER 0x1ffffff0u
 
 /* lib/core.js has the same numbers. */
-enum holding { HOLDING_NONE, HOLDING_MUTEX, HOLDING_COUNTED_MUTEX, HOLDING_RWLOCK, HOLDING_PERMITS };
+enum holding { HOLDING_NONE, HOLDING_MUTEX, HOLDING_COUNTED_MUTEX, HOLDING_RWLOCK, HOLDING_PERMITS, HOLDING_ONCE };
 
 struct holdings {
     struct {
@@ -133,6 +133,9 @@ static void holdings_give_up(const struct environment *environment, enum holding
         break;
     case HOLDING_PERMITS:
         if (count > 0) vigil_sem_release(address, (uint32_t)count);
+        break;
+    case HOLDING_ONCE:
+        if (count) locks_end_once(address, false);
         break;
     case HOLDING_NONE: break;
     }

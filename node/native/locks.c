@@ -6,6 +6,12 @@ static void *locks_word(const struct environment *environment) {
     return (void *)(uintptr_t)environment->scratch->address;
 }
 
+/* As the runner of sync/once.c does it: 1 or 2 becomes 3, done, or 0, new; 2 means that there are waiters. */
+void locks_end_once(void *once, bool done) {
+    uint32_t *word = once, seen = __atomic_exchange_n(word, done ? 3 : 0, __ATOMIC_ACQ_REL);
+    if ((seen & 3) == 2) vigil_notify(word, VIGIL_ALL);
+}
+
 static int locks_release_one(struct environment *environment, int32_t kind) {
     void *word = locks_word(environment);
     switch (kind) {
@@ -13,6 +19,7 @@ static int locks_release_one(struct environment *environment, int32_t kind) {
     case KIND_READ: return vigil_rwlock_read_unlock(word);
     case KIND_WRITE: return vigil_rwlock_write_unlock(word);
     case KIND_PERMITS: return vigil_sem_release(word, (uint32_t)environment->scratch->value);
+    case KIND_ONCE: locks_end_once(word, environment->scratch->value); return VIGIL_OK;
     default: return VIGIL_EINVAL;
     }
 }

@@ -71,7 +71,7 @@ static void operations_pass_on(const struct operation *operation) {
     case KIND_WRITE: vigil_rwlock_write_unlock(address); break;
     case KIND_PERMITS: vigil_sem_release(address, operation->permits); break;
     case KIND_NAMED: named_pass_on(operation); break;
-    default: break; /* a barrier: the round is complete */
+    default: break; /* a barrier: the round is complete; a once: it is done */
     }
 }
 
@@ -135,6 +135,13 @@ static void operations_on_end(vigil_op *op, int status) {
 }
 
 /* What JavaScript has put into the scratch says what to wait for. */
+/* JavaScript does what is done once, and that may take long. So a waiter whose turn it is declines, and the once is new
+ * again: for the first that begins. */
+static int operations_decline_once(void *unused) {
+    (void)unused;
+    return IS_NEW;
+}
+
 static int operations_begin_one(struct environment *environment, struct operation *operation, enum kind kind) {
     const struct scratch *scratch = environment->scratch;
     vigil_agent *agent = environment->agent;
@@ -168,6 +175,9 @@ static int operations_begin_one(struct environment *environment, struct operatio
     case KIND_BARRIER:
         return vigil_barrier_wait_async(agent, &operation->request, address, timeout_ns, operations_on_end);
     case KIND_NAMED: return named_start(environment, operation, value, timeout_ns);
+    case KIND_ONCE:
+        return vigil_once_call_async(agent, &operation->request, address, operations_decline_once, NULL, timeout_ns,
+                                     operations_on_end);
     default: return VIGIL_EINVAL;
     }
 }

@@ -4,7 +4,7 @@
 
 const assert = require('node:assert');
 const { test, after } = require('node:test');
-const { vigil, tick, until, within, words, worker, isBlocked, uniqueSegment } = require('./support.js');
+const { vigil, tick, until, within, words, worker, processOf, isBlocked, uniqueSegment } = require('./support.js');
 
 const { RwLock, Semaphore, Condition, Barrier, Once, Mutex } = vigil;
 const notHeld = { name: 'NotHeldError', code: 'VIGIL_ENOTHELD' },
@@ -267,6 +267,57 @@ test('Once: if the worker that does it is terminated, the next one tries', async
     await made.terminate();
     await within(running, 'the next');
     assert.strictEqual(once.isDone, true);
+});
+
+test('Once: the word is that of vigil/once.h', async () => {
+    for (const target of [words(1), segment]) {
+        const once = new Once(target, target === segment ? 200 : 0),
+            word = () => once.array[once.index];
+        const above = target === segment ? new Mutex(segment, 201) : undefined;
+        above?.lock();
+        const number = above ? above.array[201] >> 4 : 0; // of this process, as in a mutex that it holds
+        above?.unlock();
+        let finish;
+        const first = once.run(() => new Promise((resolve) => (finish = resolve)));
+        assert.strictEqual(word(), (number << 4) | 1, 'running');
+        const second = once.run(() => assert.fail());
+        assert.strictEqual(word(), (number << 4) | 2, 'running, with waiters');
+        finish();
+        await within(Promise.all([first, second]), 'both');
+        assert.strictEqual(word(), 3, 'done');
+        once.array[once.index] = 0;
+        await assert.rejects(once.run(() => Promise.reject(new Error('failed'))), /failed/);
+        assert.strictEqual(word(), 0, 'new again');
+    }
+});
+
+test('Once: aborted and timed out while another caller does it', async () => {
+    const once = new Once(words(1), 0),
+        controller = new AbortController();
+    let finish;
+    const first = once.run(() => new Promise((resolve) => (finish = resolve)));
+    await assert.rejects(once.run(() => assert.fail(), { timeout: 5 }), { code: 'VIGIL_TIMED_OUT' });
+    assert.throws(() => once.runSync(() => assert.fail(), { timeout: 5 }), { code: 'VIGIL_TIMED_OUT' });
+    const aborted = once.run(() => assert.fail(), { signal: controller.signal });
+    controller.abort();
+    await assert.rejects(aborted, { name: 'AbortError' });
+    finish();
+    await within(first, 'the first');
+});
+
+test('Once in a segment: if the process that does it is killed, the next one tries', async () => {
+    const killed = processOf(`
+      const once = new vigil.Once(vigil.Segment.open(${JSON.stringify(name)}), 202);
+      once.run(() => { say('runs'); return new Promise(() => {}); });
+      setInterval(() => {}, 1000);`);
+    assert.strictEqual(await within(killed.next(), 'the process'), 'runs');
+    const once = new Once(segment, 202);
+    let ran = 0;
+    const both = Promise.all([once.run(() => ran++), once.run(() => ran++)]);
+    killed.kill('SIGKILL');
+    await within(both, 'the next');
+    assert.deepStrictEqual([ran, once.isDone], [1, true]);
+    await killed.ended;
 });
 
 test('new Semaphore(n) and new Barrier(n)', async () => {
