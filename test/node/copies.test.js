@@ -50,6 +50,47 @@ test('two copies in one process: one waits, the other notifies', async () => {
     assert.strictEqual(await child.ended, 0);
 });
 
+/* The same with another version in its binaries: where that is compared, in object.c, it is a text of its own. */
+function otherVersionOf() {
+    const copy = copyOf(),
+        prebuilds = path.join(path.dirname(copy), '..', 'prebuilds');
+    const { version } = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'));
+    let changed = 0;
+    for (const file of fs.readdirSync(prebuilds)) {
+        const binary = fs.readFileSync(path.join(prebuilds, file)),
+            text = Buffer.from(`${version}\0`);
+        for (let at = binary.indexOf(text); at >= 0; at = binary.indexOf(text, at + 1)) {
+            binary[at + version.length - 1] ^= 1;
+            changed++;
+        }
+        fs.writeFileSync(path.join(prebuilds, file), binary);
+    }
+    assert.ok(changed > 0, 'the version is in the binaries');
+    return copy;
+}
+
+test('two versions in one process: the second cannot be loaded, and the first goes on', async () => {
+    const child = processOf(
+        `
+    const tried = [], attempt = (action) => { try { action(); } catch (error) { tried.push(error); } };
+    const a = require(process.env.FIRST);
+    attempt(() => require(process.env.SECOND));
+    await import(process.env.SECOND).catch((error) => tried.push(error));
+    const array = new Int32Array(new SharedArrayBuffer(4)), waiting = a.waitAsync(array, 0, 0, 2000).value;
+    say({ tried: tried.map(({ name, code }) => [name, code]), message: tried[0].message, notified: a.notify(array, 0) });
+    await waiting;`,
+        { load: false, environment: { FIRST: copyOf(), SECOND: otherVersionOf() } },
+    );
+    const { tried, message, notified } = await within(child.next(), 'the versions');
+    assert.deepStrictEqual(tried, [
+        ['VigilError', 'VIGIL_ECOPIES'],
+        ['VigilError', 'VIGIL_ECOPIES'],
+    ]);
+    assert.match(message, /another version/);
+    assert.strictEqual(notified, 1);
+    assert.strictEqual(await child.ended, 0);
+});
+
 test('two copies, one in a worker, by name', async () => {
     const name = uniqueName('copies');
     const child = processOf(

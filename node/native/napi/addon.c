@@ -217,7 +217,19 @@ static void addon_end(napi_async_cleanup_hook_handle cleanup, void *data) {
     free(addon);
 }
 
+/* Two copies of the package in one process share their lines, unless they are of different versions. That shows when
+ * the lines are made: here, and not at the first wait. */
+static int addon_meet(void) {
+    vigil_agent *agent;
+    int status = vigil_agent_create(&agent, 0);
+    return status ? status : vigil_agent_destroy(agent);
+}
+
 NAPI_MODULE_INIT() {
+    if (addon_meet() == VIGIL_ECOPIES) {
+        napi_throw_error(env, "VIGIL_ECOPIES", vigil_strerror(VIGIL_ECOPIES));
+        return exports;
+    }
     struct addon *addon = calloc(1, sizeof *addon);
     bool good = addon && napi_get_uv_event_loop(env, &addon->loop) == napi_ok;
     if (!good || !operations_begin(&addon->environment)) {
