@@ -368,7 +368,9 @@ int run_under(struct waiting *waiting, char **words, const struct run_steps *ste
     int status = command.tie_fd < 0 ? command.tie_fd : waiting_for(waiting);
     if (status == VIGIL_OK || status == VIGIL_OWNER_DIED) {
         status = run_held(waiting, &command, steps, data, status == VIGIL_OWNER_DIED);
-        vigil_named_unlock(waiting->named);
+        if (vigil_named_unlock(waiting->named) == VIGIL_ESTOLEN)
+            cli_warn("%s: it was stolen while the command ran, and another holder may have been at work beside it",
+                     waiting->name);
     } else {
         status = waiting_failed(waiting, status);
     }

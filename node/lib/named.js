@@ -256,6 +256,7 @@ class LockManager {
     if (request.waiting.signal?.aborted) throw request.waiting.signal.reason;
     const lock = await take(checked, request);
     if (lock === null) return callback(null);
+    if (lock.released) throw stolenError(checked); // since it was granted
     const robbed = new Promise((_, reject) =>
       NamedLock.watch(lock, () => reject(stolenError(checked))));
     try {

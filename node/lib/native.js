@@ -18,8 +18,8 @@ function load() {
       return require(file);
     } catch (error) {
       if (error.code === 'VIGIL_ECOPIES')
-        throw new VigilError(error.code, 'another version of @vigil/node, or of Vigil, is loaded in this process, and ' +
-          'the two cannot share their lines: have one version (`npm ls @vigil/node` shows them)');
+        throw new VigilError(error.code, 'another version of @vigil/node, or of Vigil, is loaded in this process, ' +
+          'and the two cannot share their lines: have one version (`npm ls @vigil/node` shows them)');
       errors.push(error.message);
     }
   }

@@ -63,9 +63,9 @@ struct bucket {
 struct slot {
     uint64_t key; /* under the lock; zero: in no line. In a segment it stays until what it was told is used */
     union {
-        uint64_t
-            signature; /* for people: a thread's id (SLOT_HOLDS: a number) and, in bits 32-63, since when it waits (ms) */
-        uint64_t op;   /* an agent's slot in its own lot: the vigil_op, or SLOT_OP_GONE; sync/robust.h: the word */
+        uint64_t signature; /* for people: a thread's id and, in bits 32-63, since when it waits (ms); SLOT_HOLDS: see
+                             * recovery/hold.h */
+        uint64_t op; /* an agent's slot in its own lot: the vigil_op, or SLOT_OP_GONE; sync/robust.h: the word */
         uint64_t function; /* SLOT_POSTED: what to call */
         uint64_t row;      /* an agent's slot in a segment: the index of its member's row */
     };

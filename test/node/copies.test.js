@@ -77,7 +77,8 @@ test('two versions in one process: the second cannot be loaded, and the first go
     attempt(() => require(process.env.SECOND));
     await import(process.env.SECOND).catch((error) => tried.push(error));
     const array = new Int32Array(new SharedArrayBuffer(4)), waiting = a.waitAsync(array, 0, 0, 2000).value;
-    say({ tried: tried.map(({ name, code }) => [name, code]), message: tried[0].message, notified: a.notify(array, 0) });
+    const codes = tried.map(({ name, code }) => [name, code]);
+    say({ tried: codes, message: tried[0].message, notified: a.notify(array, 0) });
     await waiting;`,
         { load: false, environment: { FIRST: copyOf(), SECOND: otherVersionOf() } },
     );

@@ -117,6 +117,14 @@ test('steal: the holder is told by an AbortError, and its callback goes on', asy
     assert.strictEqual(await locks.request(name, { steal: true }, () => 1), 1, 'one that is free');
 });
 
+test('steal: before the callback has been called', async () => {
+    const name = uniqueName('steal'),
+        robbed = locks.request(name, () => assert.fail());
+    const thief = locks.request(name, { steal: true }, (lock) => lock.mode);
+    await assert.rejects(within(robbed, 'the one that was robbed'), { name: 'AbortError' });
+    assert.strictEqual(await thief, 'exclusive');
+});
+
 test('steal from several readers', async () => {
     const name = uniqueName('steal'),
         held = [await locks.acquire(name, { mode: 'shared' }), await locks.acquire(name, { mode: 'shared' })];
@@ -216,7 +224,7 @@ test('workers block for a name, in line with promises', async () => {
     await made.ended;
 });
 
-// What the holder does: it says that it holds the lock, and then how its request ended, and whether its callback ran on.
+// The holder says that it holds the lock, and then how its request ended, and whether its callback ran on.
 const HOLDER = (name) => `
     let finish, ended = false;
     const alive = setInterval(() => {}, 1000); // a lock that is held does not keep it alive
@@ -370,6 +378,24 @@ test('in one line with the command `vigil lock NAME`', { skip }, async () => {
     assert.strictEqual(next.ownerDied, true);
     next.consistent();
     next.release();
+});
+
+test('steal from the command `vigil lock NAME`: it is told when its command has ended', { skip }, async () => {
+    const name = uniqueName('command'),
+        holds = async () => (await locks.query()).held.some((each) => each.name === name);
+    const child = spawn(command, ['lock', name, '--', 'cat'], { stdio: ['pipe', 'pipe', 'pipe'] });
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    let text = '';
+    child.stderr.setEncoding('utf8').on('data', (more) => (text += more));
+    await until(holds, 'the command to hold it');
+    (await within(locks.acquire(name, { steal: true }), 'the lock')).release();
+    const lock = await within(locks.acquire(name), 'the lock, although the command still runs');
+    child.stdin.end();
+    assert.strictEqual(await within(ended, 'the command'), 0);
+    assert.match(text, /was stolen/);
+    assert.strictEqual(lock.stolen, false);
+    assert.ok(await holds());
+    lock.release();
 });
 
 test('a path is a lock, too, and keeps no descriptor', async () => {

@@ -10,6 +10,7 @@ compgen -G 'node/prebuilds/*.node' >/dev/null || skip "the binary is missing: se
 case $1 in
 unit) exec node --test test/node/*.test.js ;;
 targets) exec test/node/targets.sh ;;
+musl) exec test/node/musl.sh ;;
 test262_self) exec node test/node/test262.js --self-test ;;
 *) exec node "test/node/$1.js" ;;
 esac
