@@ -20,8 +20,8 @@ cmake_list() { awk -v name="$1" '$0 ~ "^set\\(" name "$" { inside = 1; next }
     inside { last = /\)/; sub(/\)/, ""); print "src/" $1; if (last) exit }' CMakeLists.txt; }
 
 # The library without what only programs in C use.
-mapfile -t sources < <({ cmake_list VIGIL_CORE_SOURCES; cmake_list VIGIL_ALONE_SOURCES; } | grep -v src/debug)
-sources+=(src/prim/wasm/prim.c src/prim/wasm/libc.c node/native/{operations,holdings,locks}.c web/native/{web,look}.c)
+mapfile -t sources < <(for part in CORE ALONE WASM; do cmake_list VIGIL_${part}_SOURCES; done | grep -v src/debug)
+sources+=(node/native/{operations,holdings,locks}.c web/native/{web,look}.c)
 flags=(--target=wasm32-unknown-unknown -std=gnu11 -Oz -flto -matomics -mbulk-memory -mmutable-globals -msign-ext
     -fvisibility=hidden -ffunction-sections -fdata-sections -DNDEBUG -DTSAN_SEES_US -D__wasi__
     -isystem /usr/include/wasm32-wasi -I. -Iinclude -Isrc -Isrc/prim -Isrc/prim/wasm -Wall -Wextra -Werror)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh TEST [ARGUMENT...] - one of the tests of the package for the browser: chromium, firefox, self, size or types.
+# run.sh TEST [ARGUMENT...] - one of the tests of the package for the browser: chromium, firefox, self, size,
+# types or emscripten.
 # By hand:
 #
 #     web/build.sh && test/web/run.sh chromium 'order|abort'

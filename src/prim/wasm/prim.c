@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prim.h for WebAssembly with threads: instances of one module, in workers and in a page, that share a memory. The
- * instructions memory.atomic.wait32 and notify park and wake; the rest is imported from JavaScript: prim_wasm.h.
+ * prim.h for WebAssembly with threads: workers and a page that share a memory. The instructions memory.atomic.wait32
+ * and notify park and wake; the rest comes from JavaScript: prim_wasm.h. What differs between the package for the
+ * browser and programs that Emscripten links, above all threads, is in instance.c and emscripten.c.
  *
- * There are no signals, forks, processes and cancellation. Memory only grows: what is unmapped goes back to the heap of
- * libc.c.
+ * There are no signals, forks, processes and cancellation. Memory only grows: what is unmapped goes back to the heap.
  */
 #include "prim_wasm.h"
 
@@ -34,10 +34,19 @@ unsigned prim_processors(void) {
 
 /* Parking. */
 
-static _Thread_local bool may_park; /* false: the instruction would trap, and the caller, which loops, spins */
+static _Thread_local bool may_not_park; /* the instruction would trap, and the caller, which loops, spins */
+
+void prim_wasm_resume_thread(bool thread_may_park) {
+    may_not_park = !thread_may_park;
+}
+
+void prim_wasm_begin_thread(bool thread_may_park) {
+    may_not_park = !thread_may_park;
+    if (may_not_park) prim_self()->may_not_block += PRIM_MAY_NOT_BLOCK;
+}
 
 void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
-    if (!may_park) {
+    if (may_not_park) {
         vigil_spin();
         return;
     }
@@ -147,29 +156,11 @@ bool prim_write(int fd, const char *text, size_t bytes) {
     return false;
 }
 
-/* Threads. */
+/* Threads: what is the same for all. */
 
 PRIM_SELF struct prim_thread prim_thread_self;
-static void (*thread_at_exit)(struct prim_thread *);
 static uint32_t threads; /* atomic: how many have an id */
 uint32_t prim_generation;
-uint32_t prim_wasm_door;
-
-void prim_wasm_begin_thread(bool thread_may_park) {
-    may_park = thread_may_park;
-    if (!may_park) prim_self()->may_not_block += PRIM_MAY_NOT_BLOCK;
-}
-
-void prim_wasm_resume_thread(bool thread_may_park) {
-    may_park = thread_may_park;
-}
-
-void prim_wasm_end_thread(void) {
-    struct prim_thread *self = prim_self();
-    if (!self->exit_hooked) return;
-    self->exit_hooked = false;
-    thread_at_exit(self);
-}
 
 uint32_t prim_thread_id(void) {
     struct prim_thread *self = prim_self();
@@ -181,17 +172,6 @@ uint32_t prim_process_id(void) {
     return 1;
 }
 
-bool prim_start(void (*at_exit)(struct prim_thread *), void (*in_child)(void)) {
-    (void)in_child;
-    thread_at_exit = at_exit;
-    return true;
-}
-
-bool prim_keep_self(bool may_allocate) {
-    (void)may_allocate;
-    return prim_self()->exit_hooked = true;
-}
-
 enum { ONCE_NEW, ONCE_RUNS, ONCE_DONE };
 
 void prim_once(void (*initialise)(void)) {
@@ -200,7 +180,7 @@ void prim_once(void (*initialise)(void)) {
     if (prim_cas_acquire(&once, &seen, ONCE_RUNS)) {
         initialise();
         prim_store_release(&once, ONCE_DONE);
-        prim_wake_some(&once, UINT32_MAX);
+        prim_wake_all(&once);
     }
     while (prim_load_acquire(&once) != ONCE_DONE) prim_park(&once, ONCE_RUNS, PRIM_NEVER);
 }
@@ -208,43 +188,4 @@ void prim_once(void (*initialise)(void)) {
 void *prim_meet(void *mine, size_t bytes) {
     (void)bytes;
     return mine;
-}
-
-struct prim_handle {
-    void (*main)(void *);
-    void *argument;
-    uint32_t ended; /* atomic; the joiner sleeps on it */
-    bool detached;
-};
-
-/* The hooks run before the joiner learns that the thread has ended, and may free the handle. */
-static void prim_thread_main(void *start) {
-    struct prim_handle *handle = start;
-    handle->main(handle->argument);
-    prim_wasm_end_thread();
-    if (handle->detached) {
-        free(handle);
-        return;
-    }
-    prim_store_release(&handle->ended, 1);
-    prim_wake(&handle->ended);
-}
-
-bool prim_thread_start(struct prim_handle **handle, void (*main)(void *), void *argument, bool quiet) {
-    (void)quiet;
-    struct prim_handle *new = malloc(sizeof *new);
-    if (!new) return false;
-    *new = (struct prim_handle){.main = main, .argument = argument, .detached = !handle};
-    if (!vigil_thread_start(prim_thread_main, new)) {
-        free(new);
-        errno = EAGAIN;
-        return false;
-    }
-    if (handle) *handle = new;
-    return true;
-}
-
-void prim_thread_join(struct prim_handle *handle) {
-    while (!prim_load_acquire(&handle->ended)) prim_park(&handle->ended, 0, PRIM_NEVER);
-    free(handle);
 }

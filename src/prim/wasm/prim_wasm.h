@@ -32,8 +32,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __EMSCRIPTEN__ /* emscripten.c has what is imported otherwise, and needs no more than prim_wasm_begin_thread */
+#define WASM_IMPORT(name)
+#define WASM_EXPORT(name)
+#else
 #define WASM_IMPORT(name) __attribute__((import_module("env"), import_name(#name)))
 #define WASM_EXPORT(name) __attribute__((export_name(#name)))
+#endif
 
 /* Imports. */
 
