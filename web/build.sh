@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# build.sh [FOLDER] - build the package for the browser into FOLDER, default build/web: vigil.wasm, vigil.js, types,
-# package.json; npm can install that folder.
+# build.sh [FOLDER] - build the package for the browser into FOLDER, default build/web: vigil.wasm, vigil.js, the same
+# for memory of other programs (side.wasm, side.js), types, package.json; npm can install that folder.
 #
 # Exit status 75: the programs that npm brings (esbuild, wasm-opt) cannot be had.
 set -eu
@@ -26,35 +26,53 @@ flags=(--target=wasm32-unknown-unknown -std=gnu11 -Oz -flto -matomics -mbulk-mem
     -fvisibility=hidden -ffunction-sections -fdata-sections -DNDEBUG -DTSAN_SEES_US -D__wasi__
     -isystem /usr/include/wasm32-wasi -I. -Iinclude -Isrc -Isrc/prim -Isrc/prim/wasm -Wall -Wextra -Werror)
 
-objects=()
-for source in "${sources[@]}"; do
-    object=$work/${source//\//_}.o
-    objects+=("$object")
-    clang-19 "${flags[@]}" -c "$source" -o "$object"
-done
+# compile FOLDER FLAG...: the objects, into the array of that name.
+compile() {
+    local folder=$work/$1 source
+    shift
+    mkdir -p "$folder"
+    objects=()
+    for source in "${sources[@]}"; do
+        objects+=("$folder/${source//\//_}.o")
+        clang-19 "${flags[@]}" "$@" -c "$source" -o "${objects[-1]}"
+    done
+}
+link=(--lto-O2 --no-entry --gc-sections --strip-all --shared-memory --import-memory --export=prim_wasm_door
+    --export=web_probe --export=__wasm_init_tls --export=__tls_base)
+optimise() {
+    web/node_modules/.bin/wasm-opt -tnh -Oz --converge --enable-threads --enable-bulk-memory --enable-mutable-globals \
+        --enable-sign-ext "$@"
+}
 
 # The stack is for prim_wasm_take_area alone: each thread then has one of its own.
-wasm-ld-19 --lto-O2 "${objects[@]}" -o "$work/vigil.wasm" --no-entry --gc-sections --strip-all -z stack-size=16384 \
-    --shared-memory --import-memory --initial-memory=262144 --max-memory=1073741824 \
-    --export=prim_wasm_door --export=web_probe --export=__stack_pointer --export=__wasm_init_tls --export=__tls_base \
-    --export-table
-web/node_modules/.bin/wasm-opt -tnh --low-memory-unused -Oz --converge --enable-threads --enable-bulk-memory \
-    --enable-mutable-globals --enable-sign-ext "$work/vigil.wasm" -o "$into/vigil.wasm"
+compile main
+wasm-ld-19 "${link[@]}" "${objects[@]}" -o "$work/vigil.wasm" -z stack-size=16384 --initial-memory=262144 \
+    --max-memory=1073741824 --export=__stack_pointer --export-table
+optimise --low-memory-unused "$work/vigil.wasm" -o "$into/vigil.wasm"
+
+# The same, position-independent, for memory of other programs (lib/side.js).
+compile side -fPIC -ftls-model=local-exec -DVIGIL_API=
+wasm-ld-19 "${link[@]}" "${objects[@]}" -o "$work/side.wasm" -shared --experimental-pic --max-memory=4294967296 \
+    --export=prim_wasm_set_heap
+optimise "$work/side.wasm" -o "$into/side.wasm"
 
 # Names of properties that no user of the package sees: shorter ones save some bytes.
 internal='^(tryFast|tryOnce|takeAtOnce|noteDeath|unlockContended|checkHeld|onAbort|unlisten|startAsync|startWait'
 internal+='|mayBlock|isMine|addressOf|isShared|segments|holdings|counts|integers|numbers|canBlock|viewOf|wordOf'
 internal+='|lengthOf|outcomeOf|optionsOf|closedError|checkCallback|failure|parts|waitableView|doWait|doWaitAsync'
 internal+='|doNotify|toExpected|toTimeout|toCount)$'
-web/node_modules/.bin/esbuild web/lib/index.js --bundle --format=esm --minify --target=es2022 --log-level=warning \
-    --mangle-props="$internal" --legal-comments=none \
-    --banner:js='// SPDX-License-Identifier: MIT' --outfile="$into/vigil.js"
+bundle() {
+    web/node_modules/.bin/esbuild web/lib/index.js --bundle --format=esm --minify --target=es2022 --log-level=warning \
+        --mangle-props="$internal" --legal-comments=none --banner:js='// SPDX-License-Identifier: MIT' "$@"
+}
+bundle --define:SIDE=false --outfile="$into/vigil.js"
+bundle --define:SIDE=true --outfile="$into/side.js"
 cp web/lib/index.d.ts "$into/vigil.d.ts"
 cp node/lib/index.d.ts "$into/common.d.ts"
 cp web/package.json web/README.md LICENSE "$into"
 
 # shellcheck disable=SC2016 # it is JavaScript
-for file in vigil.wasm vigil.js; do
+for file in vigil.wasm vigil.js side.wasm side.js; do
     node -e 'const { readFileSync } = require("fs"), { gzipSync, brotliCompressSync } = require("zlib");
         const file = process.argv[1], bytes = readFileSync(file);
         console.log(`${file}: ${bytes.length} bytes, ${gzipSync(bytes, { level: 9 }).length} by gzip, ` +

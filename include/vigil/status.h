@@ -19,7 +19,8 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
+#if defined(VIGIL_API) /* by a build that exports nothing of it */
+#elif defined(__GNUC__)
 #define VIGIL_API __attribute__((visibility("default")))
 #else
 #define VIGIL_API

@@ -27,7 +27,7 @@ function bundle(folder, { file, from, to }) {
   const plugin = { name: 'plant', setup: ({ onLoad }) => onLoad({ filter: /\.js$/ }, ({ path }) =>
     (path === join(root, file) ? { contents: replace(readFileSync(path, 'utf8'), from, to, file) } : undefined)) };
   return build({ entryPoints: [join(root, 'web', 'lib', 'index.js')], bundle: true, format: 'esm', target: 'es2022',
-    outfile: join(folder, 'vigil.js'), logLevel: 'error', plugins: [plugin] });
+    define: { SIDE: 'false' }, outfile: join(folder, 'vigil.js'), logLevel: 'error', plugins: [plugin] });
 }
 
 /* vigil.wasm with the bug, wherever those bytes are. */

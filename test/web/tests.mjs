@@ -5,6 +5,7 @@ import { launch, within } from './browsers.mjs';
 import { startServers } from './servers.mjs';
 import { demoTests } from './demos.mjs';
 import { pageTests, WITHOUT_WAIT_ASYNC } from './pages.mjs';
+import { sideTests, WITH_SIDE } from './sides.mjs';
 
 /* A test that takes longer has blocked its page, which then cannot tell. */
 const BLOCKED_MS = 60000;
@@ -76,7 +77,7 @@ async function runInPage(browser, address, report, pattern, title) {
 }
 
 async function runPageTests(name, browser, servers, report, pattern) {
-  for (const [title, body] of Object.entries({ ...pageTests, ...demoTests })) {
+  for (const [title, body] of Object.entries({ ...pageTests, ...sideTests, ...demoTests })) {
     if (!pattern.test(title)) continue;
     const before = performance.now(), notes = [], note = (text) => notes.push(text);
     const error = await within(body(browser, servers, note, name), title, BLOCKED_MS)
@@ -92,6 +93,8 @@ async function main(name, pattern) {
   await runInPage(browser, `${servers.isolated}?${query}`, report, pattern, (title) => title);
   await runInPage(browser, `${servers.isolated}?without=waitAsync`, report, pattern,
     (title) => WITHOUT_WAIT_ASYNC[name].test(title) && `without Atomics.waitAsync: ${title}`);
+  await runInPage(browser, `${servers.isolated}?script=side`, report, pattern,
+    (title) => WITH_SIDE.test(title) && `side.js: ${title}`);
   await runPageTests(name, browser, servers, report, pattern);
   console.log(`${name}: ${Math.round((performance.now() - before) / 1000)} s`);
   const ok = report.end();

@@ -45,14 +45,14 @@ export function createPatience() {
 export function takeCare(handle, channel, mayPark, onDamage) {
   async function end(web, area) {
     const hooks = { alarm() {}, start: () => 0, spin: createPatience().spin };
-    const instance = await openInstance(handle.module, handle.memory, hooks, STACK_BYTES);
+    const instance = await openInstance(handle, hooks, STACK_BYTES);
     instance.resume(area, mayPark);
     if (instance.exports.web_end(web) === 0) instance.end(area);
     else throw failure(ECORRUPT);
   }
 
   channel.onmessage = ({ data: { attached, start } }) => {
-    if (start) startThread(handle.module, handle.memory, ...start);
+    if (start) startThread(handle, ...start);
     if (!attached) return;
     const [thread, web, area] = attached;
     navigator.locks.request(lockOf(handle, thread), () => { end(web, area).catch(onDamage); });

@@ -11,6 +11,7 @@ import { VigilError, TimeoutError, NotHeldError, LimitError, typeError, rangeErr
 import { STACK_BYTES, openInstance, startThread } from './instance.js';
 import { createBell } from './bell.js';
 import { announce, createPatience, takeCare } from './death.js';
+import { prepare } from './side.js';
 import { ECLOSING, ENOMEM, failure } from './statuses.js';
 
 const PAGE_BYTES = 65536, PAGES_FIRST = 4, PAGES_MOST = 16384;
@@ -35,7 +36,7 @@ function canSleep() {
 
 async function compile(source) {
   if (source instanceof WebAssembly.Module) return source;
-  const response = await fetch(source ?? new URL('./vigil.wasm', import.meta.url));
+  const response = await fetch(source ?? (SIDE ? new URL('./side.wasm', import.meta.url) : new URL('./vigil.wasm', import.meta.url)));
   if (!response.ok) throw new VigilError('VIGIL_ENOTFOUND', `vigil.wasm: ${response.status} ${response.url}`);
   return WebAssembly.compile(await response.arrayBuffer());
 }
@@ -44,7 +45,7 @@ function checkMemory(memory) {
   if (!(memory instanceof WebAssembly.Memory) || !(memory.buffer instanceof SharedArrayBuffer))
     throw typeError('memory: expected a WebAssembly.Memory that is shared');
   const grown = PAGES_FIRST - memory.buffer.byteLength / PAGE_BYTES;
-  if (grown > 0) memory.grow(grown);
+  if (!SIDE && grown > 0) memory.grow(grown);
 }
 
 /*
@@ -60,8 +61,8 @@ function areSame(ours, theirs) {
   return seen === 3;
 }
 
-function createMemory(memory, exports, native) {
-  const known = new WeakSet(), probe = exports.web_probe.value;
+function createMemory(memory, probe, native) {
+  const known = new WeakSet();
   function isShared(buffer) {
     if (!(buffer instanceof SharedArrayBuffer) || buffer.byteLength < probe + 4) return false;
     if (!known.has(buffer) && areSame(new Int32Array(memory.buffer, probe, 1), new Int32Array(buffer, probe, 1)))
@@ -123,11 +124,12 @@ export class Vigil {
   #instance; #area; #web; #core; #handle; #channel; #bell; #release; #closed = false;
 
   /* On a page, or wherever the memory is made. */
-  static async create({ memory, wasm, onDamage = reportError } = {}) {
+  static async create({ memory, wasm, onDamage = reportError, ...place } = {}) {
     checkIsolated();
-    if (memory !== undefined) checkMemory(memory);
+    if (memory !== undefined || SIDE) checkMemory(memory);
     memory ??= new WebAssembly.Memory({ initial: PAGES_FIRST, maximum: PAGES_MOST, shared: true });
     const handle = { module: await compile(wasm), memory, id: crypto.randomUUID() };
+    if (SIDE) Object.assign(handle, prepare(handle, place));
     return Vigil.#open(handle, onDamage);
   }
 
@@ -146,10 +148,10 @@ export class Vigil {
   }
 
   async #begin(handle, onDamage) {
-    const { module, memory } = handle;
+    const { memory } = handle;
     const channel = new BroadcastChannel(`vigil ${handle.id}`);
     const bell = createBell(memory, () => this.#dispatch());
-    const start = onDamage ? (main, argument) => startThread(module, memory, main, argument)
+    const start = onDamage ? (main, argument) => startThread(handle, main, argument)
       : (main, argument) => channel.postMessage({ start: [main, argument] });
     const patience = createPatience();
     const hooks = { alarm: bell.alarm, spin: patience.spin, start: (main, argument) => {
@@ -159,8 +161,12 @@ export class Vigil {
       }
       return 1;
     } };
-    const instance = await openInstance(module, memory, hooks, STACK_BYTES);
+    const instance = await openInstance(handle, hooks, STACK_BYTES);
     const { exports } = instance, canBlock = canSleep();
+    if (SIDE && onDamage) {
+      exports.__wasm_apply_data_relocs();
+      exports.prim_wasm_set_heap(handle.heap, handle.end);
+    }
     const area = instance.begin(canBlock), web = area && exports.web_begin();
     if (!web) throw failure(ENOMEM);
     this.#instance = instance, this.#area = area, this.#web = web, this.#handle = handle, this.#channel = channel;
@@ -185,7 +191,7 @@ export class Vigil {
       this.#dispatch();
       scratch.numbers[3] = count;
     };
-    const ours = createMemory(memory, exports, native);
+    const ours = createMemory(memory, this.#instance.addressOf(exports.web_probe), native);
     const core = this.#core = createCore({ native, memory: ours, scratch, canBlock, failure,
       ...createHoldings(memory, exports, web, native, scratch) });
     const words = createWords(ours), waits = createWaits(core, words), mutexes = createMutexes(core, words);

@@ -3,35 +3,47 @@
 
 export const STACK_BYTES = 32768;
 
+/* SIDE, a constant of the build: this is the package for memory that belongs to another program, in which the module
+ * is position-independent and gets a place (side.js). */
+
 /*
- * Make an instance, without a stack and thread-local data: those are what begin() and resume() give it. Self-contained,
+ * Make an instance of handle.module, without a stack and thread-local data: those are what begin() and resume() give it. Self-contained,
  * because its source is also that of the workers that run threads of the library.
  *
  * hooks: alarm(word, at), when the loop must dispatch; start(main, argument), which starts a thread; spin(), if this
  * thread may not sleep.
  */
-export async function openInstance(module, memory, hooks, stackBytes) {
-  const decoder = new TextDecoder(), { timeOrigin } = performance; // reading it takes longer than now()
+export async function openInstance(handle, hooks, stackBytes) {
+  const { module, memory } = handle, decoder = new TextDecoder(), { timeOrigin } = performance; // reading it takes longer than now()
   const textAt = (address, bytes) => decoder.decode(new Uint8Array(memory.buffer, address, bytes).slice());
-  const { exports } = await WebAssembly.instantiate(module, {
-    env: {
-      memory,
-      vigil_now: () => timeOrigin + performance.now(),
-      vigil_processors: () => navigator.hardwareConcurrency,
-      vigil_alarm: hooks.alarm,
-      vigil_thread_start: hooks.start,
-      vigil_spin: hooks.spin ?? (() => {}),
-      vigil_write: (fd, address, bytes) => (console.error(textAt(address, bytes)), 1),
-    },
-  });
-  const firstStack = exports.__stack_pointer.value;
+  const env = {
+    memory,
+    vigil_now: () => timeOrigin + performance.now(),
+    vigil_processors: () => navigator.hardwareConcurrency,
+    vigil_alarm: hooks.alarm,
+    vigil_thread_start: hooks.start,
+    vigil_spin: hooks.spin ?? (() => {}),
+    vigil_write: (fd, address, bytes) => (console.error(textAt(address, bytes)), 1),
+  };
+  if (SIDE) {
+    const global = (value, mutable = false) => new WebAssembly.Global({ value: 'i32', mutable }, value);
+    env.__memory_base = global(handle.base);
+    env.__table_base = global(1);
+    env.__stack_pointer = global(handle.heap, true);
+    env.__indirect_function_table = new WebAssembly.Table({ element: 'anyfunc', initial: 1 + handle.functions });
+  }
+  const { exports } = await WebAssembly.instantiate(module, { env });
+  const stack = SIDE ? env.__stack_pointer : exports.__stack_pointer, firstStack = stack.value;
+  const table = SIDE ? env.__indirect_function_table : exports.__indirect_function_table;
+  /* Of a variable that is exported. */
+  const addressOf = (variable) => variable.value + (SIDE ? handle.base : 0);
 
   /* The door of prim_wasm.h. It is locked for a microsecond; if it stays locked, a worker was terminated there. */
   function behindDoor(work) {
-    const words = new Int32Array(memory.buffer), door = exports.prim_wasm_door.value >> 2;
+    const words = new Int32Array(memory.buffer), door = addressOf(exports.prim_wasm_door) >> 2;
     const end = performance.now() + 2000;
     while (Atomics.compareExchange(words, door, 0, 1) !== 0 && performance.now() < end);
-    exports.__stack_pointer.value = firstStack;
+    stack.value = firstStack;
     const result = work();
     Atomics.store(words, door, 0);
     return result;
@@ -39,12 +51,14 @@ export async function openInstance(module, memory, hooks, stackBytes) {
 
   return {
     exports,
+    table,
+    addressOf,
 
     /* A new thread: the address of its area, or 0 if there is no memory for it. */
     begin(mayPark) {
       const area = behindDoor(() => exports.prim_wasm_take_area(stackBytes));
       if (area === 0) return 0;
-      exports.__stack_pointer.value = area + stackBytes;
+      stack.value = area + stackBytes;
       exports.__wasm_init_tls(area + stackBytes);
       exports.prim_wasm_begin_thread(mayPark);
       return area;
@@ -52,7 +66,7 @@ export async function openInstance(module, memory, hooks, stackBytes) {
 
     /* Be the thread that has that area, and does not run any more. */
     resume(area, mayPark) {
-      exports.__stack_pointer.value = area + stackBytes;
+      stack.value = area + stackBytes;
       exports.__tls_base.value = area + stackBytes;
       exports.prim_wasm_resume_thread(mayPark);
     },
@@ -65,18 +79,18 @@ export async function openInstance(module, memory, hooks, stackBytes) {
 }
 
 /* A worker that runs main(argument) of the module. */
-export function startThread(module, memory, main, argument) {
+export function startThread(handle, main, argument) {
   const run = async ({ data }) => {
-    const [module, memory, main, argument, stackBytes] = data;
-    const instance = await openInstance(module, memory, { alarm() {}, start: () => 0 }, stackBytes);
+    const [handle, main, argument, stackBytes] = data;
+    const instance = await openInstance(handle, { alarm() {}, start: () => 0 }, stackBytes);
     const area = instance.begin(true);
-    if (area !== 0) instance.exports.__indirect_function_table.get(main)(argument);
+    if (area !== 0) instance.table.get(main)(argument);
     if (area !== 0) instance.end(area);
     self.close();
   };
   const source = `const ${openInstance.name}=${openInstance};onmessage=${run}`;
   const worker = workerOf(source, 'vigil');
-  worker.postMessage([module, memory, main, argument, STACK_BYTES]);
+  worker.postMessage([handle, main, argument, STACK_BYTES]);
 }
 
 export function workerOf(source, name) {

@@ -35,6 +35,7 @@ struct heap_block {
 static uint32_t heap_gate;
 static struct heap_block *heap_free;
 static uintptr_t heap_top, heap_end;
+static bool heap_is_fixed; /* it does not grow */
 
 static bool heap_trylock(void) {
     uint32_t seen = 0;
@@ -52,6 +53,7 @@ static void heap_unlock(void) {
 
 /* If the memory has grown by other means since, what lies between is not ours: go on behind it. */
 static bool heap_grow(uint32_t bytes) {
+    if (heap_is_fixed) return false;
     uint32_t pages = (bytes + HEAP_LINE + HEAP_PAGE - 1) / HEAP_PAGE;
     size_t before = __builtin_wasm_memory_grow(0, pages);
     if (before == SIZE_MAX) return false;
@@ -147,6 +149,12 @@ void *realloc(void *memory, size_t bytes) {
     memcpy(moved, memory, had < bytes ? had : bytes);
     free(memory);
     return moved;
+}
+
+void prim_wasm_set_heap(uintptr_t from, uintptr_t to) {
+    heap_top = (from + HEAP_LINE - 1) / HEAP_LINE * HEAP_LINE + HEAP_LINE - HEAP_HEADER;
+    heap_end = to;
+    heap_is_fixed = true;
 }
 
 /* The calling thread has no thread-local data yet: neither errno, nor what prim_park reads. */

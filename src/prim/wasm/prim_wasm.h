@@ -70,6 +70,9 @@ WASM_EXPORT(prim_wasm_end_thread) void prim_wasm_end_thread(void);
 /* To end a thread that has stopped: another instance may take its place, if that was not in a call of the library. It
  * sets __stack_pointer and __tls_base to those of the thread, and says whether it may sleep itself. */
 WASM_EXPORT(prim_wasm_resume_thread) void prim_wasm_resume_thread(bool may_park);
+/* In memory of another program: the heap is zeroed memory between these addresses, and does not grow. To be called
+ * before all others, if at all; to be exported by the linker where it is. */
+void prim_wasm_set_heap(uintptr_t from, uintptr_t to);
 /* To be exported by the linker: --export=prim_wasm_door,__stack_pointer,__wasm_init_tls */
 extern uint32_t prim_wasm_door;
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
-// What the tests in the page share. The address may say which parts of the platform are missing: ?without=waitAsync.
+// What the tests in the page share. The address may say which parts of the platform are missing: ?without=waitAsync;
+// and which of the two scripts of the package is to be used: ?script=side.
 
-if (new URL(location).searchParams.get('without') === 'waitAsync') delete Atomics.waitAsync;
+const { searchParams } = new URL(location), script = searchParams.get('script') ?? 'vigil';
+if (searchParams.get('without') === 'waitAsync') delete Atomics.waitAsync;
 
 /* Imported when that is done. Each test has a Vigil of its own. */
-export const library = await import('/vigil/vigil.js');
+export const library = await import(`/vigil/${script}.js`);
 const { Vigil } = library;
 
 /* Longer than anything takes that does not hang, on a machine that is busy. Planted bugs must be found sooner. */
-const HANGS_MS = Number(new URL(location).searchParams.get('hangs') ?? 20000);
+const HANGS_MS = Number(searchParams.get('hangs') ?? 20000);
 /* How soon the next holder must be told that the owner of a lock has died. */
 export const DIED_MS = Math.min(10000, HANGS_MS);
 
@@ -125,6 +127,14 @@ class TestWorker {
   terminate() { this.#worker.terminate(); }
 }
 
+/* For side.js: a place in the middle of memory that is full of other things. */
+function placeOf(name) {
+  if (name !== 'side') return {};
+  const memory = new WebAssembly.Memory({ initial: 1024, maximum: 1024, shared: true });
+  new Uint8Array(memory.buffer).fill(0xa5);
+  return { memory, base: 5 * 65536 + 64, bytes: 1000 * 65536 };
+}
+
 /* What a test gets. */
 class Context {
   damage = [];
@@ -133,7 +143,7 @@ class Context {
   #vigils = [];
 
   async createVigil(options) {
-    const vigil = await Vigil.create({ onDamage: (error) => this.damage.push(error), ...options });
+    const vigil = await Vigil.create({ onDamage: (error) => this.damage.push(error), ...placeOf(script), ...options });
     this.#vigils.push(vigil);
     return vigil;
   }

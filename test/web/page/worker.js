@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A worker of the tests: see Context.worker in support.js.
 
-if (new URL(location).searchParams.get('without') === 'waitAsync') delete Atomics.waitAsync;
+const { searchParams } = new URL(location);
+if (searchParams.get('without') === 'waitAsync') delete Atomics.waitAsync;
 
 const AsyncFunction = (async () => {}).constructor;
 const items = [], readers = [];
@@ -24,7 +25,7 @@ function randomOf(seed) {
 
 async function begin({ handle, code, data }) {
   try {
-    const library = await import('/vigil/vigil.js');
+    const library = await import(`/vigil/${searchParams.get('script') ?? 'vigil'}.js`);
     const vigil = handle && await library.Vigil.attach(handle);
     const body = new AsyncFunction('vigil', 'data', 'say', 'hear', 'library', 'tick', 'randomOf', code);
     const result = await body(vigil, data, say, hear, library, tick, randomOf);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Tests of side.js, the package for memory that belongs to another program, beside those that tests.mjs runs with it.
+
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { serve } from '../../web/serve.js';
+import { root, within } from './browsers.mjs';
+
+const PAGE_MS = 45000;
+const example = join(root, 'web', 'example', 'side');
+
+/* What is run with side.js, too. */
+export const WITH_SIDE = /^(order: a mutex|exclusion: Mutex|terminate: while holding, taken|bells: page and worker)/;
+
+function buildHost() {
+  const folder = mkdtempSync(join(tmpdir(), 'vigil-web-host-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  execFileSync('clang-19', ['--target=wasm32', '-O2', '-nostdlib', '-matomics', '-mbulk-memory', '-Wall', '-Werror',
+    '-Wl,--no-entry,--shared-memory,--import-memory,--initial-memory=131072,--max-memory=67108864',
+    join(example, 'host.c'), '-o', join(folder, 'host.wasm')]);
+  return folder;
+}
+
+export const sideTests = {
+  'side: the example, at a variable of a program with memory of its own': async (browser, servers, note) => {
+    const folders = { '': example, vigil: join(root, 'build', 'web'), host: buildHost() };
+    const { origin } = await serve(folders);
+    const page = await within(browser.open(`${origin}/`), 'the page', PAGE_MS);
+    const seen = await page.evaluate(() => document.querySelector('output').textContent);
+    await page.close();
+    if (seen !== '8000 times, none lost') throw new Error(`expected 8000 times, got ${seen}`);
+    note(seen);
+  },
+
+  'side: a wrong place is an error, and nothing beyond the place is touched': async (browser, { isolated }) => {
+    const page = await browser.open(isolated);
+    const seen = await page.evaluate(async () => {
+      const { Vigil } = await import('/vigil/side.js'), bytes = 2 << 20;
+      const memory = new WebAssembly.Memory({ initial: 64, maximum: 64, shared: true }), size = 64 * 65536;
+      const all = new Uint8Array(memory.buffer).fill(0xa5), names = [];
+      for (const place of [{}, { base: 0 }, { base: 65 }, { base: -64 }, { base: 64, bytes: 64 }, { base: 64.5 },
+        { base: size - bytes + 64 }, { base: 64, bytes: size }, { base: 64, bytes: Infinity }])
+        names.push(await Vigil.create({ memory, ...place }).then(() => 'none', ({ name }) => name));
+      names.push(await Vigil.create({ base: 64 }).then(() => 'none', ({ name }) => name));
+      const untouched = all.every((byte) => byte === 0xa5);
+      const vigil = await Vigil.create({ memory, base: 65536, bytes }), array = vigil.allocate(1);
+      const mutex = new vigil.Mutex(array), held = await mutex.acquire(), next = mutex.acquire();
+      held();
+      (await next)();
+      let full;
+      try {
+        for (;;) vigil.allocate(1000);
+      } catch ({ name }) {
+        full = name;
+      }
+      const isOurs = (_, at) => at >= 65536 && at < 65536 + bytes;
+      return { names, untouched, full, kept: all.every((byte, at) => byte === 0xa5 || isOurs(byte, at)),
+        inside: array.byteOffset >= 65536 && array.byteOffset < 65536 + bytes };
+    });
+    await page.close();
+    const expected = { names: [...Array(9).fill('RangeError'), 'TypeError'], untouched: true, full: 'LimitError',
+      kept: true, inside: true };
+    if (JSON.stringify(seen) !== JSON.stringify(expected))
+      throw new Error(`expected ${JSON.stringify(expected)}, got ${JSON.stringify(seen)}`);
+  },
+};
