@@ -68,8 +68,7 @@ bundle() {
 bundle --define:SIDE=false --outfile="$into/vigil.js"
 bundle --define:SIDE=true --outfile="$into/side.js"
 cp web/lib/index.d.ts "$into/vigil.d.ts"
-cp node/lib/index.d.ts "$into/common.d.ts"
-cp web/package.json web/README.md LICENSE "$into"
+cp node/lib/common.d.ts web/lib/{target,side}.d.ts web/package.json web/README.md LICENSE "$into"
 
 # shellcheck disable=SC2016 # it is JavaScript
 for file in vigil.wasm vigil.js side.wasm side.js; do

@@ -48,7 +48,9 @@ try {
   const compiler = path.join(root, 'node/node_modules/typescript/bin/tsc');
   runCommand(process.execPath, [compiler, '-p', scratch], { timeout: 120000 });
   const file = path.join(root, 'node/lib/index.d.ts'), exported = require(path.join(root, 'node'));
-  const declared = fs.readFileSync(file, 'utf8').matchAll(/^export (?:class|const|function) (\w+)/gm);
+  const files = [file, path.join(root, 'node/lib/common.d.ts')];
+  const text = files.map((each) => fs.readFileSync(each, 'utf8')).join('');
+  const declared = text.matchAll(/^export (?:class|const|function) (\w+)/gm);
   const types = [...new Set([...declared].map((match) => match[1]))].sort().join();
   const values = Object.keys(exported).sort().join();
   if (types !== values) throw new Error(`index.d.ts declares\n${types}\nbut the package exports\n${values}`);

@@ -19,7 +19,8 @@ process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
 const folder = join(scratch, 'node_modules', '@vigil', 'web');
 mkdirSync(folder, { recursive: true });
 copyFileSync(join(root, 'web', 'package.json'), join(folder, 'package.json'));
-for (const file of ['vigil.js', 'vigil.d.ts', 'common.d.ts']) copyFileSync(join(built, file), join(folder, file));
+for (const file of ['vigil.js', 'vigil.d.ts', 'side.js', 'side.d.ts', 'common.d.ts', 'target.d.ts'])
+  copyFileSync(join(built, file), join(folder, file));
 const from = join(root, 'test', 'web', 'types');
 for (const file of readdirSync(from)) copyFileSync(join(from, file), join(scratch, file));
 
@@ -30,6 +31,9 @@ const text = readFileSync(join(built, 'vigil.d.ts'), 'utf8'), exported = await i
 const declared = [...text.matchAll(/^export (?:class|const|function) (\w+)/gm)].map((match) => match[1]).sort().join();
 if (declared !== Object.keys(exported).sort().join())
   failures.push(`vigil.d.ts declares ${declared}, vigil.js exports ${Object.keys(exported).sort().join()}`);
+
+const side = Object.keys(await import(join(built, 'side.js'))).sort().join();
+if (side !== declared) failures.push(`vigil.js exports ${declared}, side.js ${side}`);
 
 /* What the class has beside what it gives to its instances. */
 const { Vigil } = exported, members = text.match(/^export class Vigil \{(.*?)^\}/ms)[1];

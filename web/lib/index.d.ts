@@ -3,9 +3,9 @@
 import type * as common from './common.js';
 
 export type {
-  BlockOptions, WaitOptions, Held, WaitResult, WaitAsyncResult, SemaphoreOptions,
-  Mutex, AsyncLock, Lock, RwLock, Semaphore, Condition, Barrier,
+  Held, WaitResult, WaitAsyncResult, SemaphoreOptions, Mutex, AsyncLock, Lock, RwLock, Semaphore, Condition, Barrier,
 } from './common.js';
+export type { BlockOptions, LockTarget, WaitOptions } from './target.js';
 
 /** What a worker needs to attach: send it by postMessage. */
 export interface VigilHandle {

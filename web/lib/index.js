@@ -36,7 +36,8 @@ function canSleep() {
 
 async function compile(source) {
   if (source instanceof WebAssembly.Module) return source;
-  const response = await fetch(source ?? (SIDE ? new URL('./side.wasm', import.meta.url) : new URL('./vigil.wasm', import.meta.url)));
+  const ours = SIDE ? new URL('./side.wasm', import.meta.url) : new URL('./vigil.wasm', import.meta.url);
+  const response = await fetch(source ?? ours);
   if (!response.ok) throw new VigilError('VIGIL_ENOTFOUND', `vigil.wasm: ${response.status} ${response.url}`);
   return WebAssembly.compile(await response.arrayBuffer());
 }

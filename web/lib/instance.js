@@ -7,14 +7,15 @@ export const STACK_BYTES = 32768;
  * is position-independent and gets a place (side.js). */
 
 /*
- * Make an instance of handle.module, without a stack and thread-local data: those are what begin() and resume() give it. Self-contained,
- * because its source is also that of the workers that run threads of the library.
+ * Make an instance of handle.module, without a stack and thread-local data: those are what begin() and resume() give
+ * it. Self-contained, because its source is also that of the workers that run threads of the library.
  *
  * hooks: alarm(word, at), when the loop must dispatch; start(main, argument), which starts a thread; spin(), if this
  * thread may not sleep.
  */
 export async function openInstance(handle, hooks, stackBytes) {
-  const { module, memory } = handle, decoder = new TextDecoder(), { timeOrigin } = performance; // reading it takes longer than now()
+  const { module, memory } = handle, decoder = new TextDecoder();
+  const { timeOrigin } = performance; // reading it takes longer than now()
   const textAt = (address, bytes) => decoder.decode(new Uint8Array(memory.buffer, address, bytes).slice());
   const env = {
     memory,

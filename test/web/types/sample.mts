@@ -2,8 +2,11 @@
 // Checked by TypeScript: see types.mjs. It is not run.
 import {
   Vigil, VigilError, TimeoutError, NotHeldError, LimitError,
-  type VigilHandle, type CreateOptions, type SeenLine, type Held, type WaitAsyncResult, type WaitOptions, type Mutex,
+  type VigilHandle, type CreateOptions, type SeenLine, type LockTarget, type Held, type WaitAsyncResult,
+  type WaitOptions, type Mutex,
 } from '@vigil/web';
+import * as all from '@vigil/web';
+import * as side from '@vigil/web/side';
 
 /* Compiles only if both types are the same. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false;
@@ -65,6 +68,35 @@ export async function locks(vigil: Vigil, options: WaitOptions) {
   vigil.Lock.initialize(mutex.array, 0);
   new vigil.Lock(mutex.array, 0).lock();
   return permits.ownerDied;
+}
+
+/* Only in the package for Node. */
+export function absent(vigil: Vigil) {
+  same<LockTarget>().as<Int32Array | SharedArrayBuffer>();
+  // @ts-expect-error: no wait keeps a page alive
+  vigil.waitAsync(vigil.allocate(1), 0, 0, { ref: false });
+  // @ts-expect-error: there are no segments
+  type Segment = all.Segment;
+  // @ts-expect-error: locks with names are the browser's
+  all.locks.query();
+  // @ts-expect-error: there is no Once
+  new vigil.Once();
+}
+
+export async function elsewhere(memory: WebAssembly.Memory, base: number) {
+  const vigil: Vigil = await side.Vigil.create({ memory, base, bytes: 1 << 22 });
+  same<typeof vigil>().as<side.Vigil>();
+  await side.Vigil.attach(vigil.handle);
+  // @ts-expect-error: a place in the memory
+  side.Vigil.create({ memory });
+  // @ts-expect-error: whose memory
+  side.Vigil.create({ base });
+  try {
+    new vigil.Mutex(new Int32Array(memory.buffer, 0, 1)).tryLock();
+  } catch (error) {
+    if (error instanceof side.VigilError) return error.code;
+  }
+  return undefined;
 }
 
 export function errors(error: unknown) {
