@@ -41,8 +41,12 @@ export function createPatience() {
   };
 }
 
-/* In the environment that has created the memory: end those that were terminated, and start threads for all. */
+/*
+ * In the environment that has created the memory: end those that were terminated, and start threads for all. Returns
+ * the addresses of the environments, by their threads.
+ */
 export function takeCare(handle, channel, mayPark, onDamage) {
+  const webs = new Map();
   async function end(web, area) {
     const hooks = { alarm() {}, start: () => 0, spin: createPatience().spin };
     const instance = await openInstance(handle, hooks, STACK_BYTES);
@@ -55,6 +59,11 @@ export function takeCare(handle, channel, mayPark, onDamage) {
     if (start) startThread(handle, ...start);
     if (!attached) return;
     const [thread, web, area] = attached;
-    navigator.locks.request(lockOf(handle, thread), () => { end(web, area).catch(onDamage); });
+    webs.set(thread, web);
+    navigator.locks.request(lockOf(handle, thread), () => {
+      webs.delete(thread);
+      end(web, area).catch(onDamage);
+    });
   };
+  return webs;
 }

@@ -87,7 +87,7 @@ function createMemory(memory, probe, native) {
 function createNative(exports, web, patience) {
   const native = { threadId: exports.web_thread_id(web), holder: () => 0 };
   for (const name of ['start', 'block', 'cancel', 'notify', 'release', 'signal', 'consistent', 'downgrade', 'track',
-    'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look', 'allocate', 'free']) {
+    'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look', 'allocate', 'free', 'stop']) {
     const call = exports[`web_${name}`];
     native[name] = (argument = 0) => {
       patience.begin();
@@ -122,7 +122,7 @@ function createHoldings(memory, exports, web, native, scratch) {
 }
 
 export class Vigil {
-  #instance; #area; #web; #core; #handle; #channel; #bell; #release; #closed = false;
+  #instance; #area; #web; #core; #handle; #channel; #bell; #webs; #release; #closed = false;
 
   /* On a page, or wherever the memory is made. */
   static async create({ memory, wasm, onDamage = reportError, ...place } = {}) {
@@ -173,7 +173,7 @@ export class Vigil {
     this.#instance = instance, this.#area = area, this.#web = web, this.#handle = handle, this.#channel = channel;
     this.#bell = bell;
     this.#offer(bell, canBlock, patience);
-    if (onDamage) takeCare(handle, channel, canBlock, onDamage);
+    if (onDamage) this.#webs = takeCare(handle, channel, canBlock, onDamage);
     this.#release = await announce(handle, channel, exports.web_thread_id(web), web, area);
   }
 
@@ -249,6 +249,19 @@ export class Vigil {
     });
     native.free(table);
     return lines;
+  }
+
+  /*
+   * Terminate a worker, whose vigil.thread this is, outside of the library: its places in lines disappear, what it holds
+   * goes to the next, and nothing is damaged.
+   */
+  terminate(worker, thread) {
+    const web = this.#webs?.get(thread);
+    try {
+      if (web && !this.#closed) this.#core.native.stop(web);
+    } finally {
+      worker.terminate();
+    }
   }
 
   /* Cancel what is pending, and give up what is held. Nothing else may be called afterwards. */

@@ -14,13 +14,23 @@
  * is given up.
  *
  * That is right if the worker was not inside of the library, whose own data would be half changed. JavaScript engines
- * stop a worker where it sleeps, where it calls a function or goes back in a loop, in WebAssembly as well. So
- * `inside` says whether the library was at work; a worker that sleeps in a blocking call is not. web_end then returns
- * VIGIL_ECORRUPT, and changes nothing.
+ * stop a worker where it sleeps, where a loop begins or goes back, and where a function begins that calls others, in
+ * WebAssembly as well. So `state` says whether the library was at work; a worker that sleeps in a blocking call is not.
+ * web_end then returns VIGIL_ECORRUPT, and changes nothing.
  *
- * Only the environment's own thread writes `inside`, and all else of its struct web. Another thread reads them when
- * that one has stopped for good: the browser grants the Web Lock after that, and so orders the two. Within the thread
- * the fences keep the compiler from moving what the library does out of the section.
+ * So that this cannot happen, another environment stops the worker outside before it terminates it: web_stop.
+ *
+ *     state      OUTSIDE -> INSIDE     the environment's own thread, by compare-and-exchange: web_enter
+ *                INSIDE -> OUTSIDE     the same
+ *                OUTSIDE -> STOPPED    any thread, by compare-and-exchange: web_stop
+ *                STOPPED -> OUTSIDE    the thread that ends it, when the worker does not exist any more: web_end
+ *
+ * While it is STOPPED, the worker does not get past web_enter: it sleeps there until it is terminated. JavaScript that
+ * changes locks without a call of the library goes on, but whichever change was its last, the words are in order
+ * (holdings.c of node/native).
+ *
+ * Only the environment's own thread changes the rest of its struct web. Another thread reads that when the worker has
+ * stopped for good: the browser grants the Web Lock after that, and so orders the two.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,24 +44,25 @@
 /* look.c: write up to `most` lines to scratch.address. Returns how many. */
 int32_t look_lines(struct environment *environment, int32_t most);
 
+enum web_state { OUTSIDE, INSIDE, STOPPED };
+
 struct web {
     struct environment environment; /* first */
-    uint32_t inside;                /* the library is at work for it */
+    uint32_t state;                 /* atomic: enum web_state */
     bool closed;
-    int32_t *counts;                /* see node/native/holdings.c */
+    int32_t *counts; /* see node/native/holdings.c */
     uint32_t counts_length;
     int32_t batch_count; /* outcomes that are being delivered */
     struct scratch scratch;
 };
 
 static void web_enter(struct web *web) {
-    __atomic_store_n(&web->inside, 1, __ATOMIC_RELAXED);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uint32_t seen = OUTSIDE;
+    while (!prim_cas_acquire(&web->state, &seen, INSIDE)) prim_park(&web->state, STOPPED, PRIM_NEVER);
 }
 
 static void web_leave(struct web *web) {
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    __atomic_store_n(&web->inside, 0, __ATOMIC_RELAXED);
+    prim_store_release(&web->state, OUTSIDE);
 }
 
 /* Beginning. */
@@ -238,8 +249,22 @@ WASM_EXPORT(web_close) void web_close(struct web *web) {
     web_leave(web);
 }
 
+/* Keep the environment at that address, of another thread, from entering the library any more. It is usually inside for
+ * microseconds. */
+static int32_t web_stop_other(struct environment *environment, int32_t address) {
+    struct web *web = (struct web *)(uintptr_t)(uint32_t)address;
+    (void)environment;
+    for (;;) {
+        uint32_t seen = OUTSIDE;
+        if (prim_cas_acquire(&web->state, &seen, STOPPED) || seen == STOPPED) return VIGIL_OK;
+        vigil_spin();
+    }
+}
+WEB_CALL(stop, web_stop_other)
+
 WASM_EXPORT(web_end) int32_t web_end(struct web *web) {
-    if (__atomic_load_n(&web->inside, __ATOMIC_ACQUIRE)) return VIGIL_ECORRUPT;
+    if (prim_load_acquire(&web->state) == INSIDE) return VIGIL_ECORRUPT;
+    prim_store_relaxed(&web->state, OUTSIDE);
     if (!web->closed) web_close(web);
     free(web->counts);
     free(web);

@@ -125,6 +125,8 @@ class TestWorker {
   next(what = 'what the worker says') { return within(this.#queue.next(), what).then(unpack); }
   tell(message) { this.#worker.postMessage({ told: message }); }
   terminate() { this.#worker.terminate(); }
+  /* By the library, outside of it. */
+  terminateBy(vigil, thread) { vigil.terminate(this.#worker, thread); }
 }
 
 /* For side.js: a place in the middle of memory that is full of other things. */

@@ -197,7 +197,7 @@ const STORM = `
   const semaphore = new vigil.Semaphore(array, 2);
   const ways = [() => mutex.acquireSync(), () => rwlock.acquireWriteSync(), () => rwlock.acquireReadSync(),
     () => semaphore.acquireSync(1 + random(2))];
-  say('runs');
+  say(vigil.thread);
   for (;;) {
     const way = random(4), held = ways[way]();
     if (held.ownerDied && way === 0) mutex.consistent();
@@ -207,7 +207,8 @@ const STORM = `
     Atomics.add(array, 4, 1);
   }`;
 
-async function stormRound(t, seed) {
+/* `terminate(made, vigil, thread)` ends a worker. */
+async function stormRound(t, seed, terminate) {
   const damage = [], random = randomOf(seed);
   const vigil = await t.createVigil({ onDamage: (error) => damage.push(error) });
   const array = vigil.allocate(8);
@@ -217,7 +218,8 @@ async function stormRound(t, seed) {
   const ways = [() => mutex.acquire(), () => rwlock.acquireWrite(), () => rwlock.acquireRead(),
     () => semaphore.acquire(2)];
   const made = [1, 2].map((i) => t.worker(STORM, { array, seed: seed + i }, vigil));
-  for (const each of made) await each.next();
+  const threads = new Map();
+  for (const each of made) threads.set(each, await each.next());
   let stop = false;
   const contend = async (way) => {
     while (!stop) {
@@ -232,7 +234,7 @@ async function stormRound(t, seed) {
   loops.catch(() => {}); // below
   for (const each of made) {
     for (let i = random(60); i > 0; i--) await tick();
-    each.terminate();
+    terminate(each, vigil, threads.get(each));
   }
   const released = () => Atomics.load(array, 4);
   let seen;
@@ -259,16 +261,25 @@ async function stormRound(t, seed) {
   return { outcome: damage.length > 0 ? 'damaged' : 'free', released: seen };
 }
 
-test('terminate: during a storm of locking', async (t) => {
-  t.mayDamage = true;
+async function storm(t, terminate) {
   const seed = Number(new URL(location).searchParams.get('seed') ?? Date.now() % 1000000);
   const rounds = Number(new URL(location).searchParams.get('rounds') ?? 3), outcomes = [];
   for (let round = 0; round < rounds; round++)
-    outcomes.push(...await Promise.all([1, 2, 3].map((i) => stormRound(t, seed + 100 * round + 10 * i))));
+    outcomes.push(...await Promise.all([1, 2, 3].map((i) => stormRound(t, seed + 100 * round + 10 * i, terminate))));
   const count = (which) => outcomes.filter(({ outcome }) => outcome === which).length;
   t.note(`seed ${seed}: ${2 * outcomes.length} workers terminated, ${outcomes.reduce((sum, each) => sum + each.released,
     0)} times released; of ${outcomes.length} Vigils ${count('damaged')} reported damage`);
-  equal(outcomes.filter(({ outcome }) => outcome !== 'free' && outcome !== 'damaged'), [], 'hangs without a report');
+  return outcomes.map(({ outcome }) => outcome).filter((outcome) => outcome !== 'free');
+}
+
+test('terminate: during a storm of locking', async (t) => {
+  t.mayDamage = true;
+  const outcomes = await storm(t, (made) => made.terminate());
+  equal(outcomes.filter((outcome) => outcome !== 'damaged'), [], 'hangs without a report');
+});
+
+test('terminate: by vigil.terminate, during a storm of locking', async (t) => {
+  equal(await storm(t, (made, vigil, thread) => made.terminateBy(vigil, thread)), [], 'damage');
 });
 
 /*
