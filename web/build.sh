@@ -4,9 +4,17 @@
 # build.sh [FOLDER] - build the package for the browser into FOLDER, default build/web: vigil.wasm, vigil.js, the same
 # for memory of other programs (side.wasm, side.js), types, package.json; npm can install that folder.
 #
+# build.sh --plant SOURCE CHANGED FOLDER - for test/web/self.mjs: FOLDER/vigil.wasm, not optimised, with the file CHANGED
+# in place of SOURCE; the package must have been built before.
+#
 # Exit status 75: the programs that npm brings (esbuild, wasm-opt) cannot be had.
 set -eu
 cd "$(dirname "$0")/.."
+plant="" changed=""
+if [ "${1-}" = --plant ]; then
+    plant=$2 changed=$3
+    shift 3
+fi
 into=${1:-build/web}
 work=build/web-work
 mkdir -p "$into" "$work"
@@ -26,7 +34,7 @@ flags=(--target=wasm32-unknown-unknown -std=gnu11 -Oz -flto -matomics -mbulk-mem
     -fvisibility=hidden -ffunction-sections -fdata-sections -DNDEBUG -DTSAN_SEES_US -D__wasi__
     -isystem /usr/include/wasm32-wasi -I. -Iinclude -Isrc -Isrc/prim -Isrc/prim/wasm -Wall -Wextra -Werror)
 
-# compile FOLDER FLAG...: the objects, into the array of that name.
+# compile FOLDER FLAG...: into the array of objects.
 compile() {
     local folder=$work/$1 source
     shift
@@ -34,6 +42,7 @@ compile() {
     objects=()
     for source in "${sources[@]}"; do
         objects+=("$folder/${source//\//_}.o")
+        [ -z "$plant" ] || continue
         clang-19 "${flags[@]}" "$@" -c "$source" -o "${objects[-1]}"
     done
 }
@@ -45,9 +54,18 @@ optimise() {
 }
 
 # The stack is for prim_wasm_take_area alone: each thread then has one of its own.
+link_main() {
+    wasm-ld-19 "${link[@]}" "${objects[@]}" -o "$1" -z stack-size=16384 --initial-memory=262144 \
+        --max-memory=1073741824 --export=__stack_pointer --export-table
+}
 compile main
-wasm-ld-19 "${link[@]}" "${objects[@]}" -o "$work/vigil.wasm" -z stack-size=16384 --initial-memory=262144 \
-    --max-memory=1073741824 --export=__stack_pointer --export-table
+if [ "$plant" ]; then
+    clang-19 "${flags[@]}" -iquote "$(dirname "$plant")" -c "$changed" -o "$into/plant.o"
+    objects=("${objects[@]/#"$work/main/${plant//\//_}.o"/"$into/plant.o"}")
+    link_main "$into/vigil.wasm"
+    exit 0
+fi
+link_main "$work/vigil.wasm"
 optimise --low-memory-unused "$work/vigil.wasm" -o "$into/vigil.wasm"
 
 # The same, position-independent, for memory of other programs (lib/side.js).

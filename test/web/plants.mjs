@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bugs to plant into the package, each with a test that must find it. `file`: the source in which `from` becomes `to`;
-// `wasm`: the same in bytes.
+// Bugs to plant into the package, each with a test that must find it. `file`: the script in which `from` becomes `to`;
+// `source`: the same in C; `wasm`: the same in bytes.
 
 const EXCLUSION = 'exclusion: Mutex, two workers that block and the page';
 const HOLDING = 'terminate: while holding, taken as a promise';
@@ -18,6 +18,19 @@ export const plants = {
   'terminated workers are not noticed': { file: 'web/lib/death.js', to: '{}',
     from: '{ end(web, area).catch(onDamage); }',
     found: HOLDING },
+  'a worker that stops inside the library is not noticed': { source: 'web/native/web.c',
+    from: 'prim_cas_acquire(&web->state, &seen, INSIDE)', to: 'prim_cas_acquire(&web->state, &seen, OUTSIDE)',
+    found: 'terminate: inside the library, which is reported' },
+  'a worker is terminated before it has left the library': { source: 'web/native/web.c',
+    from: '|| seen == STOPPED) return', to: '|| true) return',
+    found: 'terminate: by vigil.terminate, which waits until the worker is outside' },
+  'a worker that was stopped goes on': { source: 'web/native/web.c',
+    from: 'while (!prim_cas_acquire(&web->state, &seen, INSIDE)) prim_park(&web->state, STOPPED, PRIM_NEVER);',
+    to: 'prim_cas_acquire(&web->state, &seen, INSIDE);',
+    found: 'terminate: by vigil.terminate, after which the worker calls nothing' },
+  'a thread that may not sleep spins for ever': { file: 'web/lib/death.js',
+    from: 'if (performance.now() - since > SPIN_MOST_MS) throw', to: 'if (false) throw',
+    found: 'terminate: by vigil.terminate, of a worker that does not come out' },
   'attach does not wait until the worker is announced': { file: 'web/lib/index.js', from: '= await announce(',
     to: '= announce(', found: 'terminate: while holding, in an endless loop' },
   'the next holder is not told that the owner died': { file: 'node/lib/mutex.js',

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // self.mjs [PATTERN] - the tests can fail: each planted bug (plants.mjs) is found, and without it the same test passes.
 
+import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -30,6 +31,13 @@ function bundle(folder, { file, from, to }) {
     define: { SIDE: 'false' }, outfile: join(folder, 'vigil.js'), logLevel: 'error', plugins: [plugin] });
 }
 
+/* vigil.wasm with the bug in a source of it. */
+function compile(folder, { source, from, to }) {
+  const changed = join(folder, 'planted.c');
+  writeFileSync(changed, replace(readFileSync(join(root, source), 'utf8'), from, to, source));
+  execFileSync(join(root, 'web', 'build.sh'), ['--plant', source, changed, folder], { stdio: 'inherit' });
+}
+
 /* vigil.wasm with the bug, wherever those bytes are. */
 function patch(folder, { from, to }) {
   const bytes = readFileSync(join(built, 'vigil.wasm'));
@@ -44,6 +52,7 @@ async function serverOf(plant) {
   const folder = mkdtempSync(join(scratch, 'package-'));
   for (const file of ['vigil.js', 'vigil.wasm']) copyFileSync(join(built, file), join(folder, file));
   if (plant.file) await bundle(folder, plant);
+  if (plant.source) compile(folder, plant);
   if (plant.wasm) patch(folder, plant.wasm);
   return startServers(folder);
 }

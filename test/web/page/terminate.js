@@ -187,6 +187,78 @@ test('terminate: while it attaches', async (t) => {
 });
 
 /*
+ * A worker that stays inside the library for that time, which asks for the time there: it says its thread, and element 1
+ * is 1 as soon as it is inside, and 2 when it goes on.
+ */
+const stuck = (ms) => `
+  const now = performance.now.bind(performance);
+  say(vigil.thread);
+  performance.now = () => {
+    performance.now = now;
+    Atomics.store(data, 1, 1);
+    Atomics.wait(data, 2, 0, ${ms});
+    Atomics.store(data, 1, 2);
+    return now();
+  };
+  vigil.wait(data, 0, 0, 100000);`;
+
+async function stuckWorker(t, array, ms) {
+  const made = t.worker(stuck(ms), array), thread = await made.next();
+  await until(() => Atomics.load(array, 1) === 1, 'it to be inside');
+  return [made, thread];
+}
+
+test('terminate: inside the library, which is reported', async (t) => {
+  t.mayDamage = true;
+  const [made] = await stuckWorker(t, t.vigil.allocate(4), 'Infinity');
+  made.terminate();
+  await until(() => t.damage.length > 0, 'a report', DIED_MS);
+  equal(t.damage.map(({ code }) => code), ['VIGIL_ECORRUPT']);
+  t.forget(t.vigil);
+});
+
+test('terminate: by vigil.terminate, which waits until the worker is outside', async (t) => {
+  const { vigil } = t, array = vigil.allocate(4), [made, thread] = await stuckWorker(t, array, 300);
+  made.terminateBy(vigil, thread);
+  equal(Atomics.load(array, 1), 2, 'it has gone on');
+  await until(() => vigil.waiters(array) === 0, 'its place to disappear', DIED_MS);
+});
+
+test('terminate: by vigil.terminate, after which the worker calls nothing', async (t) => {
+  const { vigil } = t, array = vigil.allocate(4);
+  const made = t.worker('say(vigil.thread); for (;;) { Atomics.add(data, 1, 1); vigil.notify(data, 0); }', array);
+  const thread = await made.next();
+  await until(() => Atomics.load(array, 1) > 100, 'it to run');
+  made.terminateBy(vigil, thread);
+  const first = Atomics.load(array, 1);
+  for (const end = performance.now() + 50; performance.now() < end;);
+  ok(Atomics.load(array, 1) <= first + 1, `${Atomics.load(array, 1) - first} calls more`);
+});
+
+test('terminate: by vigil.terminate, of a worker that does not come out', async (t) => {
+  t.mayDamage = true;
+  const [made, thread] = await stuckWorker(t, t.vigil.allocate(4), 'Infinity');
+  let thrown;
+  try {
+    made.terminateBy(t.vigil, thread);
+  } catch (error) {
+    thrown = error;
+  }
+  equal(thrown?.code, 'VIGIL_ECORRUPT');
+  await until(() => t.damage.length > 0, 'a report', DIED_MS);
+  t.forget(t.vigil);
+});
+
+test('terminate: by vigil.terminate, of one that is unknown or has closed', async (t) => {
+  const { vigil } = t, made = t.worker('vigil.close(); say(1); for (;;);');
+  await made.next();
+  made.terminateBy(vigil, 12345);
+  const other = t.worker('say(vigil.thread); vigil.close(); say(2); for (;;);'), thread = await other.next();
+  await other.next();
+  other.terminateBy(vigil, thread);
+});
+
+/*
  * A storm: workers that take and release, blocking, without a pause, and are terminated at any moment; meanwhile the
  * page takes the same locks. A worker that is stopped in the middle of the library leaves damage, which is reported.
  * Without such a report, nothing may hang, and everything is free afterwards.
