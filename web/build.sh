@@ -78,7 +78,9 @@ optimise "$work/side.wasm" -o "$into/side.wasm"
 internal='^(tryFast|tryOnce|takeAtOnce|noteDeath|unlockContended|checkHeld|onAbort|unlisten|startAsync|startWait'
 internal+='|mayBlock|isMine|addressOf|isShared|segments|holdings|counts|integers|numbers|canBlock|viewOf|wordOf'
 internal+='|lengthOf|outcomeOf|optionsOf|closedError|checkCallback|failure|parts|waitableView|doWait|doWaitAsync'
-internal+='|doNotify|toExpected|toTimeout|toCount)$'
+internal+='|doNotify|toExpected|toTimeout|toCount|counted|died|taken|describe|settle|listen|is64|segment|entry|wide'
+internal+='|WAIT32|WAIT64|MUTEX|READ|WRITE|PERMITS|CONDITION|BARRIER|NAMED|COUNTED_MUTEX|RWLOCK|NOT_EQUAL|TIMED_OUT'
+internal+='|PENDING|CANCELLED|LAST|OWNER_DIED|TERMINATED|EIDLE|ETOOLATE|EINVAL|ENOTHELD|ENOTFOUND|EBUSY)$'
 bundle() {
     web/node_modules/.bin/esbuild web/lib/index.js --bundle --format=esm --minify --target=es2022 --log-level=warning \
         --mangle-props="$internal" --legal-comments=none --banner:js='// SPDX-License-Identifier: MIT' "$@"

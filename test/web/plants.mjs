@@ -49,6 +49,8 @@ export const plants = {
   'abort leaves the waiter in line': { file: 'node/lib/core.js',
     from: 'if (native.cancel(operation.id) !== STATUS.OK) return false;', to: '',
     found: 'abort: a thousand waits by one signal' },
+  'free takes what is free already': { source: 'web/native/web.c', from: '&marked, 0))', to: '&marked, marked))',
+    found: 'misuse: free, of what was not allocated' },
   'memory of others is accepted': { file: 'web/lib/index.js', from: 'return known.has(buffer);', to: 'return true;',
     found: 'misuse: arrays of other memory' },
 };

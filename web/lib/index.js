@@ -125,12 +125,13 @@ export class Vigil {
   #instance; #area; #web; #core; #handle; #channel; #bell; #webs; #release; #closed = false;
 
   /* On a page, or wherever the memory is made. */
-  static async create({ memory, wasm, onDamage = reportError, ...place } = {}) {
+  static async create(options = {}) {
+    let { memory, wasm, onDamage = reportError } = options;
     checkIsolated();
     if (memory !== undefined || SIDE) checkMemory(memory);
     memory ??= new WebAssembly.Memory({ initial: PAGES_FIRST, maximum: PAGES_MOST, shared: true });
     const handle = { module: await compile(wasm), memory, id: crypto.randomUUID() };
-    if (SIDE) Object.assign(handle, prepare(handle, place));
+    if (SIDE) Object.assign(handle, prepare(handle, options));
     return Vigil.#open(handle, onDamage);
   }
 
@@ -226,8 +227,9 @@ export class Vigil {
   }
 
   free(array) {
-    if (!this.#core.memory.isShared(array?.buffer)) throw typeError('free: expected what allocate() has returned');
-    this.#core.native.free(array.byteOffset);
+    const { memory, native } = this.#core;
+    if (!memory.isShared(array?.buffer) || native.free(array.byteOffset) !== 0)
+      throw typeError('free: expected what allocate() has returned');
   }
 
   /* How many wait for the element. */

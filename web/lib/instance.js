@@ -37,7 +37,7 @@ export async function openInstance(handle, hooks, stackBytes) {
   const stack = SIDE ? env.__stack_pointer : exports.__stack_pointer, firstStack = stack.value;
   const table = SIDE ? env.__indirect_function_table : exports.__indirect_function_table;
   /* Of a variable that is exported. */
-  const addressOf = (variable) => variable.value + (SIDE ? handle.base : 0);
+  const addressOf = (variable) => (SIDE ? handle.base + variable.value : variable.value);
 
   /* The door of prim_wasm.h. It is locked for a microsecond; if it stays locked, a worker was terminated there. */
   function behindDoor(work) {

@@ -221,16 +221,31 @@ WASM_EXPORT(web_pending) uint32_t web_pending(const struct web *web) {
     return web->environment.pending;
 }
 
-/* Memory for JavaScript's words, zeroed: its address, or zero. */
+/*
+ * Memory for JavaScript's words. The last word before it, which is the heap's (libc.c) and of no use to that, is a mark
+ * that depends on the address: what has none was not allocated here, or is free already.
+ */
+#define WEB_MARK UINT32_C(0x5649474c)
+
+static uint32_t *web_mark_of(uint32_t address) {
+    return (uint32_t *)(uintptr_t)address - 1;
+}
+
+/* Zeroed: its address, or zero. */
 static int32_t web_calloc(struct environment *environment, int32_t bytes) {
     (void)environment;
-    return (int32_t)(uintptr_t)calloc(1, (uint32_t)bytes);
+    uint32_t address = (uint32_t)(uintptr_t)calloc(1, (uint32_t)bytes);
+    if (address) *web_mark_of(address) = address ^ WEB_MARK;
+    return (int32_t)address;
 }
 WEB_CALL(allocate, web_calloc)
 
-static int32_t web_free_at(struct environment *environment, int32_t address) {
+static int32_t web_free_at(struct environment *environment, int32_t argument) {
     (void)environment;
-    free((void *)(uintptr_t)(uint32_t)address);
+    uint32_t address = (uint32_t)argument, marked = address ^ WEB_MARK;
+    if (!address || address % sizeof(uint32_t) || !prim_cas_acquire(web_mark_of(address), &marked, 0))
+        return VIGIL_EINVAL;
+    free((void *)(uintptr_t)address);
     return VIGIL_OK;
 }
 WEB_CALL(free, web_free_at)

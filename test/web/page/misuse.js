@@ -143,3 +143,22 @@ test('misuse: memory of the caller, small, and then shared by a worker', async (
   while (vigil.notify(array, 0) === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   equal(await made.next(), 'ok');
 });
+
+test('misuse: free, of what was not allocated', async (t) => {
+  const { vigil } = t, array = vigil.allocate(100), other = vigil.allocate(4);
+  const wrong = { 'nothing': undefined, 'a part': array.subarray(1), 'a later part': array.subarray(64, 80),
+    'all of the memory': new Int32Array(vigil.memory.buffer), 'other memory': new Int32Array(4),
+    'the end': new Int32Array(vigil.memory.buffer, vigil.memory.buffer.byteLength, 0),
+    'an odd address': new Int8Array(vigil.memory.buffer, array.byteOffset + 1, 4) };
+  array.fill(-1);
+  for (const [what, each] of Object.entries(wrong)) throws(() => vigil.free(each), TypeError, what);
+  ok(array.every((value) => value === -1), 'nothing has changed');
+  vigil.free(array);
+  throws(() => vigil.free(array), TypeError, 'twice');
+  const again = vigil.allocate(100);
+  equal(again.byteOffset, array.byteOffset, 'it is used again');
+  ok(again.every((value) => value === 0), 'and zeroed');
+  const made = t.worker('vigil.free(data); return 1;', other);
+  equal(await made.next(), 1, 'another environment frees it');
+  throws(() => vigil.free(other), TypeError, 'twice, by two');
+});
