@@ -31,6 +31,8 @@ export const plants = {
   'a thread that may not sleep spins for ever': { file: 'web/lib/death.js',
     from: 'if (performance.now() - since > SPIN_MOST_MS) throw', to: 'if (false) throw',
     found: 'terminate: by vigil.terminate, of a worker that does not come out' },
+  'the door stays locked': { file: 'web/lib/instance.js', from: 'Atomics.store(words, door, 0);', to: ';',
+    found: 'scale: 40 environments at a time attach and close, and their memory is used again' },
   'attach does not wait until the worker is announced': { file: 'web/lib/index.js', from: '= await announce(',
     to: '= announce(', found: 'terminate: while holding, in an endless loop' },
   'the next holder is not told that the owner died': { file: 'node/lib/mutex.js',
