@@ -9,7 +9,7 @@ amalgamation=$(cd "$1" && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/vigil-copies-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-compiler=(${CC:-cc} -std=gnu11 -O1 -fPIC -pthread -I"$here/../../include")
+compiler=("${CC:-cc}" -std=gnu11 -O1 -fPIC -pthread -I"$here/../../include")
 
 # What a bug changes: a line of copies.c, and what it becomes.
 names=() from=() to=()

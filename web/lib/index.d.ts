@@ -49,11 +49,18 @@ export class Vigil {
 
   /** Zeroed words in the memory, for locks and data. postMessage passes them on without a copy. */
   allocate(length: number): Int32Array;
+  /** @throws TypeError if it is not what allocate() has returned, or is free already */
   free(array: Int32Array): void;
   /** How many wait for the element. */
   waiters(array: Int32Array | BigInt64Array, index?: number): number;
   /** All lines in which at least one waiter is. */
   look(): SeenLine[];
+  /**
+   * Terminate the worker in which vigil.thread is that number, when it is not inside the library: nothing is damaged.
+   * On the page that has created the memory.
+   * @throws VigilError if the worker does not come out for five seconds; it is terminated all the same
+   */
+  terminate(worker: Worker, thread: number): void;
   /** Cancel what is pending, and give up what is held. Nothing may be called afterwards. */
   close(): void;
 

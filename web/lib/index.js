@@ -254,8 +254,8 @@ export class Vigil {
   }
 
   /*
-   * Terminate a worker, whose vigil.thread this is, outside of the library: its places in lines disappear, what it holds
-   * goes to the next, and nothing is damaged.
+   * Terminate a worker, whose vigil.thread this is, outside of the library: its places in lines disappear, what it
+   * holds goes to the next, and nothing is damaged.
    */
   terminate(worker, thread) {
     const web = this.#webs?.get(thread);

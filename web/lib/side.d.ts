@@ -12,7 +12,10 @@ export interface CreateOptions extends Omit<Options, 'memory'> {
   memory: WebAssembly.Memory;
   /** The first byte in it that the program has reserved for Vigil: a multiple of 64. It is cleared. */
   base: number;
-  /** How many bytes from there on: at least 2 MiB, which is the default. Vigil uses no others, and does not grow. */
+  /**
+   * How many bytes from there on: at least 2 MiB, which is the default, for four environments that wait, and 210 kB for
+   * each one more. Vigil uses no others.
+   */
   bytes?: number;
 }
 

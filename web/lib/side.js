@@ -5,7 +5,7 @@
 import { rangeError } from '../../node/lib/errors.js';
 
 const LINE_BYTES = 64, FIRST_STACK_BYTES = 4096;
-/* The lot, and some environments. */
+/* The lot, and four environments that wait. */
 export const LEAST_BYTES = 0x200000;
 /* Addresses are also passed as signed numbers: prim_wasm.h. */
 const MOST = 0x80000000;

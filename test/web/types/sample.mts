@@ -25,6 +25,9 @@ export async function begin(memory: WebAssembly.Memory, module: WebAssembly.Modu
   new Vigil();
   same<typeof other.memory>().as<WebAssembly.Memory>();
   same<typeof other.thread>().as<number>();
+  vigil.terminate(worker, other.thread);
+  // @ts-expect-error: which worker, and its thread
+  vigil.terminate(worker);
   other.close();
 }
 
