@@ -4,8 +4,8 @@
 # build.sh [FOLDER] - build the package for the browser into FOLDER, default build/web: vigil.wasm, vigil.js, the same
 # for memory of other programs (side.wasm, side.js), types, package.json; npm can install that folder.
 #
-# build.sh --plant SOURCE CHANGED FOLDER - for test/web/self.mjs: FOLDER/vigil.wasm, not optimised, with the file CHANGED
-# in place of SOURCE; the package must have been built before.
+# build.sh --plant SOURCE CHANGED FOLDER - for test/web/self.mjs: FOLDER/vigil.wasm, not optimised, with the file
+# CHANGED in place of SOURCE; the package must have been built before.
 #
 # Exit status 75: the programs that npm brings (esbuild, wasm-opt) cannot be had.
 set -eu

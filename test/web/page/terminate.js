@@ -187,8 +187,8 @@ test('terminate: while it attaches', async (t) => {
 });
 
 /*
- * A worker that stays inside the library for that time, which asks for the time there: it says its thread, and element 1
- * is 1 as soon as it is inside, and 2 when it goes on.
+ * A worker that stays inside the library for that time, when that asks for the time: it says its thread, and element
+ * 1 is 1 as soon as it is inside, and 2 when it goes on.
  */
 const stuck = (ms) => `
   const now = performance.now.bind(performance);
