@@ -16,8 +16,8 @@
  *
  * NAMES AND PATHS. A name is 1 to 200 characters of A-Z a-z 0-9 . _ - and begins with a letter, a digit or _. Names
  * belong to a user (by the effective user id of the process). All names of a user are in one file in /dev/shm, so that
- * a process may have thousands open with one descriptor. The file takes 16 kB for the first nine names; each of the
- * others takes 320 bytes, and each process that has a name open 68 more.
+ * a process may have thousands open with one descriptor. The file takes 16 kB for the first seven names; each of the
+ * others takes 384 bytes, and each process that has a name open 68 more.
  *
  * What contains a slash is a path: the lock is in that file. If there is no such file, it is created, with mode 0666
  * less the umask, or `mode`; if it is empty, it is made a lock. The owner, the group and the mode of the file decide
@@ -157,6 +157,14 @@ typedef struct vigil_named_holder {
 } vigil_named_holder;
 VIGIL_API int vigil_named_describe(vigil_named *named, const char *text, uint32_t pid);
 VIGIL_API int vigil_named_death(const vigil_named *named, vigil_named_holder *dead);
+
+/*
+ * vigil_named_data - VIGIL_NAMED_DATA bytes of memory that come with the lock, aligned to 8, zero when it is new; null
+ * for a null pointer and in the child of a fork. Only holders may read it, and only one that holds the lock alone may
+ * change it. What a killed holder wrote is there for the next one, which is told by VIGIL_OWNER_DIED.
+ */
+#define VIGIL_NAMED_DATA 64
+VIGIL_API void *vigil_named_data(vigil_named *named);
 
 /*
  * vigil_named_tie - for a holder that starts processes: returns a descriptor for them to inherit, or VIGIL_ESYSTEM.

@@ -77,6 +77,14 @@ extern "C" {
     X(ECOPIES, -31, "other-copy",                                                                                      \
       "another copy of the library in this process prevents that: it is of another version (link everything with "     \
       "one), or only it has this segment open (open it with the copy that uses it)")                                   \
+    X(EUNREACHABLE, -33, "unreachable",                                                                                \
+      "no server of the cluster can be reached, or it has no leader; see vigil_remote_why")                            \
+    X(EREFUSED, -34, "refused",                                                                                        \
+      "the cluster refuses this user, password or certificate, or its own certificate is not valid; see "              \
+      "vigil_remote_why")                                                                                              \
+    X(EPROTOCOL, -35, "other-protocol", "what replied is not etcd 3.4 or later; see vigil_remote_why")                 \
+    X(ELOST, -36, "lost",                                                                                              \
+      "the lease has ended, or the key was deleted: others may hold the lock; stop what it protects")                  \
     X(EBUSY, -29, "busy",                                                                                              \
       "in use; end the waits of this process before destroying the buffer, or let all members leave before unlinking") \
     X(ESTOLEN, -32, "stolen",                                                                                          \

@@ -21,14 +21,15 @@ const CODES = {
   'not-found': 'VIGIL_ENOTFOUND', 'bad-name': 'VIGIL_ENAME', 'foreign': 'VIGIL_EFOREIGN',
   'truncated': 'VIGIL_ETRUNCATED', 'corrupt': 'VIGIL_ECORRUPT', 'other-version': 'VIGIL_EVERSION',
   'other-machine': 'VIGIL_EMACHINE', 'other-owner': 'VIGIL_EOWNER', 'file-system': 'VIGIL_EFILESYSTEM',
-  'busy': 'VIGIL_EBUSY', 'other-copy': 'VIGIL_ECOPIES', 'stolen': 'VIGIL_ESTOLEN',
+  'busy': 'VIGIL_EBUSY', 'other-copy': 'VIGIL_ECOPIES', 'stolen': 'VIGIL_ESTOLEN', 'unreachable': 'VIGIL_EUNREACHABLE',
+  'refused': 'VIGIL_EREFUSED', 'other-protocol': 'VIGIL_EPROTOCOL', 'lost': 'VIGIL_ELOST',
 };
 
-/* The error for a status of the library: its text says what to do. */
-function failure(native, status) {
+/* The error for a status of the library: its text says what to do. `why`, unless it is empty, says what happened. */
+function failure(native, status, why) {
   const name = native.statusName(status);
   const type = CLASSES[name] ?? VigilError;
-  return new type(CODES[name] ?? 'VIGIL_ESYSTEM', `${name}: ${native.statusText(status)}`);
+  return new type(CODES[name] ?? 'VIGIL_ESYSTEM', `${name}: ${why || native.statusText(status)}`);
 }
 
 module.exports = { failure };

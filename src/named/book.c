@@ -23,7 +23,7 @@
 #define TIES_AT        (UINT64_C(3) << 60) /* in the file: behind the user's bytes, before the library's own locks */
 #define TIES_EACH      (UINT64_C(1) << 32) /* bytes for each entry */
 
-_Static_assert(sizeof(struct entry) == 320, "a path's book, with its entry, is in one page");
+_Static_assert(sizeof(struct entry) == 384, "a path's book, with its entry, is in one page");
 _Static_assert(offsetof(struct entry, lock) == 4 && offsetof(struct entry, permits) == 8 &&
                    offsetof(struct entry, use) == BOOK_WINDOW_BYTES,
                "as observers see it");
@@ -199,6 +199,7 @@ static bool book_free(vigil_buffer *buffer, uint32_t index) {
     vigil_rwlock_consistent(&entry->use);
     memset(entry->name, 0, sizeof entry->name);
     memset(entry->text, 0, sizeof entry->text);
+    memset(entry->data, 0, sizeof entry->data);
     entry->pid = entry->space = entry->slots = entry->tied = entry->excess = 0;
     prim_store_relaxed(&entry->turnstile.word, 0);
     prim_store_relaxed(&entry->lock.word, 0);

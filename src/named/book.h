@@ -74,6 +74,8 @@ struct entry {
         uint32_t excess; /* of a semaphore; atomic: permits that will be removed when they come back */
         uint32_t steals; /* of a lock; atomic: how often it has been stolen; holders wait for a change */
     };
+
+    uint64_t data[VIGIL_NAMED_DATA / 8]; /* the users', who change it while they hold the lock */
 };
 
 struct book {

@@ -461,6 +461,10 @@ int vigil_named_cancel(vigil_named *named) {
     return status;
 }
 
+void *vigil_named_data(vigil_named *named) {
+    return named && !named_forked(named) ? named->entry->data : NULL;
+}
+
 /* Stealing. */
 
 /* S3 to S5. Another thief may have taken the byte: then this one has been robbed already. */

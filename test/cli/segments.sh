@@ -30,8 +30,8 @@ names=$(awk 'NR > 1 { printf "%s ", $1 }' <<<"$out")
 [ "$names" = "$name-a $name-b $name-lock $name-sem " ] || fail "the list is $names"
 [[ $out == NAME*KIND*BYTES*MEMBERS*WAITING* ]] || fail "no head over the list: $out"
 [ "$(row "$name-a")" = "$name-a words 1048576 0 0" ] || fail "the row is $(row "$name-a")"
-[ "$(row "$name-lock")" = "$name-lock vigil lock 320 0 0" ] || fail "the row is $(row "$name-lock")"
-[ "$(row "$name-sem")" = "$name-sem vigil sem 3 320 0 0" ] || fail "the row is $(row "$name-sem")"
+[ "$(row "$name-lock")" = "$name-lock vigil lock 384 0 0" ] || fail "the row is $(row "$name-lock")"
+[ "$(row "$name-sem")" = "$name-sem vigil sem 3 384 0 0" ] || fail "the row is $(row "$name-sem")"
 expect 0 "$vigil" ls "$name-?" --names
 [ "$out" = "$name-a"$'\n'"$name-b" ] || fail "the names are $out"
 expect 0 "$vigil" ls "$name-b" --json

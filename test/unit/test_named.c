@@ -1105,6 +1105,38 @@ static void names_are_created_once(void **state) {
     munmap(made, MADE * sizeof *made);
 }
 
+/* Data. */
+
+static void hold_and_write(const struct actor *self, const char *name) {
+    vigil_named *named = child_open(name);
+    CHECK(vigil_named_lock(named, 0) == VIGIL_OK);
+    ((uint64_t *)vigil_named_data(named))[VIGIL_NAMED_DATA / 8 - 1] = 42;
+    actor_say(self, VIGIL_OK);
+}
+
+static void data_comes_with_the_lock(void **state) {
+    (void)state;
+    const char *name = numbered("data", 0);
+    vigil_named *one = open_it(name), *other = open_it(numbered("data", 1));
+    uint64_t *data = vigil_named_data(one);
+    for (unsigned i = 0; i < VIGIL_NAMED_DATA / 8; i++) assert_int_equal(data[i], 0);
+    assert_null(vigil_named_data(NULL));
+    struct actor actor = actor_start(hold_and_write, name);
+    assert_int_equal(actor_hear(&actor), VIGIL_OK);
+    actor_end(&actor);
+    assert_int_equal(vigil_named_lock(one, 0), VIGIL_OWNER_DIED);
+    assert_int_equal(data[VIGIL_NAMED_DATA / 8 - 1], 42);
+    assert_int_equal(((uint64_t *)vigil_named_data(other))[0], 0);
+    close_it(one);
+    close_it(other);
+    assert_int_equal(vigil_named_remove(name, false), VIGIL_OK);
+    assert_int_equal(vigil_named_remove(numbered("data", 1), false), VIGIL_OK);
+    one = open_it(name); /* the entry may be used again */
+    assert_int_equal(((uint64_t *)vigil_named_data(one))[VIGIL_NAMED_DATA / 8 - 1], 0);
+    close_it(one);
+    assert_int_equal(vigil_named_remove(name, false), VIGIL_OK);
+}
+
 static int run(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(abandoned),
@@ -1141,6 +1173,7 @@ static int run(void) {
         cmocka_unit_test(a_book_is_rebuilt),
         cmocka_unit_test(killed_players_lose_no_names),
         cmocka_unit_test(names_are_created_once),
+        cmocka_unit_test(data_comes_with_the_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,6 +46,10 @@ static const struct {
     {VIGIL_EFILESYSTEM, -30, "file-system"},
     {VIGIL_ECOPIES, -31, "other-copy"},
     {VIGIL_ESTOLEN, -32, "stolen"},
+    {VIGIL_EUNREACHABLE, -33, "unreachable"},
+    {VIGIL_EREFUSED, -34, "refused"},
+    {VIGIL_EPROTOCOL, -35, "other-protocol"},
+    {VIGIL_ELOST, -36, "lost"},
 };
 
 static void numbers_never_change(void **state) {
