@@ -34,6 +34,7 @@ bench:
 	@build/bench/bin/vigil bench --json --svg build/bench.svg --markdown build/figures.md >build/bench.json
 	@bench/node/bench.sh
 	@bench/web/bench.sh
+	@bench/remote/bench.sh
 
 soak:
 	@tools/need.sh test
@@ -80,7 +81,8 @@ help:
 	@echo "make            build the library, static and shared, and the vigil command, into $(RELEASE)"
 	@echo "make demo       threads, event loops and two processes at one mutex: watch, and look at build/demo.svg"
 	@echo "make test       everything: compilers, sanitizers, simulator, aarch64, musl, fuzzing (minutes)"
-	@echo "make bench      measure against the peers; writes build/bench.json, bench-node.json, bench-web.json, bench.svg"
+	@echo "make bench      measure against the peers; writes build/bench.json, bench-node.json, bench-web.json,"
+	@echo "                bench-remote.json, bench.svg"
 	@echo "make soak       long random simulation, stress and fuzzing; SOAK_MINUTES=10"
 	@echo "make install    into PREFIX=$(PREFIX), below DESTDIR if that is set; make uninstall takes it away again"
 	@echo "make deb        Debian packages, into build/deb"

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 #include <vigil/vigil.h>
 
 /* Exit statuses. Subcommands that run a command (lock, sem) return its exit status; their own are those that env(1),
@@ -156,6 +157,8 @@ void cli_task(const vigil_seen_member *member, char *text, size_t bytes);
 void cli_process_line(uint32_t pid, char *text, size_t bytes);
 /* The process of that command; or, for other programs, the member's own. */
 uint32_t cli_task_pid(const vigil_seen_member *member);
+/* The parent of a process; 0: it has ended, or cannot be seen. */
+pid_t cli_parent_of(pid_t pid);
 /* Skips the folders of the program's path. */
 const char *cli_without_folder(const char *command);
 

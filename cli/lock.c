@@ -14,11 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "held.h"
 #include "run.h"
 #include "show.h"
-
-#define HELD       "VIGIL_LOCKS_HELD"
-#define OWNER_DIED "VIGIL_OWNER_DIED"
 
 struct options {
     bool fair, shared, wait_status;
@@ -50,68 +48,17 @@ static bool accept_death(const struct use *use, const char *name) {
     return true;
 }
 
-/* VIGIL_LOCKS_HELD: "deploy:4711 backup:4712" are names of locks, and the vigil processes that hold them. */
-
-static pid_t lock_parent_of(pid_t pid) {
-    char path[32], line[256];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
-    bool read = file && fgets(line, sizeof line, file);
-    if (file) fclose(file);
-    const char *name_end = read ? strrchr(line, ')') : NULL; /* the name may contain anything */
-    return name_end ? (pid_t)strtol(name_end + 4, NULL, 10) : 0;
-}
-
-/* A command left in the background has the variable too, but no process waits for it. */
-static bool is_ancestor(pid_t pid) {
-    pid_t at = getppid();
-    while (at > 1 && at != pid) at = lock_parent_of(at);
-    return at == pid && pid > 0;
-}
-
-/* How a lock is called in the variable: a path may contain anything, and several lead to the same file. */
-static void token_of(const char *name, char token[256]) {
-    struct stat file;
-    if (!strchr(name, '/')) snprintf(token, 256, "%s", name);
-    else if (stat(name, &file) == 0)
-        snprintf(token, 256, "@%llx.%llx", (unsigned long long)file.st_dev, (unsigned long long)file.st_ino);
-    else token[0] = 0;
-}
-
-enum held_how { NOT_HELD, HELD_ALONE, HELD_SHARED };
-
-static enum held_how held_for_us(const char *name) {
-    const char *held = getenv(HELD);
-    char token[256];
-    token_of(name, token);
-    size_t length = strlen(token);
-    for (; length && held && *held; held += strcspn(held, " ")) {
-        held += strspn(held, " ");
-        if (strncmp(held, token, length) != 0 || held[length] != ':') continue;
-        char *end;
-        long pid = strtol(held + length + 1, &end, 10);
-        if (is_ancestor((pid_t)pid)) return *end == 's' ? HELD_SHARED : HELD_ALONE;
-    }
-    return NOT_HELD;
-}
-
-static bool set_environment(const char *name, bool shared, bool owner_died) {
-    const char *before = getenv(HELD);
-    char *held, token[256];
-    token_of(name, token);
-    if (asprintf(&held, "%s%s%s:%d%s", before ? before : "", before ? " " : "", token, (int)getpid(),
-                 shared ? "s" : "") < 0)
-        return false;
-    bool done = setenv(HELD, held, 1) == 0;
-    free(held);
-    return done && (owner_died ? setenv(OWNER_DIED, "1", 1) : unsetenv(OWNER_DIED)) == 0;
+static bool lock_set_environment(const char *name, bool shared, bool owner_died) {
+    char token[HELD_TOKEN];
+    held_token_of(name, token);
+    return held_add(token, shared) && held_say_owner_died(owner_died);
 }
 
 static bool lock_prepare(void *data, const char *name, bool owner_died, int *status) {
     const struct use *use = data;
     *status = CLI_RUN_CANNOT;
     if (owner_died && !accept_death(use, name)) return false;
-    if (set_environment(name, use->options->shared, owner_died)) return true;
+    if (lock_set_environment(name, use->options->shared, owner_died)) return true;
     *status = cli_fail(VIGIL_ENOMEM, "%s", name);
     return false;
 }
@@ -239,7 +186,9 @@ static int lock_open_and_run(const struct options *options, unsigned mode, struc
     static const struct run_steps steps = {lock_prepare, started};
     const vigil_named_options new = {.mode = mode};
     struct use use = {.options = options, .new = &new};
-    enum held_how held = held_for_us(waiting->name);
+    char token[HELD_TOKEN];
+    held_token_of(waiting->name, token);
+    enum held_how held = held_for_us(token);
     if (held == HELD_ALONE || (held == HELD_SHARED && !options->shared))
         return cli_fail(VIGIL_OK,
                         "%s: this already runs under that lock, and would wait for itself: use the lock only once",

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ static int help(int count, char **names) {
 }
 
 /* The program is in the folder of this one, as built, or where it is installed. Returns only on an error. */
-static int run_program(const struct cli_command *command, char **arguments) {
+static int run_program(const char *name, const char *missing, char **arguments) {
     static const char *const folders[] = {".", VIGIL_LIBEXEC_FROM_BIN};
     char self[PATH_MAX], path[PATH_MAX + 64];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -58,17 +59,45 @@ static int run_program(const struct cli_command *command, char **arguments) {
     self[length] = 0;
     *strrchr(self, '/') = 0;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        snprintf(path, sizeof path, "%s/%s/vigil-%s", self, folders[i], command->name);
+        snprintf(path, sizeof path, "%s/%s/vigil-%s", self, folders[i], name);
         execv(path, arguments);
         if (errno != ENOENT) return cli_fail(VIGIL_ESYSTEM, "cannot run %s", path);
     }
-    return cli_fail(VIGIL_OK, "the program vigil-%s is not installed: %s", command->name, command->missing);
+    return cli_fail(VIGIL_OK, "the program vigil-%s is not installed: %s", name, missing);
 }
 
 static int version(int count, char **more) {
     if (count) return cli_usage("unexpected argument %s: --version takes none", more[0]);
     printf("vigil %d.%d.%d\n", VIGIL_VERSION_MAJOR, VIGIL_VERSION_MINOR, VIGIL_VERSION_PATCH);
     return CLI_OK;
+}
+
+/* Subcommands that are there for a cluster as well. */
+static bool main_has_remote(const char *name) {
+    static const char *const names[] = {"lock",  "sem", "wait", "notify", "load",
+                                        "store", "cas", "show", "top",    "doctor"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* Whether --at is among the options. Without "--", a command begins with the second word that is no option. */
+static bool main_mentions_at(int count, char **arguments) {
+    int end = 1, words = 0;
+    while (end < count && strcmp(arguments[end], "--") != 0) end++;
+    bool open = end == count && cli_now->runs_command;
+    for (int i = 1; i < end && (!open || words < 2); i++) {
+        if (strcmp(arguments[i], "--at") == 0 || strncmp(arguments[i], "--at=", 5) == 0) return true;
+        words += arguments[i][0] != '-';
+    }
+    return false;
+}
+
+/* A lock or word of a cluster is wanted: by --at, or by VIGIL_AT in the environment. */
+static bool main_is_remote(int count, char **arguments) {
+    const char *at = getenv("VIGIL_AT");
+    if (!cli_now || !main_has_remote(cli_now->name)) return false;
+    return (at && *at) || main_mentions_at(count, arguments);
 }
 
 static bool is_help(const char *argument) {
@@ -78,12 +107,18 @@ static bool is_help(const char *argument) {
 static int run(int count, char **arguments) {
     const char *name = arguments[0];
     cli_now = main_find(name);
+    if (main_is_remote(count, arguments)) {
+        cli_look_for_json(count, arguments);
+        static const char missing[] =
+            "install libvigil-etcd, or build vigil where libnghttp2, OpenSSL, protobuf-c and c-ares are";
+        return run_program("at", missing, arguments - 1);
+    }
     if (cli_now && cli_now->run) return cli_now->run(count, arguments);
     cli_look_for_json(count, arguments);
     if (!cli_now) return main_unknown(name);
     for (int i = 1; i < count && strcmp(arguments[i], "--") != 0; i++)
         if (is_help(arguments[i])) return help(1, arguments);
-    return run_program(cli_now, arguments);
+    return run_program(cli_now->name, cli_now->missing, arguments);
 }
 
 static int main_begin(int count, char **arguments) {

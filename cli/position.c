@@ -104,43 +104,14 @@ static void position_print_json(const struct position *position, const struct po
     json_end(&json, '}');
 }
 
-static void position_write_all(const char *text) {
-    ssize_t written = write(STDERR_FILENO, text, strlen(text));
-    (void)written; /* a failure cannot be reported */
-}
-
-/* In the background we would draw over what the user types. */
-static bool is_terminal_ours(void) {
-    return tcgetpgrp(STDERR_FILENO) == getpgrp();
-}
-
-/* At most one row of the terminal: a wrapped line could not be drawn over. */
-static void redraw(struct position *position, const char *text) {
-    struct winsize size;
-    char line[TEXT_MAX + 32];
-    if (!is_terminal_ours()) return;
-    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-    int width = known ? size.ws_col - 1 : 79;
-    snprintf(line, sizeof line, "\r\033[Kvigil %s %s", cli_now->name, text);
-    size_t controls = strlen("\r\033[K");
-    if (strlen(line) > controls + (size_t)width) strcpy(line + controls + (size_t)width - 1, ">"); /* cut */
-    position_write_all(line);
-    position->drawn = true;
-}
-
 static void position_print(struct position *position, const struct position_seen *at, int64_t waited_ns) {
     char text[TEXT_MAX];
     bool changed = at->place != position->number;
     position->number = at->place;
     position_say(position, at, waited_ns, text, sizeof text);
-    if (position->redraws) redraw(position, text);
+    if (position->redraws) redraw_line(&position->drawn, text);
     else if (changed && cli_wants_json) position_print_json(position, at, waited_ns);
     else if (changed) cli_warn("%s", text);
-}
-
-bool terminal_redraws(void) {
-    const char *term = getenv("TERM");
-    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
 void position_begin(struct position *position, const char *name, int64_t since_ns, bool lines) {
@@ -165,7 +136,7 @@ int position_show_orphans(struct position *position) {
     if (!position->observer || cli_wants_json) return LOOK_EVERY_MS;
     cli_print_duration(waited, vigil_now_ns() - position->since_ns);
     snprintf(text, sizeof text, "%s: processes that a killed holder started still run, %s", position->name, waited);
-    if (position->redraws) redraw(position, text);
+    if (position->redraws) redraw_line(&position->drawn, text);
     else if (!position->orphans_shown) cli_warn("%s", text);
     position->orphans_shown = true;
     return LOOK_EVERY_MS;
@@ -185,7 +156,7 @@ void position_holder(const char *name, char *text, size_t bytes) {
 }
 
 void position_end(struct position *position) {
-    if (position->drawn && is_terminal_ours()) position_write_all("\r\033[K");
+    redraw_end(&position->drawn);
     if (position->observer) vigil_observer_close(position->observer);
     *position = (struct position){0};
 }

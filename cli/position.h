@@ -4,9 +4,7 @@
 #define VIGIL_CLI_POSITION_H
 
 #include "cli.h"
-
-/* Whether stderr is a terminal on which a line can be redrawn. */
-bool terminal_redraws(void);
+#include "redraw.h"
 
 struct position {
     vigil_observer *observer; /* null: nothing is shown */

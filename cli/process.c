@@ -129,3 +129,14 @@ const char *cli_without_folder(const char *command) {
     }
     return name;
 }
+
+pid_t cli_parent_of(pid_t pid) {
+    char path[32], line[256];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    bool read = file && fgets(line, sizeof line, file);
+    if (file) fclose(file);
+    const char *name_end = read ? strrchr(line, ')') : NULL; /* the name may contain anything */
+    bool ended = !name_end || strlen(name_end) < 5 || name_end[2] == 'Z';
+    return ended ? 0 : (pid_t)strtol(name_end + 4, NULL, 10);
+}

@@ -9,9 +9,8 @@
 #ifndef VIGIL_CLI_RUN_H
 #define VIGIL_CLI_RUN_H
 
-#include <sys/types.h>
-
 #include "cli.h"
+#include "command.h"
 #include "position.h"
 
 /* Reads NAME and the words of the command. False: an error message was printed; return cli_usage_status(). With
@@ -28,13 +27,6 @@ bool run_mode(const char *text, unsigned *mode);
 /* Opens a lock, or a semaphore if `options` has slots or says that it must exist. On an error, a message was printed,
  * and the result is null. */
 vigil_named *run_open(const char *name, const vigil_named_options *options);
-
-void run_signals_begin(void);
-/* The exit status for a process that has ended, as of waitpid. If it was interrupted, run_end ends this process so. */
-int run_ended(int end);
-/* To be called when all is released. Returns the exit status; but if a signal came before the command started, or the
- * command was interrupted, this process ends by that signal. */
-int run_end(int status);
 
 /* A lock or slot that is wanted. */
 struct waiting {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Libraries, headers, a pkg-config file and a CMake package; the command, its manual pages and completions. In three
-# components, which are the Debian packages as well (tools/deb.sh): library, development and command.
+# Libraries, headers, a pkg-config file and a CMake package; the command, its manual pages and completions. In
+# components, which are the Debian packages as well (tools/deb.sh): library, development and command; and, where
+# libvigil-etcd is built, etcd and etcd-development.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS vigil EXPORT vigil LIBRARY COMPONENT library NAMELINK_COMPONENT development)
@@ -23,6 +24,16 @@ configure_file(cmake/vigil.pc.in vigil.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vigil.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
+if(TARGET vigil_etcd)
+    install(TARGETS vigil_etcd EXPORT vigil-etcd LIBRARY COMPONENT etcd NAMELINK_COMPONENT etcd-development)
+    install(EXPORT vigil-etcd NAMESPACE vigil:: FILE vigil-etcd-targets.cmake DESTINATION ${package_dir}
+        COMPONENT etcd-development)
+    configure_file(cmake/vigil-etcd.pc.in vigil-etcd.pc @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vigil-etcd.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT etcd-development)
+    set(etcd vigil_etcd)
+endif()
+
 # The command finds the others, vigil-NAME, in libexec; vigil-top is there if this machine has what it needs. The
 # benchmark stays where its peers are: it says what this machine does, not what is installed.
 install(TARGETS vigil_command RUNTIME COMPONENT command)
@@ -31,6 +42,10 @@ install(TARGETS vigil_demo RUNTIME DESTINATION ${libexec} COMPONENT command)
 if(TARGET vigil_top)
     install(TARGETS vigil_top RUNTIME DESTINATION ${libexec} COMPONENT command)
     set(top vigil_top)
+endif()
+if(TARGET vigil_at)
+    install(TARGETS vigil_at RUNTIME DESTINATION ${libexec} COMPONENT command)
+    set(at vigil_at)
 endif()
 
 # What vigil run preloads: programs do not link with it, so it is not among the libraries.
@@ -50,4 +65,5 @@ install(FILES ${completion}/_vigil DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site
 install(FILES ${completion}/vigil.fish
     DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT command)
 
-add_custom_target(installable DEPENDS vigil vigil_static vigil_command vigil_demo ${top} ${preloaded} manual)
+add_custom_target(installable
+    DEPENDS vigil vigil_static vigil_command vigil_demo ${top} ${at} ${preloaded} ${etcd} manual)

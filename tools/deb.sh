@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# deb.sh FOLDER - build the Debian packages into FOLDER: libvigil0.1, libvigil-dev and vigil. One for each component of
-# cmake/install.cmake; what they are called and say of themselves is in cmake/debian. Needs no privilege.
+# deb.sh FOLDER - build the Debian packages into FOLDER: libvigil0.1, libvigil-dev and vigil; and libvigil-etcd0.1 and
+# libvigil-etcd-dev, if what they need is there. One for each component of cmake/install.cmake; what they are called and
+# say of themselves is in cmake/debian. Needs no privilege.
 set -euo pipefail
 [ $# = 1 ] || { echo "usage: deb.sh FOLDER" >&2; exit 2; }
 mkdir -p "$1"
@@ -42,12 +43,12 @@ describe() {
     local root=$1 package=$2 binaries
     mapfile -t binaries < <(binaries_in "$root")
     mkdir "$root/DEBIAN"
-    if [ "$package" = "libvigil$soversion" ]; then
-        echo "libvigil $soversion $package (>= $version)" >"$root/DEBIAN/shlibs"
+    if [ "$package" != "${package%"$soversion"}" ]; then # a library
+        echo "${package%"$soversion"} $soversion $package (>= $version)" >"$root/DEBIAN/shlibs"
         echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
     fi
     : >debian/substvars
-    [ ${#binaries[@]} = 0 ] || dpkg-shlibdeps -Tdebian/substvars "${binaries[@]}"
+    [ ${#binaries[@]} = 0 ] || dpkg-shlibdeps -S"$folder/work/libvigil$soversion" -Tdebian/substvars "${binaries[@]}"
     dpkg-gencontrol -p"$package" -P"$root" -Tdebian/substvars -fdebian/files
     (cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 }
@@ -70,3 +71,7 @@ sed "s/@VERSION@/$version/" "$source/cmake/debian/changelog.in" >debian/changelo
 package "libvigil$soversion" library
 package libvigil-dev development
 package vigil command
+if [ -n "$(find "$folder/build" -name libvigil-etcd.so)" ]; then
+    package "libvigil-etcd$soversion" etcd
+    package libvigil-etcd-dev etcd-development
+fi

@@ -451,6 +451,7 @@ function read_type(i,    s, symbol, head) {
         return i + 1
     }
     for (i++; i <= lines_of_file && source[i] !~ /^[}]/; i++) i = read_field(i)
+    if (length(head) > 36) sub(/ vigil_[a-z0-9_]+$/, "", head) # the tag of a typedef: the name follows
     text[declarations] = head " { ... }" substr(source[i], 2)
     return i + 1
 }

@@ -3,9 +3,10 @@
 #
 # need.sh build|test|bench|deb|node|web - see to it that the programs and libraries for this are there.
 #
-# What is missing is named and installed through apt-get, as root or by sudo. When nothing is missing, nothing is
-# done and no privilege is needed. When it cannot be installed: what is required ends the command with the list of
-# packages; what is optional is left out, and the test that would use it reports that it was skipped.
+# What is missing is named and installed through apt-get, as root or by sudo; etcd is only unpacked, into build/etcd.
+# When nothing is missing, nothing is done and no privilege is needed. When it cannot be installed: what is required
+# ends the command with the list of packages; what is optional is left out, and the test that would use it reports that
+# it was skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 target=$1
@@ -17,6 +18,8 @@ has_chromium() { has chromium || has google-chrome || has chromium-browser; }
 has_firefox() { has firefox-esr || has firefox; }
 has_library() { ldconfig -p | grep -q "$1"; }
 has_wasm_headers() { [ -f /usr/include/wasm32-wasi/stdio.h ]; }
+has_etcd() { has etcd || [ -x build/etcd/usr/bin/etcd ]; }
+has_etcdctl() { has etcdctl || [ -x build/etcd/usr/bin/etcdctl ]; }
 has_arm_libc() { echo '#include <stdio.h>' | aarch64-linux-gnu-gcc -E - >/dev/null 2>&1; }
 
 # need KIND PACKAGE REASON CHECK...: remember the package if the check fails.
@@ -28,15 +31,35 @@ need() {
     reasons+="  $(printf '%-24s' "$package") $reason"$'\n'
 }
 
+need_etcd_library() {
+    need optional libnghttp2-dev "libvigil-etcd: HTTP/2" has_header nghttp2/nghttp2.h
+    need optional libssl-dev "libvigil-etcd: TLS" has_header openssl/ssl.h
+    need optional libprotobuf-c-dev "libvigil-etcd: messages" has_header protobuf-c/protobuf-c.h
+    need optional protobuf-c-compiler "libvigil-etcd: messages" has protoc-c
+    need optional libc-ares-dev "libvigil-etcd: names of servers" has_header ares.h
+    need optional pkg-config "finds these" has pkg-config
+}
+
+# Unpacked, not installed: the package would start a server.
+need_etcd() {
+    need unpacked etcd-server "a cluster for the tests of libvigil-etcd" has_etcd
+    need unpacked etcd-client "sets up users there" has_etcdctl
+}
+
 look() {
-    declare -gA missing=([required]="" [optional]="")
+    declare -gA missing=([required]="" [optional]="" [unpacked]="")
     reasons=""
     need required gcc "the compiler" has gcc
     need required libc6-dev "the C library's headers" has_header stdio.h
     need required cmake "the build" has cmake
     need optional libncurses-dev "vigil top" has_header curses.h
     case $target in
+    build | test | bench | deb) need_etcd_library ;;
+    esac
+    case $target in
     test)
+        need_etcd
+        need optional openssl "certificates for the tests of libvigil-etcd" has openssl
         need required g++ "checks that the headers are C++ as well" has g++
         need required pkg-config "checks that an installed Vigil is found by it" has pkg-config
         need required libcmocka-dev "the unit tests" has_header cmocka.h
@@ -91,6 +114,7 @@ look() {
         need required dpkg-dev "makes the packages' descriptions" has dpkg-gencontrol
         ;;
     bench)
+        need_etcd
         need optional g++ "a peer: C++20 atomic wait" has g++
         need optional libuv1-dev "a peer: libuv" has_header uv.h
         need optional libnsync-dev "a peer: nsync" has_header nsync.h
@@ -108,9 +132,15 @@ apt() {
         >>"$log" 2>&1 </dev/null
 }
 
+# unpack PACKAGE: into build/etcd.
+unpack() {
+    mkdir -p build/etcd
+    (cd build/etcd && apt-get -q download "$1" && dpkg -x "$1"_*.deb . && rm -f "$1"_*.deb) >>"$log" 2>&1 </dev/null
+}
+
 look
 packages="${missing[required]}${missing[optional]}"
-[ -n "$packages" ] || exit 0
+[ -n "$packages${missing[unpacked]}" ] || exit 0
 
 echo "Vigil: missing for this:"
 printf '%s' "$reasons"
@@ -121,7 +151,8 @@ if has apt-get && has ${sudo:-true} && $sudo true; then
     apt update
     # One unknown package would spoil the rest: if all together fail, each on its own.
     # shellcheck disable=SC2086
-    apt install $packages || for package in $packages; do apt install "$package"; done
+    [ -z "$packages" ] || apt install $packages || for package in $packages; do apt install "$package"; done
+    for package in ${missing[unpacked]}; do unpack "$package"; done
     look
 else
     echo "Cannot install it: no apt-get, or neither root nor sudo."
@@ -132,4 +163,5 @@ if [ -n "${missing[required]}" ]; then
     echo "Cannot go on. Please install:${missing[required]}"
     exit 1
 fi
-[ -z "${missing[optional]}" ] || echo "Going on without:${missing[optional]}"
+without=${missing[optional]}${missing[unpacked]}
+[ -z "$without" ] || echo "Going on without:$without"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# soak.sh - look longer than the tests do: random schedules in the simulator, stress with and without the thread
-# sanitizer, and fuzzing, a third of SOAK_MINUTES (10) each; and 10,000 processes killed in each of two storms, and a
-# million signals, which takes some minutes more; and SOAK_MINUTES of contention in a browser. Ends at the first failure
-# and says how to repeat it.
+# soak.sh - look longer than the tests do: random schedules in the simulator and of the recipes of remote/, stress
+# with and without the thread sanitizer, and fuzzing, a third of SOAK_MINUTES (10) each; and 10,000 processes killed in
+# each of two storms, and a million signals, which takes some minutes more; and SOAK_MINUTES each of faults on an etcd
+# cluster, and of contention in a browser. Ends at the first failure and says how to repeat it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -27,6 +27,11 @@ seed=$(date +%s)
 echo "Simulator: $scenarios scenarios, random schedules from seed $seed, $share_s s"
 $sim --random "$seed" --seconds $((share_s / scenarios + 1))
 
+search=build/release/test/remote/remote_search
+scenarios=$($search --list | sed '/^$/,$d' | wc -l)
+echo "Recipes of the cluster: $scenarios scenarios, random schedules from seed $seed, $share_s s"
+$search --random "$seed" --seconds $((share_s / scenarios + 1))
+
 echo "Storm: 10000 kills, seed $seed"
 build/release/test/storm/storm --kills 10000 --seed "$seed" --json build/storm.json
 
@@ -35,6 +40,14 @@ build/release/test/storm/storm --queue --kills 10000 --seed "$seed" --json build
 
 echo "Signals: a million, seed $seed"
 build/release/test/stress_signals --seed "$seed" --signals 1000000
+
+storm=test/remote/storm.sh # of a cluster
+echo "Storm of a cluster: seed $seed, $((share_s * 3)) s"
+status=0
+cluster=build/release/test/remote/remote
+VIGIL=$root/build/release/bin/vigil SERVE=$root/${cluster}_serve MEMBER=$root/${cluster}_member \
+    $storm --seed "$seed" --minutes "${SOAK_MINUTES:-10}" || status=$?
+[ $status = 0 ] || [ $status = 77 ] || exit 1 # 77: something is missing
 
 build tsan
 for preset in release tsan; do

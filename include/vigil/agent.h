@@ -59,9 +59,9 @@ VIGIL_API int vigil_agent_create(vigil_agent **agent, unsigned flags);
 
 /*
  * Runs what has been posted, ends every pending operation with VIGIL_CANCELLED (each callback is called once;
- * operations that were notified before get VIGIL_OK), and frees the agent. Callbacks cannot start anything new on it.
- * No thread may post to it from now on. VIGIL_EREENTRANT inside a callback of the agent, VIGIL_EWRONGTHREAD on other
- * threads.
+ * operations that were notified before get VIGIL_OK) and every watch with no events, and frees the agent. Callbacks
+ * cannot start anything new on it. No thread may post to it from now on. VIGIL_EREENTRANT inside a callback of the
+ * agent, VIGIL_EWRONGTHREAD on other threads.
  */
 VIGIL_API int vigil_agent_destroy(vigil_agent *agent);
 
@@ -131,6 +131,50 @@ VIGIL_API int vigil_agent_unref(vigil_agent *agent);
  */
 VIGIL_API bool vigil_agent_alive(const vigil_agent *agent);
 VIGIL_API int vigil_agent_on_alive(vigil_agent *agent, vigil_function *function, void *argument);
+
+/*
+ * Descriptors of others: sockets, pipes, timers. The agent's own descriptor is readable while one of them is ready, and
+ * dispatch and run call the callback of each that is ready. So what is built on an agent still fits any loop.
+ *
+ *     static void on_ready(vigil_watch *watch, unsigned events) { ... read or write, without blocking ... }
+ *     static vigil_watch watch;                       zeroed before its first use, not moved while it watches
+ *     vigil_agent_watch(agent, &watch, fd, VIGIL_READABLE, on_ready);
+ *     ...
+ *     vigil_agent_unwatch(&watch);                    before the descriptor is closed
+ *
+ * vigil_agent_watch - from now on call `callback(watch, events)` in each dispatch, and round of a run, in which the
+ * descriptor is ready for some of `events` (VIGIL_READABLE, VIGIL_WRITABLE): VIGIL_OK. It is called until the
+ * descriptor is not ready any more, or not watched. An error and a hang-up count as ready for all of `events`. For a
+ * watch that watches this descriptor on this agent already, it changes `events` and the callback. A watch does not keep
+ * vigil_agent_run going: use vigil_agent_ref. VIGIL_ENULL, VIGIL_EINVAL (no or unknown events), VIGIL_EINUSE (the watch
+ * watches another descriptor, or on another agent), VIGIL_EFORKED, VIGIL_EWRONGTHREAD, VIGIL_ECLOSING, VIGIL_ESYSTEM
+ * (see errno: EEXIST if another watch of this agent has the descriptor, EPERM for a file that is always ready, ENOSYS
+ * where agents have no such descriptor, which is everywhere but on Linux).
+ *
+ * vigil_agent_unwatch - end that: VIGIL_OK, and its callback is not called any more, not even if the descriptor was
+ * ready before. VIGIL_EIDLE: it did not watch. VIGIL_ENULL, VIGIL_EFORKED, VIGIL_EWRONGTHREAD.
+ *
+ * Callbacks may watch and unwatch, including their own watch, and may free it afterwards. vigil_agent_destroy ends each
+ * watch and calls its callback once, with no events.
+ */
+#define VIGIL_READABLE 1u
+#define VIGIL_WRITABLE 2u
+typedef struct vigil_watch vigil_watch;
+typedef void vigil_watch_callback(vigil_watch *watch, unsigned events);
+struct vigil_watch {
+    void *data; /* the caller's; the library does not touch it */
+
+    /* The library's. */
+    vigil_watch_callback *callback;
+    vigil_agent *agent;                    /* null: it does not watch */
+    vigil_watch *next, **link;             /* in the list of the agent's watches */
+    vigil_watch *next_ready, **ready_link; /* in the list of those to be called; null: it is not in it */
+    int fd;
+    uint32_t events, ready;
+};
+VIGIL_API int vigil_agent_watch(vigil_agent *agent, vigil_watch *watch, int fd, unsigned events,
+                                vigil_watch_callback *callback);
+VIGIL_API int vigil_agent_unwatch(vigil_watch *watch);
 
 /*
  * A worker: a thread with an agent of its own, which it serves until it is stopped. `main` is the first function

@@ -116,10 +116,11 @@ static int64_t agent_expire(vigil_agent *agent) {
     return expired;
 }
 
-/* One round: what has arrived, then what has expired. The agent is awake. */
+/* One round: what has arrived, then what has expired, then descriptors of others. The agent is awake. */
 static int64_t agent_serve(vigil_agent *agent) {
     int64_t served = agent_deliver_mail(agent);
-    return agent_forked(agent) ? served : served + agent_expire(agent);
+    if (!agent_forked(agent)) served += agent_expire(agent);
+    return agent_has_watches(agent) && !agent_forked(agent) ? served + agent_serve_watches(agent) : served;
 }
 
 static void agent_set_alarm_to(vigil_agent *agent, uint64_t alarm_ns) {
@@ -198,6 +199,8 @@ int vigil_agent_fd(vigil_agent *agent) {
 
 static void agent_sleep_until(vigil_agent *agent, uint64_t until_ns) {
     if (seat_spin(&agent->seat) || !seat_rest(&agent->seat)) return;
+    /* With watches it sleeps on the descriptor, and would not while an alarm that has gone off makes that readable. */
+    if (agent_has_watches(agent) && agent->alarm_ns != PRIM_NEVER) agent_set_alarm_to(agent, PRIM_NEVER);
     prim_bell_wait(&agent->seat.bell, until_ns);
     seat_attend(&agent->seat);
 }
@@ -324,6 +327,7 @@ int agent_close(vigil_agent *agent) {
         agent_deliver_mail(agent);
         agent_cancel_pending(agent); /* those not in line any more are in the mail */
     } while (agent->pending && !agent_forked(agent));
+    if (agent_has_watches(agent)) agent_end_watches(agent);
     agent_deliver_mail(agent); /* and what has been posted meanwhile */
     if (agent_forked(agent)) return agent_abandon_dispatch(agent);
     if (agent->flags & VIGIL_AGENT_MAY_NOT_BLOCK) prim_self()->may_not_block -= PRIM_MAY_NOT_BLOCK;

@@ -47,6 +47,7 @@ struct vigil_agent {
     uint64_t references; /* by vigil_agent_ref, which keep it going too */
     vigil_function *on_alive;
     void *on_alive_argument;
+    vigil_watch *watches, *ready; /* all, and those whose callback is about to be called: see watches.c */
     struct vigil_request *queues[AGENT_QUEUES];
     struct timers timers;
 };
@@ -104,6 +105,13 @@ void agent_start_timer(vigil_agent *agent, vigil_op *op, uint64_t now_ns);
 void agent_call_on_alive(vigil_agent *agent);
 static inline void agent_note_alive(vigil_agent *agent) {
     if (agent->on_alive && !agent->dispatching) agent_call_on_alive(agent);
+}
+
+/* Call the callbacks of the watches whose descriptors are ready; returns how many. And, at the end, of all of them. */
+int64_t agent_serve_watches(vigil_agent *agent);
+void agent_end_watches(vigil_agent *agent);
+static inline bool agent_has_watches(const vigil_agent *agent) {
+    return PRIM_WATCHES && agent->watches;
 }
 
 /* The earliest deadline may be earlier now: set the descriptor's alarm. */

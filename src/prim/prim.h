@@ -131,6 +131,22 @@ int prim_bell_fd(struct prim_bell *bell);
 /* Set the alarm (PRIM_NEVER: none). Only after prim_bell_fd has returned a descriptor. */
 void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns);
 
+/*
+ * Descriptors of others, behind that of the bell: it is readable, and prim_bell_wait returns, while any of them is
+ * ready for its events. Watch adds one that was not watched (`known` false) or changes its events: false, and errno,
+ * if that is not possible. Ready stores at most `most` that are ready, and which of their events, and returns how many;
+ * if it is called again and again, none is left out for ever. All on the bell's own thread.
+ */
+#define PRIM_READABLE 1u
+#define PRIM_WRITABLE 2u
+struct prim_ready {
+    void *data;
+    unsigned events; /* after an error or hang-up: all */
+};
+bool prim_bell_watch(struct prim_bell *bell, int fd, unsigned events, void *data, bool known);
+void prim_bell_unwatch(struct prim_bell *bell, int fd);
+unsigned prim_bell_ready(struct prim_bell *bell, struct prim_ready *ready, unsigned most);
+
 /* Per-thread data. Zero at first; the fields belong to the modules named. */
 struct prim_thread {
     uint64_t chunk_free;    /* lot/slot: free slots of its chunk that this thread has taken */

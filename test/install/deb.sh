@@ -66,6 +66,9 @@ LD_LIBRARY_PATH=$library "$scratch/shared"
     >"$scratch/log" 2>&1 || fail "$(cat "$scratch/log")"
 "$scratch/build/shared"
 
-in_system --purge vigil libvigil-dev libvigil0.1
+etcd=()
+[ ! -e "$library/libvigil-etcd.so" ] || etcd=(libvigil-etcd-dev libvigil-etcd0.1)
+[ ${#etcd[@]} = 0 ] || pkg-config --libs vigil-etcd
+in_system --purge vigil "${etcd[@]}" libvigil-dev libvigil0.1
 left=$(files)
 [ -z "$left" ] || fail "left behind: $left"

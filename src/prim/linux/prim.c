@@ -20,7 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S 1000000000u
+#define NS_PER_S        1000000000u
+#define PRIM_READY_MOST 32u
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* since Linux 6.1 */
@@ -215,7 +216,7 @@ static void prim_close_fd(int fd) {
 
 bool prim_bell_open(struct prim_bell *bell) {
     bell->poll_fd = bell->alarm_fd = -1;
-    bell->rings = 0;
+    bell->rings = bell->watched = 0;
     bell->event_fd = (int)syscall(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
     return bell->event_fd >= 0;
 }
@@ -250,7 +251,7 @@ bool prim_bell_take(struct prim_bell *bell) {
 
 void prim_bell_wait(struct prim_bell *bell, uint64_t deadline_ns) {
     int errno_before = errno;
-    struct pollfd ring = {.fd = bell->event_fd, .events = POLLIN};
+    struct pollfd ring = {.fd = bell->watched ? bell->poll_fd : bell->event_fd, .events = POLLIN};
     uint64_t now_ns = prim_now_ns();
     struct timespec left = prim_timespec_of(deadline_ns > now_ns ? deadline_ns - now_ns : 0);
     syscall(SYS_ppoll, &ring, 1, deadline_ns == PRIM_NEVER ? NULL : &left, NULL, 0);
@@ -285,6 +286,42 @@ void prim_bell_alarm(struct prim_bell *bell, uint64_t deadline_ns) {
     assert(!failed);
     (void)failed;
     errno = errno_before;
+}
+
+bool prim_bell_watch(struct prim_bell *bell, int fd, unsigned events, void *data, bool known) {
+    if (prim_bell_fd(bell) < 0) return false;
+    struct epoll_event event = {.data.ptr = data};
+    if (events & PRIM_READABLE) event.events |= EPOLLIN | EPOLLRDHUP;
+    if (events & PRIM_WRITABLE) event.events |= EPOLLOUT;
+    if (syscall(SYS_epoll_ctl, bell->poll_fd, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) != 0) return false;
+    if (!known) bell->watched++;
+    return true;
+}
+
+void prim_bell_unwatch(struct prim_bell *bell, int fd) {
+    int errno_before = errno;
+    struct epoll_event unused = {0};
+    syscall(SYS_epoll_ctl, bell->poll_fd, EPOLL_CTL_DEL, fd, &unused);
+    bell->watched--;
+    errno = errno_before;
+}
+
+/* The kernel gives those that it has not given for the longest time first. The ring and the alarm have no data. */
+unsigned prim_bell_ready(struct prim_bell *bell, struct prim_ready *ready, unsigned most) {
+    int errno_before = errno;
+    struct epoll_event events[PRIM_READY_MOST];
+    if (most > PRIM_READY_MOST) most = PRIM_READY_MOST;
+    long found = syscall(SYS_epoll_pwait, bell->poll_fd, events, most, 0, NULL, 0);
+    unsigned count = 0;
+    for (long i = 0; i < found; i++) {
+        if (!events[i].data.ptr) continue;
+        unsigned which = 0;
+        if (events[i].events & ~(uint32_t)EPOLLOUT) which |= PRIM_READABLE;
+        if (events[i].events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) which |= PRIM_WRITABLE;
+        ready[count++] = (struct prim_ready){.data = events[i].data.ptr, .events = which};
+    }
+    errno = errno_before;
+    return count;
 }
 
 /* Text. */

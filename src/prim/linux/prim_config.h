@@ -9,6 +9,9 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* Processes share memory: there are segments. */
 #define PRIM_SEGMENTS 1
 
+/* Whether an agent can watch descriptors of others: see prim_bell_watch. */
+#define PRIM_WATCHES 1
+
 #include "sizes.h"
 
 /* How many events of a segment are kept for observers: vigil/observe.h. */
@@ -48,6 +51,7 @@ struct prim_bell {
     int poll_fd;  /* an epoll of the ring and the alarm, created on first use; else -1 */
     int alarm_fd; /* timer behind poll_fd */
     uint32_t rings;
+    uint32_t watched; /* descriptors of others behind poll_fd */
 };
 
 #endif

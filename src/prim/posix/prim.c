@@ -46,6 +46,7 @@
 #define _DARWIN_C_SOURCE
 #endif
 #include "prim.h"
+#include "no_watches.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,9 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* Private memory only: there are no segments. */
 #define PRIM_SEGMENTS 0
 
+/* Whether an agent can watch descriptors of others: see prim_bell_watch. */
+#define PRIM_WATCHES 0
+
 /* Copies of the library in one process do not find each other here: lot/copies.h. */
 #define PRIM_COPIES  0
 #define PRIM_AT_LOAD __attribute__((unused))

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* prim.c - prim.h in the simulator: sleeping, bells, threads, and a clock that only the simulator moves. */
 #include "bell_word.h"
+#include "no_watches.h"
 #include "engine.h"
 
+#include <errno.h>
 #include <string.h>
 
 unsigned sim_bug;

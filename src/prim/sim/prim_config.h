@@ -8,6 +8,9 @@
 #include "bugs.h"
 
 #define PRIM_SEGMENTS 1
+
+/* Whether an agent can watch descriptors of others: see prim_bell_watch. */
+#define PRIM_WATCHES 0
 #define PRIM_BUCKET_BITS 1
 #define PRIM_CHUNK_LIMIT 64u
 #define PRIM_CHUNK_LEAST 64u

@@ -7,6 +7,7 @@
  * There are no signals, forks, processes and cancellation. Memory only grows: what is unmapped goes back to the heap.
  */
 #include "prim_wasm.h"
+#include "no_watches.h"
 
 #include <errno.h>
 #include <stdlib.h>

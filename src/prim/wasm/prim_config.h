@@ -9,6 +9,9 @@ _Static_assert(sizeof(void *) == 4, "wasm32: prim_bell_fd returns an address as 
 /* Private memory only: there are no segments. It is shared by all instances of the module, as by threads. */
 #define PRIM_SEGMENTS 0
 
+/* Whether an agent can watch descriptors of others: see prim_bell_watch. */
+#define PRIM_WATCHES 0
+
 /* There is one copy of the library in a memory. */
 #define PRIM_COPIES  0
 #define PRIM_AT_LOAD __attribute__((unused))

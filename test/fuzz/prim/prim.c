@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuzz_prim.h"
+#include "no_watches.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

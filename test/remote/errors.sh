@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What can be wrong with a cluster, or with what is asked of it: a clear message and exit status, at once. etcd#10811.
+. "$(dirname "$0")/common.sh"
+cluster 1
+machine east
+port=${ports%% *}
+run() { on east timeout 60 "$vigil" "$@"; }
+
+# Nothing listens; no such host; a host that does not reply, with a deadline.
+expect 125 run lock --at "etcd://$hub:1/job" -- echo ran
+contains "$err" "$hub:1" refused
+expect 125 run lock --at etcd://no-such-host.invalid/job -- echo ran
+contains "$err" 'no-such-host.invalid' 'address is not known'
+expect 3 run load --at "etcd://$hub:1/word"
+contains "$err" refused
+expect 3 run wait --at "etcd://$hub:1/word" 0
+expect 3 run show --at "etcd://$hub:1/job"
+expect 3 run doctor --at "etcd://$hub:1"
+ip route add blackhole 10.77.200.1/32
+on east ip route add blackhole 10.77.200.1/32
+expect 124 run lock --at etcd://10.77.200.2/job --timeout 500ms -- echo ran
+expect 125 run lock --at etcd://10.77.200.2/job -- echo ran # not for ever
+[ -z "$out" ] || fail "it ran"
+
+# Not etcd.
+python3 -m http.server --bind $hub 8000 >http.log 2>&1 &
+until_true python3 -c "import socket; socket.create_connection(('$hub', 8000))"
+expect 125 run lock --at "etcd://$hub:8000/job" -- echo ran
+contains "$err" "$hub:8000" 'not etcd'
+expect 125 run lock --at "etcd://$hub:$port/job" --cacert /no/such/file -- echo ran
+contains "$err" /no/such/file
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3 -subj /CN=x -keyout k -out c 2>log
+expect 125 run lock --at "etcd://$hub:$port/job" --cacert "$scratch/c" -- echo ran
+contains "$err" 'does not speak TLS'
+
+# What is asked is wrong.
+expect 125 run lock --at "http://$hub:$port/job" -- echo ran
+contains "$err" 'etcd://host:2379'
+expect 125 run lock --at "etcd://$hub:$port" -- echo ran
+contains "$err" 'NAME'
+expect 125 run lock --at "etcd://$hub:99999/job" -- echo ran
+expect 125 run lock --at "etcd://$hub:$port/-job" -- echo ran
+contains "$err" 'invalid name'
+expect 125 run lock --at "etcd://$hub:$port/$(printf 'x%.0s' {1..151})" -- echo ran
+contains "$err" 'too long'
+name=$(printf 'x%.0s' {1..150})
+expect 0 run lock --at "etcd://$hub:$port/$name" -- echo ran
+expect 0 run lock --at "etcd://$hub:$port/a/b" -- true
+expect 125 run lock --at "etcd://$hub:$port/job" --ttl 900ms -- echo ran
+contains "$err" '--ttl: at least 1s'
+expect 125 run lock --at "etcd://$hub:$port/job"
+contains "$err" 'command to run is missing'
+expect 125 run lock --at "etcd://$hub:$port/job" -E 256 -- true
+expect 125 run lock --at "etcd://$hub:$port/job" --on-owner-died maybe -- true
+expect 125 run lock --at "etcd://$hub:$port/job" --shared --exclusive -- true
+
+# A password is needed, and is wrong; a user that may not write.
+etcd call auth/user/add '{"name": "root", "password": "secret"}' >calls
+etcd call auth/user/grant '{"user": "root", "role": "root"}' >>calls
+etcd call auth/user/add '{"name": "reader", "password": "r"}' >>calls
+etcd call auth/role/add '{"name": "looks"}' >>calls
+etcd call auth/role/grant '{"name": "looks", "perm": {"key": "AA==", "range_end": "AA=="}}' >>calls
+etcd call auth/user/grant '{"user": "reader", "role": "looks"}' >>calls
+etcd call auth/enable >>calls
+expect 125 run lock --at "$at/job" -- echo ran
+contains "$err" "$hub:$port" user
+expect 125 run lock --at "$at/job" --user root:wrong -- echo ran
+contains "$err" password
+expect 125 run lock --at "$at/job" --user nobody:x -- echo ran
+expect 125 run lock --at "$at/job" --user reader:r --timeout 60s -- echo ran
+contains "$err" permission
+expect 3 run load --at "$at/word" --user root:wrong
+expect 0 run lock --at "$at/job" --user root:secret -- echo ran
+ETCDCTL_USER=root ETCDCTL_PASSWORD=secret expect 0 run lock --at "$at/job" -- echo ran
+ETCDCTL_USER=root:secret expect 0 run load --at "$at/word"
+verdict

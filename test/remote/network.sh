@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The network of a machine is cut: both ways, only its requests, only the answers. The holder's command ends before the
+# lease does, status 75; the other machine goes on; a waiter that is cut off comes back when the network does.
+# kubernetes#89488, etcd#8980, #17611: a connection that is silent is noticed. striker#33: deadlines hold.
+. "$(dirname "$0")/common.sh"
+cluster 1
+machine east
+machine west
+lock=("$vigil" lock --at "$at/job")
+
+for way in both requests answers; do
+    [ $way = both ] && ways="" || ways=$way
+    rm -f order
+    begin east holder "${lock[@]}" --ttl 4s -- sh -c '
+        trap "echo east ended >>order; exit 0" TERM; echo $VIGIL_TOKEN; while :; do sleep 0.05; done'
+    holder=$begun
+    until_true lines holder.out 1
+    begin west heir "${lock[@]}" --ttl 4s -- sh -c 'echo west began >>order; echo "$VIGIL_TOKEN ${VIGIL_OWNER_DIED-}"'
+    heir=$begun
+    until_true waits job
+    cut east $ways
+    ends 75 $holder holder
+    contains "$(cat holder.err)" 'job: the lease could not be renewed'
+    ends 0 $heir heir
+    [ "$(tr '\n' ',' <order)" = "east ended,west began," ] || fail "$way: order: $(cat order)"
+    read -r token died <heir.out
+    [ "$token" -gt "$(head -n 1 holder.out)" ] && [ "$died" = 1 ] || fail "$way: heir: $(cat heir.out)"
+    # While it is cut off: a try, a limit of time, and a word end in time.
+    expect 124 on east "${lock[@]}" --timeout 500ms -- echo ran
+    [ -z "$out" ] || fail "$way: ran without the cluster"
+    expect 2 on east "$vigil" wait --at "$at/word" 0 --timeout 500ms
+    mend east
+    expect 0 on east "${lock[@]}" --timeout 100s -- true
+
+    # A waiter is cut off, and its lease ends; it comes back and has its turn.
+    mkfifo go
+    begin west holder "${lock[@]}" -- sh -c 'echo up; read -r line <go'; holder=$begun
+    until_true lines holder.out 1
+    begin east waiter "${lock[@]}" --ttl 2s -- sh -c 'echo ran'; waiter=$begun
+    until_true waits job
+    cut east $ways
+    until_true waits job 0
+    mend east
+    until_true waits job
+    echo >go
+    rm go
+    ends 0 $holder holder
+    ends 0 $waiter waiter
+    [ "$(cat waiter.out)" = ran ] || fail "$way: the waiter did not run"
+done
+
+# A short cut changes nothing: the holder goes on.
+mkfifo go
+begin east holder "${lock[@]}" --ttl 60s -- sh -c 'echo up; read -r line <go'; holder=$begun
+until_true lines holder.out 1
+key=$(etcd keys 'job!held/')
+cut east
+expect 124 on west "${lock[@]}" --timeout 300ms -- true
+mend east
+echo >go
+ends 0 $holder holder
+contains "$key" "job!held/"
+until_true no_keys job
+until_true no_leases
+verdict

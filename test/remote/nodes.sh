@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Nodes of the cluster fail: the leader while hand-overs are under way, one node, a quorum, all. etcd#13294, #9395,
+# #15247 (leases at a change of the leader); etcd#8980, #17611, kubernetes#89488 (a watch that says nothing any more).
+. "$(dirname "$0")/common.sh"
+cluster 3
+machine east
+machine west
+lock=("$vigil" lock --at "$at/job")
+
+# Two machines hand the lock to each other again and again; two leaders are killed meanwhile. No token goes back, none
+# is given twice, and nothing is lost.
+turns() {
+    on "$1" sh -c 'for i in 1 2 3 4 5 6 7 8; do "$@" || echo "failed $?"; done' sh "${lock[@]}" -- \
+        sh -c "echo \$VIGIL_TOKEN >>tokens" >"$1.log" 2>&1
+}
+turns east & east=$!
+turns west & west=$!
+until_true lines tokens 3
+first=$(leader); node kill "$first"
+until_true lines tokens 8
+node restart "$first"
+until_true leader
+second=$(leader); node kill "$second"
+wait $east; wait $west
+grep -h failed east.log west.log && fail "a turn" # that a release was not confirmed may be said, and is no failure
+[ "$(wc -l <tokens)" = 16 ] || fail "turns: $(wc -l <tokens) of 16"
+sort -nu tokens | cmp -s - tokens || fail "tokens out of order: $(tr '\n' ' ' <tokens)"
+
+# With one node lost (it is still), a holder with a short lease holds on, over a hand-over to the second leader.
+mkfifo go
+begin east holder "${lock[@]}" --ttl 3s -- sh -c 'echo up; read -r line <go'; holder=$begun
+until_true lines holder.out 1
+begin west waiter "${lock[@]}" -- echo ran; waiter=$begun
+until_true waits job
+revision=$(etcd revision)
+key=$(etcd keys 'job!held/')
+node restart "$second"
+until_true etcd put more "$revision"
+[ "$(etcd keys 'job!held/')" = "$key" ] || fail "the key changed: $(etcd keys 'job!')"
+echo >go
+ends 0 $holder holder
+ends 0 $waiter waiter
+
+# The quorum is lost: the holder's command is ended before its lease could be granted to another, with status 75.
+begin east holder "${lock[@]}" --ttl 4s -- sh -c 'trap "echo told; exit 0" TERM; echo up; while :; do sleep 0.05; done'
+holder=$begun
+until_true lines holder.out 1
+begin west waiter "${lock[@]}" -- sh -c 'echo "${VIGIL_OWNER_DIED-}"'; waiter=$begun
+until_true waits job
+node kill 0
+node kill 1
+ends 75 $holder holder
+contains "$(cat holder.out)" told
+contains "$(cat holder.err)" 'could not be renewed' 'the command was ended'
+[ ! -s waiter.out ] || fail "the waiter ran without a quorum"
+node restart 0
+node restart 1
+ends 0 $waiter waiter # it has waited through all that
+[ "$(cat waiter.out)" = 1 ] || fail "the waiter was not told of the loss"
+
+# It returns in time: the holder goes on.
+begin east holder "${lock[@]}" --ttl 60s -- sh -c 'echo up; read -r line <go'; holder=$begun
+until_true lines holder.out 1
+node kill 1
+node kill 2
+expect 124 on west "${lock[@]}" --timeout 1s -- true # a node replies, but cannot grant
+contains "$err" 'gave up'
+node restart 1
+node restart 2
+begin west waiter "${lock[@]}" -- echo ran; waiter=$begun
+until_true waits job
+echo >go
+ends 0 $holder holder
+ends 0 $waiter waiter
+
+# All nodes are killed and started again: leases, keys and the line are as before.
+begin east holder "${lock[@]}" --ttl 60s -- sh -c 'echo up; read -r line <go; echo $VIGIL_TOKEN'; holder=$begun
+until_true lines holder.out 1
+begin west waiter "${lock[@]}" --ttl 60s -- sh -c 'echo $VIGIL_TOKEN'; waiter=$begun
+until_true waits job
+before=$(etcd keys 'job!')
+for i in 0 1 2; do node kill $i; done
+for i in 0 1 2; do node restart $i; done
+until_true etcd put again yes
+[ "$(etcd keys 'job!')" = "$before" ] || fail "before: $before, after: $(etcd keys 'job!')"
+echo >go
+ends 0 $holder holder
+ends 0 $waiter waiter
+[ "$(tail -n 1 holder.out)" -lt "$(cat waiter.out)" ] || fail "tokens: $(cat holder.out waiter.out)"
+until_true no_keys job
+until_true no_leases
+verdict

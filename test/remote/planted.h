@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * planted.h - the planted bugs of remote/: mistakes that place.c and lock.c make on purpose when the search is told to.
+ * See src/prim/sim/bugs.h. In the library that is shipped BUG is 0.
+ */
+#ifndef VIGIL_TEST_REMOTE_PLANTED_H
+#define VIGIL_TEST_REMOTE_PLANTED_H
+
+/* X(the scenario that must find it, name, "what goes wrong") */
+#define REMOTE_BUGS(X)                                                                                                 \
+    X(killed_and_lost, no_doubt, "the record does not say that a call is on its way")                                  \
+    X(cancelled, doubt_left, "a place is left without revoking a lease of which a key may yet appear")                 \
+    X(stopped, stale_grant, "it is granted though the lease may have ended")                                           \
+    X(cut, deadline_from_reply, "the end of a lease is counted from the reply, not from the sending")                  \
+    X(unrepaired, release_compares_nothing, "a release does not compare the create_revision of its key")               \
+    X(unrepaired, mark_deleted_unrepaired, "a release deletes the mark though what a death left is not repaired")      \
+    X(unrepaired, deletion_not_saved, "the record does not say that the key is being deleted")                         \
+    X(two_machines, watched_from_now, "a waiter does not look again when its watch has begun")                         \
+    X(by_hand, watch_lost_unnoticed, "a waiter does not look again when its watch is lost")                            \
+    X(two_machines, news_undone, "a look that is older than news makes the waiter forget the news")                    \
+    X(unrepaired, mark_not_compared, "the head of the line does not compare the mark when it is granted")              \
+    X(two_machines, line_jumped, "a waiter is granted though it is not the head of the line")                          \
+    X(stopped, loss_unmarked, "a holder that lost it removes the mark")                                                \
+    X(kept, watches_kept, "what a holder watched is taken for what a waiter watches")                                  \
+    X(two_processes_killed, death_forgotten, "a killed holder's death is not in the record")                           \
+    X(cancelled_and_killed, death_cancelled, "a request that was cancelled forgets the death that it is told of")      \
+    X(two_processes, any_mark_removed, "a mark of another grant is removed")                                           \
+    X(killed_and_lost, torn_record_used, "a record that was half saved is used")                                       \
+    X(kept, place_kept, "a place that no process uses is not given up when another machine waits")                     \
+    X(turns, handover_unbounded, "a machine hands over to itself without end while another waits")                     \
+    X(tried, refused_at_once, "a request ends before the call that makes it returns")
+
+#define X(scenario, name, text) REMOTE_BUG_##name,
+enum { REMOTE_BUG_none, REMOTE_BUGS(X) REMOTE_BUG_COUNT };
+#undef X
+
+extern unsigned remote_bug;
+#define BUG(name) (remote_bug == REMOTE_BUG_##name)
+
+#endif

@@ -1,0 +1,412 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""storm.py - three nodes, eight members on four machines, and faults at random. Started by storm.sh.
+
+    storm.sh [--seed S] [--faults N | --minutes M]
+
+Members take a lock, write to the ledger with their token, and release (member.c). The ledger, which is this program,
+accepts a write only with a token that is not less than the last one accepted. Processes are killed and stopped,
+networks cut, nodes killed, stopped and started again. The seed makes the faults; the scheduler decides what they hit.
+
+What is checked:
+  * no token is granted twice, and no member gets one that is less than one that it or its machine had before;
+  * of the accepted writes, those of one token are in one piece: no other token's is in between;
+  * a holder that died or lost the lock is told to the next; none is told where none did;
+  * when the faults have stopped, each member gets the lock again, three times, and then ends well;
+  * at the end no key and no lease is left.
+"""
+import argparse
+import os
+import random
+import re
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from etcd import Etcd
+
+PATIENCE_S = 200  # for what must happen in the end
+MACHINES = 4
+MEMBERS = 8
+HUB = "10.77.0.1"
+
+
+class Failure(Exception):
+    pass
+
+
+def run(*words):
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+
+
+class Cluster:
+    def __init__(self):
+        self.serve = subprocess.Popen([os.environ["SERVE"], "--host", HUB, "3"], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True)
+        self.at = self.serve.stdout.readline().split()[0]
+        ports = re.findall(r":(\d+)", self.at)
+        self.etcd = Etcd(",".join(f"127.0.0.1:{port}" for port in ports), timeout=5)
+        self.well = [True] * 3
+
+    def do(self, verb, node=0):
+        self.serve.stdin.write(f"{verb} {node}\n")
+        self.serve.stdin.flush()
+        return self.serve.stdout.readline().strip()
+
+    def hurt(self, verb, node):
+        if self.well[node]:
+            self.well[node] = False
+            self.do(verb, node)
+
+    def heal(self, verb, node):
+        if not self.well[node]:
+            self.well[node] = True
+            self.do(verb, node)
+
+
+class Machine:
+    def __init__(self, number):
+        self.number = number
+        self.keeper = subprocess.Popen(
+            ["unshare", "--mount", "--uts", "--net", "--propagation", "private", "sh", "-c",
+             f"mount -t tmpfs tmpfs /dev/shm && hostname m{number} && ip link set lo up && echo up &&"
+             " exec sleep infinity"],
+            stdout=subprocess.PIPE)
+        self.keeper.stdout.readline()
+        run("ip", "link", "add", f"hub{number}", "type", "veth", "peer", "name", "wire", "netns", str(self.keeper.pid))
+        run("ip", "addr", "add", f"10.77.{number}.1/24", "dev", f"hub{number}")
+        run("ip", "link", "set", f"hub{number}", "up")
+        run(*self.there("ip", "addr", "add", f"10.77.{number}.2/24", "dev", "wire"))
+        run(*self.there("ip", "link", "set", "wire", "up"))
+        run(*self.there("ip", "route", "add", "default", "via", f"10.77.{number}.1"))
+
+    def there(self, *words):
+        return ["nsenter", "-t", str(self.keeper.pid), "--mount", "--uts", "--net", "--", *words]
+
+    def cut(self, way):
+        if way != "answers":
+            run(*self.there("ip", "neigh", "replace", f"10.77.{self.number}.1", "lladdr", "02:00:00:00:00:99", "dev",
+                            "wire", "nud", "permanent"))
+        if way != "requests":
+            run("ip", "route", "replace", "blackhole", f"10.77.{self.number}.2/32")
+
+    def mend(self):
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run(self.there("ip", "neigh", "del", f"10.77.{self.number}.1", "dev", "wire"), **quiet)
+        subprocess.run(["ip", "route", "del", "blackhole", f"10.77.{self.number}.2/32"], **quiet)
+
+
+class Ledger:
+    """What members tell, in the order in which it arrives."""
+
+    def __init__(self, path):
+        self.selector = selectors.DefaultSelector()
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen(64)
+        self.selector.register(self.listener, selectors.EVENT_READ)
+        self.pieces = {}  # of what a connection has said
+        self.pid_of = {}
+        self.last = 0  # the token that was accepted last
+        self.owner = {}  # of a token: the pid that got it
+        self.state = {}  # of a token: held, releasing, lost, dirty
+        self.order = []  # tokens, as they were told
+        self.seen = {}  # of a pid: its last token
+        self.doubts = 0  # faults after which a death may be told
+        self.doubts_before = 0
+        self.broken = False  # a holder died, and nothing has been repaired since
+        self.phase = "storm"
+        self.grants_since = {}
+        self.counts = dict.fromkeys(("grants", "told", "accepted", "refused", "lost", "released", "ended"), 0)
+        self.bye = set()
+
+    def demand(self, good, text):
+        if not good:
+            raise Failure(text)
+
+    def serve(self, seconds):
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            for key, _ in self.selector.select(left):
+                if key.fileobj is self.listener:
+                    connection, _ = self.listener.accept()
+                    self.selector.register(connection, selectors.EVENT_READ)
+                    self.pieces[connection] = b""
+                else:
+                    self.read(key.fileobj)
+
+    def read(self, connection):
+        try:
+            data = connection.recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            self.selector.unregister(connection)
+            connection.close()
+            return
+        self.pieces[connection] += data
+        while b"\n" in self.pieces[connection]:
+            line, self.pieces[connection] = self.pieces[connection].split(b"\n", 1)
+            reply = self.hear(connection, line.decode().split())
+            try:
+                connection.send(reply.encode() + b"\n")
+            except OSError:
+                pass
+
+    def hear(self, connection, words):
+        verb, pid = words[0], self.pid_of.get(connection)
+        token = int(words[1]) if len(words) > 1 else 0
+        if verb == "member":
+            self.pid_of[connection] = token
+        elif verb == "next":
+            if self.phase == "storm":
+                return "take"
+            return "end" if self.grants_since.get(pid, 0) >= 3 else "calm"
+        elif verb == "granted":
+            self.granted(pid, token, words[2] == "1")
+        elif verb == "write":
+            return self.write(pid, token)
+        elif verb == "lost":
+            self.counts["lost"] += 1
+            self.doubts += 1
+            self.state[token] = "lost"
+        elif verb == "consistent":
+            if self.state.get(token) == "held":
+                self.broken = False
+        elif verb == "release":
+            self.counts["released"] += 1
+            if self.state[token] == "held":
+                self.state[token] = "releasing"
+        elif verb == "ended":
+            self.counts["ended"] += 1
+        elif verb == "bye":
+            self.bye.add(pid)
+        return "ok"
+
+    def granted(self, pid, token, told):
+        self.counts["grants"] += 1
+        self.counts["told"] += told
+        self.demand(token not in self.owner, f"token {token} is that of {self.owner.get(token)}, and of {pid}")
+        self.demand(token > self.seen.get(pid, 0), f"{pid} had {self.seen.get(pid)} and then {token}")
+        if self.order and token < self.order[-1]:  # it was stopped before it could tell
+            self.owner[token], self.state[token], self.seen[pid] = pid, "late", token
+            self.doubts += 1
+            return
+        before = self.order[-1] if self.order else None
+        if before is not None:
+            if self.state[before] == "dirty":
+                self.broken = True
+            if self.state[before] in ("held", "lost"):
+                self.doubts += 1
+            self.demand(told or not self.broken, f"{pid} was not told at {token} of the holder of {before}, which died")
+        self.demand(not told or self.broken or self.doubts > self.doubts_before,
+                    f"{pid} was told at {token} of a death that was none")
+        if told:
+            self.broken = True
+        elif before is not None:
+            self.broken = False
+        self.doubts_before = self.doubts if not told else self.doubts_before
+        self.owner[token], self.state[token], self.seen[pid] = pid, "held", token
+        self.order.append(token)
+        self.grants_since[pid] = self.grants_since.get(pid, 0) + (self.phase != "storm")
+
+    def write(self, pid, token):
+        self.demand(self.owner.get(token) == pid, f"{pid} wrote with {token} of {self.owner.get(token)}")
+        if token < self.last:
+            self.counts["refused"] += 1
+            return "no"
+        self.last = token
+        self.counts["accepted"] += 1
+        return "ok"
+
+    def killed(self, pid):
+        self.doubts += 1
+        token = self.seen.get(pid)
+        if token is not None and self.state[token] == "held" and token == self.order[-1]:
+            self.state[token] = "dirty"
+
+
+class Storm:
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.scratch = os.environ["REMOTE_SCRATCH"]
+        self.cluster = Cluster()
+        self.machines = [Machine(i + 1) for i in range(MACHINES)]
+        self.ledger = Ledger(self.scratch + "/ledger")
+        self.members = [None] * MEMBERS
+        self.lives = 0
+        self.due = []  # (when, what): the ends of faults
+        self.counts = {}
+
+    def start(self, number):
+        if self.members[number] and self.members[number].poll() is None:
+            return
+        self.lives += 1
+        words = [os.environ["MEMBER"], "storm", self.cluster.at, "storm", self.scratch + "/ledger",
+                 str(self.lives * 8 + number + 1)]
+        self.members[number] = subprocess.Popen(self.machines[number % MACHINES].there(*words))
+
+    def kill(self, number):
+        member = self.members[number]
+        if member.poll() is None:
+            member.kill()
+        member.wait()
+        self.ledger.serve(0.001)  # what it has said before
+        self.ledger.killed(member.pid)
+
+    def later(self, seconds, what):
+        self.due.append((time.monotonic() + seconds, what))
+
+    def stop(self, number, seconds):
+        member = self.members[number]
+        if member.poll() is None:
+            self.ledger.doubts += 1
+            member.send_signal(signal.SIGSTOP)
+            self.later(seconds, lambda: member.poll() is None and member.send_signal(signal.SIGCONT))
+
+    def fail_machine(self, machine, seconds):
+        there = [i for i in range(MEMBERS) if i % MACHINES == machine]
+        for i in there:
+            if self.members[i].poll() is None:
+                self.members[i].send_signal(signal.SIGSTOP)
+        for i in there:
+            self.kill(i)
+            self.later(seconds, lambda i=i: self.start(i))
+
+    def holder(self, number):
+        pid = self.ledger.owner[self.ledger.order[-1]]
+        return next((i for i in range(MEMBERS) if self.members[i].pid == pid), number)
+
+    def fault(self):
+        """One fault, chosen by the seed alone; half of those of members are aimed at the last holder."""
+        choice, number = self.random.randrange(20), self.random.randrange(MEMBERS)
+        if self.random.randrange(2):
+            number = self.holder(number)
+        seconds, node = self.random.choice((0.1, 0.5, 1, 3, 4)), self.random.randrange(3)
+        machine, way = self.machines[number % MACHINES], self.random.choice(("both", "requests", "answers"))
+        self.ledger.doubts += 1
+        if choice < 7:
+            name = "kill"
+            self.kill(number)
+            self.later(seconds / 4, lambda: self.start(number))
+        elif choice < 11:
+            name = "stop"
+            self.stop(number, seconds)
+        elif choice < 15:
+            name = "cut"
+            machine.cut(way)
+            self.later(seconds, machine.mend)
+        elif choice < 16:
+            name = "machine"
+            self.fail_machine(number % MACHINES, seconds)
+        elif choice < 18:
+            name = "node"
+            self.cluster.hurt("kill", node)
+            self.later(seconds, lambda: self.cluster.heal("restart", node))
+        elif choice < 19:
+            name = "frozen node"
+            self.cluster.hurt("freeze", node)
+            self.later(seconds, lambda: self.cluster.heal("thaw", node))
+        else:
+            name = "leader"
+            leader = self.cluster.do("leader")
+            if leader.isdigit():
+                self.cluster.hurt("kill", int(leader))
+                self.later(seconds, lambda: self.cluster.heal("restart", int(leader)))
+        self.counts[name] = self.counts.get(name, 0) + 1
+        return self.random.choice((0.1, 0.3, 0.6, 1.5))
+
+    def serve(self, seconds):
+        end = time.monotonic() + seconds
+        while (now := time.monotonic()) < end:
+            ready = [one for one in self.due if one[0] <= now]
+            self.due = [one for one in self.due if one[0] > now]
+            for _, what in ready:
+                what()
+            self.ledger.serve(min([end - now, 0.05]))
+
+    def await_(self, what, good):
+        end = time.monotonic() + PATIENCE_S
+        while not good():
+            if time.monotonic() > end:
+                raise Failure(f"never came true: {what}; keys {self.keys()}")
+            self.serve(0.1)
+
+    def has_all_ended(self):
+        for member in self.members:
+            if member.poll() not in (None, 0):
+                raise Failure(f"a member ended with {member.returncode}")
+        return all(member.poll() == 0 for member in self.members)
+
+    def keys(self):
+        try:
+            return self.cluster.etcd.pairs("storm!")
+        except OSError as error:
+            return repr(error)
+
+    def is_clean(self):
+        try:
+            return not self.cluster.etcd.leases() and not self.cluster.etcd.keys("storm!")
+        except OSError:
+            return False
+
+    def begin(self):
+        self.await_("the cluster is up", lambda: self.can(lambda: self.cluster.etcd.put("ready", "yes")))
+        for i in range(MEMBERS):
+            self.start(i)
+        self.await_("some grants", lambda: self.ledger.counts["grants"] >= 10)
+
+    @staticmethod
+    def can(what):
+        try:
+            what()
+            return True
+        except OSError:
+            return False
+
+    def calm(self):
+        """All faults end now."""
+        while self.due:
+            self.serve(0.1)
+        for machine in self.machines:
+            machine.mend()
+        for i in range(MEMBERS):
+            if self.members[i].poll() is not None:
+                self.ledger.killed(self.members[i].pid)
+            self.start(i)
+        self.ledger.phase = "calm"
+        self.await_("each member gets the lock three times more, and ends", self.has_all_ended)
+        at = self.cluster.at + "/storm"
+        words = [os.environ["VIGIL"], "lock", "--at", at, "--ttl", "2s", "--", "true"]
+        last = subprocess.run(self.machines[0].there(*words), check=False)
+        if last.returncode:
+            raise Failure(f"the last lock: {last.returncode}")
+        self.await_("no key and no lease is left", self.is_clean)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--faults", type=int, default=24)
+    parser.add_argument("--minutes", type=float, default=0)
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else int(time.time())
+    print(f"storm of a cluster: seed {seed}", flush=True)
+    storm = Storm(seed)
+    began, faults = time.monotonic(), 0
+    try:
+        storm.begin()
+        while time.monotonic() - began < options.minutes * 60 if options.minutes else faults < options.faults:
+            storm.serve(storm.fault())
+            faults += 1
+        storm.calm()
+    except Failure as failure:
+        sys.exit(f"FAILED, seed {seed}: {failure}\nfaults {storm.counts}, {storm.ledger.counts}")
+    print(f"{faults} faults {storm.counts}, {storm.ledger.counts}, {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
