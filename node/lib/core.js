@@ -11,7 +11,8 @@ const HOLDING = { MUTEX: 1, COUNTED_MUTEX: 2, RWLOCK: 3, PERMITS: 4, ONCE: 5 };
 const STATUS = {
   OK: 0, NOT_EQUAL: 1, TIMED_OUT: 2, PENDING: 3, CANCELLED: 4, LAST: 5, OWNER_DIED: 6, TERMINATED: 0x100,
   IS_NEW: 0x101,
-  EIDLE: -6, ETOOLATE: -7, EINVAL: -16, ENOTHELD: -18, ENOTFOUND: -21, EBUSY: -29, ESTOLEN: -32,
+  EIDLE: -6, ETOOLATE: -7, EINVAL: -16, ENOTHELD: -18, ENOTFOUND: -21, ENAME: -22, EBUSY: -29,
+  ESTOLEN: -32, ELOST: -36,
 };
 
 const SCRATCH_BATCH = 1000;
@@ -182,7 +183,7 @@ function createCore({ native, memory, scratch, holdings, track, canBlock, failur
 
   return {
     native, memory, numbers, wide, integers, holdings, track,
-    deliver, start, startWait, startAsync, cancel, mayBlock, block, isMine, Operation, failure,
+    deliver, start, startWait, startAsync, cancel, operationsOf, mayBlock, block, isMine, Operation, failure,
   };
 }
 

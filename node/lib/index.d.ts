@@ -46,6 +46,58 @@ export interface LockOptions extends WaitOptions {
    * Those that wait in line stay there.
    */
   steal?: boolean;
+  /** With `at`, see RemoteLockOptions. */
+  at?: undefined;
+}
+
+/** Options of locks of a cluster. */
+export interface RemoteLockOptions {
+  /** The servers of etcd: 'etcd://host:port,host:port'. */
+  at: string;
+  /** How long the lock outlives a machine that fails, in ms, at least 1000. Default: 10000. */
+  ttl?: number;
+  /** A file: the authorities that are trusted. The connection is encrypted. Default: those of the system. */
+  cacert?: string;
+  /** A file: the certificate of this client. */
+  cert?: string;
+  /** A file: the key of that certificate. */
+  key?: string;
+  /** 'name', or 'name:password'. */
+  user?: string;
+  password?: string;
+  /** Default: 'exclusive'. */
+  mode?: LockMode;
+  /** Do not wait: the callback gets null if the lock is not free. */
+  ifAvailable?: boolean;
+  /** In ms. */
+  timeout?: number;
+  /** A time of performance.now(). */
+  deadline?: number;
+  signal?: AbortSignal;
+}
+
+/** A lock of a cluster, held by this environment. */
+export interface RemoteLock extends AsyncDisposable {
+  readonly name: string;
+  readonly at: string;
+  readonly mode: LockMode;
+  /** Greater than those of all grants before: what is written to can refuse a token that is less than one before. */
+  readonly token: bigint;
+  /** In etcd, which exists as long as the lease. */
+  readonly key: string;
+  /** Aborted when the lease was lost: what the lock protects must stop. The reason is the error, VIGIL_ELOST. */
+  readonly lost: AbortSignal;
+  /** The previous holder was killed, or its environment or machine ended, while it held the lock. */
+  readonly ownerDied: boolean;
+  /** With ownerDied, that holder, if it is known. `takenAt` is as Date.now() counts, `text` is its command. */
+  readonly owner:
+    { readonly host: string; readonly pid: number; readonly takenAt: number; readonly text: string } | undefined;
+  /** Whether release() was called. */
+  readonly released: boolean;
+  /** Resolved when it is released. Rejected if the lease was lost, or the cluster cannot be told. */
+  release(): Promise<void>;
+  /** After ownerDied: what the lock protects is in order again. Otherwise the next holder is told, too. */
+  consistent(): void;
 }
 
 /** A lock with a name, held by this environment. */
@@ -82,9 +134,16 @@ export interface LockManager {
     name: string, options: LockOptions & { ifAvailable?: false },
     callback: (lock: NamedLock) => T): Promise<Awaited<T>>;
   request<T>(name: string, options: LockOptions, callback: (lock: NamedLock | null) => T): Promise<Awaited<T>>;
+  /** The lock of a cluster, in one line with `vigil lock --at`. It needs libvigil-etcd. */
+  request<T>(
+    name: string, options: RemoteLockOptions & { ifAvailable?: false },
+    callback: (lock: RemoteLock) => T): Promise<Awaited<T>>;
+  request<T>(name: string, options: RemoteLockOptions, callback: (lock: RemoteLock | null) => T): Promise<Awaited<T>>;
   /** A lock to be released by release() or `await using`. Null only with `ifAvailable`, if the lock is not free. */
   acquire(name: string, options?: LockOptions & { ifAvailable?: false }): Promise<NamedLock>;
   acquire(name: string, options: LockOptions): Promise<NamedLock | null>;
+  acquire(name: string, options: RemoteLockOptions & { ifAvailable?: false }): Promise<RemoteLock>;
+  acquire(name: string, options: RemoteLockOptions): Promise<RemoteLock | null>;
   /** The same for workers that may block. */
   acquireSync(name: string, options?: BlockOptions & { mode?: LockMode; ifAvailable?: false }): NamedLock;
   acquireSync(name: string, options: BlockOptions & { mode?: LockMode; ifAvailable?: boolean }): NamedLock | null;

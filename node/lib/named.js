@@ -6,6 +6,7 @@ const { KIND, STATUS } = require('./core.js');
 const { native, numbers, integers, start, startAsync, cancel, block, failure } = require('./native.js');
 const { optionsOf } = require('./options.js');
 const { typeError } = require('./errors.js');
+const remote = require('./remote.js');
 
 const SHARED = 1, FAIR = 2;
 const notSupported = (message) => new DOMException(message, 'NotSupportedError');
@@ -188,13 +189,17 @@ if (Symbol.asyncDispose) NamedLock.prototype[Symbol.asyncDispose] = async functi
 function requestOptions(options) {
   if (options !== undefined && (typeof options !== 'object' || options === null))
     throw typeError('expected an object of options');
-  const { mode = 'exclusive', ifAvailable = false, steal = false } = options ?? {};
+  const { mode = 'exclusive', ifAvailable = false, steal = false, at } = options ?? {};
   if (mode !== 'exclusive' && mode !== 'shared') throw typeError(`mode: 'exclusive' or 'shared', not ${String(mode)}`);
   const waiting = optionsOf(options);
   if (steal && ifAvailable) throw notSupported('steal and ifAvailable cannot be used together');
   if (steal && mode !== 'exclusive') throw notSupported("steal is only for mode 'exclusive'");
   if (waiting.signal && (steal || ifAvailable)) throw notSupported('signal cannot be used with steal or ifAvailable');
-  return { mode, ifAvailable, steal, how: FAIR | (mode === 'shared' ? SHARED : 0), waiting };
+  if (steal && at !== undefined) throw notSupported('steal cannot be used with at');
+  if (!waiting.ref && at !== undefined) throw notSupported('ref: false cannot be used with at');
+  const how = FAIR | (mode === 'shared' ? SHARED : 0);
+  const cluster = at === undefined ? undefined : remote.clusterOptions(options);
+  return { mode, ifAvailable, steal, how, waiting, cluster };
 }
 
 function checkName(name) {
@@ -254,6 +259,7 @@ class LockManager {
     if (typeof callback !== 'function') throw typeError('expected a callback');
     const checked = checkName(name), request = requestOptions(options);
     if (request.waiting.signal?.aborted) throw request.waiting.signal.reason;
+    if (request.cluster !== undefined) return remote.request(checked, request, callback);
     const lock = await take(checked, request);
     if (lock === null) return callback(null);
     if (lock.released) throw stolenError(checked); // since it was granted
@@ -270,12 +276,14 @@ class LockManager {
   async acquire(name, options) {
     const checked = checkName(name), request = requestOptions(options);
     if (request.waiting.signal?.aborted) throw request.waiting.signal.reason;
+    if (request.cluster !== undefined) return remote.acquire(checked, request);
     return take(checked, request);
   }
 
   /* The same for workers that may block. */
   acquireSync(name, options) {
     const checked = checkName(name), request = requestOptions(options);
+    if (request.cluster !== undefined) throw notSupported('acquireSync cannot be used with at');
     if (request.steal) return steal(checked, request);
     const handle = takeHandle(checked);
     describe(handle, request.how, request.ifAvailable ? 0 : request.waiting.timeout);

@@ -122,6 +122,14 @@ static bool addon_report(struct addon *addon) {
     return true;
 }
 
+bool addon_call_back(struct addon *addon, napi_ref function, size_t argc, const napi_value *argv) {
+    napi_value callee, receiver, result;
+    napi_get_reference_value(addon->napi, function, &callee);
+    napi_get_reference_value(addon->napi, addon->receiver, &receiver);
+    napi_status status = napi_make_callback(addon->napi, addon->context, receiver, callee, argc, argv, &result);
+    return status == napi_ok || addon_report(addon);
+}
+
 void addon_dispatch(struct addon *addon, bool inside) {
     struct environment *environment = &addon->environment;
     vigil_agent_dispatch(environment->agent);
@@ -209,6 +217,7 @@ static void addon_end(napi_async_cleanup_hook_handle cleanup, void *data) {
     if (addon->seat) uv_close((uv_handle_t *)addon->seat, addon_on_closed);
     addon->seat = NULL;
     operations_end(&addon->environment);
+    remote_end(addon);
     named_end(addon);
     holdings_end(&addon->environment);
     segment_end(addon);
@@ -247,6 +256,7 @@ NAPI_MODULE_INIT() {
     addon_define(addon, exports, "statusText", addon_status_text);
     methods_define(addon, exports);
     named_define(addon, exports);
+    remote_define(addon, exports);
     segment_define(addon, exports);
     napi_set_named_property(env, exports, "scratchBytes", integer(env, sizeof(struct scratch)));
     napi_set_named_property(env, exports, "threadId", integer(env, (int32_t)addon->environment.thread_id));

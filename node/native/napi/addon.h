@@ -31,6 +31,7 @@ struct addon {
 
     struct numbered *segments; /* struct opened of segment.c */
     struct numbered *handles;  /* struct handle of named.c */
+    struct remote *remote;     /* null until the first lock of a cluster */
 };
 
 /* What JavaScript has open, and names by a number: the first field of its struct. */
@@ -51,6 +52,8 @@ void addon_define(struct addon *addon, napi_value exports, const char *name, met
 void addon_dispatch(struct addon *addon, bool inside);
 /* Whether JavaScript cannot run any more, because the worker is being terminated. */
 bool addon_terminates(struct addon *addon);
+/* Call JavaScript from the loop. False: the environment is being terminated. */
+bool addon_call_back(struct addon *addon, napi_ref function, size_t argc, const napi_value *argv);
 
 napi_value integer(napi_env napi, int32_t value);
 napi_value number(napi_env napi, double value);
@@ -66,6 +69,10 @@ void methods_define(struct addon *addon, napi_value exports);
 /* named.c */
 void named_define(struct addon *addon, napi_value exports);
 void named_end(struct addon *addon);
+
+/* remote.c */
+void remote_define(struct addon *addon, napi_value exports);
+void remote_end(struct addon *addon);
 
 /* segment.c */
 void segment_define(struct addon *addon, napi_value exports);

@@ -3,7 +3,7 @@
 import {
   wait, waitAsync, notify, Atomics as VigilAtomics, createAtomics, AsyncLock, Lock, Mutex, RwLock, Semaphore, Condition,
   Barrier, Once, locks, Segment, VigilError, TimeoutError, NotHeldError, SegmentError, LimitError,
-  type Held, type NamedLock, type LockInfo, type WaitOptions, type WaitAsyncResult,
+  type Held, type NamedLock, type RemoteLock, type LockInfo, type WaitOptions, type WaitAsyncResult,
 } from '@vigil/node';
 
 /* Compiles only if both types are the same. */
@@ -100,6 +100,14 @@ export async function names(signal: AbortSignal) {
   if (lock.ownerDied) lock.consistent();
   using blocking = locks.acquireSync('deploy', { mode: 'shared' });
   (await locks.acquire('deploy', { ifAvailable: true }))?.release();
+  const at = 'etcd://h1:2379', ttl = 5000;
+  await locks.request('deploy', { at, ttl }, (lock) => same<typeof lock>().as<RemoteLock>());
+  await locks.request('deploy', { at, ifAvailable: true }, (lock) => same<typeof lock>().as<RemoteLock | null>());
+  await using remote = await locks.acquire('deploy', { at, mode: 'shared', signal, timeout: 5, user: 'root:secret' });
+  same<typeof remote.token>().as<bigint>();
+  same<typeof remote.lost>().as<AbortSignal>();
+  // @ts-expect-error: only local locks can be stolen
+  await locks.request('deploy', { at, steal: true }, () => {});
   const { held, pending } = await locks.query();
   same<typeof held>().as<LockInfo[]>();
   return blocking.released || pending.length > 0;
