@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # names.sh - whether the name of each file-local function stands in one file only: in src/ (without prim/, of whose
-# folders one is built), in cli/ and in pthread/. So a search, a stack trace and the amalgamation find one thing.
+# folders one is built), in cli/, pthread/ and remote/. So a search, a stack trace and the amalgamation find one thing.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/.." || exit 1
@@ -19,7 +19,7 @@ functions_of() {
 }
 
 status=0
-for folder in src cli pthread; do
+for folder in src cli pthread remote; do
     repeated=$(functions_of "$folder" | sort -u | awk '
         { files[$2] = files[$2] " " $1; count[$2]++ }
         END { for (name in count) if (count[name] > 1) print name ":" files[name] }' | sort)
@@ -28,5 +28,6 @@ for folder in src cli pthread; do
     echo "$repeated"
     status=1
 done
-[ $status = 0 ] && echo "names.sh: $(for folder in src cli pthread; do functions_of "$folder"; done | wc -l) functions"
+[ $status = 0 ] &&
+    echo "names.sh: $(for folder in src cli pthread remote; do functions_of "$folder"; done | wc -l) functions"
 exit $status
