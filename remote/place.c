@@ -531,10 +531,8 @@ static void place_use_look(struct place *place, const struct etcd_result *result
 
 static void place_looked(struct etcd_call *call, const struct etcd_reply *reply) {
     struct place *place = call->data;
-    if (!place_has_reply(place, reply)) {
-        place->look = true;
-        return;
-    }
+    if (reply->status != VIGIL_OK) place->look = true; /* before the owner is told, who may free the place */
+    if (!place_has_reply(place, reply)) return;
     if (reply->result_count > LOOK_OWN_HELD) place_use_look(place, reply->results);
     place_go(place);
 }
@@ -572,10 +570,8 @@ static void place_see_others(struct place *place, bool others) {
 
 static void place_admitted(struct etcd_call *call, const struct etcd_reply *reply) {
     struct place *place = call->data;
-    if (!place_has_reply(place, reply)) {
-        place->look = true; /* it may have been carried out */
-        return;
-    }
+    if (reply->status != VIGIL_OK) place->look = true; /* it may have been carried out */
+    if (!place_has_reply(place, reply)) return;
     place_no_doubt(place);
     if (reply->succeeded) {
         const struct etcd_result *line = &reply->results[reply->result_count - 1];
@@ -685,10 +681,8 @@ static void place_confirm(struct place *place) {
 
 static void place_guarded(struct etcd_call *call, const struct etcd_reply *reply) {
     struct place *place = call->data;
-    if (!place_has_reply(place, reply)) {
-        if (place->goal != GOAL_NONE) place->look = true;
-        return;
-    }
+    if (reply->status != VIGIL_OK) place->look = true;
+    if (!place_has_reply(place, reply)) return;
     const struct etcd_result *own = &reply->results[0], *line = &reply->results[1];
     if (!own->pair_count || own->pairs->create_revision != place->record.created) {
         bool held = place->granted;
@@ -731,10 +725,8 @@ static void place_guard(struct place *place) {
 
 static void place_marked(struct etcd_call *call, const struct etcd_reply *reply) {
     struct place *place = call->data;
-    if (!place_has_reply(place, reply)) {
-        if (place->goal != GOAL_NONE) place->remark = place->look = true;
-        return;
-    }
+    if (reply->status != VIGIL_OK) place->remark = place->look = true;
+    if (!place_has_reply(place, reply)) return;
     place_go(place);
 }
 
