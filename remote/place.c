@@ -34,11 +34,6 @@ static struct place_record place_load(const struct place_record *saved) {
     return record.check == place_check_of(&record) || BUG(torn_record_used) ? record : (struct place_record){0};
 }
 
-bool place_record_is_used(const struct place_record *saved) {
-    struct place_record record = place_load(saved);
-    return record.lease != 0;
-}
-
 static struct etcd_bytes place_bytes(const char *text) {
     return (struct etcd_bytes){text, strlen(text)};
 }
@@ -608,8 +603,6 @@ static void place_use_joined(struct place *place, const struct etcd_reply *reply
     const struct etcd_result *line = &reply->results[JOINED_LINE], *held = &reply->results[JOINED_HELD];
     place_no_doubt(place);
     place_be_at(place, PLACE_IN_LINE, reply->revision);
-    place->ahead = line->count > 0 ? (uint32_t)(line->count - 1) : 0;
-    if (held->pair_count) place_copy(place->holder, sizeof place->holder, held->pairs);
     place_see(place, line->pair_count > 1 ? &line->pairs[1] : NULL, held, &reply->results[JOINED_MARK]);
 }
 

@@ -27,7 +27,7 @@
 #include "etcd.h"
 
 #define PLACE_NAME 150u /* bytes of a name, at most */
-#define PLACE_KEY  256u
+#define PLACE_KEY  192u /* of a name, "!held/x.", a lease, a dot and a number */
 #define PLACE_TEXT 192u
 
 enum place_mode { PLACE_ALONE, PLACE_SHARED, PLACE_SLOT };
@@ -75,10 +75,8 @@ struct place {
     /* For the owner to read. */
     int64_t token;
     int64_t left_ns;
-    bool wanted;             /* others wait for what is held */
-    uint32_t ahead;          /* how many were in line before us when we joined */
-    char holder[PLACE_TEXT]; /* the text of a holder, when we joined */
-    char dead[PLACE_TEXT];   /* with VIGIL_OWNER_DIED: the text of the holder that died */
+    bool wanted;           /* others wait for what is held */
+    char dead[PLACE_TEXT]; /* with VIGIL_OWNER_DIED: the text of the holder that died */
 
     /* The place's own. */
     enum place_goal goal;
@@ -125,8 +123,5 @@ void place_stop(struct place *place);
 
 /* While granted with VIGIL_OWNER_DIED: what the lock protects is in order again. */
 void place_consistent(struct place *place);
-
-/* Whether the record has a key of a lease that may live. */
-bool place_record_is_used(const struct place_record *record);
 
 #endif
