@@ -543,7 +543,8 @@ int vigil_remote_lock_abandon(vigil_remote_lock *lock) {
     bool asks = lock->state == LOCK_LOCAL && lock->named;
     if (asks && vigil_named_cancel(lock->named) == VIGIL_ETOOLATE) return VIGIL_ETOOLATE;
     place_stop(&lock->place);
-    if (lock->named_held) vigil_named_abandon(lock->named);
+    if (lock->named_held && BUG(abandoned_unlocked)) vigil_named_unlock(lock->named);
+    else if (lock->named_held) vigil_named_abandon(lock->named);
     lock->named_held = false;
     lock->closed = NULL;
     lock_free(lock, VIGIL_OK);

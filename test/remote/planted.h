@@ -28,6 +28,7 @@
     X(killed_and_lost, torn_record_used, "a record that was half saved is used")                                       \
     X(kept, place_kept, "a place that no process uses is not given up when another machine waits")                     \
     X(turns, handover_unbounded, "a machine hands over to itself without end while another waits")                     \
+    X(abandoned, abandoned_unlocked, "what is abandoned counts as released on its own machine")                        \
     X(tried, refused_at_once, "a request ends before the call that makes it returns")
 
 #define X(scenario, name, text) REMOTE_BUG_##name,

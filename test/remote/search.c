@@ -416,6 +416,13 @@ static void process_free(struct process *process) {
     process->remote = NULL;
 }
 
+/* The actor is no more, and has not released what it may hold. */
+static void actor_dies(struct actor *actor) {
+    if (actor->alone && actor->state == ACTOR_HOLDS && !actor->vanished) truth.owed = true;
+    else if (actor->alone) truth_is_vague();
+    actor->state = ACTOR_DEAD;
+}
+
 static void process_kill(struct process *process) {
     world_trace("  process %u is killed", process->number);
     world_kills_left--;
@@ -423,14 +430,30 @@ static void process_kill(struct process *process) {
     process->alive = false;
     for (unsigned i = 0; i < actor_count; i++) {
         struct actor *actor = &actors[i];
-        if (actor->process != process || actor->state == ACTOR_CLOSED) continue;
-        if (actor->alone && actor->state == ACTOR_HOLDS && !actor->vanished) truth.owed = true;
-        else if (actor->alone) truth_is_vague();
-        actor->state = ACTOR_DEAD;
+        if (actor->process == process && actor->state != ACTOR_CLOSED && actor->state != ACTOR_DEAD) actor_dies(actor);
     }
     model_killed(process);
     machine_killed(process);
     process_free(process);
+}
+
+/* A handle is abandoned. If it is too late for that, nothing happens: it can be tried again. */
+static void actor_abandon(void *what, unsigned way) {
+    struct actor *actor = what;
+    (void)way;
+    vigil_remote_lock *lock = actor->lock;
+    enum actor_state before = actor->state;
+    actor->in_call = true;
+    int status = vigil_remote_lock_abandon(lock);
+    actor->in_call = false;
+    world_trace("  actor %u abandons it: %d", actor->number, status);
+    sim_check(status == VIGIL_OK || (status == VIGIL_ETOOLATE && before == ACTOR_PENDING), "abandon returns %d",
+              status);
+    if (status != VIGIL_OK) return;
+    world_kills_left--;
+    truth.kills++;
+    actor->lock = NULL;
+    actor_dies(actor);
 }
 
 static bool process_may_die(const struct process *process) {
@@ -565,6 +588,24 @@ static bool world_cancel(void) {
     return chosen != 0;
 }
 
+static bool actor_may_abandon(const struct actor *actor) {
+    return actor->plan->acts & ACTS_ABANDON && actor->lock && actor->state != ACTOR_DEAD &&
+           process_runs(actor->process) && world_kills_left;
+}
+
+static bool world_abandon(void) {
+    struct events list = {.count = 0};
+    for (unsigned i = 0; i < actor_count; i++) {
+        struct actor *actor = &actors[i];
+        struct event event = {
+            .name = "abandon", .run = actor_abandon, .what = actor, .process = actor->process, .ways = 1};
+        if (actor_may_abandon(actor)) events_add(&list, event);
+    }
+    unsigned chosen = list.count ? world_choose(list.count + 1, CHOOSE_KILL) : 0;
+    if (chosen) world_run(&list.list[chosen - 1], 0);
+    return chosen != 0;
+}
+
 /* ---- One execution ---- */
 
 static bool actor_believes(const struct actor *actor) {
@@ -622,7 +663,7 @@ static void collect(struct events *events) {
 static bool world_step(void) {
     struct events events;
     world_steps++;
-    if (world_faults && (world_fault() || world_kill_between() || world_cancel())) return true;
+    if (world_faults && (world_fault() || world_kill_between() || world_cancel() || world_abandon())) return true;
     collect(&events);
     bool waits = events.next_ns != INT64_MAX;
     if (!events.count && !waits) return false;

@@ -18,6 +18,7 @@ enum {
     ACTS_CLOSES_HELD = 32, /* it closes the handle without releasing the lock before */
     ACTS_MIXED = 64,       /* each second round is shared */
     ACTS_IMMORTAL = 128,   /* its process is not killed */
+    ACTS_ABANDON = 256,    /* it may abandon its handle at any moment, which counts as a kill */
 };
 struct actor_plan {
     unsigned machine, process;
