@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vigil/remote.h - the same locks beyond one machine, on etcd. In libvigil-etcd, which needs libvigil, libnghttp2,
- * OpenSSL and protobuf-c.
+ * OpenSSL, protobuf-c and c-ares.
  *
  *     vigil_remote *cluster;
  *     vigil_remote_open(&cluster, agent, "etcd://h1:2379,h2:2379,h3:2379", NULL);
@@ -69,8 +69,9 @@ typedef struct vigil_remote_options {
 
 /*
  * vigil_remote_open - VIGIL_OK; the connection is made when it is needed. `at`: "etcd://host:port,host:port"; what
- * follows a slash after that is ignored. VIGIL_EINVAL: `at` cannot be read, ttl_ns is less than a second, or a file
- * cannot be used: see errno. VIGIL_ENOMEM, VIGIL_ESYSTEM; the errors of vigil_agent_watch.
+ * follows a slash after that is ignored. VIGIL_EINVAL: `at` cannot be read, or ttl_ns is less than a second.
+ * VIGIL_ENOMEM, VIGIL_ESYSTEM; the errors of vigil_agent_watch. A file that cannot be used is told by the first call:
+ * VIGIL_EREFUSED.
  *
  * vigil_remote_close - VIGIL_OK, VIGIL_EBUSY while a lock of it is open or a call is pending.
  *
