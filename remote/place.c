@@ -2,6 +2,7 @@
 #include "place.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bug.h"
@@ -41,9 +42,9 @@ static struct etcd_bytes place_bytes(const char *text) {
 static void place_name_keys(struct place *place) {
     const struct place_record *record = &place->record;
     unsigned long long lease = (unsigned long long)record->lease;
-    snprintf(place->line_key, PLACE_KEY, "%s!line/%llx.%u", place->name, lease, record->number);
-    snprintf(place->held_key, PLACE_KEY, "%s!held/%c.%llx.%u", place->name, place->mode == PLACE_ALONE ? 'x' : 's',
-             lease, record->number);
+    snprintf(place->texts->line_key, PLACE_KEY, "%s!line/%llx.%u", place->name, lease, record->number);
+    snprintf(place->texts->held_key, PLACE_KEY, "%s!held/%c.%llx.%u", place->name,
+             place->mode == PLACE_ALONE ? 'x' : 's', lease, record->number);
 }
 
 static void place_be_at(struct place *place, enum place_at at, int64_t created) {
@@ -120,16 +121,16 @@ static struct etcd_operation place_delete(const char *key) {
 static struct etcd_operation place_put(const struct place *place, const char *key, bool leased) {
     return (struct etcd_operation){.action = ETCD_PUT,
                                    .key = place_bytes(key),
-                                   .value = place_bytes(place->text),
+                                   .value = place_bytes(place->texts->text),
                                    .lease = leased ? place->record.lease : 0};
 }
 
 /* The mark is ours from now on. `text`: of us, or of the holder that died. */
 static struct etcd_operation place_put_mark_at(struct place *place, const char *key, const char *text) {
-    snprintf(place->mark_text, sizeof place->mark_text, "%llx.%u %s", (unsigned long long)place->record.lease,
+    snprintf(place->texts->mark, sizeof place->texts->mark, "%llx.%u %s", (unsigned long long)place->record.lease,
              place->record.number, text);
     struct etcd_operation put = place_put(place, key, false);
-    put.value = place_bytes(place->mark_text);
+    put.value = place_bytes(place->texts->mark);
     return put;
 }
 
@@ -149,9 +150,9 @@ static void place_copy(char *text, size_t bytes, const struct etcd_pair *pair) {
 
 /* The text of a mark, without what it begins with. */
 static void place_copy_dead(struct place *place, const struct etcd_pair *mark) {
-    place_copy(place->dead, sizeof place->dead, mark);
-    const char *space = strchr(place->dead, ' ');
-    if (space) memmove(place->dead, space + 1, strlen(space));
+    place_copy(place->texts->dead, sizeof place->texts->dead, mark);
+    const char *space = strchr(place->texts->dead, ' ');
+    if (space) memmove(place->texts->dead, space + 1, strlen(space));
 }
 
 static int64_t place_call_by(const struct place *place) {
@@ -418,7 +419,7 @@ static void place_ahead_told(struct etcd_watch *watch, enum etcd_news news, cons
     (void)revision;
     if (news == ETCD_WATCH_CREATED && BUG(watched_from_now)) return;
     if (news == ETCD_WATCH_LOST && BUG(watch_lost_unnoticed)) return;
-    bool holders = !place->ahead_key[0];
+    bool holders = !place->texts->ahead_key[0];
     /* The reply of a call that is pending may be older than this news. */
     if (news == ETCD_WATCH_DELETED && holders && place->mode != PLACE_SLOT &&
         (!place->call.pending || BUG(news_undone))) {
@@ -451,25 +452,25 @@ static void place_watch_own(struct place *place, const char *key) {
 static void place_unwatch(struct place *place) {
     etcd_unwatch(place->etcd, &place->ahead_watch);
     etcd_unwatch(place->etcd, &place->own_watch);
-    place->ahead_key[0] = 0;
+    if (place->texts) place->texts->ahead_key[0] = 0;
 }
 
 static void place_watch_before(struct place *place, const struct etcd_pair *before) {
     char key[PLACE_KEY];
     snprintf(key, sizeof key, "%.*s", (int)before->key.length, (const char *)before->key.data);
-    if (place->ahead_watch.pending && strcmp(key, place->ahead_key) == 0) return;
+    if (place->ahead_watch.pending && strcmp(key, place->texts->ahead_key) == 0) return;
     etcd_unwatch(place->etcd, &place->ahead_watch);
-    memcpy(place->ahead_key, key, sizeof key);
+    memcpy(place->texts->ahead_key, key, sizeof key);
     place->ahead_watch.told = place_ahead_told;
     place->ahead_watch.data = place;
-    etcd_watch(place->etcd, &place->ahead_watch, place_bytes(place->ahead_key), place_bytes(""), true);
+    etcd_watch(place->etcd, &place->ahead_watch, place_bytes(place->texts->ahead_key), place_bytes(""), true);
 }
 
 static void place_watch_holders(struct place *place) {
     struct place_range held = place_in_the_way(place);
-    if (place->ahead_watch.pending && !place->ahead_key[0]) return;
+    if (place->ahead_watch.pending && !place->texts->ahead_key[0]) return;
     etcd_unwatch(place->etcd, &place->ahead_watch);
-    place->ahead_key[0] = 0;
+    place->texts->ahead_key[0] = 0;
     place->ahead_watch.told = place_ahead_told;
     place->ahead_watch.data = place;
     etcd_watch(place->etcd, &place->ahead_watch, place_bytes(held.from), place_bytes(held.to), true);
@@ -495,7 +496,7 @@ static void place_see(struct place *place, const struct etcd_pair *before, const
     if (place->goal != GOAL_HOLD) return;
     if (before) place_watch_before(place, before);
     else place_watch_holders(place);
-    place_watch_own(place, place->line_key);
+    place_watch_own(place, place->texts->line_key);
 }
 
 enum { LOOK_OWN, LOOK_BEFORE, LOOK_HELD, LOOK_MARK, LOOK_OWN_HELD };
@@ -503,12 +504,12 @@ enum { LOOK_OWN, LOOK_BEFORE, LOOK_HELD, LOOK_MARK, LOOK_OWN_HELD };
 static void place_add_look(const struct place *place, struct etcd_operation *operations, unsigned *count,
                            const struct place_range *line, const struct place_range *held,
                            const struct place_range *mark) {
-    operations[LOOK_OWN] = place_get(place->line_key);
+    operations[LOOK_OWN] = place_get(place->texts->line_key);
     operations[LOOK_BEFORE] = place_list(line, ETCD_NEWEST_FIRST, 1);
     operations[LOOK_BEFORE].created_before = place->record.created;
     operations[LOOK_HELD] = place_list(held, ETCD_OLDEST_FIRST, 1);
     operations[LOOK_MARK] = place_get(mark->from);
-    operations[LOOK_OWN_HELD] = place_get(place->held_key);
+    operations[LOOK_OWN_HELD] = place_get(place->texts->held_key);
     *count = LOOK_OWN_HELD + 1;
 }
 
@@ -582,13 +583,13 @@ static void place_admitted(struct etcd_call *call, const struct etcd_reply *repl
 static void place_ask_to_hold(struct place *place) {
     struct etcd_txn txn = {0};
     struct place_range line = place_line(place), held = place_in_the_way(place), mark = place_mark(place);
-    place_if(&txn, place->line_key, "", ETCD_CREATE_REVISION, place->record.created);
+    place_if(&txn, place->texts->line_key, "", ETCD_CREATE_REVISION, place->record.created);
     if (!BUG(mark_not_compared)) place_if(&txn, mark.from, "", ETCD_MOD_REVISION, place->mark);
     if (place->mode != PLACE_SLOT) place_if_empty(&txn, &held); /* the head alone counts slots, and adds to them */
-    place_then(&txn, place_put(place, place->held_key, true));
-    place_then(&txn, place_delete(place->line_key));
+    place_then(&txn, place_put(place, place->texts->held_key, true));
+    place_then(&txn, place_delete(place->texts->line_key));
     if (place->mode == PLACE_ALONE)
-        place_then(&txn, place_put_mark_at(place, mark.from, place->mark ? place->dead : place->text));
+        place_then(&txn, place_put_mark_at(place, mark.from, place->mark ? place->texts->dead : place->texts->text));
     place_then(&txn, place_list(&line, ETCD_OLDEST_FIRST, 1));
     place_add_look(place, txn.otherwise, &txn.otherwise_count, &line, &held, &mark);
     place->admit = false;
@@ -627,12 +628,12 @@ static void place_join(struct place *place) {
         place_if_empty(&txn, &line);
         place_if_empty(&txn, &held);
         place_if(&txn, mark.from, "", ETCD_CREATE_REVISION, 0);
-        place_then(&txn, place_put(place, place->held_key, true));
-        if (place->mode == PLACE_ALONE) place_then(&txn, place_put_mark_at(place, mark.from, place->text));
+        place_then(&txn, place_put(place, place->texts->held_key, true));
+        if (place->mode == PLACE_ALONE) place_then(&txn, place_put_mark_at(place, mark.from, place->texts->text));
     } else {
         place_if(&txn, mark.from, "", ETCD_CREATE_REVISION, -1); /* never: a slot is always waited for in line */
     }
-    place_else(&txn, place_put(place, place->line_key, true));
+    place_else(&txn, place_put(place, place->texts->line_key, true));
     place_else(&txn, place_list(&line, ETCD_NEWEST_FIRST, 2));
     place_else(&txn, place_list(&held, ETCD_OLDEST_FIRST, 1));
     place_else(&txn, place_get(mark.from));
@@ -662,10 +663,10 @@ static void place_confirmed(struct etcd_call *call, const struct etcd_reply *rep
 static void place_confirm(struct place *place) {
     struct etcd_txn txn = {0};
     struct place_range line = place_line(place), mark = place_range(place, "mark");
-    place_if(&txn, place->held_key, "", ETCD_CREATE_REVISION, place->record.created);
-    place_then(&txn, place_put(place, place->held_key, true));
+    place_if(&txn, place->texts->held_key, "", ETCD_CREATE_REVISION, place->record.created);
+    place_then(&txn, place_put(place, place->texts->held_key, true));
     bool marks = place->mode == PLACE_ALONE && !place->record.died;
-    place_then(&txn, marks ? place_put_mark_at(place, mark.from, place->text) : place_get(mark.from));
+    place_then(&txn, marks ? place_put_mark_at(place, mark.from, place->texts->text) : place_get(mark.from));
     place_then(&txn, place_list(&line, ETCD_OLDEST_FIRST, 1));
     place_send(place, &txn, place_confirmed);
 }
@@ -704,14 +705,14 @@ static void place_line_told(struct etcd_watch *watch, enum etcd_news news, const
 static void place_guard(struct place *place) {
     struct etcd_txn txn = {0};
     struct place_range line = place_line(place);
-    place_watch_own(place, place->held_key);
+    place_watch_own(place, place->texts->held_key);
     if (place->mode == PLACE_ALONE && !place->ahead_watch.pending) {
         place->ahead_watch.told = place_line_told;
         place->ahead_watch.data = place;
         etcd_watch(place->etcd, &place->ahead_watch, place_bytes(line.from), place_bytes(line.to), false);
     }
     place->look = false;
-    place_then(&txn, place_get(place->held_key));
+    place_then(&txn, place_get(place->texts->held_key));
     place_then(&txn, place_list(&line, ETCD_OLDEST_FIRST, 1));
     place_send(place, &txn, place_guarded);
 }
@@ -728,8 +729,8 @@ static void place_put_mark(struct place *place) {
     struct etcd_txn txn = {0};
     struct place_range mark = place_range(place, "mark");
     place->remark = false;
-    place_if(&txn, place->held_key, "", ETCD_CREATE_REVISION, place->record.created);
-    place_then(&txn, place_put_mark_at(place, mark.from, place->text));
+    place_if(&txn, place->texts->held_key, "", ETCD_CREATE_REVISION, place->record.created);
+    place_then(&txn, place_put_mark_at(place, mark.from, place->texts->text));
     place_send(place, &txn, place_marked);
 }
 
@@ -769,7 +770,7 @@ static void place_deleted(struct etcd_call *call, const struct etcd_reply *reply
 static void place_delete_key(struct place *place) {
     struct etcd_txn txn = {0};
     struct place_range mark = place_range(place, "mark");
-    const char *key = place->record.at == PLACE_HELD ? place->held_key : place->line_key;
+    const char *key = place->record.at == PLACE_HELD ? place->texts->held_key : place->texts->line_key;
     if (!BUG(release_compares_nothing)) place_if(&txn, key, "", ETCD_CREATE_REVISION, place->record.created);
     place_then(&txn, place_delete(key));
     bool marked = place->record.at == PLACE_HELD && place->mode == PLACE_ALONE &&
@@ -842,6 +843,16 @@ static void place_go(struct place *place) {
 }
 
 /* For the owner. */
+
+bool place_prepare(struct place *place) {
+    if (!place->texts) place->texts = calloc(1, sizeof *place->texts);
+    return place->texts;
+}
+
+void place_free(struct place *place) {
+    place_stop(place);
+    free(place->texts);
+}
 
 static bool place_is_same_key(const struct place_record *one, const struct place_record *other) {
     return one->lease == other->lease && one->number == other->number && one->created == other->created;

@@ -62,21 +62,29 @@ enum place_news {
 
 enum place_goal { GOAL_NONE, GOAL_HOLD, GOAL_TRY, GOAL_KEEP, GOAL_LEAVE };
 
+/* Not part of the place: a process may have thousands that wait in the line of its machine, and do without. */
+struct place_texts {
+    char text[PLACE_TEXT]; /* what others see of us: the owner's */
+    char dead[PLACE_TEXT]; /* with VIGIL_OWNER_DIED: the text of the holder that died, for the owner to read */
+    char line_key[PLACE_KEY], held_key[PLACE_KEY];
+    char mark[PLACE_TEXT + 32];
+    char ahead_key[PLACE_KEY]; /* that `ahead_watch` watches; "": another range */
+};
+
 struct place {
     /* The owner's, set before the first use; the rest is zero then. */
     struct etcd *etcd;
     const char *name;
     enum place_mode mode;
     uint16_t ttl_s;
-    char text[PLACE_TEXT]; /* what others see of us */
     void (*told)(struct place *place, enum place_news news, int status);
     void *data;
 
     /* For the owner to read. */
     int64_t token;
     int64_t left_ns;
-    bool wanted;           /* others wait for what is held */
-    char dead[PLACE_TEXT]; /* with VIGIL_OWNER_DIED: the text of the holder that died */
+    bool wanted;               /* others wait for what is held */
+    struct place_texts *texts; /* null: place_prepare has not been called */
 
     /* The place's own. */
     enum place_goal goal;
@@ -93,13 +101,14 @@ struct place {
     int64_t mark;               /* mod_revision of the mark, or of the number of slots; 0: none */
     int64_t leave_by_ns, next_renewal_ns;
     unsigned failures;
-    char line_key[PLACE_KEY], held_key[PLACE_KEY];
-    char mark_text[PLACE_TEXT + 32];
-    char ahead_key[PLACE_KEY]; /* that `ahead_watch` watches; "": another range */
     struct etcd_call call, renewal;
     struct etcd_watch ahead_watch, own_watch;
     struct etcd_timer retry, clock;
 };
+
+/* Before place_take and place_inherit: false if there is no memory. And at the end. */
+bool place_prepare(struct place *place);
+void place_free(struct place *place);
 
 /* Go for it, from the record in *saved (null: the place's own): then PLACE_GRANTED; or PLACE_NOT_FREE, if it is only
  * tried; or PLACE_FAILED. Only for a place that has no goal, or keeps. `died`: the process that saved the record was

@@ -30,4 +30,8 @@ int64_t remote_number(const struct etcd_bytes *text); /* 0: it is none */
 void remote_describe(char text[PLACE_TEXT], uint32_t pid, const char *what);
 void remote_read_holder(const char *text, size_t length, vigil_remote_holder *holder);
 
+#ifdef VIGIL_REMOTE_BUGS
+void remote_forget(vigil_remote_lock *lock); /* free its memory, and no more: for the search of test/remote */
+#endif
+
 #endif

@@ -408,7 +408,7 @@ static void actor_collect(struct actor *actor, struct events *events) {
 static void process_free(struct process *process) {
     for (unsigned i = 0; i < actor_count; i++) {
         if (actors[i].process != process) continue;
-        free(actors[i].lock);
+        if (actors[i].lock) remote_forget(actors[i].lock);
         actors[i].lock = NULL;
     }
     if (process->remote) free(process->etcd);
