@@ -44,7 +44,7 @@ if(TARGET vigil_top)
     set(top vigil_top)
 endif()
 if(TARGET vigil_at)
-    install(TARGETS vigil_at RUNTIME DESTINATION ${libexec} COMPONENT command)
+    install(TARGETS vigil_at RUNTIME DESTINATION ${libexec} COMPONENT etcd)
     set(at vigil_at)
 endif()
 

@@ -286,8 +286,8 @@ static bool lock_passes(int status) {
     return status == VIGIL_EUNREACHABLE || status == VIGIL_TIMED_OUT;
 }
 
-static int64_t lock_call_by(const vigil_remote_lock *lock) {
-    int64_t by_ns = etcd_now_ns(lock->remote->etcd) + REMOTE_CALL_NS;
+static int64_t lock_call_by(const vigil_remote_lock *lock, int64_t within_ns) {
+    int64_t by_ns = etcd_now_ns(lock->remote->etcd) + within_ns;
     return lock->deadline_ns && lock->deadline_ns < by_ns ? lock->deadline_ns : by_ns;
 }
 
@@ -346,7 +346,7 @@ static void lock_agree_on_slots(vigil_remote_lock *lock) {
         .otherwise_count = 1,
     };
     lock->call = (struct etcd_call){.done = lock_slots_known, .data = lock};
-    etcd_txn(lock->remote->etcd, &lock->call, &txn, lock_call_by(lock));
+    etcd_txn(lock->remote->etcd, &lock->call, &txn, lock_call_by(lock, REMOTE_CALL_NS));
 }
 
 static void lock_cluster_known(struct etcd_call *call, const struct etcd_reply *reply) {
@@ -356,7 +356,8 @@ static void lock_cluster_known(struct etcd_call *call, const struct etcd_reply *
         return;
     }
     if (reply->status != VIGIL_OK) {
-        lock_finish(lock, LOCK_IDLE, reply->status);
+        bool early = reply->status == VIGIL_TIMED_OUT && etcd_now_ns(lock->remote->etcd) < lock->deadline_ns;
+        lock_finish(lock, LOCK_IDLE, early ? VIGIL_EUNREACHABLE : reply->status);
         return;
     }
     lock->remote->cluster = reply->cluster;
@@ -365,7 +366,7 @@ static void lock_cluster_known(struct etcd_call *call, const struct etcd_reply *
 
 static void lock_ask_for_cluster(vigil_remote_lock *lock) {
     lock->call = (struct etcd_call){.done = lock_cluster_known, .data = lock};
-    etcd_status(lock->remote->etcd, &lock->call, lock_call_by(lock));
+    etcd_status(lock->remote->etcd, &lock->call, lock_call_by(lock, REMOTE_REACH_NS));
 }
 
 /* A slot is in the cluster's line only, and a semaphore of one handle may have any number of them. */

@@ -6,8 +6,9 @@
 #include "etcd.h"
 #include "place.h"
 
-#define REMOTE_TTL_S   10
-#define REMOTE_CALL_NS INT64_C(5000000000) /* how long a single call may take */
+#define REMOTE_TTL_S    10
+#define REMOTE_CALL_NS  INT64_C(5000000000)  /* how long a single call may take */
+#define REMOTE_REACH_NS INT64_C(20000000000) /* the first one, which waits for names that are not known to be refused */
 
 struct vigil_remote {
     struct etcd *etcd;

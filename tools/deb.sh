@@ -48,7 +48,8 @@ describe() {
         echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
     fi
     : >debian/substvars
-    [ ${#binaries[@]} = 0 ] || dpkg-shlibdeps -S"$folder/work/libvigil$soversion" -Tdebian/substvars "${binaries[@]}"
+    [ ${#binaries[@]} = 0 ] || dpkg-shlibdeps -S"$folder/work/libvigil$soversion" -S"$root" \
+        -x"$package" -Tdebian/substvars "${binaries[@]}"
     dpkg-gencontrol -p"$package" -P"$root" -Tdebian/substvars -fdebian/files
     (cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 }

@@ -57,8 +57,8 @@ struct web {
 };
 
 static void web_enter(struct web *web) {
-    uint32_t seen = OUTSIDE;
-    while (!prim_cas_acquire(&web->state, &seen, INSIDE)) prim_park(&web->state, STOPPED, PRIM_NEVER);
+    for (uint32_t seen = OUTSIDE; !prim_cas_acquire(&web->state, &seen, INSIDE); seen = OUTSIDE)
+        prim_park(&web->state, STOPPED, PRIM_NEVER);
 }
 
 static void web_leave(struct web *web) {

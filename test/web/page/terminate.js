@@ -202,8 +202,18 @@ const stuck = (ms) => `
   };
   vigil.wait(data, 0, 0, 100000);`;
 
+/* A worker that says its thread first, and of which the page knows: until then, vigil.terminate only terminates. */
+async function knownWorker(t, source, data) {
+  const channel = new BroadcastChannel(`vigil ${t.vigil.handle.id}`), known = new Set();
+  channel.onmessage = ({ data: { attached } }) => known.add(attached?.[0]); // after the page's own channel
+  const made = t.worker(source, data), thread = await made.next();
+  await until(() => known.has(thread), 'the page to know it');
+  channel.close();
+  return [made, thread];
+}
+
 async function stuckWorker(t, array, ms) {
-  const made = t.worker(stuck(ms), array), thread = await made.next();
+  const [made, thread] = await knownWorker(t, stuck(ms), array);
   await until(() => Atomics.load(array, 1) === 1, 'it to be inside');
   return [made, thread];
 }
@@ -226,8 +236,8 @@ test('terminate: by vigil.terminate, which waits until the worker is outside', a
 
 test('terminate: by vigil.terminate, after which the worker calls nothing', async (t) => {
   const { vigil } = t, array = vigil.allocate(4);
-  const made = t.worker('say(vigil.thread); for (;;) { Atomics.add(data, 1, 1); vigil.notify(data, 0); }', array);
-  const thread = await made.next();
+  const [made, thread] =
+    await knownWorker(t, 'say(vigil.thread); for (;;) { Atomics.add(data, 1, 1); vigil.notify(data, 0); }', array);
   await until(() => Atomics.load(array, 1) > 100, 'it to run');
   made.terminateBy(vigil, thread);
   const first = Atomics.load(array, 1);
