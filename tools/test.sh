@@ -19,7 +19,7 @@ setarch -R true 2>/dev/null && steady="setarch -R"
 
 run_preset() {
     cmake --preset "$1" -DVIGIL_WERROR=ON && cmake --build --preset "$1" -j "$jobs" &&
-        $steady ctest --preset "$1" -j $((jobs + 1)) --no-tests=error # one more: many tests mostly wait
+        $steady ctest --preset "$1" -j $((jobs + 2)) --no-tests=error # one more: many tests mostly wait
 }
 
 # count PATTERN LOG: how many tests ended so, by ctest's line for each.
