@@ -137,9 +137,9 @@ static void resolver_on_result(void *data, int status, int timeouts, struct ares
 }
 
 static void resolver_go_on(struct resolver *resolver) {
-    struct timeval most = {.tv_sec = RESOLVER_TIMEOUT_MS / 1000}, wait;
-    ares_timeout(resolver->channel, &most, &wait);
-    int64_t wait_ns = resolver->found ? 0 : wait.tv_sec * NS_PER_S + wait.tv_usec * INT64_C(1000);
+    struct timeval most = {.tv_sec = RESOLVER_TIMEOUT_MS / 1000}, room;
+    const struct timeval *wait = ares_timeout(resolver->channel, &most, &room); /* one of the two */
+    int64_t wait_ns = resolver->found ? 0 : wait->tv_sec * NS_PER_S + wait->tv_usec * INT64_C(1000);
     loop_set(resolver->loop, &resolver->timer, loop_now_ns() + wait_ns);
 }
 

@@ -25,8 +25,9 @@ export const plants = {
     from: '|| seen == STOPPED) return', to: '|| true) return',
     found: 'terminate: by vigil.terminate, which waits until the worker is outside' },
   'a worker that was stopped goes on': { source: 'web/native/web.c',
-    from: 'while (!prim_cas_acquire(&web->state, &seen, INSIDE)) prim_park(&web->state, STOPPED, PRIM_NEVER);',
-    to: 'prim_cas_acquire(&web->state, &seen, INSIDE);',
+    from: 'for (uint32_t seen = OUTSIDE; !prim_cas_acquire(&web->state, &seen, INSIDE); seen = OUTSIDE)\n'
+      + '        prim_park(&web->state, STOPPED, PRIM_NEVER);',
+    to: 'uint32_t seen = OUTSIDE;\n    prim_cas_acquire(&web->state, &seen, INSIDE);',
     found: 'terminate: by vigil.terminate, after which the worker calls nothing' },
   'a thread that may not sleep spins for ever': { file: 'web/lib/death.js',
     from: 'if (performance.now() - since > SPIN_MOST_MS) throw', to: 'if (false) throw',
