@@ -25,7 +25,6 @@
 #define WORLD_TTL_NS    (WORLD_TTL_S * WORLD_SECOND_NS)
 
 /* Kinds of choices, as choose.c knows them. */
-enum sim_deviation;
 unsigned world_choose(unsigned options, int kind);
 enum { CHOOSE_ORDER, CHOOSE_TIME, CHOOSE_LOSS, CHOOSE_CANCEL, CHOOSE_KILL, CHOOSE_FAULT }; /* see enum sim_deviation */
 
