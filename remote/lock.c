@@ -469,7 +469,7 @@ static void lock_wanted(vigil_remote_lock *lock) {
 }
 
 static void lock_has_lost(vigil_remote_lock *lock) {
-    if (lock->state != LOCK_HELD) return; /* the place was kept, for nobody */
+    if (lock->state != LOCK_HELD) return; /* the place was kept, and no process used it */
     lock->lost = true;
     if (lock->options.on_lost) lock->options.on_lost(lock, lock->place.left_ns, lock->options.data);
 }

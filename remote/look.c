@@ -22,7 +22,7 @@ static void look_add(vigil_remote_one *one, const struct etcd_pair *pair, bool h
                               .shares = holds && pair->key.length > kind_at && key[kind_at] == 's',
                               .revision = pair->create_revision,
                               .lease = pair->lease};
-    remote_read_holder(pair->value.data, pair->value.length, &one->who);
+    remote_read_holder(pair->value.data, pair->value.length, &one->process);
 }
 
 static bool look_is_held_alone(const vigil_remote_one *all, uint32_t count) {

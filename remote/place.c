@@ -527,7 +527,7 @@ static void place_use_look(struct place *place, const struct etcd_result *result
 
 static void place_looked(struct etcd_call *call, const struct etcd_reply *reply) {
     struct place *place = call->data;
-    if (reply->status != VIGIL_OK) place->look = true; /* before the owner is told, who may free the place */
+    if (reply->status != VIGIL_OK) place->look = true; /* before the owner is told, and may free the place */
     if (!place_has_reply(place, reply)) return;
     if (reply->result_count > LOOK_OWN_HELD) place_use_look(place, reply->results);
     place_go(place);

@@ -60,21 +60,21 @@ static uint32_t at_own_place(const vigil_remote_seen *seen) {
     for (uint32_t i = 0; i < seen->count; i++) {
         if (seen->all[i].holds) continue;
         place++;
-        if (strcmp(seen->all[i].who.host, host) == 0) return place;
+        if (strcmp(seen->all[i].process.host, host) == 0) return place;
     }
     return 0;
 }
 
 static void at_say_place(const struct at_lock *lock, const vigil_remote_seen *seen, uint32_t place, char *text) {
-    char waited[16], holder[256], who[200] = "";
+    char waited[16], holder[256], held[200] = "";
     cli_print_duration(waited, vigil_now_ns() - lock->since_ns);
-    if (seen->holders > 1) snprintf(who, sizeof who, "; held by %u", seen->holders);
+    if (seen->holders > 1) snprintf(held, sizeof held, "; held by %u", seen->holders);
     else if (seen->holders == 1)
-        snprintf(who, sizeof who, "; held by %.180s", at_say_holder(&seen->all[0].who, holder, sizeof holder));
+        snprintf(held, sizeof held, "; held by %.180s", at_say_holder(&seen->all[0].process, holder, sizeof holder));
     if (place)
         snprintf(text, REDRAW_MAX, "%s: this machine is %u%s in line of %u, %s%s", lock->at.name, place,
-                 at_ordinal_ending(place), seen->waiters, waited, who);
-    else snprintf(text, REDRAW_MAX, "%s: in line on this machine, %s%s", lock->at.name, waited, who);
+                 at_ordinal_ending(place), seen->waiters, waited, held);
+    else snprintf(text, REDRAW_MAX, "%s: in line on this machine, %s%s", lock->at.name, waited, held);
 }
 
 static void at_tell_place(const struct at_lock *lock, const vigil_remote_seen *seen, uint32_t place) {
@@ -88,9 +88,9 @@ static void at_tell_place(const struct at_lock *lock, const vigil_remote_seen *s
     json_integer(&json, "waited_ns", vigil_now_ns() - lock->since_ns);
     json_unsigned(&json, "holders", seen->holders);
     if (seen->holders) {
-        json_text(&json, "holder_host", seen->all[0].who.host);
-        json_unsigned(&json, "holder_pid", seen->all[0].who.pid);
-        json_text(&json, "holder_command", seen->all[0].who.text);
+        json_text(&json, "holder_host", seen->all[0].process.host);
+        json_unsigned(&json, "holder_pid", seen->all[0].process.pid);
+        json_text(&json, "holder_command", seen->all[0].process.text);
     }
     json_end(&json, '}');
 }

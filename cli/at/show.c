@@ -30,12 +30,12 @@ static void view_ago(int64_t taken_at, char text[16]) {
 
 static void view_print_one(const vigil_remote_one *one, uint32_t place) {
     char ago[16], what[128], host[128], where[24] = "holds";
-    view_ago(one->who.taken_at, ago);
-    cli_visible(what, sizeof what, one->who.text);
-    cli_visible(host, sizeof host, one->who.host);
+    view_ago(one->process.taken_at, ago);
+    cli_visible(what, sizeof what, one->process.text);
+    cli_visible(host, sizeof host, one->process.host);
     if (one->holds && one->shares) strcpy(where, "shares");
     else if (!one->holds) snprintf(where, sizeof where, "%u", place);
-    printf("%8s  %8s  %-16s %8u  %s\n", where, ago, host, one->who.pid, what);
+    printf("%8s  %8s  %-16s %8u  %s\n", where, ago, host, one->process.pid, what);
 }
 
 static void view_print(const struct view *view, const vigil_remote_seen *seen) {
@@ -57,12 +57,12 @@ static void view_print(const struct view *view, const vigil_remote_seen *seen) {
 
 /* JSON. */
 
-static void view_json_holder(struct cli_json *json, const char *key, const vigil_remote_holder *who) {
+static void view_json_holder(struct cli_json *json, const char *key, const vigil_remote_holder *process) {
     json_object(json, key);
-    json_text(json, "host", who->host);
-    json_unsigned(json, "pid", who->pid);
-    json_integer(json, "since", who->taken_at);
-    json_text(json, "command", who->text);
+    json_text(json, "host", process->host);
+    json_unsigned(json, "pid", process->pid);
+    json_integer(json, "since", process->taken_at);
+    json_text(json, "command", process->text);
 }
 
 static void view_json_all(struct cli_json *json, const char *key, const vigil_remote_seen *seen, bool holders) {
@@ -70,7 +70,7 @@ static void view_json_all(struct cli_json *json, const char *key, const vigil_re
     for (uint32_t i = 0; i < seen->count; i++) {
         const vigil_remote_one *one = &seen->all[i];
         if (one->holds != holders) continue;
-        view_json_holder(json, NULL, &one->who);
+        view_json_holder(json, NULL, &one->process);
         if (holders) json_bool(json, "shares", one->shares);
         json_integer(json, "revision", one->revision);
         json_end(json, '}');
@@ -220,7 +220,7 @@ static void doctor_check_lock(struct finding *finding) {
     }
     bool stuck = view->waiters && !view->holders;
     if (stuck) {
-        snprintf(text, sizeof text, "%s: %u wait, and nobody holds it: if that stays so for a lease's life, vigil show",
+        snprintf(text, sizeof text, "%s: %u wait, and no process holds it: if it stays so, see vigil show",
                  view->at.name, view->waiters);
         doctor_say(finding, true, text);
     }

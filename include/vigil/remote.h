@@ -30,6 +30,9 @@
  * lock at once, with VIGIL_OWNER_DIED. If a whole machine fails, the next machine gets it when the lease has ended.
  * Requests that share a lock, and slots of a semaphore, stand in the cluster's line one by one.
  *
+ * MEMORY. If there is no memory for a call to the cluster, a watch or a timer, the process is aborted: a lease would be
+ * lost unnoticed.
+ *
  * Every call returns VIGIL_ENULL for a null pointer that it needs. Handles are for the thread of their agent, and
  * not for the child of a fork. What is pending keeps vigil_agent_run going.
  */
@@ -174,7 +177,7 @@ VIGIL_API int vigil_remote_lock_death(const vigil_remote_lock *lock, vigil_remot
 VIGIL_API int vigil_remote_lock_consistent(vigil_remote_lock *lock);
 
 /*
- * vigil_remote_look - who holds the lock or semaphore of that name, and who waits: VIGIL_PENDING, and then
+ * vigil_remote_look - the holders and waiters of the lock or semaphore of that name: VIGIL_PENDING, and then
  * `looked(status, seen, data)`; what `seen` points to is valid during the call. First the holders, then the line, each
  * in their order; at most VIGIL_REMOTE_SEEN.
  */
@@ -182,7 +185,7 @@ VIGIL_API int vigil_remote_lock_consistent(vigil_remote_lock *lock);
 typedef struct vigil_remote_one {
     bool holds, shares;
     int64_t revision, lease;
-    vigil_remote_holder who;
+    vigil_remote_holder process;
 } vigil_remote_one;
 typedef struct vigil_remote_seen {
     const vigil_remote_one *all;

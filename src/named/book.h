@@ -75,7 +75,7 @@ struct entry {
         uint32_t steals; /* of a lock; atomic: how often it has been stolen; holders wait for a change */
     };
 
-    uint64_t data[VIGIL_NAMED_DATA / 8]; /* the users', who change it while they hold the lock */
+    uint64_t data[VIGIL_NAMED_DATA / 8]; /* the users', changed only with the lock held */
 };
 
 struct book {

@@ -12,8 +12,9 @@ int rwlock_read_again(vigil_rwlock *lock);
 /*
  * Of a lock in a segment, whose holders can be robbed: see STEALING in recovery/hold.h.
  *
- * rwlock_steal - hold it to write, now; whoever held it does not any more. The waiters stay in line. VIGIL_OK, or
- * VIGIL_OWNER_DIED if a writer had died before; VIGIL_ELIMIT; VIGIL_EINVAL if the lock is not in a segment.
+ * rwlock_steal - hold it to write, now; its holders before do not hold it any more. The waiters stay in line.
+ * VIGIL_OK, or VIGIL_OWNER_DIED if a writer had died before; VIGIL_ELIMIT; VIGIL_EINVAL if the lock is not in a
+ * segment.
  *
  * rwlock_number - for a thread that has just taken such a lock: by which number it holds it, for the calls below. They
  * return VIGIL_ENOTHELD, and change nothing, if it has been stolen since.

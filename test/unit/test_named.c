@@ -464,7 +464,7 @@ static void whatever_is_held_is_stolen(void **state) {
     assert_false(vigil_named_is_stolen(one));
     assert_int_equal(vigil_named_trylock(other, 0), VIGIL_TIMED_OUT);
     assert_int_equal(vigil_named_unlock(one), VIGIL_OK);
-    assert_int_equal(vigil_named_steal(one), VIGIL_OK); /* nobody had it */
+    assert_int_equal(vigil_named_steal(one), VIGIL_OK); /* it was free */
     close_it(one);
     assert_int_equal(vigil_named_trylock(two, 0), VIGIL_OK);
     close_it(two);
