@@ -43,12 +43,12 @@
  *     2^29  added: robust
  *     2^30  added: robust, and only the thread that has locked it may unlock it
  *
- * 0, 1 and 2 are the three states of the well-known futex lock. Other code may use that lock on the same word, with
- * vigil_wait32 and vigil_notify, if it changes the word only by compare-and-exchange, and if the mutex is neither
- * fair nor robust. If event loops wait as well, that code should notify all waiters: a loop that is the only one
- * woken may not run for a while. While the mutex is reserved, or a called waiter is on its way, the word is neither 0
- * nor 2, and such a lock spins. A process that has opened a segment cannot share a word in this way: there the word
- * is not 1 or 2, but contains the number of the process.
+ * Other code may change the word of a mutex that is neither fair nor robust where that takes no waiting: it may lock it
+ * by changing 0 to 1, and unlock it by changing 1 to 0, each by one compare-and-exchange that acquires or releases. If
+ * that fails, it calls the functions below. It must not wait by vigil_wait32: while no waiter is in line, a holder
+ * releases the mutex by a store, and only a waiter that comes through these functions makes sure that the two do not
+ * miss each other. A process that has opened a segment cannot share a word in this way: there the word is not 1, but
+ * contains the number of the process.
  *
  * Of a robust mutex outside of segments, other code may do what takes no waiting. It may lock it by changing
  * 0x20000000 to 0x20000001, and unlock it by changing 0x20000001 to 0x20000000, each by one compare-and-exchange that
@@ -132,9 +132,10 @@ typedef struct vigil_mutex {
  * does not hold it.
  *
  * vigil_mutex_unlock - VIGIL_OK, or VIGIL_ENOTHELD if it is not held or, if it is robust, another thread holds it:
- * then nothing changes. VIGIL_ENULL, VIGIL_EMISALIGNED. Once another thread can take the mutex, this call does not
- * touch it any more. So the last holder may free it when its own unlock has returned, even if an earlier unlock of
- * another thread has not returned yet; all calls that waited for it must have returned.
+ * then nothing changes. (If two threads unlock at once what is locked once, both may return VIGIL_OK.) VIGIL_ENULL,
+ * VIGIL_EMISALIGNED. Once another thread can take the mutex, this call does not touch it any more. So the last holder
+ * may free it when its own unlock has returned, even if an earlier unlock of another thread has not returned yet; all
+ * calls that waited for it must have returned.
  *
  * vigil_mutex_abandon - unlock it in place of a holder that has ended: VIGIL_OK, and the next call that takes it
  * returns VIGIL_OWNER_DIED. VIGIL_ENOTHELD if it is not held; in a segment, if another process holds it; if a thread
@@ -153,6 +154,8 @@ typedef struct vigil_mutex {
  */
 VIGIL_API int vigil__mutex_lock_slowly(vigil_mutex *mutex, int64_t timeout_ns);
 VIGIL_API int vigil__mutex_unlock_slowly(vigil_mutex *mutex);
+/* The mutex has been unlocked by a store, and a waiter may be in line. */
+VIGIL_API int vigil__mutex_unlocked(vigil_mutex *mutex);
 VIGIL_API int vigil_mutex_abandon(vigil_mutex *mutex);
 VIGIL_API int vigil_mutex_consistent(vigil_mutex *mutex);
 VIGIL_API int vigil__mutex_execute_slowly(vigil_agent *agent, vigil_request *request, vigil_mutex *mutex,
@@ -225,7 +228,24 @@ static inline int vigil_mutex_trylock(vigil_mutex *mutex) {
     return vigil_mutex_lock_for(mutex, 0);
 }
 
+/* Whether the caller holds it, and no waiter is in line. `line`: see vigil__line_of. */
+static inline bool vigil__mutex_is_alone(const vigil_mutex *mutex, const uint32_t *line) {
+    return __atomic_load_n(&mutex->word, __ATOMIC_RELAXED) == 1u && (!line || !__atomic_load_n(line, __ATOMIC_RELAXED));
+}
+
+/*
+ * As long as no waiter is in line, the holder stores 0. A waiter that has just made the word 2 is in line, or will see
+ * the 0: it has a fence for both (U1 and U2 in src/lot/lot.h).
+ */
 static inline int vigil_mutex_unlock(vigil_mutex *mutex) {
+    const uint32_t *const *lines = vigil__own_lines();
+    const uint32_t *line = lines ? vigil__line_of(lines, mutex) : NULL;
+    if (lines && mutex && vigil__mutex_is_alone(mutex, line)) {
+        __atomic_store_n(&mutex->word, 0, __ATOMIC_RELEASE);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (!line) line = vigil__line_of(lines, mutex);
+        return line && __atomic_load_n(line, __ATOMIC_RELAXED) ? vigil__mutex_unlocked(mutex) : VIGIL_OK;
+    }
     if (vigil__mutex_change(mutex, vigil__mutex_ours(), 0, __ATOMIC_RELEASE)) return VIGIL_OK;
     return vigil__mutex_unlock_slowly(mutex);
 }

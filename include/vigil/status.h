@@ -102,6 +102,14 @@ enum vigil_status {
  */
 VIGIL_API extern uint32_t vigil__holder;
 
+/*
+ * For the inline functions: the lines of waiters in the memory of this process alone. It leads to an array of pairs of
+ * words, found by a hash of the address (wait.h); null, at the second step: no thread has waited yet. The first word of
+ * a pair is zero exactly while no waiter is in the lines that hash to it, and no thread is changing them. Null, at the
+ * first step: the inline functions must call the library.
+ */
+VIGIL_API extern const uint32_t *const *vigil__lines;
+
 /* The short name of a status, such as "timed-out"; "unknown" for a number that is not a status. */
 VIGIL_API const char *vigil_status_name(int status);
 

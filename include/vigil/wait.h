@@ -64,6 +64,8 @@
 #ifndef VIGIL_WAIT_H
 #define VIGIL_WAIT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "status.h"
@@ -120,12 +122,25 @@ VIGIL_API int vigil_wait64_until(const volatile void *address, uint64_t expected
  * Returns how many there were, or VIGIL_ENULL, VIGIL_EMISALIGNED (4 bytes), VIGIL_ECOUNT or VIGIL_ECOPIES. If the line
  * is empty it costs a fence and a few loads. The callback of an asynchronous waiter runs in the loop of its agent,
  * never inside this call. It may be called on any thread, in callbacks, and in signal handlers. While a very long line
- * is taken out, other threads cannot join it or a few other lines: some nanoseconds for each waiter.
+ * is taken out, other threads cannot join it or a few other lines: some nanoseconds for each waiter. While the line is
+ * empty it is inline; the library exports it as well.
  *
  * In a handler that has interrupted a call of the library, zero may also mean that the waiters will be taken out a
  * moment later (see above). Their number is not known then.
  */
-VIGIL_API int64_t vigil_notify(const volatile void *address, int64_t count);
+VIGIL_API int64_t vigil__notify_slowly(const volatile void *address, int64_t count);
+
+/*
+ * vigil_store_and_notify32, vigil_store_and_notify64 - store the value and then notify, as above.
+ *
+ *     vigil_store_and_notify32(&word, 1, VIGIL_ALL);
+ *
+ * The store is sequentially consistent. Both in one call cost less than one after the other, where the instruction
+ * that stores is a fence too, as on x86-64. Returns what vigil_notify does; after an error nothing has been stored. A
+ * 64-bit word must be aligned to 8 bytes.
+ */
+VIGIL_API int64_t vigil__store_and_notify32_slowly(volatile void *address, uint32_t value, int64_t count);
+VIGIL_API int64_t vigil__store_and_notify64_slowly(volatile void *address, uint64_t value, int64_t count);
 
 /*
  * vigil_waiters - the number of waiters in the line, or VIGIL_ENULL, VIGIL_EMISALIGNED (4 bytes) or VIGIL_ECOPIES. For
@@ -203,7 +218,75 @@ VIGIL_API int vigil_unref(vigil_op *op);
 
 #ifdef VIGIL_NO_INLINE
 VIGIL_API int64_t vigil_until(int64_t deadline_ns);
+VIGIL_API int64_t vigil_notify(const volatile void *address, int64_t count);
+VIGIL_API int64_t vigil_store_and_notify32(volatile void *address, uint32_t value, int64_t count);
+VIGIL_API int64_t vigil_store_and_notify64(volatile void *address, uint64_t value, int64_t count);
 #else
+
+/* The lines of this process's own memory, while every address is in it; else null. See status.h. */
+static inline const uint32_t *const *vigil__own_lines(void) {
+    bool may_be_shared = __atomic_load_n(&vigil__holder, __ATOMIC_RELAXED) != 1u;
+    return may_be_shared ? NULL : __atomic_load_n(&vigil__lines, __ATOMIC_RELAXED);
+}
+
+/* The word that says whether a waiter is in line at that address; null: no thread has waited yet. */
+static inline const uint32_t *vigil__line_of(const uint32_t *const *lines, const volatile void *address) {
+    const uint32_t *pairs = __atomic_load_n(lines, __ATOMIC_ACQUIRE);
+    uint64_t key = (uint64_t)(uintptr_t)address;
+    uint32_t scattered = (uint32_t)((key >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> 43);
+    uint32_t number = scattered ^ ((uint32_t)(key >> 2) & 15u);
+    return pairs ? &pairs[2 * (size_t)number] : NULL;
+}
+
+/* Whether no waiter is in line at that address. If not, there may be one. */
+static inline bool vigil__line_is_empty(const uint32_t *const *lines, const volatile void *address) {
+    const uint32_t *line = vigil__line_of(lines, address);
+    return !line || !__atomic_load_n(line, __ATOMIC_RELAXED);
+}
+
+static inline void vigil__fence(void) {
+#if defined(__x86_64__) /* some compilers use mfence, which takes many times as long */
+    __asm__ __volatile__("lock; orq $0, (%%rsp)" ::: "memory", "cc");
+#else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/* After a locked instruction, which is a fence on x86-64. */
+static inline void vigil__fence_after_exchange(void) {
+#if !defined(__x86_64__)
+    vigil__fence();
+#endif
+}
+
+static inline bool vigil__may_notify(const volatile void *address, size_t size, int64_t count) {
+    return address && (uintptr_t)address % size == 0 && count > 0;
+}
+
+static inline int64_t vigil_notify(const volatile void *address, int64_t count) {
+    const uint32_t *const *lines = vigil__own_lines();
+    if (!lines || !vigil__may_notify(address, 4, count)) return vigil__notify_slowly(address, count);
+    vigil__fence();
+    return vigil__line_is_empty(lines, address) ? 0 : vigil__notify_slowly(address, count);
+}
+
+static inline int64_t vigil_store_and_notify32(volatile void *address, uint32_t value, int64_t count) {
+    const uint32_t *const *lines = vigil__own_lines();
+    if (!lines || !vigil__may_notify(address, sizeof value, count))
+        return vigil__store_and_notify32_slowly(address, value, count);
+    __atomic_exchange_n((volatile uint32_t *)address, value, __ATOMIC_SEQ_CST);
+    vigil__fence_after_exchange();
+    return vigil__line_is_empty(lines, address) ? 0 : vigil__notify_slowly(address, count);
+}
+
+static inline int64_t vigil_store_and_notify64(volatile void *address, uint64_t value, int64_t count) {
+    const uint32_t *const *lines = vigil__own_lines();
+    if (!lines || !vigil__may_notify(address, sizeof value, count))
+        return vigil__store_and_notify64_slowly(address, value, count);
+    __atomic_exchange_n((volatile uint64_t *)address, value, __ATOMIC_SEQ_CST);
+    vigil__fence_after_exchange();
+    return vigil__line_is_empty(lines, address) ? 0 : vigil__notify_slowly(address, count);
+}
 
 static inline int64_t vigil_until(int64_t deadline_ns) {
     if (deadline_ns > INT64_MAX / 2) return VIGIL_FOREVER;

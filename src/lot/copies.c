@@ -11,6 +11,12 @@ static struct lot *copies_met PRIM_PROCESS;
 static uint32_t copies_refused PRIM_PROCESS;
 struct lot *copies_alone PRIM_PROCESS;
 
+#define COPIES_LINES(lot) ((const uint32_t *const *)(void *)&(lot)->buckets)
+const uint32_t *const *vigil__lines PRIM_PROCESS =
+    PRIM_FENCES_EVERYWHERE && !PRIM_COPIES ? COPIES_LINES(&copies_own) : NULL;
+_Static_assert(sizeof(struct bucket) == 2 * sizeof(uint32_t) && offsetof(struct bucket, word) == 0,
+               "as the inline functions read it");
+
 static bool copies_segment_is_ours(const volatile void *address) {
     return segment_of(address) != NULL;
 }
@@ -27,6 +33,7 @@ static void copies_before_emptying(void) {
 
 static struct lot_copy copies_self PRIM_PROCESS = {
     .alone = &copies_alone,
+    .lines = &vigil__lines,
     .has_segment = copies_segment_is_ours,
     .interrupted = copies_critical,
     .defer = PRIM_SIGNALS ? critical_defer : NULL,
@@ -47,13 +54,16 @@ static bool copies_listed(const struct lot *lot) {
 /* Under the gate. If the process forks midway, the child does it again. */
 static void copies_join(struct lot *lot) {
     prim_generation = lot->forks; /* one for all copies: words of locks have it in them */
+    if (PRIM_FENCES_EVERYWHERE && prim_can_fence_everywhere()) lot->fences = 1;
     if (!copies_listed(lot)) {
         copies_self.next = copies_first(lot);
         prim_store_release(&lot->copies, &copies_self);
     }
     bool only = copies_first(lot) == &copies_self && !copies_self.next;
-    for (struct lot_copy *copy = copies_first(lot); copy; copy = copy->next)
+    for (struct lot_copy *copy = copies_first(lot); copy; copy = copy->next) {
         prim_store_release(copy->alone, only ? lot : NULL);
+        prim_store_release(copy->lines, only && lot->fences ? COPIES_LINES(lot) : NULL);
+    }
     prim_store_release(&copies_met, lot);
 }
 
@@ -77,6 +87,13 @@ struct lot *copies_lot(void) {
 /* When the library is loaded; callers that come earlier, from other constructors, do it themselves. */
 static PRIM_AT_LOAD void copies_load(void) {
     copies_lot();
+}
+
+void copies_fence_everywhere(void) {
+    struct lot *lot = copies_lot();
+    if (!PRIM_FENCES_EVERYWHERE || (PRIM_COPIES && !lot->fences) || prim_fence_everywhere()) return;
+    for (const struct lot_copy *copy = copies_first(lot); copy; copy = copy->next)
+        prim_store_relaxed(copy->lines, NULL);
 }
 
 bool copies_have_segment(const volatile void *address) {

@@ -31,6 +31,7 @@
 struct lot_copy {
     struct lot_copy *next; /* constant once the copy is in the list */
     struct lot **alone;    /* its copies_alone */
+    const uint32_t *const **lines; /* its vigil__lines */
     bool (*has_segment)(const volatile void *address);
     bool (*interrupted)(void); /* whether this thread is in a critical section of that copy; if so: */
     int (*defer)(critical_work *work, const volatile void *address, int64_t count);
@@ -53,6 +54,9 @@ static inline struct lot *copies_lot_alone(void) {
 #else
 #define copies_lot_alone copies_lot
 #endif
+
+/* prim_fence_everywhere, WF in lot.h. If the process may no longer do that, no holder may rely on it from now on. */
+void copies_fence_everywhere(void);
 
 /* Whether the address is in a segment that another copy has open. */
 bool copies_have_segment(const volatile void *address);

@@ -85,6 +85,15 @@ static inline uint32_t *line_after(struct lot *lot, uint32_t *line, uint64_t key
     return *line && lot->slots[*line].key == key ? &lot->slots[*line].next_line : line;
 }
 
+/*
+ * WF in lot.h, for a waiter that is about to join the line of a mutex, whose head this is: the holders in this process
+ * may release the mutex by a store.
+ */
+static inline void line_announce(const struct lot *lot, uint32_t head) {
+    bool announced = head && lot->slots[head].kind != SLOT_PLAIN;
+    if (!is_shared(lot) && !announced) copies_fence_everywhere();
+}
+
 static inline void line_append(struct lot *lot, uint32_t *line, uint32_t index, uint64_t key) {
     struct slot *slots = lot->slots, *slot = &slots[index];
     slot->next = 0;

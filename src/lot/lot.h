@@ -46,6 +46,20 @@
  * returns VIGIL_NOT_EQUAL instead of joining. Otherwise N3 sees LOCKED or OCCUPIED, and the notifier takes the lock
  * and finds the waiter in line, or finds that it left.
  *
+ * The holder of a mutex in private memory releases it much more often than a thread waits for it. So there the waiter
+ * has the fence for both sides:
+ *
+ *     waiter                                      holder, while the bucket's word is zero
+ *     W1  CAS bucket word: lock                   U1  store the new value   (release)
+ *     WF  fence everywhere, if the line is empty  U2  load bucket word      (relaxed; after U1 for the compiler)
+ *     W2  load the user's word
+ *     W3  still the expected one: join
+ *
+ * WF is a fence in the holder's thread too, somewhere in its program (prim_fence_everywhere). If that is before U2, U2
+ * reads what W1 wrote, or something later. If it is after U2, and so after U1, W2 sees what U1 stored. A line that is
+ * not empty, except of plain waiters, has been announced by the waiter that joined when it was empty: from then on the
+ * bucket's word has not been zero, and each thread has had its fence since, so WF can be left out.
+ *
  * This also defines "first come": the order in which the waiters took the bucket's lock. Waiters for a lock are
  * ordered by their began_ns instead, since they may leave the line and come back: see sync/lock.h. Other waiters get
  * a began_ns above that of the tail: so began_ns gives the order of every line.
@@ -163,6 +177,7 @@ struct lot {
     struct lot_reservation reservations[LOT_RESERVATIONS]; /* of locks that were reserved lately: lock_may_reserve */
 
     struct lot_copy *copies; /* under the gate: the copies of the library that use it, see copies.h */
+    uint32_t fences;         /* set by the first copy: holders may release a mutex by a store, see WF */
     uint32_t forks;          /* it has been emptied for these: prim_generation */
 };
 

@@ -138,13 +138,15 @@ static bool wait_for_bucket_refused(const struct lot *lot, const volatile void *
     return locked && prim_self()->may_not_block;
 }
 
-int64_t vigil_notify(const volatile void *address, int64_t count) {
-    int error = check_address(address, WORD_BYTES);
+static int wait_check_notify(const volatile void *address, size_t size, int64_t count) {
+    int error = check_address(address, size);
     if (error) return error;
-    if (count < 0) return VIGIL_ECOUNT;
-    if (count == 0) return 0;
-    if (!BUG(missing_fence)) prim_fence_seq_cst(); /* N2 */
-    if (lot_surely_empty(address)) return 0;
+    return count < 0 ? VIGIL_ECOUNT : VIGIL_OK;
+}
+
+/* After N2. */
+static int64_t wait_notify_fenced(const volatile void *address, int64_t count) {
+    if (count == 0 || lot_surely_empty(address)) return 0;
     struct lot *lot = lot_for_if_used(address);
     if (!lot) return lot_refused(address);
     if (!lot_occupied(lot, address)) return 0; /* N3 */
@@ -154,6 +156,44 @@ int64_t vigil_notify(const volatile void *address, int64_t count) {
     if (interrupted) return interrupted->defer(wait_notify_later, address, count);
     int64_t taken = lot_take(lot, address, count, VIGIL_OK);
     return BUG(counted_twice) && lot_occupied(lot, address) ? taken + 1 : taken; /* the rest is counted again */
+}
+
+int64_t vigil__notify_slowly(const volatile void *address, int64_t count) {
+    int error = wait_check_notify(address, WORD_BYTES, count);
+    if (error) return error;
+    if (!BUG(missing_fence)) prim_fence_seq_cst(); /* N2 */
+    return wait_notify_fenced(address, count);
+}
+
+int64_t vigil__store_and_notify32_slowly(volatile void *address, uint32_t value, int64_t count) {
+    int error = wait_check_notify(address, sizeof value, count);
+    if (error) return error;
+    volatile uint32_t *word = address;
+    if (BUG(stored_unfenced)) prim_store_seq_cst(word, value);
+    else (void)prim_exchange_and_fence(word, value); /* N1, N2 */
+    return wait_notify_fenced(address, count);
+}
+
+int64_t vigil__store_and_notify64_slowly(volatile void *address, uint64_t value, int64_t count) {
+    int error = wait_check_notify(address, sizeof value, count);
+    if (error) return error;
+    volatile uint64_t *word = address;
+    (void)prim_exchange_and_fence(word, value); /* N1, N2 */
+    return wait_notify_fenced(address, count);
+}
+
+/* The inline functions, for callers that cannot inline them. */
+
+int64_t vigil_notify(const volatile void *address, int64_t count) {
+    return vigil__notify_slowly(address, count);
+}
+
+int64_t vigil_store_and_notify32(volatile void *address, uint32_t value, int64_t count) {
+    return vigil__store_and_notify32_slowly(address, value, count);
+}
+
+int64_t vigil_store_and_notify64(volatile void *address, uint64_t value, int64_t count) {
+    return vigil__store_and_notify64_slowly(address, value, count);
 }
 
 int64_t vigil_waiters(const volatile void *address) {

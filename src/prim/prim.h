@@ -20,6 +20,7 @@
  *     prim_own_load(p)  prim_own_store(p, v)  prim_own_cas(p, &expected, v)           for memory that only this thread
  *                                                 and its signal handlers use: these see them in the order written
  *     prim_fence_seq_cst()
+ *     prim_exchange_and_fence(p, v)               an exchange, seq_cst, and a fence: one instruction on x86-64
  *     prim_pause()                                one step of a spin: a hint to the processor
  */
 #ifndef VIGIL_PRIM_H
@@ -74,6 +75,21 @@ struct prim_word {
  * WebAssembly. 50 wake-ups in a second of each thread that can be interrupted; less than a person notices. */
 #define PRIM_SLICE_NS UINT64_C(20000000)
 int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadline_ns);
+
+/*
+ * A fence in every thread of the process, paid for by one. During the call each other thread has a moment such that the
+ * caller sees, when the call has returned, what the thread did before that moment; and the thread sees, from that
+ * moment on, what the caller did before the call. So where one side is frequent and the other rare, the frequent side
+ * needs no fence, only its operations in the order of the program (prim_signal_fence).
+ *
+ * Only where PRIM_FENCES_EVERYWHERE is 1. prim_can_fence_everywhere: whether the system does that; asked when the
+ * library is loaded. prim_fence_everywhere: false if it does so no longer, because the process has given the
+ * permission away. Then it has waited for PRIM_STORES_DRAIN_NS instead: until the stores of a running thread are
+ * visible, which takes microseconds. A thread that loses its processor has a fence there.
+ */
+#define PRIM_STORES_DRAIN_NS UINT64_C(200000)
+bool prim_can_fence_everywhere(void);
+bool prim_fence_everywhere(void);
 
 /*
  * A pulse, in memory that processes share: a word that is not zero as long as the thread that has begun it lives.

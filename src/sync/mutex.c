@@ -11,6 +11,9 @@
  *     a waiter          1 -> 2         so that the release will be noticed. Joins the line only while it is 2 or 3
  *     a decliner        3 -> 2         outside of segments: becomes the holder, until it has released it to the next
  *     the holder        1 -> 0         releases it; there are no waiters
+ *                       1, 2 -> 0      in private memory, while the bucket's word is zero: by a store (U1 in lot.h). It
+ *                                      has read 1; if a waiter has changed that to 2, the waiter will see the 0
+ *                                      before it joins, or the holder sees the waiter (U2) and calls it
  *                       2 -> 0, 3      releases it, under the lock of its bucket, and calls waiters in line
  *                       2 -> 0         without that lock, calling no waiter, while a thread that was called is coming
  *     vigil_mutex_abandon, in place of a holder that has ended: as the holder. The same step sets DIED
@@ -22,7 +25,10 @@
  *                       1 -> 2         it is held
  *
  * To join is to compare the word and link the slot, under the lock of the bucket, and a 2 is changed only under that
- * lock: so a waiter joins before the holder looks at the line, and is seen. A 3 is changed without that lock, but a
+ * lock: so a waiter joins before the holder looks at the line, and is seen. A holder that stores 0 over a 2 looks at
+ * the line after that (mutex_calling): if the mutex is free, it calls the head; if there is a new holder, it makes the
+ * word 2 again. A line is not empty then, so a new holder changes the word by compare-and-exchange, or has stored 0
+ * before it could see the line, and looks in its turn. A 3 is changed without that lock, but a
  * waiter that joins on a 3 is a guard of the reservation. While a thread is coming a 2 is changed without it, too; then
  * that thread is responsible for the line.
  *
@@ -515,6 +521,40 @@ static int mutex_release_held(uint32_t *word, uint32_t died) {
     return release.held || BUG(freed_outside) ? VIGIL_OK : VIGIL_ENOTHELD;
 }
 
+/* Unlocking by a store: the inline functions, once more. The mutex is in memory of this process alone. */
+
+static bool mutex_may_store(void) {
+    return prim_load_relaxed(&vigil__holder) == LOCKED && prim_load_relaxed(&vigil__lines);
+}
+
+static bool mutex_has_no_line(const uint32_t *word) {
+    const struct lot *lot = lot_private_if_used();
+    return !lot || !lot_occupied(lot, word);
+}
+
+static bool mutex_stored_unlocked(uint32_t *word) {
+    bool alone = mutex_may_store() && prim_load_relaxed(word) == LOCKED && mutex_has_no_line(word);
+    if (!alone) return false;
+    tsan_release(word);
+    prim_store_release(word, UNLOCKED); /* U1 */
+    prim_signal_fence();
+    return true;
+}
+
+/* The mutex may be gone, unless a waiter is in line. */
+static bool mutex_begin_call_of_waiter(uint32_t *word, const struct slot *head, void *context) {
+    return head && mutex_begin_call(word, head, context);
+}
+
+static const struct lot_release mutex_calling = {mutex_begin_call_of_waiter, mutex_call, mutex_set_free};
+
+int vigil__mutex_unlocked(vigil_mutex *mutex) {
+    struct lot *lot = lot_private_if_used();
+    struct mutex_release release = {0};
+    if (lot) lot_call(lot, &mutex->word, &mutex_calling, &release);
+    return VIGIL_OK;
+}
+
 /* False: another thread has the note, and only that one may unlock the mutex. */
 static bool mutex_remove_note(const uint32_t *word) {
     if (!mutex_is_by_thread(prim_load_relaxed(word))) return true;
@@ -586,6 +626,10 @@ int vigil_mutex_trylock(vigil_mutex *mutex) {
 }
 
 int vigil_mutex_unlock(vigil_mutex *mutex) {
+    if (mutex && mutex_stored_unlocked(&mutex->word)) {
+        bool alone = mutex_has_no_line(&mutex->word) || BUG(unlocked_unseen); /* U2 */
+        return alone ? VIGIL_OK : vigil__mutex_unlocked(mutex);
+    }
     return vigil__mutex_unlock_slowly(mutex);
 }
 

@@ -24,6 +24,17 @@ prints() {
     [ "$out" = "$want" ] || fail "'$out' instead of '$want': $*"
 }
 
+# The same after a notification: the waiter may not be back in line yet, so the text may have a 0 for its last 1.
+prints_soon() {
+    local want=$1
+    shift
+    out=$("$vigil" "$@" 2>&1)
+    case $out in
+    "$want" | "${want%1*}0${want##*1}") ;;
+    *) fail "'$out' instead of '$want': $*" ;;
+    esac
+}
+
 expect 0 "$vigil" create "$name" --length 64
 
 # Wrong usage: exactly one of EXPECTED and --until.
@@ -71,13 +82,13 @@ begin one 1 "$name" --until 3
 one=$!
 prints '{"status":"ok","value":1,"notified":1}' store "$name" 1 --notify --json
 until_true seen 1
-prints 1 notify "$name"
+prints_soon 1 notify "$name"
 until_true seen 1
-prints '{"status":"ok","old":1,"notified":1}' add "$name" 1 --notify --json
+prints_soon '{"status":"ok","old":1,"notified":1}' add "$name" 1 --notify --json
 until_true seen 1
 [ ! -s "$scratch/one" ] || fail "it has ended early: $(cat "$scratch/one")"
 prints '{"status":"not-equal","old":2}' cas "$name" 7 3 --notify --json # not written, and so not notified
-prints '{"status":"ok","old":2,"notified":1}' cas "$name" 2 3 --notify --json
+prints_soon '{"status":"ok","old":2,"notified":1}' cas "$name" 2 3 --notify --json
 ends $one one
 
 # What they print without --json is as without --notify, and all waiters at the word are woken, others are not.

@@ -219,6 +219,36 @@ FIBER(wide_notifier) {
     books.notified += vigil_notify(&wide_word, VIGIL_ALL);
 }
 
+FIBER(plain_waiter) {
+    int status = vigil_wait32(argument, 0, VIGIL_FOREVER);
+    if (status == VIGIL_NOT_EQUAL) return;
+    books.begun++;
+    books.ended[status]++;
+}
+
+FIBER(storing_notifier) {
+    (void)argument;
+    books.notified += vigil_store_and_notify32(&words[0], 1, VIGIL_ALL);
+}
+
+static void store_and_notify(void) {
+    begin();
+    sim_go("waiter", plain_waiter, &words[0]);
+    go("notifier", storing_notifier);
+}
+
+FIBER(wide_storing_notifier) {
+    (void)argument;
+    books.notified += vigil_store_and_notify64(&wide_word, UINT64_C(1) << 32, VIGIL_ALL);
+}
+
+static void wide_store_and_notify(void) {
+    begin();
+    wide_word = 0;
+    sim_go("waiter", wide_waiter, &wide_word);
+    go("notifier", wide_storing_notifier);
+}
+
 static void wide(void) {
     begin();
     wide_word = 0;
@@ -365,6 +395,8 @@ const struct sim_scenario blocking_scenarios[] = {
     {"two_words_one_bucket", "two lines in one bucket, each with its notifier", two_words_one_bucket, balance},
     {"lines_are_apart", "two lines in one bucket, notified one after the other", lines_are_apart, balance},
     {"lines_and_a_timeout", "a deadline in one line of a bucket, notify in the other", lines_and_a_timeout, balance},
+    {"store_and_notify", "a wait against a store and notification in one call", store_and_notify, balance},
+    {"wide_store_and_notify", "the same with 64 bits", wide_store_and_notify, balance},
     {"wide", "a 64-bit wait against a change of its upper half", wide, balance},
     {"both_widths", "32- and 64-bit waits on one address", both_widths, balance},
     {"forget_two_words", "forget two lines", forget_two_words, balance},

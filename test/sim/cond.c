@@ -232,21 +232,19 @@ static void cond_fair_loop_and_thread(void) {
     go("giver", giver_of_two_outside);
 }
 
-/* ---- With code that knows only the three states of the mutex ---- */
+/* ---- With code that changes the word of the mutex itself if that takes no waiting ---- */
 
 static void plain_lock(void) {
-    for (uint32_t seen = UNLOCKED; !prim_cas_acq_rel(&mutex.word, &seen, LOCKED); seen = UNLOCKED) prim_pause();
+    uint32_t seen = UNLOCKED;
+    if (!prim_cas_acquire(&mutex.word, &seen, LOCKED)) expect(vigil_mutex_lock(&mutex), VIGIL_OK, "lock");
 }
 
 static void plain_unlock(void) {
     uint32_t seen = LOCKED;
-    if (!prim_cas_acq_rel(&mutex.word, &seen, UNLOCKED)) {
-        prim_store_release(&mutex.word, UNLOCKED);
-        vigil_notify(&mutex.word, 1);
-    }
+    if (!prim_cas_release(&mutex.word, &seen, UNLOCKED)) expect(vigil_mutex_unlock(&mutex), VIGIL_OK, "unlock");
 }
 
-/* The waiters that it notifies were moved to the mutex's line by its own broadcast. */
+/* The waiters that it calls were moved to the mutex's line by its own broadcast. */
 FIBER(plain_giver_of_two) {
     (void)argument;
     await_in_line(2);
@@ -256,7 +254,7 @@ FIBER(plain_giver_of_two) {
     plain_unlock();
 }
 
-static void cond_three_state(void) {
+static void cond_plain_giver(void) {
     begin_with(UNLOCKED);
     go("taker 1", taker);
     go("taker 2", taker);
@@ -544,7 +542,7 @@ const struct sim_scenario cond_scenarios[] = {
     {"cond_loop", "a loop waits, a thread signals", cond_loop, all_over},
     {"cond_loop_and_thread", "a loop and a thread wait, one broadcasts", cond_loop_and_thread, all_over},
     {"cond_fair_loop_and_thread", "the same with a fair mutex", cond_fair_loop_and_thread, all_over},
-    {"cond_three_state", "two wait, the broadcaster uses a three-state lock", cond_three_state, all_over},
+    {"cond_plain_giver", "two wait, the broadcaster locks by compare-and-exchange", cond_plain_giver, all_over},
     {"cond_timeout", "a thread's deadline against a signal", cond_timeout, one_or_timed_out},
     {"cond_async_timeout", "a loop's deadline against a signal", cond_async_timeout, one_or_timed_out},
     {"cond_timeout_beside", "the same with another beside it", cond_timeout_beside, two_or_timed_out},

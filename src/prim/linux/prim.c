@@ -123,6 +123,26 @@ int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadli
     return woken >= 0 ? (int)woken : -1;
 }
 
+/* membarrier: Linux 4.14. A child of fork inherits the registration. */
+#define MEMBARRIER_FENCE    8  /* MEMBARRIER_CMD_PRIVATE_EXPEDITED */
+#define MEMBARRIER_REGISTER 16 /* MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED */
+
+bool prim_can_fence_everywhere(void) {
+    int errno_before = errno;
+    bool can = syscall(SYS_membarrier, MEMBARRIER_REGISTER, 0, 0) == 0;
+    errno = errno_before;
+    return can;
+}
+
+bool prim_fence_everywhere(void) {
+    int errno_before = errno;
+    bool done = syscall(SYS_membarrier, MEMBARRIER_FENCE, 0, 0) == 0;
+    uint64_t drained_ns = done ? 0 : prim_now_ns() + PRIM_STORES_DRAIN_NS;
+    for (uint32_t nothing = 0; !done && prim_now_ns() < drained_ns;) prim_park(&nothing, 0, drained_ns);
+    errno = errno_before;
+    return done;
+}
+
 /*
  * When a thread ends, the kernel goes through its robust list: it marks each word in the list that holds the thread's
  * id and, as FUTEX_WAITERS is set, wakes one sleeper. libc has a list of its own for each thread; for the library's

@@ -45,6 +45,19 @@
 #define prim_fence_seq_cst() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
 
+#if defined(__x86_64__) /* every locked instruction is a fence */
+#define prim_exchange_and_fence(p, v) __atomic_exchange_n((p), (v), __ATOMIC_SEQ_CST)
+#else
+#define prim_exchange_and_fence(p, v)                                                                                  \
+    __extension__({                                                                                                    \
+        __auto_type prim_before = __atomic_exchange_n((p), (v), __ATOMIC_SEQ_CST);                                     \
+        prim_fence_seq_cst();                                                                                          \
+        prim_before;                                                                                                   \
+    })
+#endif
+/* Orders what the compiler may not: for prim_fence_everywhere. */
+#define prim_signal_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
 static inline void prim_pause(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

@@ -16,6 +16,9 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 
 #include "sizes.h"
 
+/* Whether there may be prim_fence_everywhere. */
+#define PRIM_FENCES_EVERYWHERE 0
+
 /* For headers that describe segments. */
 #define PRIM_EVENTS 1024u
 

@@ -11,6 +11,10 @@
 /* X(the part of the simulator's scenarios that must find it, name, "what goes wrong") */
 #define SIM_BUGS(X)                                                                                                    \
     X(blocking, compare_before_lock, "wait compares the word only before it takes the lock")                           \
+    X(blocking, stored_unfenced, "a store that is followed by a notification is no fence")                             \
+    X(mutex, fence_only_here, "a waiter has a fence for itself, but none for the holder")                              \
+    X(mutex, fence_forgotten, "a waiter has no fence for the holder that releases by a store")                         \
+    X(mutex, unlocked_unseen, "a holder releases by a store, and does not look at the line after that")                \
     X(blocking, missing_fence, "notify reads the count of waiters without a fence before it")                          \
     X(blocking, lifo, "the youngest waiter is served first")                                                           \
     X(blocking, counted_twice, "a notified waiter stays in line and is counted again")                                 \

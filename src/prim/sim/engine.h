@@ -54,6 +54,7 @@ struct sim_footprint {
     const volatile void *variable;
     bool writes;
     bool fence;
+    bool everywhere; /* a fence for all fibers: cannot be exchanged with anything */
     bool seq_cst;
 };
 
@@ -121,6 +122,7 @@ bool sim_point(struct sim_footprint footprint, const struct sim_site *site);
 void sim_sleep(enum sim_state state, const volatile void *on, uint64_t deadline_ns);
 unsigned sim_fiber_count(void);
 unsigned sim_fiber_index(const struct sim_fiber *fiber);
+struct sim_fiber *sim_fiber_at(unsigned index);
 const char *sim_fiber_name(unsigned index);
 bool sim_on_own_stack(const volatile void *variable);
 struct sim_fiber *sim_fiber_new(unsigned process, const char *name, void (*main)(void *), void *argument);

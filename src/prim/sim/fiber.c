@@ -430,7 +430,7 @@ static void fiber_count_step(void) {
 }
 
 static bool fiber_conflict(const struct sim_footprint *a, const struct sim_footprint *b) {
-    if ((a->fence && (b->fence || b->seq_cst)) || (b->fence && a->seq_cst)) {
+    if ((a->fence && (b->fence || b->seq_cst)) || (b->fence && a->seq_cst) || a->everywhere || b->everywhere) {
         return true;
     }
     return a->variable && a->variable == b->variable && (a->writes || b->writes);
@@ -690,6 +690,10 @@ unsigned sim_fiber_count(void) {
 
 unsigned sim_fiber_index(const struct sim_fiber *fiber) {
     return (unsigned)(fiber - fibers);
+}
+
+struct sim_fiber *sim_fiber_at(unsigned index) {
+    return &fibers[index];
 }
 
 const char *sim_fiber_name(unsigned index) {

@@ -315,18 +315,39 @@ bool sim_cas(volatile void *variable, size_t size, void *expected, uint64_t valu
     return success;
 }
 
-void sim_fence_seq_cst(const struct sim_site *site) {
-    if (!sim_point((struct sim_footprint){.fence = true}, site)) {
-        return;
-    }
-    sim_trace(site, NULL, "%s", "");
-    struct sim_knowledge *knows = &sim_current->knows;
+static void memory_fence(struct sim_fiber *fiber) {
+    struct sim_knowledge *knows = &fiber->knows;
     sim_view_join(&knows->now, &knows->upcoming);
     /* A fence alone does not order plain accesses: `heard` stays out of the global view. */
     memory_join(knows->now.seen, global.seen, location_count);
     memory_join(global.seen, knows->now.seen, location_count);
     knows->upcoming = knows->fenced = knows->now;
-    sim_view_passed_on();
+    knows->now.heard[sim_fiber_index(fiber)]++;
+}
+
+void sim_fence_seq_cst(const struct sim_site *site) {
+    if (!sim_point((struct sim_footprint){.fence = true}, site)) {
+        return;
+    }
+    sim_trace(site, NULL, "%s", "");
+    memory_fence(sim_current);
+}
+
+/* A fence in each fiber of the process, where it is now. The caller's first makes known what it did before; its second
+ * lets it see what the others did. */
+void sim_fence_everywhere(const struct sim_site *site) {
+    if (!sim_point((struct sim_footprint){.fence = true, .everywhere = true}, site)) {
+        return;
+    }
+    sim_trace(site, NULL, "%s", "");
+    memory_fence(sim_current);
+    for (unsigned i = 0; i < sim_fiber_count(); i++) {
+        struct sim_fiber *fiber = sim_fiber_at(i);
+        if (fiber != sim_current && fiber->process == sim_process) {
+            memory_fence(fiber);
+        }
+    }
+    memory_fence(sim_current);
 }
 
 /* The word may be half of a larger one. */

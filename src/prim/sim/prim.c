@@ -24,6 +24,19 @@ unsigned prim_processors(void) {
     return 2;
 }
 
+/* ---- A fence for all ---- */
+
+bool prim_can_fence_everywhere(void) {
+    return true;
+}
+
+bool prim_fence_everywhere(void) {
+    static const struct sim_site here = {"fence everywhere", "", __FILE__, __LINE__};
+    if (BUG(fence_only_here)) sim_fence_seq_cst(&here);
+    else if (!BUG(fence_forgotten)) sim_fence_everywhere(&here);
+    return true;
+}
+
 /* ---- Sleeping on a word ---- */
 
 /* Sleeps in this state; but not if the deadline has passed, and perhaps, for no reason, not at all. */

@@ -25,6 +25,7 @@ uint64_t sim_update(volatile void *variable, size_t size, enum sim_change change
 bool sim_cas(volatile void *variable, size_t size, void *expected, uint64_t value, enum sim_order order,
              const struct sim_site *site);
 void sim_fence_seq_cst(const struct sim_site *site);
+void sim_fence_everywhere(const struct sim_site *site);
 void sim_pause(const struct sim_site *site);
 
 #define SIM_BITS(v) ((uint64_t)(uintptr_t)(v))
@@ -82,6 +83,13 @@ void sim_signal_point(void);
     })
 
 #define prim_fence_seq_cst() SIM_AT("fence seq_cst", "", sim_fence_seq_cst(&sim_site))
+#define prim_exchange_and_fence(p, v)                                                                                  \
+    __extension__({                                                                                                    \
+        SIM_TYPE(p) sim_before = SIM_UPDATE(p, SIM_EXCHANGE, v, SIM_SEQ_CST, "exchange seq_cst");                      \
+        prim_fence_seq_cst();                                                                                          \
+        sim_before;                                                                                                    \
+    })
+#define prim_signal_fence()  ((void)0) /* operations are in the order of the program */
 #define prim_pause()         SIM_AT("pause", "", sim_pause(&sim_site))
 
 #endif

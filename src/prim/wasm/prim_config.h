@@ -12,6 +12,9 @@ _Static_assert(sizeof(void *) == 4, "wasm32: prim_bell_fd returns an address as 
 /* Whether an agent can watch descriptors of others: see prim_bell_watch. */
 #define PRIM_WATCHES 0
 
+/* Whether there may be prim_fence_everywhere. */
+#define PRIM_FENCES_EVERYWHERE 0
+
 /* There is one copy of the library in a memory. */
 #define PRIM_COPIES  0
 #define PRIM_AT_LOAD __attribute__((unused))

@@ -9,6 +9,7 @@
 
 /* Whether an agent can watch descriptors of others: see prim_bell_watch. */
 #define PRIM_WATCHES 0
+#define PRIM_FENCES_EVERYWHERE 0
 #define PRIM_BUCKET_BITS 1
 #define PRIM_CHUNK_LIMIT 6u /* of which the first is not used: 320 waiters */
 #define PRIM_CHUNK_LEAST 6u
