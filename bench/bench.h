@@ -4,7 +4,8 @@
  *
  * A job is one thing to measure at one size; it yields up to FIGURES_MAX figures at once (register, notify, settle).
  * A row is a figure with a name and a unit, as it is reported. A contestant is Vigil or a peer, with the jobs it can
- * run. In each round all contestants of a job run back to back; the report has the median over the rounds.
+ * run. In each round all contestants of a job run back to back; the report has the median over the rounds. A job goes
+ * on until the medians of its rows are known to 2 %, or its time is used up; the report says how well they are known.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -14,12 +15,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { FIGURES_MAX = 3, ROUNDS_MAX = 64, SKILLS_MAX = 9, CONTESTANTS_MAX = 24 };
+enum { FIGURES_MAX = 3, ROUNDS_MAX = 64, JOBS_MAX = 96, SKILLS_MAX = 14, CONTESTANTS_MAX = 24 };
 
 struct job {
     const char *name;
     uint64_t n; /* waiters, calls, round trips or threads */
-    unsigned rounds;
+    unsigned rounds; /* at least; 1: exactly, as what it reports does not vary, or is the worst of many */
     const char *rows[FIGURES_MAX]; /* the row that each figure is reported as; null: the chart only, or none */
 };
 
@@ -89,13 +90,30 @@ FILE *people(void);
 
 /* results.c: the samples of a run. */
 void result_add(size_t job, size_t contestant, const double figures[FIGURES_MAX]);
-double result_median(size_t job, size_t contestant, size_t figure);              /* NAN if not measured */
-double result_of_row(const char *row, const char *contestant_name);              /* NAN if not measured */
-double result_at(const char *job, uint64_t n, size_t figure, size_t contestant); /* NAN if not measured */
+double result_of_row(const char *row, const char *contestant_name);              /* the median; NAN if not measured */
+double result_at(const char *job, uint64_t n, size_t figure, size_t contestant); /* the same */
+
+/*
+ * A median, and the values between which the true one lies with 95 % confidence, whatever the distribution: two of the
+ * samples. Fewer than six samples cannot give that: then these are the least and the greatest.
+ */
+struct known {
+    double median, low, high; /* NAN if not measured */
+    unsigned rounds;
+};
+#define KNOWN_WELL 0.02
+struct known result_known(const char *row, const char *contestant_name);
+/* How far the true median may be away, as a part of the median: 0 if all samples are the same. NAN if not measured, or
+ * only once. */
+double known_error(struct known known);
+/* Whether all contestants' medians of the job's rows are known to KNOWN_WELL. */
+bool job_is_known(size_t job);
 
 /* The value that a target allows; NAN if it cannot be judged in this run. */
 double target_allows(const struct target *target);
 bool target_met(const struct target *target, double allowed);
+/* "met" or "missed", and whether that may be due to noise. */
+const char *target_verdict(const struct target *target, double allowed);
 
 /* report.c and chart.c. chart_svg returns false with errno set if the file cannot be written. */
 void report_table(FILE *out);
@@ -103,6 +121,24 @@ void report_targets(FILE *out);
 void report_json(FILE *out);
 bool chart_svg(const char *path);
 bool figures_markdown(const char *path);
+
+/* load.c: what else the machine did, in processors: 1 is one of them, all the time. NAN where it is not known. */
+struct load_mark {
+    uint64_t at_ns;
+    double busy_s, stolen_s, own_s;
+};
+struct load {
+    double others; /* used by other programs */
+    double stolen; /* kept back by the hypervisor */
+};
+struct load_mark load_mark(void);
+/* Children that have not been waited for count as other programs. */
+struct load load_since(const struct load_mark *mark);
+/* More than this much distorts the figures. */
+bool load_distorts(struct load load);
+/* Of this run: just before it, and meanwhile. Where there is no time for it, that of before is not known. */
+extern struct load load_before, load_meanwhile;
+void load_describe(FILE *out);
 
 /* measure.c: what the contestants share. */
 uint64_t now_ns(void);

@@ -56,17 +56,22 @@ static void write_peers(FILE *out, const struct row *row) {
         if (!has_figure(row, contestants[i]->name)) continue;
         fprintf(out, "%s%s ", separator, contestants[i]->name);
         write_value(out, result_of_row(row->name, contestants[i]->name));
+        double error = known_error(result_known(row->name, contestants[i]->name));
+        if (error > KNOWN_WELL) fprintf(out, " ±%.0f %%", 100 * error);
         separator = ", ";
     }
 }
 
 static void write_part(FILE *out, enum part part) {
-    fprintf(out, "\n## %s\n\n| row | what | unit | Vigil | peers |\n|---|---|---|---|---|\n", headings[part]);
+    fprintf(out, "\n## %s\n\n| row | what | unit | Vigil | ± | peers |\n|---|---|---|---|---|---|\n", headings[part]);
     for (size_t i = 0; i < row_count; i++) {
         if (rows[i].part != part || !has_figure(&rows[i], "vigil")) continue;
         fprintf(out, "| `%s` | %s | %s%s | ", rows[i].name, rows[i].what, rows[i].unit,
                 rows[i].higher_is_better ? ", more is better" : "");
         write_value(out, result_of_row(rows[i].name, "vigil"));
+        fprintf(out, " | ");
+        double error = known_error(result_known(rows[i].name, "vigil"));
+        if (!isnan(error)) fprintf(out, "%.*f %%", error < 0.1 ? 1 : 0, 100 * error);
         fprintf(out, " | ");
         write_peers(out, &rows[i]);
         fprintf(out, " |\n");
@@ -82,7 +87,8 @@ static void write_targets(FILE *out) {
         write_value(out, allowed);
         fprintf(out, " | ");
         write_value(out, ours);
-        fprintf(out, " | %s |\n", target_met(&targets[i], allowed) ? "met" : "**missed**");
+        const char *emphasis = target_met(&targets[i], allowed) ? "" : "**";
+        fprintf(out, " | %s%s%s |\n", emphasis, target_verdict(&targets[i], allowed), emphasis);
     }
 }
 
@@ -91,8 +97,10 @@ bool figures_markdown(const char *path) {
     if (out == NULL) return false;
     fprintf(out, "<!-- SPDX-License-Identifier: MIT -->\n# Figures\n\n"
                  "Written by `make bench`: Vigil and its peers interleaved in one run, medians. Read them as\n"
-                 "ratios: the absolute times are those of one machine, on one day.\n\n");
+                 "ratios: the absolute times are those of one machine, on one day. ± is how far Vigil's median may be\n"
+                 "from the true one, with 95 %% confidence; a peer's is known to 2 %% where nothing is said.\n\n");
     write_machine(out);
+    load_describe(out);
     for (enum part part = 0; part < PARTS; part++) write_part(out, part);
     write_targets(out);
     bool success = ferror(out) == 0;

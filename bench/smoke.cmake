@@ -15,6 +15,8 @@ refuses(64 --svg)
 refuses(64 --rounds 0)
 refuses(64 --only no_such_row)
 refuses(64 --only ,)
+refuses(64 --by no_such_contestant)
+refuses(64 --by ,)
 refuses(64 --json=yes)
 refuses(64 no_such_argument)
 refuses(3 --only notify_nobody --quick --svg ${OUT}/no/such/folder/bench.svg)
@@ -42,6 +44,11 @@ execute_process(COMMAND ${VIGIL} bench --quick --json --svg ${OUT}/bench.svg --m
     OUTPUT_VARIABLE json
     COMMAND_ERROR_IS_FATAL ANY)
 
+string(JSON others ERROR_VARIABLE no_load GET "${json}" load others)
+if(no_load)
+    message(FATAL_ERROR "the JSON does not say what other programs used: ${no_load}")
+endif()
+string(JSON json GET "${json}" rows)
 string(JSON count LENGTH "${json}")
 if(count LESS 40)
     message(FATAL_ERROR "only ${count} rows in the JSON")
@@ -58,6 +65,22 @@ foreach(i RANGE ${last})
         message(FATAL_ERROR "row ${i} of the JSON is not as it should be")
     endif()
 endforeach()
+
+# Rounds and contestants as asked for; from two rounds on, the report says how well a figure is known.
+execute_process(COMMAND ${VIGIL} bench --quick --json --only sem_uncontended --by glibc --rounds 7
+    OUTPUT_VARIABLE json ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
+string(JSON ours TYPE "${json}" rows 0 vigil)
+string(JSON peers LENGTH "${json}" rows 0 peers)
+string(JSON error TYPE "${json}" rows 0 peer_errors glibc)
+if(NOT "${ours} ${peers} ${error}" STREQUAL "NULL 1 NUMBER")
+    message(FATAL_ERROR "vigil bench --by glibc --rounds 7: ${ours}, ${peers} peers, error ${error}")
+endif()
+execute_process(COMMAND ${VIGIL} bench --quick --json --only sem_uncontended --by vigil --rounds 7
+    OUTPUT_VARIABLE json ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
+string(JSON rounds GET "${json}" rows 0 rounds)
+if(NOT rounds STREQUAL 7)
+    message(FATAL_ERROR "vigil bench --rounds 7: ${rounds} rounds")
+endif()
 
 file(READ ${OUT}/bench.svg svg)
 if(NOT svg MATCHES "^<svg .*</svg>\n$")

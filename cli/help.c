@@ -422,20 +422,25 @@ static const char bench_help[] =
     "usage: vigil bench [OPTION...]\n"
     "\n"
     "Measures the library on this machine, and the alternatives beside it, in turn.\n"
-    "It takes some minutes, during which nothing else should run.\n"
+    "It takes ten minutes, during which nothing else should run: each row is measured\n"
+    "until its median is known to 2 %, or says how well it is known. The report shows\n"
+    "what other programs used meanwhile.\n"
     "\n"
     "  --json             print the figures as JSON, the tables on standard error\n"
     "  --svg FILE         measure and draw how cost grows with the number of waiters\n"
     "  --markdown FILE    write the figures as a page of Markdown, with the targets\n"
     "  --only ROW,...     only these rows; an unknown row prints the list of all\n"
-    "  --rounds N         at most N rounds of each row, 1 to 64\n"
+    "  --by NAME,...      only Vigil or these of the alternatives, named as in the\n"
+    "                     tables\n"
+    "  --rounds N         N rounds of each row, 1 to 64, however well it is known\n"
     "  --quick            a hundredth of the work, once, to see that it runs; the\n"
     "                     figures mean nothing\n"
     "\n"
     "Exit status: 0; 3 failed; 64 usage.\n"
     "\n"
     "Example:\n"
-    "  vigil bench --only mutex_uncontended --json >bench.json\n";
+    "  vigil bench --only mutex_uncontended --json >bench.json\n"
+    "  perf record vigil-bench --only mutex_uncontended --by vigil --rounds 64\n";
 /* clang-format on */
 
 const struct cli_command cli_commands[] = {
