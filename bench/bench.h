@@ -200,6 +200,8 @@ struct lock {
 };
 /* About 10 ns of work, under the lock; counts how often it was done. */
 void work_inside(void);
+/* About 50 ns of work. */
+void work_outside(void);
 /* Count up `served`. Other threads read the count meanwhile. */
 void count_served(uint64_t *served);
 /* Million locks per second, and the locks of the least served thread relative to those of the most served one. */
@@ -215,6 +217,19 @@ struct rwlock {
     void (*read_lock)(void), (*read_unlock)(void), (*write_lock)(void), (*write_unlock)(void);
 };
 void contest_of_readers(const struct job *job, struct rwlock rwlock, double figures[FIGURES_MAX]);
+/*
+ * Threads that do something with locks again and again, each time with a new random number. `count` returns how often
+ * it was done, by what the locks protect; null: that is not counted. Million turns per second.
+ */
+struct turns {
+    void (*take)(uint64_t random);
+    uint64_t (*count)(void);
+};
+double contest_of_turns(unsigned threads, struct turns turns);
+
+/* pages.c: n threads look up pages in a cache, and one time in 100 replace one. Million per second. */
+void contest_of_pages(const struct job *job, struct rwlock rwlock, double figures[FIGURES_MAX]);
+
 /*
  * Million locks per second with a guest: one more thread that does work_inside in its own way until `stopped`. And
  * the guest's part, relative to a fair share.

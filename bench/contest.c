@@ -34,6 +34,7 @@ struct contest {
     struct rwlock rwlock;
     uint64_t one_in;      /* this many calls writes; zero: not a contest of readers and writers */
     unsigned steps;       /* of their work */
+    struct turns turns;
     const struct arena *arena; /* null: a contest of threads */
     guest_function *guest;
     unsigned threads; /* or processes; includes the guest, which is the last */
@@ -60,7 +61,7 @@ void work_inside(void) {
     protected->served++;
 }
 
-static void work_outside(void) {
+void work_outside(void) {
     work(1, STEPS_OUTSIDE);
 }
 
@@ -143,6 +144,18 @@ static void *serve_readers_and_writers(void *argument) {
     return NULL;
 }
 
+static void *serve_turns(void *argument) {
+    struct contester *self = argument;
+    void (*take)(uint64_t random) = self->contest->turns.take;
+    uint64_t state = (uint64_t)(self - self->contest->contesters) + 1;
+    pthread_barrier_wait(&self->contest->start);
+    while (!is_stopped(self->contest)) {
+        take(random_next(&state));
+        count_served(&self->served);
+    }
+    return NULL;
+}
+
 static void *serve_guest(void *argument) {
     struct contester *self = argument;
     pthread_barrier_wait(&self->contest->start);
@@ -213,7 +226,8 @@ static void finish(struct contest *contest) {
         served += contest->one_in ? contest->contesters[i].written : contest->contesters[i].served;
     }
     pthread_barrier_destroy(&contest->start);
-    must(protected->served == served);
+    if (contest->turns.take == NULL) must(protected->served == served);
+    else must(contest->turns.count == NULL || contest->turns.count() == served);
 }
 
 /* Lets them contend for a while and then for the measured time. Returns how many million were served per second. */
@@ -287,6 +301,15 @@ void contest_of_readers(const struct job *job, struct rwlock rwlock, double figu
         figures[i] = run(contest, serve_readers_and_writers, served);
         contest_close(contest);
     }
+}
+
+double contest_of_turns(unsigned threads, struct turns turns) {
+    struct contest *contest = contest_open((struct lock){0}, threads);
+    uint64_t served[THREADS_MAX];
+    contest->turns = turns;
+    double rate = run(contest, serve_turns, served);
+    contest_close(contest);
+    return rate;
 }
 
 void contest_with_guest(const struct job *job, struct lock lock, guest_function *guest, double figures[FIGURES_MAX]) {

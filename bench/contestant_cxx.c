@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* C++20's wait and notify on an atomic word: the loops are in cxx.cpp. */
+/* C++20's wait and notify on an atomic word, and its std::shared_mutex: the calls are in cxx.cpp. */
 #include "bench.h"
 #include "cxx.h"
 
@@ -19,11 +19,16 @@ static void pingpong_block(const struct job *job, double figures[FIGURES_MAX]) {
     figures[0] = per_round_trip_ns(cxx_ping, cxx_pong, job->n);
 }
 
+static void page_cache(const struct job *job, double figures[FIGURES_MAX]) {
+    contest_of_pages(job, (struct rwlock){cxx_read_lock, cxx_read_unlock, cxx_write_lock, cxx_write_unlock}, figures);
+}
+
 static const struct skill skills[] = {
     {"notify_nobody", notify_nobody, false},
     {"wait_not_equal", wait_not_equal, false},
     {"notify_parallel", notify_parallel, false},
     {"pingpong_block", pingpong_block, false},
+    {"page_cache", page_cache, false},
     {0},
 };
 const struct contestant contestant_cxx = {.name = "C++20", .skills = {skills}};

@@ -33,6 +33,19 @@ static void unlock(void) {
 
 #include "mutex_skills.h"
 
+typedef pthread_mutex_t slot_mutex;
+#define SLOT_MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
+
+static void slot_lock(slot_mutex *mutex) {
+    pthread_mutex_lock(mutex);
+}
+
+static void slot_unlock(slot_mutex *mutex) {
+    pthread_mutex_unlock(mutex);
+}
+
+#include "mutex_slots.h"
+
 static void wait(void) {
     pthread_cond_wait(&locks.cond, &locks.mutex);
 }
@@ -77,6 +90,10 @@ static void rwlock_mixed(const struct job *job, double figures[FIGURES_MAX]) {
     contest_of_readers(job, (struct rwlock){read_lock, read_unlock, write_lock, write_unlock}, figures);
 }
 
+static void page_cache(const struct job *job, double figures[FIGURES_MAX]) {
+    contest_of_pages(job, (struct rwlock){read_lock, read_unlock, write_lock, write_unlock}, figures);
+}
+
 static void sem_loop(uint64_t n) {
     for (uint64_t i = 0; i < n; i++) {
         while (sem_wait(&locks.sem) != 0) must(errno == EINTR);
@@ -101,9 +118,11 @@ static const struct skill skills[] = {
     {"mutex_uncontended", mutex_uncontended, false},
     {"mutex_contest", mutex_contest, false},
     {"mutex_waits", mutex_waits, false},
+    {"mutex_random", mutex_random, false},
     {"cond_broadcast", cond_broadcast, false},
     {"rwlock_read", rwlock_read, false},
     {"rwlock_mixed", rwlock_mixed, false},
+    {"page_cache", page_cache, false},
     {"sem_uncontended", sem_uncontended, false},
     {"barrier", barrier, false},
     {0},

@@ -19,6 +19,19 @@ static void unlock(void) {
 
 #include "mutex_skills.h"
 
+typedef nsync_mu slot_mutex;
+#define SLOT_MUTEX_INIT NSYNC_MU_INIT
+
+static void slot_lock(slot_mutex *mutex) {
+    nsync_mu_lock(mutex);
+}
+
+static void slot_unlock(slot_mutex *mutex) {
+    nsync_mu_unlock(mutex);
+}
+
+#include "mutex_slots.h"
+
 static void wait(void) {
     nsync_cv_wait(&locks.cv, &locks.mu);
 }
@@ -55,12 +68,18 @@ static void rwlock_mixed(const struct job *job, double figures[FIGURES_MAX]) {
     contest_of_readers(job, (struct rwlock){read_lock, read_unlock, lock, unlock}, figures);
 }
 
+static void page_cache(const struct job *job, double figures[FIGURES_MAX]) {
+    contest_of_pages(job, (struct rwlock){read_lock, read_unlock, lock, unlock}, figures);
+}
+
 const struct skill nsync_locks[] = {
     {"mutex_uncontended", mutex_uncontended, false},
     {"mutex_contest", mutex_contest, false},
     {"mutex_waits", mutex_waits, false},
+    {"mutex_random", mutex_random, false},
     {"cond_broadcast", cond_broadcast, false},
     {"rwlock_read", rwlock_read, false},
     {"rwlock_mixed", rwlock_mixed, false},
+    {"page_cache", page_cache, false},
     {0},
 };

@@ -19,6 +19,19 @@ static void unlock(void) {
 
 #include "mutex_skills.h"
 
+typedef vigil_mutex slot_mutex;
+#define SLOT_MUTEX_INIT VIGIL_MUTEX_INIT
+
+static void slot_lock(slot_mutex *mutex) {
+    must(vigil_mutex_lock(mutex) == VIGIL_OK);
+}
+
+static void slot_unlock(slot_mutex *mutex) {
+    must(vigil_mutex_unlock(mutex) == VIGIL_OK);
+}
+
+#include "mutex_slots.h"
+
 /* Without blocking */
 
 static vigil_agent *agent;
@@ -89,6 +102,7 @@ const struct skill our_mutex[] = {
     {"mutex_uncontended", mutex_uncontended, false},
     {"mutex_contest", mutex_contest, false},
     {"mutex_waits", mutex_waits, false},
+    {"mutex_random", mutex_random, false},
     {"mutex_async_uncontended", mutex_async_uncontended, false},
     {"mutex_mixed", mutex_mixed, false},
     {0},

@@ -38,8 +38,13 @@ static void rwlock_mixed(const struct job *job, double figures[FIGURES_MAX]) {
     contest_of_readers(job, (struct rwlock){read_lock, read_unlock, write_lock, write_unlock}, figures);
 }
 
+static void page_cache(const struct job *job, double figures[FIGURES_MAX]) {
+    contest_of_pages(job, (struct rwlock){read_lock, read_unlock, write_lock, write_unlock}, figures);
+}
+
 const struct skill our_rwlock[] = {
     {"rwlock_read", rwlock_read, false},
     {"rwlock_mixed", rwlock_mixed, false},
+    {"page_cache", page_cache, false},
     {0},
 };

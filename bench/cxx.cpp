@@ -2,6 +2,7 @@
 #include "cxx.h"
 
 #include <atomic>
+#include <shared_mutex>
 
 namespace {
 struct alignas(128) word {
@@ -9,6 +10,7 @@ struct alignas(128) word {
 };
 word words[2];
 uint32_t pinged, ponged;
+alignas(128) std::shared_mutex shared_mutex;
 
 void throw_ball(std::atomic<uint32_t> &word, uint32_t ball) {
     word.store(ball);
@@ -39,6 +41,22 @@ void cxx_own_words_loop(uint64_t n, unsigned who) {
         words[who].value.notify_one();
         words[who].value.wait(other);
     }
+}
+
+void cxx_read_lock(void) {
+    shared_mutex.lock_shared();
+}
+
+void cxx_read_unlock(void) {
+    shared_mutex.unlock_shared();
+}
+
+void cxx_write_lock(void) {
+    shared_mutex.lock();
+}
+
+void cxx_write_unlock(void) {
+    shared_mutex.unlock();
 }
 
 void cxx_ping(uint64_t n) {

@@ -8,9 +8,10 @@
  * "line": n asynchronous waiters in one line; the cost of registering the last tenth of them, of notifying all, of
  * running all callbacks. "lines": the same with a line for each. "cancel": a tenth of n in random order.
  * "rwlock_mixed": one in n calls writes. "mutex_contest": n threads; "mutex_waits": the same with a clock around each
- * lock; "mutex_mixed": n threads and a loop. "shared_...": the same between processes. "owner_death": n holders are
- * killed, one after the other; it is not repeated, as it reports the worst of all. "cli_...": n commands run by the
- * vigil command. "idle_waiters": n processes that wait for a lock. "release_wakes": n loops.
+ * lock; "mutex_mixed": n threads and a loop; "mutex_random": n mutexes. "page_cache": n threads. "shared_...": the same
+ * between processes. "owner_death": n holders are killed, one after the other; it is not repeated, as it reports the
+ * worst of all. "cli_...": n commands run by the vigil command. "idle_waiters": n processes that wait for a lock.
+ * "release_wakes": n loops.
  */
 const struct job jobs[] = {
     {"notify_nobody", 2000000, 15, {"notify_nobody"}},
@@ -45,12 +46,16 @@ const struct job jobs[] = {
     {"mutex_contest", 4, 9, {"mutex_contended_4"}},
     {"mutex_contest", 16, 5, {"mutex_contended_16", "mutex_share_16"}},
     {"mutex_waits", 16, 5, {"mutex_longest_wait_16"}},
+    {"mutex_random", 1000, 9, {"mutex_random_1000"}},
+    {"mutex_random", 100000, 9, {"mutex_random_100k"}},
     {"mutex_mixed", 8, 9, {"mutex_mixed", "mutex_mixed_share"}},
     {"release_wakes", 128, 5, {"release_wakes_loops_128", "release_wakes_loops_128_fair"}},
     {"cond_broadcast", 64, 15, {"cond_broadcast_64"}},
     {"rwlock_read", 2000000, 15, {"rwlock_read_2"}},
     {"rwlock_mixed", 20, 9, {"rwlock_1_in_20", "rwlock_1_in_20_100ns"}},
     {"rwlock_mixed", 1000, 9, {"rwlock_1_in_1000", "rwlock_1_in_1000_100ns"}},
+    {"page_cache", 2, 9, {"page_cache_2"}},
+    {"page_cache", 4, 9, {"page_cache_4"}},
     {"sem_uncontended", 2000000, 15, {"sem_uncontended"}},
     {"barrier", 5000, 15, {"barrier_2"}},
     {"shared_notify_nobody", 2000000, 15, {"shared_notify_nobody"}},
@@ -98,6 +103,8 @@ const struct row rows[] = {
     {LOCKS, "mutex_contended_16", "M/s", "the same with 16 threads", true},
     {LOCKS, "mutex_share_16", "x", "locks of the least served thread relative to the most served, in a second", true},
     {LOCKS, "mutex_longest_wait_16", "ms", "the longest single wait of these 16 threads in a second", false},
+    {LOCKS, "mutex_random_1000", "M/s", "4 threads take 1,000 mutexes at random, each with a counter beside it", true},
+    {LOCKS, "mutex_random_100k", "M/s", "the same with 100,000 mutexes", true},
     {LOCKS, "mutex_mixed", "M/s", "8 threads that block and a loop with 1,000 requests outstanding", true},
     {LOCKS, "mutex_mixed_share", "x", "locks of the loop relative to a ninth of all of these", true},
     {LOCKS, "release_wakes_loops_128", "count", "wake-ups per grant with 128 loops, one per thread, on one mutex",
@@ -109,6 +116,8 @@ const struct row rows[] = {
     {LOCKS, "rwlock_1_in_20_100ns", "M/s", "the same with 100 ns under the lock", true},
     {LOCKS, "rwlock_1_in_1000", "M/s", "4 threads back to back, one in 1,000 locks for writing", true},
     {LOCKS, "rwlock_1_in_1000_100ns", "M/s", "the same with 100 ns under the lock", true},
+    {LOCKS, "page_cache_2", "M/s", "2 threads look up pages in a cache under a read-write lock, 1 % replace one", true},
+    {LOCKS, "page_cache_4", "M/s", "the same with 4 threads", true},
     {LOCKS, "sem_uncontended", "ns", "acquire and release", false},
     {LOCKS, "barrier_2", "ns", "one round of two threads", false},
     {PROCESSES, "shared_notify_nobody", "ns", "notify with no waiter, in shared memory", false},
@@ -164,6 +173,8 @@ const struct target targets[] = {
     {"mutex_share_16", true, 0.8, NULL, NULL, "at least 0.8"},
     {"mutex_share_16", true, 1, BEST_PEER, NULL, "at least the best peer's"},
     {"mutex_longest_wait_16", false, 1, BEST_PEER, NULL, "at most the best peer's"},
+    {"mutex_random_1000", true, 1, BEST_PEER, NULL, "at least the best peer's"},
+    {"mutex_random_100k", true, 1, BEST_PEER, NULL, "at least the best peer's"},
     {"mutex_mixed_share", true, 0.5, NULL, NULL, "at least half of a fair share"},
     {"release_wakes_loops_128", false, 1.5, NULL, NULL, "at most 1.5 per grant"},
     {"release_wakes_loops_128_fair", false, 1.5, NULL, NULL, "at most 1.5 per grant"},
@@ -173,6 +184,8 @@ const struct target targets[] = {
     {"rwlock_1_in_20_100ns", true, 1, "glibc", NULL, "at least glibc's"},
     {"rwlock_1_in_1000", true, 1, "glibc", NULL, "at least glibc's"},
     {"rwlock_1_in_1000_100ns", true, 1, "glibc", NULL, "at least glibc's"},
+    {"page_cache_2", true, 1, BEST_PEER, NULL, "at least the best peer's"},
+    {"page_cache_4", true, 1, BEST_PEER, NULL, "at least the best peer's"},
     {"sem_uncontended", false, 1, "glibc", NULL, "at most glibc's"},
     {"barrier_2", false, 1, "glibc", NULL, "at most glibc's"},
     {"shared_notify_nobody", false, 2, "vigil", "notify_nobody", "at most 2x the private word's"},
