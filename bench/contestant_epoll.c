@@ -68,4 +68,5 @@ static const struct skill skills[] = {
     {"shared_pingpong_async_run", shared_pingpong_async, false},
     {0},
 };
-const struct contestant contestant_epoll = {.name = "eventfd+epoll", .skills = {skills}};
+extern const struct skill epoll_bounded[];
+const struct contestant contestant_epoll = {.name = "eventfd+epoll", .skills = {skills, epoll_bounded}};

@@ -46,5 +46,6 @@ static const struct skill skills[] = {
     {"pingpong_async_run", pingpong_async, false},
     {0},
 };
+extern const struct skill libuv_bounded[];
 const struct contestant contestant_libuv = {
-    .name = "libuv", .skills = {skills}, .open = libuv_open, .close = libuv_close};
+    .name = "libuv", .skills = {skills, libuv_bounded}, .open = libuv_open, .close = libuv_close};

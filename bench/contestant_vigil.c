@@ -290,7 +290,7 @@ static const struct skill skills[] = {
 };
 
 extern const struct skill our_mutex[], our_loops[], our_cond[], our_rwlock[], our_sem[], our_barrier[], our_shared[],
-    our_cli[];
-const struct contestant contestant_vigil = {
-    .name = "vigil",
-    .skills = {skills, our_mutex, our_loops, our_cond, our_rwlock, our_sem, our_barrier, our_shared, our_cli}};
+    our_bounded[], our_await[], our_cli[];
+const struct contestant contestant_vigil = {.name = "vigil",
+                                            .skills = {skills, our_mutex, our_loops, our_cond, our_rwlock, our_sem,
+                                                       our_barrier, our_shared, our_bounded, our_await, our_cli}};

@@ -11,7 +11,7 @@
  * lock; "mutex_mixed": n threads and a loop; "mutex_random": n mutexes. "page_cache": n threads. "shared_...": the same
  * between processes. "owner_death": n holders are killed, one after the other; it is not repeated, as it reports the
  * worst of all. "cli_...": n commands run by the vigil command. "idle_waiters": n processes that wait for a lock.
- * "release_wakes": n loops.
+ * "release_wakes": n loops. "bounded": n items. "mutex_await": n requests.
  */
 const struct job jobs[] = {
     {"notify_nobody", 2000000, 15, {"notify_nobody"}},
@@ -40,6 +40,7 @@ const struct job jobs[] = {
     {"pingpong_block", 5000, 15, {"pingpong_block"}},
     {"pingpong_async", 5000, 15, {"pingpong_async"}},
     {"pingpong_async_run", 5000, 15, {"pingpong_async_run"}},
+    {"bounded", 200000, 9, {"queue_to_loop", "queue_from_loop"}},
     {"mutex_uncontended", 2000000, 15, {"mutex_uncontended"}},
     {"mutex_async_uncontended", 2000000, 15, {"mutex_async_uncontended"}},
     {"mutex_contest", 2, 15, {"mutex_contended_2"}},
@@ -49,6 +50,7 @@ const struct job jobs[] = {
     {"mutex_random", 1000, 9, {"mutex_random_1000"}},
     {"mutex_random", 100000, 9, {"mutex_random_100k"}},
     {"mutex_mixed", 8, 9, {"mutex_mixed", "mutex_mixed_share"}},
+    {"mutex_await", 1000, 9, {"mutex_await_1000", "mutex_await_1000_fair"}},
     {"release_wakes", 128, 5, {"release_wakes_loops_128", "release_wakes_loops_128_fair"}},
     {"cond_broadcast", 64, 15, {"cond_broadcast_64"}},
     {"rwlock_read", 2000000, 15, {"rwlock_read_2"}},
@@ -96,6 +98,8 @@ const struct row rows[] = {
     {WAITING, "pingpong_async", "ns", "round trip of a thread that blocks and an epoll loop", false},
     {WAITING, "pingpong_async_run", "ns", "the same with vigil_agent_run as the loop", false},
     {WAITING, "notify_parallel", "x", "notify and wait not-equal: two threads relative to one", true},
+    {WAITING, "queue_to_loop", "M/s", "items from 2 threads to a loop through a queue with room for 64", true},
+    {WAITING, "queue_from_loop", "M/s", "items from a loop to 2 threads", true},
     {LOCKS, "mutex_uncontended", "ns", "lock and unlock a mutex without contention", false},
     {LOCKS, "mutex_async_uncontended", "ns", "execute on a free mutex, from a loop", false},
     {LOCKS, "mutex_contended_2", "M/s", "2 threads: 10 ns inside and 50 ns outside of the lock", true},
@@ -107,6 +111,8 @@ const struct row rows[] = {
     {LOCKS, "mutex_random_100k", "M/s", "the same with 100,000 mutexes", true},
     {LOCKS, "mutex_mixed", "M/s", "8 threads that block and a loop with 1,000 requests outstanding", true},
     {LOCKS, "mutex_mixed_share", "x", "locks of the loop relative to a ninth of all of these", true},
+    {LOCKS, "mutex_await_1000", "ns", "1,000 requests of a loop: turns at a mutex held across an await, each", false},
+    {LOCKS, "mutex_await_1000_fair", "ns", "the same with a fair mutex", false},
     {LOCKS, "release_wakes_loops_128", "count", "wake-ups per grant with 128 loops, one per thread, on one mutex",
      false},
     {LOCKS, "release_wakes_loops_128_fair", "count", "the same with a fair mutex", false},
@@ -163,6 +169,8 @@ const struct target targets[] = {
     {"pingpong_block", false, 1.0 / 2, "futex", NULL, "at most half of raw futex"},
     {"pingpong_async", false, 1.1, "eventfd+epoll", NULL, "at most 1.1x eventfd+epoll"},
     {"pingpong_async", false, 1.0 / 2, "V8", NULL, "at most half of V8"},
+    {"queue_to_loop", true, 1, BEST_PEER, NULL, "at least the best peer's"},
+    {"queue_from_loop", true, 1, BEST_PEER, NULL, "at least the best peer's"},
     {"notify_parallel", true, 1.9, NULL, NULL, "at least 1.9x one thread"},
     {"mutex_uncontended", false, 1.05, "CAS pair", NULL, "at most 1.05x a bare CAS pair"},
     {"mutex_uncontended", false, 1 / 1.4, "glibc", NULL, "glibc at least 1.4x slower"},
@@ -176,6 +184,8 @@ const struct target targets[] = {
     {"mutex_random_1000", true, 1, BEST_PEER, NULL, "at least the best peer's"},
     {"mutex_random_100k", true, 1, BEST_PEER, NULL, "at least the best peer's"},
     {"mutex_mixed_share", true, 0.5, NULL, NULL, "at least half of a fair share"},
+    {"mutex_await_1000", false, 1, BEST_PEER, NULL, "at most the best peer's"},
+    {"mutex_await_1000_fair", false, 1, BEST_PEER, NULL, "at most the best peer's"},
     {"release_wakes_loops_128", false, 1.5, NULL, NULL, "at most 1.5 per grant"},
     {"release_wakes_loops_128_fair", false, 1.5, NULL, NULL, "at most 1.5 per grant"},
     {"cond_broadcast_64", false, 1.0 / 2, "glibc", NULL, "at most half of glibc"},
