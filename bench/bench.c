@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* bench - measures Vigil and its peers in turn. See bench.h for how it is put together. */
-#include "bench.h"
+#include "alone.h"
 
 #include "../cli/cli.h"
 #include "../cli/descriptors.h"
@@ -133,7 +133,7 @@ static bool is_wanted(const struct job *job) {
     return !reported && options.only == NULL && options.svg != NULL;
 }
 
-static const struct skill *skill_for(const struct contestant *contestant, const struct job *job) {
+const struct skill *skill_for(const struct contestant *contestant, const struct job *job) {
     for (size_t i = 0; i < SKILLS_MAX && contestant->skills[i] != NULL; i++)
         for (const struct skill *skill = contestant->skills[i]; skill->job != NULL; skill++)
             if (strcmp(skill->job, job->name) == 0) return skill;
@@ -288,18 +288,10 @@ static bool report(void) {
     return success;
 }
 
-static int serve_pending_bytes(void) {
-    char job[32];
-    unsigned long long n;
-    if (scanf("%31s %llu", job, &n) != 2) return 1;
-    printf("%.2f\n", vigil_pending_bytes(job, n));
-    return 0;
-}
-
 int main(int argc, char **argv) {
     fill_standard_descriptors();
-    if (argc == 2 && strcmp(argv[1], "--pending-bytes") == 0) /* run by the benchmark itself */
-        return serve_pending_bytes();
+    if (argc == 3 && strcmp(argv[1], "--alone") == 0) /* run by the benchmark itself */
+        return serve_alone(contestant_find(argv[2]));
     parse_options(argc, argv);
     signal(SIGPIPE, SIG_IGN);
     setvbuf(stdout, NULL, _IOLBF, 0);

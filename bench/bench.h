@@ -79,7 +79,10 @@ extern const size_t target_count;
 
 const struct row *row_find(const char *name);
 
-/* bench.c: whether this run only checks that everything works, so that it should be short. */
+/* bench.c: null if the contestant does not know the job. */
+const struct skill *skill_for(const struct contestant *contestant, const struct job *job);
+
+/* Whether this run only checks that everything works, so that it should be short. */
 bool is_quick(void);
 
 /* Part of a job could not be measured: prints why. */
@@ -259,8 +262,5 @@ bool coprocess_ask(struct coprocess *child, const char *question, char *answer, 
 void coprocess_stop(struct coprocess *child);
 /* Sends "job n" and reads the reply as the job's figures. */
 void coprocess_measure(struct coprocess *child, const struct job *job, double figures[FIGURES_MAX]);
-
-/* contestant_vigil.c: memory per pending waiter, in a process that has done nothing else. */
-double vigil_pending_bytes(const char *job, uint64_t n);
 
 #endif

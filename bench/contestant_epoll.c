@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The hand-written solution: an eventfd each way, one side blocks in read, the other is an epoll loop. Threads or
  * processes. */
-#include "bench.h"
+#include "alone.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 static int to_pong, to_ping, epoll;
@@ -61,9 +62,25 @@ static void shared_pingpong_async(const struct job *job, double figures[FIGURES_
     figures[0] = shared_per_round_trip_ns(&arena, ping, pong, job->n);
 }
 
+static void idle_loop_open(uint64_t index) {
+    struct epoll_event interest = {.events = EPOLLIN};
+    const struct itimerspec hour = {.it_value.tv_sec = HOUR_NS / 1000000000};
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+        bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int poll = epoll_create1(EPOLL_CLOEXEC);
+    (void)index;
+    must(poll >= 0 && timer >= 0 && timerfd_settime(timer, 0, &hour, NULL) == 0);
+    must(epoll_ctl(poll, EPOLL_CTL_ADD, bell, &interest) == 0 && epoll_ctl(poll, EPOLL_CTL_ADD, timer, &interest) == 0);
+}
+
+static void idle_agents(const struct job *job, double figures[FIGURES_MAX]) {
+    idle_loops(job, "eventfd+epoll", idle_loop_open, figures);
+}
+
 static const struct skill skills[] = {
     {"pingpong_async", pingpong_async, false},
     {"pingpong_async_run", pingpong_async, false},
+    {"idle_agents", idle_agents, false},
     {"shared_pingpong_async", shared_pingpong_async, false},
     {"shared_pingpong_async_run", shared_pingpong_async, false},
     {0},

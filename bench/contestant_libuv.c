@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* libuv: a loop woken by uv_async_send, against a thread that blocks on a uv_sem_t. */
-#include "bench.h"
+#include "alone.h"
+
+#include <stdlib.h>
 
 #include <uv.h>
 
@@ -41,8 +43,34 @@ static void pingpong_async(const struct job *job, double figures[FIGURES_MAX]) {
     figures[0] = per_round_trip_ns(ping, pong, job->n);
 }
 
+static void on_wake(uv_async_t *handle) {
+    (void)handle;
+}
+
+static void on_timer(uv_timer_t *handle) {
+    (void)handle;
+}
+
+static void idle_loop_open(uint64_t index) {
+    struct idle_loop {
+        uv_loop_t loop;
+        uv_async_t async;
+        uv_timer_t timer;
+    } *idle = malloc(sizeof *idle);
+    (void)index;
+    must(idle != NULL && uv_loop_init(&idle->loop) == 0 && uv_async_init(&idle->loop, &idle->async, on_wake) == 0);
+    must(uv_timer_init(&idle->loop, &idle->timer) == 0);
+    must(uv_timer_start(&idle->timer, on_timer, HOUR_NS / 1000000, 0) == 0);
+    uv_run(&idle->loop, UV_RUN_NOWAIT);
+}
+
+static void idle_agents(const struct job *job, double figures[FIGURES_MAX]) {
+    idle_loops(job, "libuv", idle_loop_open, figures);
+}
+
 static const struct skill skills[] = {
     {"pingpong_async", pingpong_async, false},
+    {"idle_agents", idle_agents, false},
     {"pingpong_async_run", pingpong_async, false},
     {0},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Vigil. */
-#include "bench.h"
+#include "alone.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -231,36 +231,35 @@ static void timeouts(const struct job *job, double figures[FIGURES_MAX]) {
 
 /* Memory */
 
-static uint64_t resident_bytes(void) {
-    unsigned long size, resident;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    must(statm != NULL && fscanf(statm, "%lu %lu", &size, &resident) == 2);
-    fclose(statm);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-double vigil_pending_bytes(const char *job, uint64_t n) {
-    struct crowd crowd = crowd_open(n, strcmp(job, "bytes_distinct") == 0);
+static void bytes(const struct job *job, double figures[FIGURES_MAX]) {
+    if (!is_alone()) {
+        measure_alone("vigil", job, figures);
+        return;
+    }
+    struct crowd crowd = crowd_open(job->n, strcmp(job->name, "bytes_distinct") == 0);
     uint64_t before = 0;
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < job->n; i++) {
         if (i == 1) /* what the first waiter causes is not per waiter */
             before = resident_bytes();
-        int64_t timeout_ns = 3600 * (int64_t)1000 * MS + random_below(UINT32_MAX);
+        int64_t timeout_ns = HOUR_NS + random_below(UINT32_MAX);
         must(vigil_wait32_async(crowd.loop.agent, &crowd.ops[i], &crowd.line[crowd.distinct ? i : 0], 0, timeout_ns,
                                 on_done) == VIGIL_PENDING);
         crowd.ops[i].data = &crowd.done;
     }
-    double bytes = (double)(resident_bytes() - before) / (double)(n - 1);
+    figures[0] = (double)(resident_bytes() - before) / (double)(job->n - 1);
     crowd_close(&crowd);
-    return bytes;
 }
 
-static void bytes(const struct job *job, double figures[FIGURES_MAX]) {
-    static const char *const argv[] = {"/proc/self/exe", "--pending-bytes", NULL};
-    struct coprocess child;
-    must(coprocess_start(&child, argv));
-    coprocess_measure(&child, job, figures);
-    coprocess_stop(&child);
+static void idle_agent_open(uint64_t index) {
+    static vigil_op ops[IDLE_LOOPS_MAX + 1];
+    vigil_agent *agent;
+    must(vigil_agent_create(&agent, 0) == VIGIL_OK && vigil_agent_fd(agent) >= 0);
+    must(vigil_wait32_async(agent, &ops[index], &words[0].value, words[0].value, HOUR_NS, on_done) == VIGIL_PENDING);
+    vigil_agent_dispatch(agent); /* sets the timer */
+}
+
+static void idle_agents(const struct job *job, double figures[FIGURES_MAX]) {
+    idle_loops(job, "vigil", idle_agent_open, figures);
 }
 
 /* Round trips */
@@ -282,6 +281,7 @@ static const struct skill skills[] = {
     {"cancel", cancel, false},
     {"bytes", bytes, false},
     {"bytes_distinct", bytes, false},
+    {"idle_agents", idle_agents, false},
     {"timeouts", timeouts, false},
     {"pingpong_block", pingpong_block, false},
     {"pingpong_async", pingpong_async, false},

@@ -11,7 +11,7 @@
  * lock; "mutex_mixed": n threads and a loop; "mutex_random": n mutexes. "page_cache": n threads. "shared_...": the same
  * between processes. "owner_death": n holders are killed, one after the other; it is not repeated, as it reports the
  * worst of all. "cli_...": n commands run by the vigil command. "idle_waiters": n processes that wait for a lock.
- * "release_wakes": n loops. "bounded": n items. "mutex_await": n requests.
+ * "release_wakes": n loops. "bounded": n items. "mutex_await": n requests. "idle_agents": n agents.
  */
 const struct job jobs[] = {
     {"notify_nobody", 2000000, 15, {"notify_nobody"}},
@@ -35,6 +35,7 @@ const struct job jobs[] = {
     {"cancel", 1000000, 5, {"cancel_each"}},
     {"bytes", 1000000, 1, {"async_bytes"}},
     {"bytes_distinct", 1000000, 1, {"async_bytes_distinct"}},
+    {"idle_agents", 200, 1, {"agent_bytes", "agent_descriptors"}},
     {"timeouts", 200000, 5, {"async_timeouts_200k", "async_timeouts_early"}},
     {"timeouts", 200, 5, {NULL, "async_timeouts_early_200"}},
     {"pingpong_block", 5000, 15, {"pingpong_block"}},
@@ -87,6 +88,8 @@ const struct row rows[] = {
     {WAITING, "async_register_1m_distinct", "ns", "the same with 1,000,000 lines of one each", false},
     {WAITING, "async_bytes", "bytes", "memory per pending waiter with a timeout, beyond the caller's struct", false},
     {WAITING, "async_bytes_distinct", "bytes", "the same with a line for each", false},
+    {WAITING, "agent_bytes", "bytes", "memory per idle agent with a waiter and a timeout, of 200", false},
+    {WAITING, "agent_descriptors", "count", "its descriptors", false},
     {WAITING, "async_notify_each", "ns", "notify all of 1,000,000, per waiter", false},
     {WAITING, "async_settle_each", "ns", "then run their callbacks, per waiter", false},
     {WAITING, "async_timeouts_200k", "ms", "200,000 waiters with deadlines of 1 to 50 ms, until all have fired", false},
@@ -159,6 +162,8 @@ const struct target targets[] = {
     {"async_register_1m_distinct", false, 1.0 / 10, "V8", NULL, "at most a tenth of V8"},
     {"async_register_1m_distinct", false, 2, "vigil", "async_register_1k_distinct", "at most 2x the figure for 1,000"},
     {"async_bytes", false, 96, NULL, NULL, "at most 96 bytes"},
+    {"agent_bytes", false, 1, "libuv", NULL, "at most libuv's"},
+    {"agent_descriptors", false, 1, BEST_PEER, NULL, "at most the best peer's"},
     {"async_notify_each", false, 1, "V8", NULL, "at most V8's"},
     {"async_settle_each", false, 1, "V8", "async_notify_each", "at most V8's notify"},
     {"async_settle_each", false, 1.0 / 10, "V8", NULL, "at most a tenth of V8"},
