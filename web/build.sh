@@ -7,8 +7,8 @@
 # build.sh --plant SOURCE CHANGED FOLDER - for test/web/self.mjs: FOLDER/vigil.wasm, not optimised, with the file
 # CHANGED in place of SOURCE; the package must have been built before.
 #
-# Exit status 75: the programs that npm brings (esbuild, wasm-opt) cannot be had.
-set -eu
+# Exit status 75: the programs that npm brings (esbuild, terser, wasm-opt) cannot be had.
+set -euo pipefail
 cd "$(dirname "$0")/.."
 plant="" changed=""
 if [ "${1-}" = --plant ]; then
@@ -19,7 +19,7 @@ into=${1:-build/web}
 work=build/web-work
 mkdir -p "$into" "$work"
 
-if [ ! -d web/node_modules/esbuild ]; then
+if [ ! -d web/node_modules/terser ]; then
     npm ci --prefix web --no-audit --no-fund --loglevel=error || exit 75
 fi
 
@@ -81,12 +81,24 @@ internal+='|lengthOf|outcomeOf|optionsOf|closedError|checkCallback|failure|parts
 internal+='|doNotify|toExpected|toTimeout|toCount|counted|died|taken|describe|settle|listen|is64|segment|entry|wide'
 internal+='|WAIT32|WAIT64|MUTEX|READ|WRITE|PERMITS|CONDITION|BARRIER|NAMED|COUNTED_MUTEX|RWLOCK|NOT_EQUAL|TIMED_OUT'
 internal+='|PENDING|CANCELLED|LAST|OWNER_DIED|TERMINATED|EIDLE|ETOOLATE|EINVAL|ENOTHELD|ENOTFOUND|EBUSY)$'
+# The files of node/lib are ES modules here: so they become one scope, in which terser shortens all names.
+modules=$work/modules
+mkdir -p "$modules/web/lib" "$modules/node/lib"
+cp web/lib/*.js "$modules/web/lib"
+for file in node/lib/{core,words,atomics,mutex,sync,errors,held,options}.js; do
+    sed -E "s/^const (\{.*\}) = require\((.*)\);$/import \1 from \2;/; s/^module\.exports = /export /" "$file" \
+        >"$modules/$file"
+done
+
+# bundle SIDE FILE
 bundle() {
-    web/node_modules/.bin/esbuild web/lib/index.js --bundle --format=esm --minify --target=es2022 --log-level=warning \
-        --mangle-props="$internal" --legal-comments=none --banner:js='// SPDX-License-Identifier: MIT' "$@"
+    web/node_modules/.bin/esbuild "$modules/web/lib/index.js" --bundle --format=esm --minify-syntax --target=es2022 \
+        --log-level=warning --mangle-props="$internal" --legal-comments=none --define:SIDE="$1" \
+        --banner:js='// SPDX-License-Identifier: MIT' |
+        web/node_modules/.bin/terser --module --compress passes=4,ecma=2022 --mangle --comments /SPDX/ --output "$2"
 }
-bundle --define:SIDE=false --outfile="$into/vigil.js"
-bundle --define:SIDE=true --outfile="$into/side.js"
+bundle false "$into/vigil.js"
+bundle true "$into/side.js"
 cp web/lib/index.d.ts "$into/vigil.d.ts"
 cp node/lib/common.d.ts web/lib/{target,side}.d.ts web/package.json web/README.md LICENSE "$into"
 

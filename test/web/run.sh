@@ -7,7 +7,7 @@
 #
 #     web/build.sh && test/web/run.sh chromium 'order|abort'
 . "$(dirname "$0")/../package.bash"
-[ -d web/node_modules/esbuild ] || skip "npm ci has failed: see what web/build.sh says"
+[ -d web/node_modules/terser ] || skip "npm ci has failed: see what web/build.sh says"
 [ -f build/web/vigil.wasm ] || skip "the package is not built: see what web/build.sh says"
 test=$1
 shift
