@@ -15,7 +15,7 @@ set(CMAKE_EXECUTABLE_SUFFIX_C .wasm)
 # wrongly.
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-O0 -nostdlib -Wl,--no-entry,--gc-sections,-z,stack-size=4096,--export-table\
 ,--shared-memory,--import-memory,--initial-memory=4194304,--max-memory=1073741824\
-,--export=prim_wasm_door,--export=__stack_pointer,--export=__wasm_init_tls")
+,--export=prim_wasm_door,--export=prim_wasm_threads,--export=__stack_pointer,--export=__wasm_init_tls")
 
 find_program(NODE NAMES node nodejs REQUIRED)
 set(CMAKE_CROSSCOMPILING_EMULATOR ${NODE} ${CMAKE_CURRENT_LIST_DIR}/../test/wasm/run.js)

@@ -47,7 +47,7 @@ compile() {
     done
 }
 link=(--lto-O2 --no-entry --gc-sections --strip-all --shared-memory --import-memory --export=prim_wasm_door
-    --export=web_probe --export=__wasm_init_tls --export=__tls_base)
+    --export=prim_wasm_threads --export=web_probe --export=__wasm_init_tls --export=__tls_base)
 optimise() {
     web/node_modules/.bin/wasm-opt -tnh -Oz --converge --enable-threads --enable-bulk-memory --enable-mutable-globals \
         --enable-sign-ext "$@"

@@ -129,7 +129,7 @@ static void *be_a_page(void *unused) {
     uint32_t word = 0;
     vigil_request request = {0};
     vigil_agent *agent = new_agent(0);
-    prim_wasm_begin_thread(false);
+    prim_wasm_begin_thread(false, prim_thread_id());
     prim_park(&word, 0, PRIM_NEVER); /* returns */
     assert_int_equal(vigil_wait32(&word, 0, VIGIL_FOREVER), VIGIL_EMAYNOTBLOCK);
     assert_int_equal(vigil_mutex_lock(&mutex), VIGIL_EMAYNOTBLOCK);

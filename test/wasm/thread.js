@@ -11,6 +11,7 @@ const leftOut = require('./left_out.js')
 const {name, module: module_, memory} = workerData
 const STACK_BYTES = 256 * 1024 // prim_park_any's callers, and tests, have arrays there
 const ENDED = new Error('the program has ended')
+let number // of the thread that runs
 
 const text = (address, bytes) => Buffer.from(new Uint8Array(memory.buffer, address, bytes)) // a copy
 const env = {
@@ -43,30 +44,30 @@ const wasm = new WebAssembly.Instance(module_, {env}).exports
 const firstStack = wasm.__stack_pointer.value
 const door = wasm.prim_wasm_door.value / 4
 
-function behindDoor(action) {
+function behindDoor(number, action) {
     const words = new Int32Array(memory.buffer)
-    while (Atomics.compareExchange(words, door, 0, 1) !== 0) Atomics.wait(words, door, 1)
+    while (Atomics.compareExchange(words, door, 0, 2 * number) !== 0);
     try {
         return action()
     } finally {
-        Atomics.store(words, door, 0)
-        Atomics.notify(words, door)
+        if (Atomics.exchange(words, door, 0) & 1) Atomics.notify(words, door, 1)
     }
 }
 
 function begin() {
-    const area = behindDoor(() => wasm.prim_wasm_take_area(STACK_BYTES))
+    number = Atomics.add(new Int32Array(memory.buffer), wasm.prim_wasm_threads.value / 4, 1) + 1
+    const area = behindDoor(number, () => wasm.prim_wasm_take_area(STACK_BYTES))
     if (!area) throw new Error('no memory for a stack')
     wasm.__stack_pointer.value = area + STACK_BYTES
     wasm.__wasm_init_tls(area + STACK_BYTES)
-    wasm.prim_wasm_begin_thread(1)
+    wasm.prim_wasm_begin_thread(1, number)
     return area
 }
 
 function end(area) {
     wasm.prim_wasm_end_thread()
     wasm.__stack_pointer.value = firstStack
-    behindDoor(() => wasm.prim_wasm_give_area(area))
+    behindDoor(number, () => wasm.prim_wasm_give_area(area))
 }
 
 parentPort.on('message', ({main, argument}) => {

@@ -13,14 +13,14 @@ const SPIN_MOST_MS = 5000;
 const hasLocks = () => typeof navigator !== 'undefined' && navigator.locks !== undefined;
 
 /*
- * Hold the lock. Resolves to a function that gives it up, when it is held and told: an environment that blocks before
- * could be terminated unnoticed.
+ * Hold the lock. Resolves to a function that gives it up, when it is held and told. Only then does the environment take
+ * anything in the memory, or block: it cannot be terminated unnoticed.
  */
-export function announce(handle, channel, thread, web, area) {
+export function announce(handle, channel, thread) {
   if (!hasLocks()) return Promise.resolve(() => {});
   return new Promise((resolve) => {
     navigator.locks.request(lockOf(handle, thread), () => new Promise((release) => {
-      channel.postMessage({ attached: [thread, web, area] });
+      channel.postMessage({ attached: thread });
       resolve(release);
     }));
   });
@@ -42,28 +42,23 @@ export function createPatience() {
 }
 
 /*
- * In the environment that has created the memory: end those that were terminated, and start threads for all. Returns
- * the addresses of the environments, by their threads.
+ * In the environment that has created the memory, of which `own` is the instance: end those that were terminated, and
+ * start threads for all.
  */
-export function takeCare(handle, channel, mayPark, onDamage) {
-  const webs = new Map();
-  async function end(web, area) {
-    const hooks = { alarm() {}, start: () => 0, spin: createPatience().spin };
+export function takeCare(handle, channel, own, mayPark, onDamage) {
+  async function end(thread) {
+    own.unlock(thread);
+    const web = own.exports.web_find(thread);
+    if (web === 0) return; // it had not attached yet
+    const hooks = { alarm() {}, start: () => 0, spin: createPatience().spin }, area = own.exports.web_area(web);
     const instance = await openInstance(handle, hooks, STACK_BYTES);
     instance.resume(area, mayPark);
-    if (instance.exports.web_end(web) === 0) instance.end(area);
-    else throw failure(ECORRUPT);
+    if (instance.exports.web_end(web) !== 0) throw failure(ECORRUPT);
+    await instance.end(area);
   }
 
   channel.onmessage = ({ data: { attached, start } }) => {
     if (start) startThread(handle, ...start);
-    if (!attached) return;
-    const [thread, web, area] = attached;
-    webs.set(thread, web);
-    navigator.locks.request(lockOf(handle, thread), () => {
-      webs.delete(thread);
-      end(web, area).catch(onDamage);
-    });
+    if (attached) navigator.locks.request(lockOf(handle, attached), () => { end(attached).catch(onDamage); });
   };
-  return webs;
 }

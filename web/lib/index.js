@@ -84,8 +84,8 @@ function createMemory(memory, probe, native) {
 }
 
 /* As native.js of @vigil/node: what core.js needs of the native part. */
-function createNative(exports, web, patience) {
-  const native = { threadId: exports.web_thread_id(web), holder: () => 0 };
+function createNative(exports, web, patience, threadId) {
+  const native = { threadId, holder: () => 0 };
   for (const name of ['start', 'block', 'cancel', 'notify', 'release', 'signal', 'consistent', 'downgrade', 'track',
     'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look', 'allocate', 'free', 'stop']) {
     const call = exports[`web_${name}`];
@@ -122,7 +122,7 @@ function createHoldings(memory, exports, web, native, scratch) {
 }
 
 export class Vigil {
-  #instance; #area; #web; #core; #handle; #channel; #bell; #webs; #release; #closed = false;
+  #instance; #web; #core; #handle; #channel; #bell; #release; #creates; #closed = false;
 
   /* On a page, or wherever the memory is made. */
   static async create(options = {}) {
@@ -169,19 +169,22 @@ export class Vigil {
       exports.__wasm_apply_data_relocs();
       exports.prim_wasm_set_heap(handle.heap, handle.end);
     }
-    const area = instance.begin(canBlock), web = area && exports.web_begin();
-    if (!web) throw failure(ENOMEM);
-    this.#instance = instance, this.#area = area, this.#web = web, this.#handle = handle, this.#channel = channel;
-    this.#bell = bell;
+    this.#release = await announce(handle, channel, instance.number);
+    const area = await instance.begin(canBlock), web = area && exports.web_begin(area);
+    if (!web) {
+      this.#release();
+      throw failure(ENOMEM);
+    }
+    this.#instance = instance, this.#web = web, this.#handle = handle, this.#channel = channel, this.#bell = bell;
     this.#offer(bell, canBlock, patience);
-    if (onDamage) this.#webs = takeCare(handle, channel, canBlock, onDamage);
-    this.#release = await announce(handle, channel, exports.web_thread_id(web), web, area);
+    this.#creates = onDamage !== undefined;
+    if (onDamage) takeCare(handle, channel, instance, canBlock, onDamage);
   }
 
   #offer(bell, canBlock, patience) {
     const { exports } = this.#instance, { memory } = this.#handle, web = this.#web;
     const address = exports.web_scratch(web), scratch = scratchOf(memory.buffer, address);
-    const native = createNative(exports, web, patience), { start, notify } = native;
+    const native = createNative(exports, web, patience, this.#instance.number), { start, notify } = native;
     native.start = (kind) => {
       const status = start(kind);
       if (status === 3) bell.watch(exports.web_bell(web)); // pending
@@ -258,7 +261,7 @@ export class Vigil {
    * holds goes to the next, and nothing is damaged.
    */
   terminate(worker, thread) {
-    const web = this.#webs?.get(thread);
+    const web = this.#creates && this.#instance.exports.web_find(thread);
     try {
       if (web && !this.#closed) this.#core.native.stop(web);
     } finally {

@@ -39,14 +39,25 @@ export async function openInstance(handle, hooks, stackBytes) {
   /* Of a variable that is exported. */
   const addressOf = (variable) => (SIDE ? handle.base + variable.value : variable.value);
 
-  /* The door of prim_wasm.h. It is locked for a microsecond; if it stays locked, a worker was terminated there. */
-  function behindDoor(work) {
-    const words = new Int32Array(memory.buffer), door = addressOf(exports.prim_wasm_door) >> 2;
-    const end = performance.now() + 2000;
-    while (Atomics.compareExchange(words, door, 0, 1) !== 0 && performance.now() < end);
+  const words = new Int32Array(memory.buffer), door = addressOf(exports.prim_wasm_door) >> 2;
+  const number = Atomics.add(words, addressOf(exports.prim_wasm_threads) >> 2, 1) + 1;
+
+  /* Unlock the door of prim_wasm.h, if the thread of that number has locked it. */
+  function unlock(number) {
+    if (Atomics.load(words, door) >>> 1 === number && Atomics.exchange(words, door, 0) & 1)
+      Atomics.notify(words, door, 1);
+  }
+
+  /*
+   * Do that behind the door. It is locked for a microsecond, unless a worker was terminated there: then it stays locked
+   * until that is noticed, in which this thread may have a part.
+   */
+  async function behindDoor(work) {
+    while (Atomics.compareExchange(words, door, 0, 2 * number) !== 0)
+      await new Promise((resolve) => { setTimeout(resolve); });
     stack.value = firstStack;
     const result = work();
-    Atomics.store(words, door, 0);
+    unlock(number);
     return result;
   }
 
@@ -54,14 +65,16 @@ export async function openInstance(handle, hooks, stackBytes) {
     exports,
     table,
     addressOf,
+    number,
+    unlock,
 
     /* A new thread: the address of its area, or 0 if there is no memory for it. */
-    begin(mayPark) {
-      const area = behindDoor(() => exports.prim_wasm_take_area(stackBytes));
+    async begin(mayPark) {
+      const area = await behindDoor(() => exports.prim_wasm_take_area(stackBytes));
       if (area === 0) return 0;
       stack.value = area + stackBytes;
       exports.__wasm_init_tls(area + stackBytes);
-      exports.prim_wasm_begin_thread(mayPark);
+      exports.prim_wasm_begin_thread(mayPark, number);
       return area;
     },
 
@@ -74,7 +87,7 @@ export async function openInstance(handle, hooks, stackBytes) {
 
     end(area) {
       exports.prim_wasm_end_thread();
-      behindDoor(() => exports.prim_wasm_give_area(area));
+      return behindDoor(() => exports.prim_wasm_give_area(area));
     },
   };
 }
@@ -84,9 +97,9 @@ export function startThread(handle, main, argument) {
   const run = async ({ data }) => {
     const [handle, main, argument, stackBytes] = data;
     const instance = await openInstance(handle, { alarm() {}, start: () => 0 }, stackBytes);
-    const area = instance.begin(true);
+    const area = await instance.begin(true);
     if (area !== 0) instance.table.get(main)(argument);
-    if (area !== 0) instance.end(area);
+    if (area !== 0) await instance.end(area);
     self.close();
   };
   const source = `const ${openInstance.name}=${openInstance};onmessage=${run}`;

@@ -8,10 +8,12 @@
  * THE END OF A WORKER
  *
  * A worker that is terminated just stops. Its environment stays in memory, and so does its stack and thread-local data.
- * Another environment that learns of the end (lib/death.js) makes a new instance of the module with the very stack and
- * thread-local data of the worker, and calls web_end in it: to the library that is the worker's thread, which ends as
- * one that closes would. What it waited for is cancelled, what it was given goes to the next waiter, and what it holds
- * is given up.
+ * The environment that has created the memory learns of the end (lib/death.js), and finds the worker's: web_find. It
+ * makes a new instance of the module with the very stack and thread-local data of the worker, and calls web_end in it:
+ * to the library that is the worker's thread, which ends as one that closes would. What it waited for is cancelled,
+ * what it was given goes to the next waiter, and what it holds is given up.
+ *
+ * A worker whose environment is not found was terminated while it attached: it has taken nothing but memory.
  *
  * That is right if the worker was not inside of the library, whose own data would be half changed. JavaScript engines
  * stop a worker where it sleeps, where a loop begins or goes back, and where a function begins that calls others, in
@@ -48,13 +50,19 @@ enum web_state { OUTSIDE, INSIDE, STOPPED };
 
 struct web {
     struct environment environment; /* first */
-    uint32_t state;                 /* atomic: enum web_state */
+    struct web *next;
+    void *area;     /* of its thread: prim_wasm.h */
+    uint32_t state; /* atomic: enum web_state */
     bool closed;
     int32_t *counts; /* see node/native/holdings.c */
     uint32_t counts_length;
     int32_t batch_count; /* outcomes that are being delivered */
     struct scratch scratch;
 };
+
+/* All environments, the newest first. Each thread adds its own, when it is complete; only the environment that has
+ * created the memory takes others out, and looks for them. */
+static struct web *webs; /* atomic */
 
 static void web_enter(struct web *web) {
     for (uint32_t seen = OUTSIDE; !prim_cas_acquire(&web->state, &seen, INSIDE); seen = OUTSIDE)
@@ -77,13 +85,21 @@ static bool web_grow_counts(struct web *web, uint32_t length) {
     return true;
 }
 
+static struct web *web_add(struct web *web) {
+    web->next = prim_load_relaxed(&webs);
+    while (!prim_cas_acq_rel(&webs, &web->next, web)) {
+    }
+    return web;
+}
+
 /* Null: there is not enough memory. */
-WASM_EXPORT(web_begin) struct web *web_begin(void) {
+WASM_EXPORT(web_begin) struct web *web_begin(void *area) {
     struct web *web = calloc(1, sizeof *web);
     if (!web) return NULL;
+    web->area = area;
     web->environment.scratch = &web->scratch;
     web->environment.thread_id = prim_thread_id();
-    if (operations_begin(&web->environment) && web_grow_counts(web, COUNTS_FIRST)) return web;
+    if (operations_begin(&web->environment) && web_grow_counts(web, COUNTS_FIRST)) return web_add(web);
     free(web);
     return NULL;
 }
@@ -94,10 +110,6 @@ WASM_EXPORT(web_scratch) struct scratch *web_scratch(struct web *web) {
 
 WASM_EXPORT(web_counts) int32_t *web_counts(struct web *web) {
     return web->counts;
-}
-
-WASM_EXPORT(web_thread_id) uint32_t web_thread_id(const struct web *web) {
-    return web->environment.thread_id;
 }
 
 /* JavaScript stores here, to find out whether a buffer is this memory. */
@@ -277,8 +289,28 @@ static int32_t web_stop_other(struct environment *environment, int32_t address) 
 }
 WEB_CALL(stop, web_stop_other)
 
+/* The environment of that thread; null: there is none, or not yet. */
+WASM_EXPORT(web_find) struct web *web_find(uint32_t thread_id) {
+    struct web *web = prim_load_acquire(&webs);
+    while (web && web->environment.thread_id != thread_id) web = web->next;
+    return web;
+}
+
+WASM_EXPORT(web_area) void *web_area(const struct web *web) {
+    return web->area;
+}
+
+/* Others may be added before the first meanwhile, but nowhere else. */
+static void web_remove(struct web *web) {
+    struct web *before = web;
+    if (prim_cas_acq_rel(&webs, &before, web->next)) return;
+    while (before->next != web) before = before->next;
+    before->next = web->next;
+}
+
 WASM_EXPORT(web_end) int32_t web_end(struct web *web) {
     if (prim_load_acquire(&web->state) == INSIDE) return VIGIL_ECORRUPT;
+    web_remove(web);
     prim_store_relaxed(&web->state, OUTSIDE);
     if (!web->closed) web_close(web);
     free(web->counts);

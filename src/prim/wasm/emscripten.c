@@ -97,7 +97,7 @@ static void prim_on_thread_exit(void *thread) {
 
 /* On the program's first thread, before main. */
 __attribute__((constructor)) static void prim_load(void) {
-    prim_wasm_begin_thread(!emscripten_is_main_browser_thread());
+    prim_wasm_begin_thread(!emscripten_is_main_browser_thread(), 0);
     key_made = pthread_key_create(&exit_key, prim_on_thread_exit) == 0;
 }
 

@@ -7,7 +7,6 @@
 #include "prim_wasm.h"
 
 static void (*thread_at_exit)(struct prim_thread *);
-uint32_t prim_wasm_door;
 
 void prim_wasm_end_thread(void) {
     struct prim_thread *self = prim_self();

@@ -8,6 +8,10 @@
  * header: what the caller gets begins at a cache line. Blocks that are free are in a list in the order of their
  * addresses, and neighbours are merged. What lies above `heap_top` has never been used, and so is zero: large blocks,
  * as that of the lot, come from there, and only what is touched costs memory.
+ *
+ * A thread may be terminated while it has the gate. After each store the heap is in order, apart from memory that is
+ * lost: a block in the list is always described, and never covers another one. So the thread that learns of the end
+ * opens the gate, which names its holder, and there is nothing to repair: prim_wasm.h.
  */
 #include <assert.h>
 #include <errno.h>
@@ -31,24 +35,27 @@ struct heap_block {
     struct heap_block *next;
 };
 
-/* Under the gate: 0 is open, 1 is locked, 2 is locked and a thread may sleep on it. */
-static uint32_t heap_gate;
+/* The gate: 0 is open; else twice the number of the thread that has locked it, plus HEAP_SLEEPER if a thread may sleep
+ * on it. The rest is under the gate. */
+#define HEAP_SLEEPER 1u
+uint32_t prim_wasm_door;
 static struct heap_block *heap_free;
 static uintptr_t heap_top, heap_end;
 static bool heap_is_fixed; /* it does not grow */
 
-static bool heap_trylock(void) {
-    uint32_t seen = 0;
-    return prim_cas_acquire(&heap_gate, &seen, 1);
-}
-
+/* A thread that has slept does not know whether others still do. */
 static void heap_lock(void) {
-    if (heap_trylock()) return;
-    while (prim_exchange_acq_rel(&heap_gate, 2)) prim_park(&heap_gate, 2, PRIM_NEVER);
+    uint32_t mine = 2 * prim_thread_id();
+    for (uint32_t seen = 0; !prim_cas_acquire(&prim_wasm_door, &seen, mine); seen = 0) {
+        uint32_t marked = seen | HEAP_SLEEPER;
+        if (seen == marked || (seen && prim_cas_acquire(&prim_wasm_door, &seen, marked)))
+            prim_park(&prim_wasm_door, marked, PRIM_NEVER);
+        mine |= HEAP_SLEEPER;
+    }
 }
 
 static void heap_unlock(void) {
-    if (prim_exchange_acq_rel(&heap_gate, 0) == 2) prim_wake(&heap_gate);
+    if (prim_exchange_acq_rel(&prim_wasm_door, 0) & HEAP_SLEEPER) prim_wake(&prim_wasm_door);
 }
 
 /* If the memory has grown by other means since, what lies between is not ours: go on behind it. */
@@ -58,12 +65,12 @@ static bool heap_grow(uint32_t bytes) {
     size_t before = __builtin_wasm_memory_grow(0, pages);
     if (before == SIZE_MAX) return false;
     if (before * HEAP_PAGE != heap_end) heap_top = before * HEAP_PAGE + HEAP_LINE - HEAP_HEADER;
-    heap_end = (before + pages) * HEAP_PAGE;
+    prim_store_release(&heap_end, (before + pages) * HEAP_PAGE);
     return true;
 }
 
 static struct heap_block *heap_take_new(uint32_t bytes) {
-    if (heap_end - heap_top < bytes && !heap_grow(bytes)) return NULL;
+    if (heap_top + bytes > heap_end && !heap_grow(bytes)) return NULL; /* heap_top may be above, see heap_grow */
     struct heap_block *block = (struct heap_block *)heap_top;
     heap_top += bytes;
     block->bytes = bytes;
@@ -80,7 +87,7 @@ static struct heap_block *heap_take_free(uint32_t bytes) {
         struct heap_block *rest = (struct heap_block *)((uintptr_t)block + bytes);
         *rest = (struct heap_block){block->bytes - bytes, block->next};
         block->bytes = bytes;
-        *link = rest;
+        prim_store_release(link, rest);
     } else {
         *link = block->next;
     }
@@ -108,15 +115,16 @@ static void *heap_allocate(size_t bytes, bool *new) {
 static void heap_merge_with_next(struct heap_block *block) {
     struct heap_block *next = block->next;
     if (!next || (uintptr_t)block + block->bytes != (uintptr_t)next) return;
-    block->bytes += next->bytes;
+    uint32_t bytes = block->bytes + next->bytes;
     block->next = next->next;
+    prim_store_release(&block->bytes, bytes);
 }
 
 static void heap_give(struct heap_block *block) {
     struct heap_block **link = &heap_free, *before = NULL;
     while (*link && *link < block) before = *link, link = &before->next;
     block->next = *link;
-    *link = block;
+    prim_store_release(link, block);
     heap_merge_with_next(block);
     if (before) heap_merge_with_next(before);
 }
@@ -157,18 +165,14 @@ void prim_wasm_set_heap(uintptr_t from, uintptr_t to) {
     heap_is_fixed = true;
 }
 
-/* The calling thread has no thread-local data yet: neither errno, nor what prim_park reads. */
+/* Behind the door, which is the gate. The calling thread has no thread-local data. */
 void *prim_wasm_take_area(size_t stack_bytes) {
     bool new;
-    while (!heap_trylock()) prim_pause();
-    void *area = heap_take(stack_bytes + __builtin_wasm_tls_size(), &new);
-    heap_unlock();
-    return area;
+    return heap_take(stack_bytes + __builtin_wasm_tls_size(), &new);
 }
 
-/* Nor does it use that any more once the area is free. */
 void prim_wasm_give_area(void *area) {
-    free(area);
+    heap_give((struct heap_block *)(void *)((char *)area - HEAP_HEADER));
 }
 
 /* Memory and strings. The builtins of the first three are instructions. A compiler that recognises what a loop does

@@ -41,7 +41,8 @@ void prim_wasm_resume_thread(bool thread_may_park) {
     may_not_park = !thread_may_park;
 }
 
-void prim_wasm_begin_thread(bool thread_may_park) {
+void prim_wasm_begin_thread(bool thread_may_park, uint32_t number) {
+    prim_self()->id = number;
     may_not_park = !thread_may_park;
     if (may_not_park) prim_self()->may_not_block += PRIM_MAY_NOT_BLOCK;
 }
@@ -160,12 +161,12 @@ bool prim_write(int fd, const char *text, size_t bytes) {
 /* Threads: what is the same for all. */
 
 PRIM_SELF struct prim_thread prim_thread_self;
-static uint32_t threads; /* atomic: how many have an id */
+uint32_t prim_wasm_threads;
 uint32_t prim_generation;
 
 uint32_t prim_thread_id(void) {
     struct prim_thread *self = prim_self();
-    if (!self->id) self->id = prim_fetch_add_acq_rel(&threads, 1) + 1;
+    if (!self->id) self->id = prim_fetch_add_acq_rel(&prim_wasm_threads, 1) + 1;
     return self->id;
 }
 

@@ -7,11 +7,12 @@
  * calls anything else, it needs a stack and thread-local data of its own, from prim_wasm_take_area. That call itself
  * runs on the stack which all instances begin with: one thread at a time.
  *
- *     to begin   E1  lock the word prim_wasm_door, an exported address, by Atomics: 0 is open, 1 is locked
+ *     to begin   E1  number = Atomics.add(prim_wasm_threads, 1) + 1; the names are exported addresses. Lock
+ *                    prim_wasm_door, by Atomics: it changes from 0 to 2 * number
  *                E2  area = prim_wasm_take_area(stack bytes)
- *                E3  unlock it
+ *                E3  unlock it: exchange it for 0; if that was odd, notify one
  *                E4  __stack_pointer.value = area + stack bytes; __wasm_init_tls(area + stack bytes)
- *                E5  prim_wasm_begin_thread(whether this thread may sleep in Atomics.wait)
+ *                E5  prim_wasm_begin_thread(whether this thread may sleep in Atomics.wait, number)
  *     to end     E6  prim_wasm_end_thread()
  *                E7  __stack_pointer.value = its first value; then as E1 to E3, with prim_wasm_give_area(area)
  *
@@ -19,7 +20,8 @@
  * page may not: it makes the first one.
  *
  * A worker that is terminated does neither of the last two: what it holds stays held, and its area taken, unless
- * another instance ends it: prim_wasm_resume_thread.
+ * another instance ends it: prim_wasm_resume_thread. The door is also the gate of the heap: if it has the number of
+ * that worker, unlock it (E3) before anything else. What is behind it is in order.
  *
  * An event loop has no descriptor to poll: vigil_agent_fd returns the address of the bell's word (bell_word.h), to be
  * waited for by Atomics.waitAsync while bit 0 is clear. The embedder calls vigil_agent_dispatch when the bit is set,
@@ -64,8 +66,9 @@ WASM_IMPORT(vigil_write) int vigil_write(int fd, const char *text, size_t bytes)
 /* A stack of that size (a multiple of 64), with room for thread-local data above it. Null: there is no memory. */
 WASM_EXPORT(prim_wasm_take_area) void *prim_wasm_take_area(size_t stack_bytes);
 WASM_EXPORT(prim_wasm_give_area) void prim_wasm_give_area(void *area);
-/* If it may not sleep, as the thread of a page may not, blocking calls return VIGIL_EMAYNOTBLOCK there. */
-WASM_EXPORT(prim_wasm_begin_thread) void prim_wasm_begin_thread(bool may_park);
+/* If it may not sleep, as the thread of a page may not, blocking calls return VIGIL_EMAYNOTBLOCK there. Number 0: it
+ * gets one when it needs it. */
+WASM_EXPORT(prim_wasm_begin_thread) void prim_wasm_begin_thread(bool may_park, uint32_t number);
 WASM_EXPORT(prim_wasm_end_thread) void prim_wasm_end_thread(void);
 /* To end a thread that has stopped: another instance may take its place, if that was not in a call of the library. It
  * sets __stack_pointer and __tls_base to those of the thread, and says whether it may sleep itself. */
@@ -73,7 +76,7 @@ WASM_EXPORT(prim_wasm_resume_thread) void prim_wasm_resume_thread(bool may_park)
 /* In memory of another program: the heap is zeroed memory between these addresses, and does not grow. To be called
  * before all others, if at all; to be exported by the linker where it is. */
 void prim_wasm_set_heap(uintptr_t from, uintptr_t to);
-/* To be exported by the linker: --export=prim_wasm_door,__stack_pointer,__wasm_init_tls */
-extern uint32_t prim_wasm_door;
+/* To be exported by the linker: --export=prim_wasm_door,prim_wasm_threads,__stack_pointer,__wasm_init_tls */
+extern uint32_t prim_wasm_door, prim_wasm_threads;
 
 #endif

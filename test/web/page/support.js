@@ -10,7 +10,7 @@ export const library = await import(`/vigil/${script}.js`);
 const { Vigil } = library;
 
 /* Longer than anything takes that does not hang, on a machine that is busy. Planted bugs must be found sooner. */
-const HANGS_MS = Number(searchParams.get('hangs') ?? 20000);
+export const HANGS_MS = Number(searchParams.get('hangs') ?? 20000);
 /* How soon the next holder must be told that the owner of a lock has died. */
 export const DIED_MS = Math.min(10000, HANGS_MS);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // worker.terminate() at every stage. A browser may take two seconds to notice: lib/death.js.
 
-import { test, equal, ok, within, until, sleep, tick, randomOf, DIED_MS } from './support.js';
+import { test, equal, ok, within, until, sleep, tick, randomOf, DIED_MS, HANGS_MS } from './support.js';
 
 /*
  * For each kind of lock, its constructor and calls, as strings, because workers run them too. `lock` is at the given
@@ -187,6 +187,60 @@ test('terminate: while it attaches', async (t) => {
 });
 
 /*
+ * A worker that attaches, and stops behind the door of src/prim/wasm/prim_wasm.h until element 0 changes: element 1 is
+ * 1 then. What it attaches by is in data; when it has attached, element 2 is 1.
+ */
+const behindDoor = `
+  const { handle, array } = data, { exchange } = Atomics;
+  Atomics.exchange = (...all) => {
+    Atomics.exchange = exchange;
+    Atomics.store(array, 1, 1);
+    Atomics.wait(array, 0, 0);
+    return exchange(...all);
+  };
+  await library.Vigil.attach(handle);
+  Atomics.store(array, 2, 1);
+  return 'attached';`;
+
+/* Another one: element 3 says how often it has tried the door. */
+const beforeDoor = `
+  const { handle, array } = data, { compareExchange } = Atomics;
+  Atomics.compareExchange = (...all) => {
+    Atomics.add(array, 3, 1);
+    return compareExchange(...all);
+  };
+  await library.Vigil.attach(handle);
+  Atomics.store(array, 4, 1);
+  return 'attached';`;
+
+async function twoAtDoor(t) {
+  const array = new Int32Array(new SharedArrayBuffer(32)), data = { handle: t.vigil.handle, array };
+  const inside = t.worker(behindDoor, data, null);
+  await until(() => Atomics.load(array, 1) === 1, 'the first to be behind the door');
+  const outside = t.worker(beforeDoor, data, null);
+  await until(() => Atomics.load(array, 3) > 2 || Atomics.load(array, 4) === 1, 'the second to try');
+  equal(Atomics.load(array, 4), 0, 'the second has attached');
+  return { array, inside, outside };
+}
+
+test('attach: one at a time goes through the door', async (t) => {
+  const { array, inside, outside } = await twoAtDoor(t);
+  Atomics.store(array, 0, 1);
+  Atomics.notify(array, 0);
+  equal(await inside.next(), 'attached');
+  equal(await outside.next(), 'attached');
+});
+
+test('terminate: behind the door, which is opened', async (t) => {
+  const { array, inside, outside } = await twoAtDoor(t), { vigil } = t;
+  inside.terminate();
+  await until(() => Atomics.load(array, 4) === 1, 'the second to attach', DIED_MS);
+  equal(await outside.next(), 'attached');
+  equal(Atomics.load(array, 2), 0);
+  vigil.free(vigil.allocate(4)); // the heap is the page's again
+});
+
+/*
  * A worker that stays inside the library for that time, when that asks for the time: it says its thread, and element
  * 1 is 1 as soon as it is inside, and 2 when it goes on.
  */
@@ -202,18 +256,8 @@ const stuck = (ms) => `
   };
   vigil.wait(data, 0, 0, 100000);`;
 
-/* A worker that says its thread first, and of which the page knows: until then, vigil.terminate only terminates. */
-async function knownWorker(t, source, data) {
-  const channel = new BroadcastChannel(`vigil ${t.vigil.handle.id}`), known = new Set();
-  channel.onmessage = ({ data: { attached } }) => known.add(attached?.[0]); // after the page's own channel
-  const made = t.worker(source, data), thread = await made.next();
-  await until(() => known.has(thread), 'the page to know it');
-  channel.close();
-  return [made, thread];
-}
-
 async function stuckWorker(t, array, ms) {
-  const [made, thread] = await knownWorker(t, stuck(ms), array);
+  const made = t.worker(stuck(ms), array), thread = await made.next();
   await until(() => Atomics.load(array, 1) === 1, 'it to be inside');
   return [made, thread];
 }
@@ -236,13 +280,37 @@ test('terminate: by vigil.terminate, which waits until the worker is outside', a
 
 test('terminate: by vigil.terminate, after which the worker calls nothing', async (t) => {
   const { vigil } = t, array = vigil.allocate(4);
-  const [made, thread] =
-    await knownWorker(t, 'say(vigil.thread); for (;;) { Atomics.add(data, 1, 1); vigil.notify(data, 0); }', array);
+  const made =
+    t.worker('say(vigil.thread); for (;;) { Atomics.add(data, 1, 1); vigil.notify(data, 0); }', array);
+  const thread = await made.next();
   await until(() => Atomics.load(array, 1) > 100, 'it to run');
   made.terminateBy(vigil, thread);
   const first = Atomics.load(array, 1);
   for (const end = performance.now() + 50; performance.now() < end;);
   ok(Atomics.load(array, 1) <= first + 1, `${Atomics.load(array, 1) - first} calls more`);
+});
+
+/* The page does nothing else meanwhile, so the message of the worker's attaching cannot have come. */
+test('terminate: by vigil.terminate, of a worker that the page has not heard of', async (t) => {
+  const { vigil } = t, array = vigil.allocate(8);
+  const made = t.worker(`
+    const { handle, array } = data;
+    say('began');
+    await hear();
+    const vigil2 = await library.Vigil.attach(handle), mutex = new vigil2.Mutex(array, 3);
+    mutex.lock();
+    Atomics.store(array, 2, vigil2.thread);
+    for (;;) { Atomics.add(array, 1, 1); vigil2.notify(array, 0); }`, { handle: vigil.handle, array }, null);
+  await made.next();
+  made.tell('go');
+  const end = performance.now() + HANGS_MS;
+  while (Atomics.load(array, 1) < 100 && performance.now() < end);
+  made.terminateBy(vigil, Atomics.load(array, 2));
+  const first = Atomics.load(array, 1);
+  for (const later = performance.now() + 50; performance.now() < later;);
+  ok(first >= 100 && Atomics.load(array, 1) <= first + 1, `${first}, and ${Atomics.load(array, 1) - first} calls more`);
+  const held = await within(new vigil.Mutex(array, 3).acquire(), 'what it held', DIED_MS);
+  equal(held.ownerDied, true);
 });
 
 test('terminate: by vigil.terminate, of a worker that does not come out', async (t) => {
