@@ -41,7 +41,8 @@
  *        reserved, and fair or in a segment, since when and for which process; while a called waiter is on its way,
  *        how often it was passed by
  *     2^29  added: robust
- *     2^30  added: robust, and only the thread that has locked it may unlock it
+ *     2^30  added: if it is robust, only the thread that has locked it may unlock it; else, to 2: its holder found no
+ *        waiters, and may release it by a store
  *
  * Other code may change the word of a mutex that is neither fair nor robust where that takes no waiting: it may lock it
  * by changing 0 to 1, and unlock it by changing 1 to 0, each by one compare-and-exchange that acquires or releases. If

@@ -44,13 +44,13 @@ bool lot_join(struct lot *lot, uint32_t index, const struct word *word) {
     return equal;
 }
 
-bool lot_join_in_order(struct lot *lot, uint32_t index, const struct word *word, bool again) {
+bool lot_join_in_order(struct lot *lot, uint32_t index, const struct word *word, bool stored, bool again) {
     uint64_t key = key_of(lot, word->address);
     if (!again) lot_sign(&lot->slots[index], lot->slots[index].began_ns / 1000000);
     struct bucket *bucket = bucket_find_and_lock(lot, key); /* W1 */
     uint32_t *line = line_of(lot, bucket, key);
-    if (lot->slots[index].kind == SLOT_MUTEX) line_announce(lot, *line); /* WF */
-    bool equal = !word_differs(word);                                    /* W2 */
+    if (stored) line_announce(lot, *line); /* WF */
+    bool equal = !word_differs(word);      /* W2 */
     if (equal) line_insert(lot, line, index, key, again);
     if (equal && is_recorded(lot)) lot_record_event(lot, VIGIL_EVENT_WAITS, index, key, 0);
     bucket_unlock(lot, bucket);
@@ -198,7 +198,8 @@ static int64_t lot_move_some(struct lot *lot, uint64_t key, uint64_t to_key, int
     int64_t moved = 0, told = 0;
     wakes_begin(&wakes);
     lot_lock_two(lot, from, to);
-    line_announce(lot, *line_of(lot, to, to_key)); /* WF; W2 is in line_call */
+    bool stored = to_key != key && release->stored && release->stored(prim_load_relaxed(word_of(lot, to_key)));
+    if (stored) line_announce(lot, *line_of(lot, to, to_key)); /* WF; W2 is in line_call */
     line_move(lot, from, key, to, to_key, most, &moved, &told, &wakes);
     if (moved && !BUG(moved_and_left)) line_call(lot, to, to_key, release, context, &wakes);
     push_mail(lot, &wakes);

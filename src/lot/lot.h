@@ -51,14 +51,18 @@
  *
  *     waiter                                      holder, while the bucket's word is zero
  *     W1  CAS bucket word: lock                   U1  store the new value   (release)
- *     WF  fence everywhere, if the line is empty  U2  load bucket word      (relaxed; after U1 for the compiler)
+ *     WF  fence everywhere, see below             U2  load bucket word      (relaxed; after U1 for the compiler)
  *     W2  load the user's word
  *     W3  still the expected one: join
  *
  * WF is a fence in the holder's thread too, somewhere in its program (prim_fence_everywhere). If that is before U2, U2
- * reads what W1 wrote, or something later. If it is after U2, and so after U1, W2 sees what U1 stored. A line that is
- * not empty, except of plain waiters, has been announced by the waiter that joined when it was empty: from then on the
- * bucket's word has not been zero, and each thread has had its fence since, so WF can be left out.
+ * reads what W1 wrote, or something later. If it is after U2, and so after U1, W2 sees what U1 stored.
+ *
+ * WF is needed if the line is empty, and the holder may release by a store (`stored`; sync/mutex.c knows). If the line
+ * is not empty (but of plain waiters), the bucket's word has not been zero since its first waiter joined. The holder at
+ * that time either could not release by a store, or each thread has had a fence since. A holder that came later has
+ * taken the mutex after a release under the lock of the bucket, and so sees the bucket's word as that waiter left it;
+ * or after a release by a store, and has had the fence.
  *
  * This also defines "first come": the order in which the waiters took the bucket's lock. Waiters for a lock are
  * ordered by their began_ns instead, since they may leave the line and come back: see sync/lock.h. Other waiters get
@@ -244,9 +248,10 @@ bool lot_join(struct lot *lot, uint32_t slot, const struct word *word);
 
 /*
  * The same for a waiter for a lock: its place is by its began_ns. The place of a waiter that has been called and comes
- * back (`again`) is searched from the head of the line, that of others from its tail.
+ * back (`again`) is searched from the head of the line, that of others from its tail. `stored`: a holder may be about to
+ * change the word by a store (WF).
  */
-bool lot_join_in_order(struct lot *lot, uint32_t slot, const struct word *word, bool again);
+bool lot_join_in_order(struct lot *lot, uint32_t slot, const struct word *word, bool stored, bool again);
 
 /* If the slot still is in line: set its began_ns and `wants`, and put it in its new place. Else false. */
 bool lot_change_place(struct lot *lot, uint32_t slot, const volatile void *address, uint64_t began_ns, uint64_t wants);
@@ -298,6 +303,8 @@ struct lot_release {
     bool (*begin)(uint32_t *word, const struct slot *head, void *context);
     uint32_t (*each)(const struct slot *slot, void *context);
     void (*end)(void *context);
+    bool (*stored)(uint32_t seen); /* for lot_move: whether a holder may be about to change the word by a store. May be
+                                      null */
 };
 void lot_call(struct lot *lot, const volatile void *address, const struct lot_release *release, void *context);
 

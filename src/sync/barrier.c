@@ -117,7 +117,7 @@ static uint32_t barrier_outcome(const struct slot *slot, void *context) {
     return VIGIL_OK;
 }
 
-static const struct lot_release barrier_arriving = {barrier_arrive_locked, barrier_outcome, NULL};
+static const struct lot_release barrier_arriving = {barrier_arrive_locked, barrier_outcome, NULL, NULL};
 
 static bool barrier_join(struct arrival *arrival, uint32_t *word) {
     struct lot *lot = arrival->lot;
@@ -152,7 +152,7 @@ static bool barrier_is_over(uint32_t *word, const struct slot *head, void *conte
     return head && head->round != barrier_round(prim_load_relaxed(word)) && !BUG(barrier_half_told);
 }
 
-const struct lot_release barrier_recovery = {barrier_is_over, barrier_outcome, NULL};
+const struct lot_release barrier_recovery = {barrier_is_over, barrier_outcome, NULL, NULL};
 
 /* Blocking. */
 

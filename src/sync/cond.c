@@ -106,7 +106,7 @@ static int cond_join_mutex(struct lot *lot, uint32_t index, uint32_t *word, uint
     do {
         slot_begin(&lot->slots[index], SLOT_MUTEX);
         status = mutex_take(word, 0, NEWCOMER, seen);
-    } while (status == VIGIL_PENDING && !lot_join_in_order(lot, index, &(struct word){word, *seen, false}, false));
+    } while (status == VIGIL_PENDING && !lock_join(&retaking, lot, index, word, *seen, false));
     return status;
 }
 

@@ -62,7 +62,7 @@ static int lock_wait_in_line(const struct lock_kind *kind, struct lot *lot, uint
                              uint32_t seen, uint64_t deadline_ns, bool again) {
     slot_begin(&lot->slots[index], kind->slot);
     if (BUG(gift_lost_in_between) && again) prim_store_relaxed(&lot->slots[index].gift, 0);
-    if (!lot_join_in_order(lot, index, &(struct word){word, seen, false}, again)) return VIGIL_NOT_EQUAL;
+    if (!lock_join(kind, lot, index, word, seen, again)) return VIGIL_NOT_EQUAL;
     PROBE(lock_contended, word);
     if (kind->joined) kind->joined(word, seen);
     return lock_wait(kind, lot, index, word, seen, deadline_ns);

@@ -89,6 +89,8 @@ struct lock_kind {
     /* A waiter has joined the line, having seen that, or has left it: others may have to be called. */
     void (*joined)(uint32_t *word, uint32_t seen);
     void (*left)(uint32_t *word);
+    /* Whether the holder may release it by a store: WF in lot/lot.h. Not in a segment. */
+    bool (*stored)(uint32_t seen);
     /* Whether the word says that turns are strictly in order. */
     bool (*strict)(uint32_t seen);
     /* For lock_slowly and request_start_again. Take it at once, or after spinning for a moment: VIGIL_OK or
@@ -97,7 +99,7 @@ struct lock_kind {
     int (*spin_to_take)(uint32_t *word, uint32_t argument);
     /* Before the caller is told that it cannot be had: true if it may, after all. */
     bool (*recovered)(uint32_t *word);
-    /* These may be null: given_up, joined, left, strict, patience_ns, waited; granted, if no request uses this kind;
+    /* These may be null: given_up, joined, left, stored, strict, patience_ns, waited; granted, if no request uses this kind;
      * the last three, if it is used by lock_block and request_start alone. */
 };
 
@@ -109,6 +111,13 @@ static inline int lock_taken(uint32_t *word) {
 
 static inline bool lock_is_ours(int status) {
     return status == VIGIL_OK || status == VIGIL_OWNER_DIED;
+}
+
+/* Join the line, in order, if the word is as the waiter has seen it. */
+static inline bool lock_join(const struct lock_kind *kind, struct lot *lot, uint32_t slot, const uint32_t *word,
+                             uint32_t seen, bool again) {
+    bool stored = kind->stored && kind->stored(seen);
+    return lot_join_in_order(lot, slot, &(struct word){word, seen, false}, stored, again);
 }
 
 static inline int lock_take(const struct lock_kind *kind, uint32_t *word, uint32_t argument,

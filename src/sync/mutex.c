@@ -78,6 +78,7 @@
 #define DIED      8u /* in a segment, or robust: the owner died; until vigil_mutex_consistent */
 #define BY_THREAD MUTEX_BY_THREAD
 #define ROBUST    MUTEX_ROBUST
+#define STORED    (1u << 30) /* with CONTENDED, if not robust: the holder took it as LOCKED, and may release by a store */
 #define NUMBER    0x1ffffff0u
 #define PASSED    16u /* with COMING */
 #define PASSES    0xffff0u
@@ -100,6 +101,20 @@ static bool mutex_notes_death(uint32_t seen, bool shared) {
 /* The bits that stay in the word when the holder changes. */
 static uint32_t mutex_kept(uint32_t seen, bool shared) {
     return seen & (mutex_notes_death(seen, shared) ? FAIR | DIED | ROBUST : FAIR);
+}
+
+/*
+ * The word after another has said that it is contended. A holder whose word is LOCKED and nothing else may be storing
+ * UNLOCKED right now: a waiter that finds the line empty needs a fence (mutex_stored, WF in lot/lot.h). Other holders
+ * release by compare-and-exchange, or under the lock of the bucket: no fence is needed while a lock is passed on in a
+ * crowd.
+ */
+static uint32_t mutex_contended(uint32_t seen) {
+    return (seen & ~STATE) | CONTENDED | (seen == LOCKED && !BUG(stored_unsaid) ? STORED : 0);
+}
+
+bool mutex_stored(uint32_t seen) {
+    return seen == LOCKED || (seen & (STORED | ROBUST)) == STORED;
 }
 
 static uint32_t mutex_mine(void) {
@@ -171,7 +186,7 @@ int mutex_take(uint32_t *word, uint32_t argument, enum lock_privilege privilege,
     bool shared = segment_of(word), may_barge = privilege == NEWCOMER, may_take_reserved = privilege == CALLED;
     uint32_t seen = may_barge ? prim_load_relaxed(word) : mutex_wait_for_a_chance(word);
     for (;;) {
-        uint32_t state = seen & STATE, contended = (seen & ~STATE) | CONTENDED;
+        uint32_t state = seen & STATE, contended = mutex_contended(seen);
         if (!may_barge && mutex_may_come(seen, shared)) contended &= ~CAME; /* the thread has arrived */
         uint32_t ours = mutex_kept(seen, shared) | CONTENDED | mutex_mine();
         if (state == UNLOCKED && may_barge && mutex_passed_often(seen, shared)) {
@@ -296,7 +311,7 @@ static uint32_t mutex_call(const struct slot *slot, void *context) {
     return mutex_outcome(slot, release);
 }
 
-static const struct lot_release mutex_releasing = {mutex_begin_release, mutex_call, mutex_set_free};
+static const struct lot_release mutex_releasing = {mutex_begin_release, mutex_call, mutex_set_free, NULL};
 
 /* Whether it is reserved for a process that is dead. */
 static bool mutex_is_for_the_dead(const struct lot *lot, uint32_t seen) {
@@ -337,7 +352,7 @@ static bool mutex_must_call(uint32_t *word, struct mutex_release *release) {
         } else if (free) {
             if ((seen & STATE) == UNLOCKED || prim_cas_acq_rel(word, &seen, release->flags | UNLOCKED)) return true;
         } else if (mutex_is_held(seen)) {
-            uint32_t contended = (seen & ~STATE) | CONTENDED;
+            uint32_t contended = mutex_contended(seen);
             if (seen == contended || prim_cas_acquire(word, &seen, contended)) return false;
         } else {
             if (mutex_is_fair(seen))
@@ -353,7 +368,7 @@ static bool mutex_begin_call(uint32_t *word, const struct slot *head, void *cont
     return !release->to_be_settled || mutex_settle(release, head);
 }
 
-const struct lot_release mutex_recovery = {mutex_begin_call, mutex_call, mutex_set_free};
+const struct lot_release mutex_recovery = {mutex_begin_call, mutex_call, mutex_set_free, mutex_stored};
 
 /* The word says since when it is reserved, if it has room for that; if not, PATIENCE_NS have passed (guard.c). */
 static bool mutex_is_long_reserved(const struct lot *lot, uint32_t seen) {
@@ -546,7 +561,7 @@ static bool mutex_begin_call_of_waiter(uint32_t *word, const struct slot *head, 
     return head && mutex_begin_call(word, head, context);
 }
 
-static const struct lot_release mutex_calling = {mutex_begin_call_of_waiter, mutex_call, mutex_set_free};
+static const struct lot_release mutex_calling = {mutex_begin_call_of_waiter, mutex_call, mutex_set_free, NULL};
 
 int vigil__mutex_unlocked(vigil_mutex *mutex) {
     struct lot *lot = lot_private_if_used();

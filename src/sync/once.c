@@ -130,7 +130,7 @@ static uint32_t once_outcome(const struct slot *slot, void *context) {
     return VIGIL_OK;
 }
 
-const struct lot_release once_recovery = {once_must_call, once_outcome, NULL};
+const struct lot_release once_recovery = {once_must_call, once_outcome, NULL, NULL};
 
 static void once_joined(const struct word *word) { /* M1 */
     uint32_t *once = (uint32_t *)(uintptr_t)word->address;

@@ -142,7 +142,7 @@ static bool request_stand_in_line(vigil_agent *agent, vigil_request *first, uint
         prim_store_relaxed(&slot->seat, agent->seat.number);
         prim_store_release(&slot->home, place->slot);
     }
-    if (!lot_join_in_order(at.lot, at.slot, &(struct word){first->object, seen, false}, again)) return false;
+    if (!lock_join(request_kind_of(first), at.lot, at.slot, first->object, seen, again)) return false;
     place->callback = request_on_call;
     place->agent = agent;
     place->address = (uint64_t)(uintptr_t)first->object;

@@ -222,7 +222,7 @@ static uint32_t rwlock_call(const struct slot *slot, void *context) {
     return SLOT_CALLED;
 }
 
-static const struct lot_release rwlock_releasing = {rwlock_begin, rwlock_call, NULL};
+static const struct lot_release rwlock_releasing = {rwlock_begin, rwlock_call, NULL, NULL};
 
 static void rwlock_update_line(struct rwlock_update update) {
     if (!(prim_load_relaxed(update.word) & (WAITERS | RESERVED))) return;
@@ -238,7 +238,7 @@ static bool rwlock_begin_afresh(uint32_t *word, const struct slot *head, void *c
     return rwlock_begin(word, head, context);
 }
 
-const struct lot_release rwlock_recovery = {rwlock_begin_afresh, rwlock_call, NULL};
+const struct lot_release rwlock_recovery = {rwlock_begin_afresh, rwlock_call, NULL, NULL};
 
 uint32_t rwlock_give_back(uint32_t seen, uint32_t held) {
     return (seen - held) | (held & WRITER ? DIED : 0);

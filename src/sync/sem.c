@@ -181,7 +181,7 @@ static uint32_t sem_call(const struct slot *slot, void *context) {
     return SLOT_CALLED;
 }
 
-static const struct lot_release sem_releasing = {sem_begin, sem_call, NULL};
+static const struct lot_release sem_releasing = {sem_begin, sem_call, NULL, NULL};
 
 static void sem_update_line(struct sem_update update) {
     if (!(prim_load_relaxed(update.word) & (WAITERS | RESERVED))) return;
@@ -196,7 +196,7 @@ static bool sem_begin_if_any(uint32_t *word, const struct slot *head, void *cont
 }
 
 static void sem_update_line_if_any(uint32_t *word) {
-    static const struct lot_release release_if_any = {sem_begin_if_any, sem_call, NULL};
+    static const struct lot_release release_if_any = {sem_begin_if_any, sem_call, NULL, NULL};
     struct sem_update update = {.word = word};
     prim_fence_seq_cst(); /* as N2: a waiter that is not in line yet sees the permits */
     update.lot = lot_for_if_used(word);
@@ -210,7 +210,7 @@ static bool sem_begin_afresh(uint32_t *word, const struct slot *head, void *cont
     return sem_begin(word, head, context);
 }
 
-const struct lot_release sem_recovery = {sem_begin_afresh, sem_call, NULL};
+const struct lot_release sem_recovery = {sem_begin_afresh, sem_call, NULL, NULL};
 
 uint32_t sem_give_back(uint32_t seen, uint32_t held) {
     return seen + held * PERMIT;

@@ -345,7 +345,7 @@ static uint32_t decide_some(const struct slot *slot, void *told) {
 }
 
 static void complete_in_part(uintptr_t told) {
-    static const struct lot_release in_part = {begin_next_round, decide_some, NULL};
+    static const struct lot_release in_part = {begin_next_round, decide_some, NULL, NULL};
     lot_call(lot_for(&common->barrier), &common->barrier, &in_part, &told);
     raise(SIGKILL);
 }

@@ -14,6 +14,7 @@
     X(blocking, stored_unfenced, "a store that is followed by a notification is no fence")                             \
     X(mutex, fence_only_here, "a waiter has a fence for itself, but none for the holder")                              \
     X(mutex, fence_forgotten, "a waiter has no fence for the holder that releases by a store")                         \
+    X(mutex, stored_unsaid, "a waiter does not say that the holder may release by a store")                            \
     X(mutex, unlocked_unseen, "a holder releases by a store, and does not look at the line after that")                \
     X(blocking, missing_fence, "notify reads the count of waiters without a fence before it")                          \
     X(blocking, lifo, "the youngest waiter is served first")                                                           \
