@@ -248,8 +248,8 @@ bool lot_join(struct lot *lot, uint32_t slot, const struct word *word);
 
 /*
  * The same for a waiter for a lock: its place is by its began_ns. The place of a waiter that has been called and comes
- * back (`again`) is searched from the head of the line, that of others from its tail. `stored`: a holder may be about to
- * change the word by a store (WF).
+ * back (`again`) is searched from the head of the line, that of others from its tail. `stored`: a holder may be about
+ * to change the word by a store (WF).
  */
 bool lot_join_in_order(struct lot *lot, uint32_t slot, const struct word *word, bool stored, bool again);
 

@@ -99,8 +99,8 @@ struct lock_kind {
     int (*spin_to_take)(uint32_t *word, uint32_t argument);
     /* Before the caller is told that it cannot be had: true if it may, after all. */
     bool (*recovered)(uint32_t *word);
-    /* These may be null: given_up, joined, left, stored, strict, patience_ns, waited; granted, if no request uses this kind;
-     * the last three, if it is used by lock_block and request_start alone. */
+    /* These may be null: given_up, joined, left, stored, strict, patience_ns, waited; granted, if no request uses this
+     * kind; the last three, if it is used by lock_block and request_start alone. */
 };
 
 /* Called by a thread that takes a lock, or has just taken it. */

@@ -78,7 +78,7 @@
 #define DIED      8u /* in a segment, or robust: the owner died; until vigil_mutex_consistent */
 #define BY_THREAD MUTEX_BY_THREAD
 #define ROBUST    MUTEX_ROBUST
-#define STORED    (1u << 30) /* with CONTENDED, if not robust: the holder took it as LOCKED, and may release by a store */
+#define STORED    (1u << 30) /* with CONTENDED, if not robust: the holder has found no waiters, and may store */
 #define NUMBER    0x1ffffff0u
 #define PASSED    16u /* with COMING */
 #define PASSES    0xffff0u
