@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bug.h"
@@ -43,11 +44,13 @@ struct vigil_remote_lock {
 
     enum lock_state state;
     enum lock_after after;
+    bool taking;    /* vigil_remote_lock_take has not returned yet */
     bool queued;    /* a request waits for the end of LOCK_LEAVING */
     bool cancelled; /* LOCAL: too late, the named lock will be ours */
     bool lost;
     bool slots_known;
     bool was_alone; /* the place's record is that of the machine */
+    bool mistrusts; /* the machine's record may be of a key that is gone */
     bool *freed;    /* where to say so; null: nowhere */
     int outcome;    /* AFTER_REQUEST: of the request */
     unsigned how;
@@ -90,10 +93,18 @@ static void lock_unlock_named(vigil_remote_lock *lock) {
     lock->named_held = false;
 }
 
+/* The holder that was killed, from the named lock. */
+static void lock_name_dead(vigil_remote_lock *lock) {
+    vigil_named_holder dead = {0};
+    vigil_named_death(lock->named, &dead);
+    remote_describe(lock->place.texts->dead, dead.pid, dead.taken_at, dead.text);
+}
+
 /* With the named lock held. If there is no memory for the place, the named lock is given up. `died`: its holder was
  * killed; the record remembers that from now on. */
 static bool lock_has_place(vigil_remote_lock *lock, bool died) {
     bool prepared = place_prepare(&lock->place);
+    if (prepared && died) lock_name_dead(lock);
     if (prepared && died) vigil_named_consistent(lock->named);
     if (!prepared && died) lock->named_held = vigil_named_abandon(lock->named) != VIGIL_OK;
     if (!prepared) lock_unlock_named(lock);
@@ -193,12 +204,14 @@ static void lock_go_remote(vigil_remote_lock *lock, bool died) {
     lock_set_state(lock, LOCK_REMOTE);
     if (lock->was_alone && !lock_is_alone(lock)) place->record = (struct place_record){0};
     lock->was_alone = lock_is_alone(lock);
-    remote_describe(place->texts->text, lock->pid, lock->what);
+    remote_describe(place->texts->text, lock->pid, time(NULL), lock->what);
+    if (lock->mistrusts && lock->named_held) place_spend_reserve(lock_record(lock));
+    lock->mistrusts = false;
     place->mode = lock->options.slots ? PLACE_SLOT : lock->how & VIGIL_NAMED_SHARED ? PLACE_SHARED : PLACE_ALONE;
     lock->timer.due = lock_deadline_due;
     lock->timer.data = lock;
     if (lock->deadline_ns) etcd_timer(lock->remote->etcd, &lock->timer, lock->deadline_ns);
-    place_take(place, lock_record(lock), died, !lock->deadline_ns);
+    place_take(place, lock_record(lock), died, !lock->deadline_ns, lock->taking);
 }
 
 /* The request had been cancelled. If the named lock is ours all the same, so is the place that the process before us
@@ -405,7 +418,9 @@ int vigil_remote_lock_take(vigil_remote_lock *lock, unsigned how, int64_t timeou
     lock->data = data;
     lock->lost = false;
     lock->queued = lock->state != LOCK_IDLE;
+    lock->taking = true;
     if (!lock->queued) lock_begin(lock);
+    lock->taking = false;
     return VIGIL_PENDING;
 }
 
@@ -449,7 +464,7 @@ int vigil_remote_lock_release(vigil_remote_lock *lock, vigil_remote_callback *ca
         lock_leave(lock, AFTER_RELEASE, false);
     } else {
         bool gives_up = lock->place.wanted || lock->options.gives_back;
-        if (lock->place.wanted) lock->place.record.handovers++;
+        lock->place.record.handovers++;
         place_keep(&lock->place);
         if (!gives_up) lock_unlock_named(lock);
         bool leaves = gives_up && lock_give_up_unless_wanted_here(lock, AFTER_RELEASE, false);
@@ -468,8 +483,20 @@ static void lock_wanted(vigil_remote_lock *lock) {
     lock_leave(lock, AFTER_NOTHING, false);
 }
 
+/* The place was kept, and no process used it. The next one must not rely on it. */
+static void lock_has_lost_unused(vigil_remote_lock *lock) {
+    lock->mistrusts = !lock_trylock_named(lock) && !BUG(loss_unsaid);
+    if (!lock->named_held) return;
+    place_stop(&lock->place);
+    if (!BUG(loss_unsaid)) place_spend_reserve(lock_record(lock));
+    lock_unlock_named(lock);
+}
+
 static void lock_has_lost(vigil_remote_lock *lock) {
-    if (lock->state != LOCK_HELD) return; /* the place was kept, and no process used it */
+    if (lock->state != LOCK_HELD) {
+        lock_has_lost_unused(lock);
+        return;
+    }
     lock->lost = true;
     if (lock->options.on_lost) lock->options.on_lost(lock, lock->place.left_ns, lock->options.data);
 }

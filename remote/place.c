@@ -51,6 +51,7 @@ static void place_be_at(struct place *place, enum place_at at, int64_t created) 
     place->record.at = (uint8_t)at;
     place->record.use = PLACE_UNUSED;
     place->record.created = created;
+    if (!BUG(reserve_kept)) place->record.token = 0;
     place_save(place);
 }
 
@@ -258,7 +259,8 @@ static int64_t place_lost_at(const struct place *place) {
 }
 
 static bool place_lease_is_fresh(const struct place *place) {
-    bool fresh = etcd_now_ns(place->etcd) < place_lost_at(place) || BUG(stale_grant);
+    int64_t now_ns = etcd_now_ns(place->etcd);
+    bool fresh = (now_ns < place_lost_at(place) && now_ns >= place->record.renewed_ns) || BUG(stale_grant);
     return place->record.lease && place->record.renewed_ns && fresh;
 }
 
@@ -543,17 +545,62 @@ static void place_look_around(struct place *place) {
 
 /* Held. */
 
+/* A transaction of that revision has proven that the key is there. */
+static void place_prove(struct place *place, int64_t revision) {
+    place->token = place->record.token = revision * PLACE_TOKENS;
+    place_save(place);
+}
+
+/*
+ * A proof at the revision r brings PLACE_TOKENS tokens: r * PLACE_TOKENS, and those above it for the processes of this
+ * machine that follow, without a call. While the key is there no other machine is granted the lock. So grants before
+ * have proofs of smaller revisions, and grants after it is gone have greater ones: whenever a token of the reserve is
+ * given, it is greater than all given before the key was put, and smaller than all given after it is gone. That the key
+ * is there still is known as of the proof, and from then on by the end of the lease: as for a holder that holds it for
+ * long. The token is saved before it is given; so no other process gives it again. Hand-overs are counted since it was
+ * seen that no other machine waits; so the last one that is allowed looks whether one does, if that is not known.
+ */
+static bool place_has_reserve(const struct place *place) {
+    const struct place_record *record = &place->record;
+    bool left = record->token && (record->token + 1) % PLACE_TOKENS != 0;
+    bool looks = record->handovers >= VIGIL_REMOTE_HANDOVERS && !record->wanted_ns && !BUG(reserve_uncounted);
+    return place->mode == PLACE_ALONE && left && !looks && !record->died;
+}
+
+static void place_take_reserve(struct place *place) {
+    _Static_assert(VIGIL_REMOTE_HANDOVERS < PLACE_TOKENS, "each hand-over has its token");
+    place->token = place->record.token + 1;
+    if (!BUG(reserve_unsaved)) place->record.token = place->token;
+    place->wanted = place->record.wanted_ns != 0;
+    place->unnamed = true;
+}
+
+void place_spend_reserve(struct place_record *saved) {
+    struct place_record record = place_load(saved);
+    record.token = 0;
+    record.check = place_check_of(&record);
+    *saved = record;
+}
+
 static void place_hold(struct place *place, int64_t revision) {
     place_unwatch(place);
     place_no_doubt(place);
-    place->token = revision;
     place->look = place->admit = place->wanted = false;
     place->record.handovers = 0;
     place->record.wanted_ns = 0;
     place_be_at(place, PLACE_HELD, revision);
+    place_prove(place, revision);
+}
+
+static void place_see_no_others(struct place *place) {
+    place->wanted = false;
+    place->record.wanted_ns = 0;
+    place->record.handovers = 0;
+    place_save(place);
 }
 
 static void place_see_others(struct place *place, bool others) {
+    if (!others) place_see_no_others(place);
     if (!others || place->mode != PLACE_ALONE) return;
     bool news = !place->wanted;
     place->wanted = true;
@@ -650,7 +697,7 @@ static void place_confirmed(struct etcd_call *call, const struct etcd_reply *rep
     if (!place_has_reply(place, reply)) return;
     if (reply->succeeded) {
         const struct etcd_result *mark = &reply->results[CONFIRMED_MARK];
-        place->token = reply->revision;
+        place_prove(place, reply->revision);
         if (mark->pair_count) place_copy_dead(place, mark->pairs);
         if (reply->result_count > CONFIRMED_LINE)
             place_see_others(place, reply->results[CONFIRMED_LINE].pair_count != 0);
@@ -665,8 +712,9 @@ static void place_confirm(struct place *place) {
     struct place_range line = place_line(place), mark = place_range(place, "mark");
     place_if(&txn, place->texts->held_key, "", ETCD_CREATE_REVISION, place->record.created);
     place_then(&txn, place_put(place, place->texts->held_key, true));
-    bool marks = place->mode == PLACE_ALONE && !place->record.died;
-    place_then(&txn, marks ? place_put_mark_at(place, mark.from, place->texts->text) : place_get(mark.from));
+    bool marks = place->mode == PLACE_ALONE && (!place->record.died || place->dead_known);
+    const char *text = place->record.died ? place->texts->dead : place->texts->text;
+    place_then(&txn, marks ? place_put_mark_at(place, mark.from, text) : place_get(mark.from));
     place_then(&txn, place_list(&line, ETCD_OLDEST_FIRST, 1));
     place_send(place, &txn, place_confirmed);
 }
@@ -685,6 +733,7 @@ static void place_guarded(struct etcd_call *call, const struct etcd_reply *reply
         else place_go(place);
         return;
     }
+    place->unnamed = false;
     place_see_others(place, line->pair_count != 0);
     place_go(place);
 }
@@ -702,9 +751,18 @@ static void place_line_told(struct etcd_watch *watch, enum etcd_news news, const
     place_go(place);
 }
 
+/* The keys say from now on that we hold it. Else the results are the same. */
+static void place_add_name(struct place *place, struct etcd_txn *txn, const struct place_range *mark) {
+    place_if(txn, place->texts->held_key, "", ETCD_CREATE_REVISION, place->record.created);
+    memcpy(txn->otherwise, txn->then, txn->then_count * sizeof *txn->then);
+    txn->otherwise_count = txn->then_count;
+    place_then(txn, place_put(place, place->texts->held_key, true));
+    if (!place->record.died) place_then(txn, place_put_mark_at(place, mark->from, place->texts->text));
+}
+
 static void place_guard(struct place *place) {
     struct etcd_txn txn = {0};
-    struct place_range line = place_line(place);
+    struct place_range line = place_line(place), mark = place_mark(place);
     place_watch_own(place, place->texts->held_key);
     if (place->mode == PLACE_ALONE && !place->ahead_watch.pending) {
         place->ahead_watch.told = place_line_told;
@@ -714,6 +772,7 @@ static void place_guard(struct place *place) {
     place->look = false;
     place_then(&txn, place_get(place->texts->held_key));
     place_then(&txn, place_list(&line, ETCD_OLDEST_FIRST, 1));
+    if (place->unnamed) place_add_name(place, &txn, &mark);
     place_send(place, &txn, place_guarded);
 }
 
@@ -743,6 +802,7 @@ void place_consistent(struct place *place) {
 
 static void place_guard_due(struct etcd_timer *timer) {
     struct place *place = timer->data;
+    if (place->own_watch.pending && !place->unnamed) return;
     place->look = true;
     place_go(place);
 }
@@ -754,7 +814,8 @@ static void place_grant(struct place *place) {
     place_save(place);
     place->retry.due = place_guard_due;
     place->retry.data = place;
-    if (!place->own_watch.pending) etcd_timer(place->etcd, &place->retry, etcd_now_ns(place->etcd) + WATCH_AFTER_NS);
+    if (!place->own_watch.pending || place->unnamed)
+        etcd_timer(place->etcd, &place->retry, etcd_now_ns(place->etcd) + WATCH_AFTER_NS);
     if (place_tick(place)) place_tell(place, PLACE_GRANTED, place->record.died ? VIGIL_OWNER_DIED : VIGIL_OK);
 }
 
@@ -776,6 +837,7 @@ static void place_delete_key(struct place *place) {
     bool marked = place->record.at == PLACE_HELD && place->mode == PLACE_ALONE &&
                   (!place->record.died || BUG(mark_deleted_unrepaired));
     if (marked) place_then(&txn, place_delete(mark.from));
+    else if (place->dead_known) place_then(&txn, place_put_mark_at(place, mark.from, place->texts->dead));
     if (!BUG(deletion_not_saved)) place->record.use = PLACE_GOING;
     place_save(place);
     place_send(place, &txn, place_deleted);
@@ -815,12 +877,16 @@ static void place_go_on(struct place *place) {
     if (place->unmark) place_remove_own_mark(place);
     else if (record->lease && record->doubt && record->at == PLACE_NOWHERE && !BUG(doubt_left)) place_revoke(place);
     else if (record->at != PLACE_NOWHERE && record->use == PLACE_GOING) place_delete_key(place);
-    else if (!place_lease_is_fresh(place)) place_refresh_lease(place);
+    else if (!place_lease_is_fresh(place) && !(BUG(reserve_outlives_lease) && place_has_reserve(place)))
+        place_refresh_lease(place);
     else if (record->at == PLACE_NOWHERE) place_join(place);
     else if (record->at == PLACE_IN_LINE && place->look) place_look_around(place);
     else if (record->at == PLACE_IN_LINE && place->admit) place_ask_to_hold(place);
-    else if (record->at == PLACE_HELD && !place->token) place_confirm(place);
-    else if (record->at == PLACE_HELD) place_grant(place);
+    else if (record->at == PLACE_HELD && !place->token && !place_has_reserve(place)) place_confirm(place);
+    else if (record->at == PLACE_HELD) {
+        if (!place->token) place_take_reserve(place);
+        place_grant(place);
+    }
     else if (place->goal == GOAL_TRY) {
         place->tried = true;
         place_begin_leaving(place, false);
@@ -866,24 +932,38 @@ static void place_adopt(struct place *place, struct place_record *saved, bool di
     place->record = found;
     place->saved = saved;
     place->unsure = found.doubt;
-    if (died && found.at == PLACE_HELD && found.use == PLACE_BUSY && !BUG(death_forgotten)) place->record.died = 1;
+    place->dead_known = died && found.at == PLACE_HELD && found.use == PLACE_BUSY && !BUG(death_forgotten);
+    if (place->dead_known) place->record.died = 1;
     if (found.use == PLACE_BUSY) place->record.use = PLACE_UNUSED;
     place_name_keys(place);
     place_save(place);
 }
 
-void place_take(struct place *place, struct place_record *saved, bool died, bool only_try) {
+/* What a call brings comes later anyway. */
+static void place_begin(struct place *place, bool later) {
+    bool at_once = place->record.at == PLACE_HELD && place_has_reserve(place);
+    if (!later || !at_once) {
+        place_go(place);
+        return;
+    }
+    place->retry.due = place_retry_due;
+    place->retry.data = place;
+    etcd_timer(place->etcd, &place->retry, etcd_now_ns(place->etcd));
+}
+
+void place_take(struct place *place, struct place_record *saved, bool died, bool only_try, bool later) {
     struct place_record found = saved ? place_load(saved) : place->record;
     if (place->goal == GOAL_KEEP && !place_is_same_key(&found, &place->record)) place_stop(place);
     place_adopt(place, saved, died);
     place->goal = only_try ? GOAL_TRY : GOAL_HOLD;
-    place->granted = place->wanted = place->tried = false;
+    place->granted = place->wanted = place->tried = place->unnamed = false;
     place->look = place->record.at == PLACE_IN_LINE;
     place->token = 0;
-    if (place_tick(place)) place_go(place);
+    if (place_tick(place)) place_begin(place, later);
 }
 
 void place_keep(struct place *place) {
+    place->unnamed = false;
     place->record.use = PLACE_UNUSED;
     place_save(place);
     place->saved = NULL;

@@ -30,6 +30,9 @@
 #define PLACE_KEY  192u /* of a name, "!held/x.", a lease, a dot and a number */
 #define PLACE_TEXT 192u
 
+/* Tokens of one revision: see place_take_reserve. */
+#define PLACE_TOKENS 32
+
 enum place_mode { PLACE_ALONE, PLACE_SHARED, PLACE_SLOT };
 enum place_at { PLACE_NOWHERE, PLACE_IN_LINE, PLACE_HELD };
 /* Held, and granted to a process of this machine; or a call that deletes the key is on its way, perhaps of a process
@@ -41,11 +44,12 @@ struct place_record {
     int64_t created;    /* create_revision of the key: in line, or held */
     int64_t renewed_ns; /* when the last renewal that succeeded was sent, or the grant; 0: not known to be granted */
     int64_t wanted_ns;  /* when it was first seen that others wait for what is held; 0: not yet */
+    int64_t token;      /* the last one given while the place is held; 0: the next holder must ask the cluster */
     uint32_t number;    /* of the key */
     uint16_t ttl_s;
     uint8_t at;         /* enum place_at */
     uint8_t doubt;      /* a call whose reply was not seen may still create a key of this lease */
-    uint16_t handovers; /* on this machine, since others wait */
+    uint16_t handovers; /* on this machine, since it was seen that no other waits */
     uint8_t died;       /* held: a holder died, and the lock has not been declared consistent since */
     uint8_t use;        /* enum place_use */
     uint32_t check;     /* of all the above: a process may be killed while it saves the record */
@@ -94,6 +98,8 @@ struct place {
     bool unsure;                /* a call that may still be carried out keeps `doubt` */
     bool look, admit;           /* what comes next, of this */
     bool remark;                /* the mark must say that we hold it */
+    bool unnamed;               /* the keys name a process of this machine that held it before us */
+    bool dead_known;            /* a process of this machine died: texts->dead is about it, and newer than the mark */
     int64_t unmark;             /* a mark of a key of this lease may be left, and must be removed; 0: none */
     uint32_t unmark_number;     /* of that key */
     bool drops_lease;           /* GOAL_LEAVE: the lease as well */
@@ -110,10 +116,11 @@ struct place {
 bool place_prepare(struct place *place);
 void place_free(struct place *place);
 
-/* Go for it, from the record in *saved (null: the place's own): then PLACE_GRANTED; or PLACE_NOT_FREE, if it is only
- * tried; or PLACE_FAILED. Only for a place that has no goal, or keeps. `died`: the process that saved the record was
- * killed. */
-void place_take(struct place *place, struct place_record *saved, bool died, bool only_try);
+/* Go for it, from the record in *saved (null: the place's own): then PLACE_GRANTED, perhaps before this returns; or
+ * PLACE_NOT_FREE, if it is only tried; or PLACE_FAILED. Only for a place that has no goal, or keeps. `died`: the
+ * process that saved the record was killed, and the owner has put its text into texts->dead. `later`: not before this
+ * returns. */
+void place_take(struct place *place, struct place_record *saved, bool died, bool only_try, bool later);
 
 /* While granted: let the next process of the machine have it. The record stays in *saved. Until that changes, keep
  * renewing the lease: PLACE_WANTED and PLACE_LOST may follow. */
@@ -129,6 +136,9 @@ void place_inherit(struct place *place, struct place_record *saved, bool died);
 
 /* Stop, at once and without a word. The record stays. */
 void place_stop(struct place *place);
+
+/* The record in *saved may be of a key that is gone: the next holder must ask the cluster. */
+void place_spend_reserve(struct place_record *saved);
 
 /* While granted with VIGIL_OWNER_DIED: what the lock protects is in order again. */
 void place_consistent(struct place *place);

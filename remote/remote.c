@@ -60,12 +60,12 @@ bool remote_name_is_good(const char *name) {
     return length && length <= VIGIL_REMOTE_NAME && strspn(name, allowed) == length && !strchr(".-/", name[0]);
 }
 
-void remote_describe(char text[PLACE_TEXT], uint32_t pid, const char *what) {
+void remote_describe(char text[PLACE_TEXT], uint32_t pid, int64_t time_s, const char *what) {
     char host[64] = "";
     gethostname(host, sizeof host - 1);
     for (char *at = host; *at; at++)
         if (*at == ' ') *at = '_';
-    snprintf(text, PLACE_TEXT, "%s %u %lld %s", host[0] ? host : "?", pid, (long long)time(NULL), what);
+    snprintf(text, PLACE_TEXT, "%s %u %lld %s", host[0] ? host : "?", pid, (long long)time_s, what);
 }
 
 void remote_read_holder(const char *text, size_t length, vigil_remote_holder *holder) {

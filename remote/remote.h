@@ -28,7 +28,7 @@ bool remote_is_number(const struct etcd_bytes *text, int64_t *number);
 int64_t remote_number(const struct etcd_bytes *text); /* 0: it is none */
 
 /* What others see: "host pid time text", and back. */
-void remote_describe(char text[PLACE_TEXT], uint32_t pid, const char *what);
+void remote_describe(char text[PLACE_TEXT], uint32_t pid, int64_t time_s, const char *what);
 void remote_read_holder(const char *text, size_t length, vigil_remote_holder *holder);
 
 #ifdef VIGIL_REMOTE_BUGS

@@ -20,6 +20,7 @@ struct name {
     char name[256];
     vigil_named *holder; /* GIVEN or HELD */
     bool died;
+    unsigned dead; /* the process */
     vigil_named *waiters[WAITERS];
     unsigned waiter_count;
     uint64_t data[WORDS];
@@ -71,6 +72,11 @@ static void name_hand_on(struct name *name) {
     vigil_named *next = name->waiter_count ? name->waiters[0] : NULL;
     if (next) name_leave_line(next);
     name_give(name, next, NAMED_GIVEN);
+}
+
+static void name_remember_death(vigil_named *named) {
+    named->name->died = true;
+    named->name->dead = named->process->number;
 }
 
 static int name_try(vigil_named *named) {
@@ -153,8 +159,14 @@ int vigil_named_unlock(vigil_named *named) {
 }
 
 int vigil_named_abandon(vigil_named *named) {
-    if (named->state == NAMED_HELD) named->name->died = true;
+    if (named->state == NAMED_HELD) name_remember_death(named);
     return vigil_named_unlock(named);
+}
+
+int vigil_named_death(const vigil_named *named, vigil_named_holder *dead) {
+    if (!named->name->died) return VIGIL_EINVAL;
+    *dead = (vigil_named_holder){.pid = named->name->dead + 100, .text = "killed"};
+    return VIGIL_OK;
 }
 
 int vigil_named_consistent(vigil_named *named) {
@@ -247,7 +259,7 @@ static void named_die(vigil_named *named) {
     enum named_state state = named->state;
     named->state = NAMED_IDLE;
     if (state == NAMED_WAITS) name_leave_line(named);
-    if (state == NAMED_HELD) named->name->died = true;
+    if (state == NAMED_HELD) name_remember_death(named);
     if (state == NAMED_GIVEN || state == NAMED_HELD) name_hand_on(named->name);
 }
 

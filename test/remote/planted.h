@@ -28,6 +28,11 @@
     X(killed_and_lost, torn_record_used, "a record that was half saved is used")                                       \
     X(kept, place_kept, "a place that no process uses is not given up when another machine waits")                     \
     X(turns, handover_unbounded, "a machine hands over to itself without end while another waits")                     \
+    X(reserve, reserve_kept, "a machine that has given the place up goes on with the tokens that were left")           \
+    X(reserve, reserve_unsaved, "a token is given, and the record does not say so")                                    \
+    X(reserve_late, reserve_outlives_lease, "a token that was left is given though the lease may have ended")          \
+    X(turns, reserve_uncounted, "hand-overs without a call are not bounded")                                           \
+    X(reserve_by_hand, loss_unsaid, "a process that keeps the place does not tell others that it is lost")             \
     X(abandoned, abandoned_unlocked, "what is abandoned counts as released on its own machine")                        \
     X(tried, refused_at_once, "a request ends before the call that makes it returns")
 

@@ -54,6 +54,7 @@ unsigned world_kills_left;
 struct process *world_running;
 static unsigned world_others_left, world_steps;
 static bool world_had_faults, world_hand;
+static int64_t world_hand_ns; /* when it last did something */
 static const struct scenario *world_scenario;
 
 void world_trace(const char *format, ...) {
@@ -114,7 +115,7 @@ static struct {
     bool owed, maybe;
     int64_t alone_token, any_token;
     unsigned streak, streak_machine, kills;
-    int64_t streak_token;
+    int64_t streak_since; /* a revision */
 } truth;
 
 /*
@@ -208,12 +209,12 @@ static bool other_machine_waits(unsigned machine, int64_t since) {
     return false;
 }
 
-static void check_turns(const struct actor *actor, int64_t token) {
-    bool in_a_row = truth.streak_machine == actor->process->machine && truth.streak_token &&
-                    other_machine_waits(actor->process->machine, truth.streak_token);
+static void check_turns(const struct actor *actor) {
+    bool in_a_row = truth.streak_machine == actor->process->machine && truth.streak_since &&
+                    other_machine_waits(actor->process->machine, truth.streak_since);
     truth.streak = in_a_row ? truth.streak + 1 : 0;
     truth.streak_machine = actor->process->machine;
-    truth.streak_token = token;
+    truth.streak_since = model_revision() + 1;
     sim_check(truth.streak <= VIGIL_REMOTE_HANDOVERS + truth.kills,
               "another machine waits, and %u times in a row this one has it", truth.streak);
 }
@@ -224,7 +225,7 @@ static void check_token(const struct actor *actor) {
     sim_check(token > least, "token %lld after %lld", (long long)token, (long long)least);
     if (actor->alone) truth.alone_token = token;
     if (token > truth.any_token) truth.any_token = token;
-    if (actor->alone) check_turns(actor, token);
+    if (actor->alone) check_turns(actor);
 }
 
 static void check_death(const struct actor *actor, int status) {
@@ -246,6 +247,8 @@ static bool check_key_is_there(struct actor *actor) {
     for (unsigned i = 0; i < model_keys(); i++)
         if (strcmp(model_key(i, NULL, NULL, NULL), actor->key) == 0) return true;
     sim_check(world_hand, "it is granted, and its key is gone");
+    sim_check(world_scenario->faults != FAULT_HAND || world_now_ns - world_hand_ns < WORLD_TTL_NS,
+              "it is granted, and its key has been gone for long");
     actor->vanished = actor->by_hand = true;
     actor->vanished_ns = world_now_ns;
     if (actor->alone && vigil_remote_lock_token(actor->lock) > truth.alone_token) {
@@ -489,12 +492,14 @@ static void fault_cut(void *what, unsigned way) {
 static void fault_delete(void *what, unsigned way) {
     (void)way;
     world_hand = true;
+    world_hand_ns = world_now_ns;
     model_delete_by_hand((unsigned)(uintptr_t)what);
 }
 
 static void fault_revoke(void *what, unsigned way) {
     (void)way;
     world_hand = true;
+    world_hand_ns = world_now_ns;
     model_revoke_by_hand((unsigned)(uintptr_t)what);
 }
 
