@@ -641,7 +641,8 @@ int vigil_mutex_trylock(vigil_mutex *mutex) {
 }
 
 int vigil_mutex_unlock(vigil_mutex *mutex) {
-    if (mutex && mutex_stored_unlocked(&mutex->word)) {
+    bool valid = !check_address(mutex, sizeof mutex->word);
+    if (valid && mutex_stored_unlocked(&mutex->word)) {
         bool alone = mutex_has_no_line(&mutex->word) || BUG(unlocked_unseen); /* U2 */
         return alone ? VIGIL_OK : vigil__mutex_unlocked(mutex);
     }
