@@ -22,6 +22,20 @@ int agent_check(const vigil_agent *agent) {
 
 /* Beginning. */
 
+/* What an agent has from the system: VIGIL_OK, or an error, and it has nothing. */
+static int agent_open(vigil_agent *agent, struct lot *lot) {
+    if (!timers_open(&agent->timers)) return VIGIL_ENOMEM;
+    int error = prim_bell_open(&agent->seat.bell) ? VIGIL_OK : VIGIL_ESYSTEM;
+    if (!error) {
+        agent->seat.number = seat_register(lot, &agent->seat);
+        if (agent->seat.number) return VIGIL_OK;
+        prim_bell_close(&agent->seat.bell);
+        error = VIGIL_ELIMIT;
+    }
+    timers_close(&agent->timers);
+    return error;
+}
+
 int agent_new(vigil_agent **result, unsigned flags) {
     if (!result) return VIGIL_ENULL;
     if (flags & ~VIGIL_AGENT_MAY_NOT_BLOCK) return VIGIL_EINVAL;
@@ -29,15 +43,10 @@ int agent_new(vigil_agent **result, unsigned flags) {
     if (!lot) return lot_missing(NULL);
     vigil_agent *agent = calloc(1, sizeof *agent);
     if (!agent) return VIGIL_ENOMEM;
-    if (!prim_bell_open(&agent->seat.bell)) {
+    int error = agent_open(agent, lot);
+    if (error) {
         free(agent);
-        return VIGIL_ESYSTEM;
-    }
-    agent->seat.number = seat_register(lot, &agent->seat);
-    if (!agent->seat.number) {
-        prim_bell_close(&agent->seat.bell);
-        free(agent);
-        return VIGIL_ELIMIT;
+        return error;
     }
     agent->lot = lot;
     agent->generation = prim_generation;
@@ -350,6 +359,7 @@ void agent_free(vigil_agent *agent) {
         if (agent->kept) keeper_unready();
     }
     prim_bell_close(&agent->seat.bell);
+    timers_close(&agent->timers);
     free(agent);
 }
 

@@ -6,6 +6,20 @@
 
 #include "prim.h"
 
+#define TIMERS_BYTES (TIMER_LEVELS * TIMER_BINS * sizeof(struct timer_bin))
+
+bool timers_open(struct timers *timers) {
+    timers->bin = prim_map(TIMERS_BYTES);
+    if (!timers->bin) return false;
+    if (prim_map_open(timers->bin, TIMERS_BYTES, false)) return true;
+    timers_close(timers);
+    return false;
+}
+
+void timers_close(struct timers *timers) {
+    prim_unmap(timers->bin, TIMERS_BYTES);
+}
+
 static unsigned timers_lowest_bit(uint64_t bits) {
     return (unsigned)__builtin_ctzll(bits);
 }

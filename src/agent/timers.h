@@ -14,6 +14,7 @@
 #ifndef VIGIL_TIMERS_H
 #define VIGIL_TIMERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "vigil/wait.h"
@@ -35,8 +36,12 @@ struct timers {
         uint32_t words;                /* bit n: word n of `bin` is not zero */
         uint64_t bin[TIMER_BINS / 64]; /* bit n % 64 of word n / 64: bin n is not empty */
     } taken[TIMER_LEVELS];
-    struct timer_bin bin[TIMER_LEVELS][TIMER_BINS];
+    struct timer_bin (*bin)[TIMER_BINS]; /* of each level; of its pages, only those in use cost anything */
 };
+
+/* The timers are zeroed. False: no memory, and errno. */
+bool timers_open(struct timers *timers);
+void timers_close(struct timers *timers);
 
 /* Add an operation by its deadline_ns, which may have passed since timers_due was last called, but not before that. */
 void timers_add(struct timers *timers, vigil_op *op, uint64_t now_ns);

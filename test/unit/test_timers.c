@@ -78,7 +78,9 @@ static void check_next(void) {
 }
 
 static void start_empty(uint64_t new_seed) {
+    if (timers.bin) timers_close(&timers);
     memset(&timers, 0, sizeof timers);
+    assert_true(timers_open(&timers));
     memset(ops, 0, sizeof ops);
     list_length = 0;
     seed = new_seed;

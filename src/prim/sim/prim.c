@@ -220,7 +220,7 @@ void sim_prim_process_died(unsigned process, const struct sim_view *known) {
 
 /* ---- Memory ---- */
 
-static _Alignas(4096) char mappings[SIM_PROCESSES][256 << 10];
+static _Alignas(4096) char mappings[SIM_PROCESSES][1 << 20];
 static PRIM_PROCESS size_t mapped;
 
 void *prim_map(size_t bytes) {
