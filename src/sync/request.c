@@ -288,12 +288,24 @@ static void request_begin(vigil_agent *agent, vigil_request *request, uint64_t d
     if (deadline_ns != PRIM_NEVER) agent_start_timer(agent, op, request->began_ns);
 }
 
+/*
+ * Whether the queue has been called, and has not come yet. Then a new request takes its turn behind the others: if it
+ * took the lock first, the place would find the lock held by its own loop, and would go back to the line.
+ */
+static bool request_queue_is_called(const vigil_agent *agent, const vigil_request *first) {
+    if (!first || !(first->place.flags & OP_PENDING)) return false;
+    struct agent_slot at = agent_slot(agent, first->place.slot);
+    return !undecided(prim_load_relaxed(&at.lot->slots[at.slot].state));
+}
+
 int request_start(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
                   uint32_t argument, int64_t timeout_ns, vigil_callback *callback) {
     int error = agent_check_start(agent, request ? &request->op : NULL, &(struct word){word, 0, false}, callback);
     if (error) return error;
+    vigil_request **link = request_queue_link(agent, word);
+    bool behind = timeout_ns > 0 && request_queue_is_called(agent, *link);
     uint32_t seen;
-    int status = lock_take(kind, word, argument, NEWCOMER, &seen);
+    int status = behind ? VIGIL_PENDING : lock_take(kind, word, argument, NEWCOMER, &seen);
     if (status != VIGIL_PENDING) return status;
     uint64_t deadline_ns = deadline_of(timeout_ns);
     if (deadline_ns == DEADLINE_PASSED) return VIGIL_TIMED_OUT;
@@ -303,7 +315,6 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
     request->argument = argument;
     request->began_ns = prim_now_ns();
     request_begin(agent, request, deadline_ns);
-    vigil_request **link = request_queue_link(agent, word);
     bool new_queue = !*link;
     request_queue_append(link, request);
     status = new_queue ? request_take_or_stand(agent, request) : VIGIL_PENDING;

@@ -73,6 +73,27 @@ static void on_a_held_one_with_no_time(void **state) {
     }
 }
 
+/* If the later one took the free mutex, the earlier one would have been called for nothing. */
+static void a_request_waits_behind_one_that_is_called(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        struct requester earlier = {.mutex = both[i]}, later = {.mutex = both[i]};
+        lock(both[i]);
+        assert_int_equal(vigil_mutex_lock_async(agent, &earlier.request, both[i], VIGIL_FOREVER, answer),
+                         VIGIL_PENDING);
+        unlock(both[i]);
+        assert_int_equal(vigil_mutex_lock_async(agent, &later.request, both[i], VIGIL_FOREVER, answer), VIGIL_PENDING);
+        assert_int_equal(vigil_agent_dispatch(agent), 1);
+        assert_int_equal(earlier.calls, 1);
+        assert_int_equal(later.calls, 0);
+        unlock(both[i]);
+        assert_int_equal(vigil_agent_dispatch(agent), 1);
+        assert_int_equal(later.calls, 1);
+        unlock(both[i]);
+        assert_usable(both[i]);
+    }
+}
+
 /* Mistakes of callers. */
 
 typedef int starter(vigil_agent *, vigil_request *, vigil_mutex *, int64_t, vigil_callback *);
@@ -1040,6 +1061,7 @@ int main(void) {
         TEST(a_free_one_is_ours_at_once),
         TEST(on_a_free_one_the_agent_is_not_looked_at),
         TEST(on_a_held_one_with_no_time),
+        TEST(a_request_waits_behind_one_that_is_called),
         TEST(errors),
         TEST(a_pending_request_is_in_use),
         TEST(lock_async_leaves_it_held),
