@@ -34,6 +34,12 @@ void spin_learn(bool paid) {
     else self->spin_caution += (RANGE - self->spin_caution + 7) / 8;
 }
 
+unsigned spin_between(unsigned looks) {
+    unsigned pauses = looks < SPIN_APART_BITS ? 1u << looks : 1u << SPIN_APART_BITS;
+    for (unsigned i = 0; i < pauses; i++) prim_pause();
+    return pauses;
+}
+
 void spin_stand_aside(void) {
     struct prim_thread *self = prim_self();
     if (++self->conflicts % PRIM_CROWD || spin_alone()) return;

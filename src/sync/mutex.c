@@ -173,8 +173,9 @@ static int mutex_taken(const uint32_t *word, uint32_t seen, bool shared) {
 static uint32_t mutex_wait_for_a_chance(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
     if (!mutex_is_held(seen)) return seen;
-    for (unsigned spins = spin_budget(PRIM_SPIN_LOCK); spins && mutex_is_held(seen); spins--) {
-        prim_pause();
+    unsigned budget = spin_budget(PRIM_SPIN_LOCK);
+    for (unsigned spins = 0, looks = 0; spins < budget && mutex_is_held(seen);) {
+        spins += spin_between(looks++);
         seen = prim_load_relaxed(word);
     }
     spin_learn(!mutex_is_held(seen));
@@ -428,14 +429,13 @@ static bool mutex_recovered(uint32_t *word) {
 /* For as long as a short critical section takes, if there are no waiters. */
 static int mutex_spin_to_take(uint32_t *word, uint32_t unused) {
     (void)unused;
-    for (unsigned spins = PRIM_SPIN_LOCK; spins; spins--) {
+    for (unsigned spins = 0, looks = 0; spins < PRIM_SPIN_LOCK; spins += spin_between(looks++)) {
         uint32_t seen = prim_load_relaxed(word);
         if (seen == UNLOCKED && prim_cas_acquire(word, &seen, LOCKED | mutex_mine())) {
             mutex_record_event(word, VIGIL_EVENT_GRANTED);
             return lock_taken(word);
         }
         if (seen != UNLOCKED && (seen & ~NUMBER) != LOCKED) break; /* others wait, or it is fair: to the line */
-        prim_pause();
     }
     return VIGIL_TIMED_OUT;
 }
