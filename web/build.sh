@@ -47,7 +47,8 @@ compile() {
     done
 }
 link=(--lto-O2 --no-entry --gc-sections --strip-all --shared-memory --import-memory --export=prim_wasm_door
-    --export=prim_wasm_threads --export=web_probe --export=__wasm_init_tls --export=__tls_base)
+    --export=prim_wasm_threads --export=web_probe --export=web_damaged --export=__wasm_init_tls
+    --export=__tls_base)
 optimise() {
     web/node_modules/.bin/wasm-opt -tnh -Oz --converge --enable-threads --enable-bulk-memory --enable-mutable-globals \
         --enable-sign-ext "$@"
@@ -78,6 +79,7 @@ optimise "$work/side.wasm" -o "$into/side.wasm"
 internal='^(tryFast|tryOnce|takeAtOnce|noteDeath|unlockContended|checkHeld|onAbort|unlisten|startAsync|startWait'
 internal+='|mayBlock|isMine|addressOf|isShared|segments|holdings|counts|integers|numbers|canBlock|viewOf|wordOf'
 internal+='|lengthOf|outcomeOf|optionsOf|closedError|checkCallback|failure|parts|waitableView|doWait|doWaitAsync'
+internal+='|rejectPending'
 internal+='|doNotify|toExpected|toTimeout|toCount|counted|died|taken|describe|settle|listen|is64|segment|entry|wide'
 internal+='|WAIT32|WAIT64|MUTEX|READ|WRITE|PERMITS|CONDITION|BARRIER|NAMED|COUNTED_MUTEX|RWLOCK|NOT_EQUAL|TIMED_OUT'
 internal+='|PENDING|CANCELLED|LAST|OWNER_DIED|TERMINATED|EIDLE|ETOOLATE|EINVAL|ENOTHELD|ENOTFOUND|EBUSY)$'

@@ -87,6 +87,15 @@ function createCore({ native, memory, scratch, holdings, track, canBlock, failur
     return status;
   }
 
+  /* The native part cannot be used any more. */
+  function rejectPending(error) {
+    for (const operation of pending.splice(0)) {
+      if (typeof operation === 'function') operation(Promise.reject(error));
+      else if (operation !== undefined) operation.fail(error);
+    }
+    pins.length = 0;
+  }
+
   /* Take it back: true if it will not be settled. */
   function cancel(operation) {
     if (native.cancel(operation.id) !== STATUS.OK) return false;
@@ -136,6 +145,11 @@ function createCore({ native, memory, scratch, holdings, track, canBlock, failur
       this.resolve(status);
     }
 
+    fail(error) {
+      if (this.signal !== undefined) this.unlisten();
+      this.reject(error);
+    }
+
     /* `aborted()`, unless undefined, is called first, and waited for. */
     listen(aborted) {
       if (this.signal === undefined) return;
@@ -183,7 +197,8 @@ function createCore({ native, memory, scratch, holdings, track, canBlock, failur
 
   return {
     native, memory, numbers, wide, integers, holdings, track,
-    deliver, start, startWait, startAsync, cancel, operationsOf, mayBlock, block, isMine, Operation, failure,
+    deliver, rejectPending, start, startWait, startAsync, cancel, operationsOf, mayBlock, block, isMine, Operation,
+    failure,
   };
 }
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Bugs to plant into the package, each with a test that must find it. `file`: the script in which `from` becomes `to`;
-// `source`: the same in C; `wasm`: the same in bytes.
+// `source`: the same in C; `wasm`: the same in bytes, which may come on top of it.
 
 const EXCLUSION = 'exclusion: Mutex, two workers that block and the page';
 const HOLDING = 'terminate: while holding, taken as a promise';
+const DAMAGED = 'terminate: with a lock of the library, after which all calls fail';
 
 export const plants = {
   'the bell wakes one sleeper': {
+    // A sleeper that looks once a second would get over it.
+    source: 'src/prim/wasm/prim.c', from: 'PARK_MOST_NS   UINT64_C(1000000000)',
+    to: 'PARK_MOST_NS   UINT64_C(1000000000000)',
     // i32.const -1; memory.atomic.notify align=4
     wasm: { from: [0x41, 0x7f, 0xfe, 0x00, 0x02], to: [0x41, 0x01, 0xfe, 0x00, 0x02] },
     found: 'bells: a worker that blocks while operations are pending is woken' },
@@ -16,7 +20,7 @@ export const plants = {
     to: 'numbers[3] = count > 1 ? count - 1 : count;',
     found: 'as WebAssembly: notify returns how many it has woken, of many threads' },
   'terminated workers are not noticed': { file: 'web/lib/death.js', to: '',
-    from: 'end(attached).catch(onDamage);',
+    from: 'end(attached).catch(damage);',
     found: HOLDING },
   'a worker that stops inside the library is not noticed': { source: 'web/native/web.c',
     from: 'prim_cas_acquire(&web->state, &seen, INSIDE)', to: 'prim_cas_acquire(&web->state, &seen, OUTSIDE)',
@@ -30,8 +34,14 @@ export const plants = {
     to: 'uint32_t seen = OUTSIDE;\n    prim_cas_acquire(&web->state, &seen, INSIDE);',
     found: 'terminate: by vigil.terminate, after which the worker calls nothing' },
   'a thread that may not sleep spins for ever': { file: 'web/lib/death.js',
-    from: 'if (performance.now() - since > SPIN_MOST_MS) throw', to: 'if (false) throw',
+    from: 'performance.now() - since <= SPIN_MOST_MS', to: 'true',
     found: 'terminate: by vigil.terminate, of a worker that does not come out' },
+  'environments that wait are not told of damage': { file: 'web/lib/death.js',
+    from: 'channel.postMessage({ damaged: true });', to: ';', found: DAMAGED },
+  'a worker that blocks does not learn of damage': { source: 'src/prim/wasm/prim.c',
+    from: 'if (outcome == WAIT_TIMED_OUT) vigil_spin();', to: '(void)outcome;', found: DAMAGED },
+  'memory that is damaged can be attached': { file: 'web/lib/index.js',
+    from: 'if (damages.isDamaged()) throw failure(ECORRUPT);', to: '', found: DAMAGED },
   'the door stays locked': { file: 'web/lib/instance.js', from: 'unlock(number);\n    return result;',
     to: 'return result;',
     found: 'scale: 40 environments at a time attach and close, and their memory is used again' },

@@ -40,7 +40,7 @@ function compile(folder, { source, from, to }) {
 
 /* vigil.wasm with the bug, wherever those bytes are. */
 function patch(folder, { from, to }) {
-  const bytes = readFileSync(join(built, 'vigil.wasm'));
+  const bytes = readFileSync(join(folder, 'vigil.wasm'));
   let count = 0;
   for (let at = bytes.indexOf(Buffer.from(from)); at >= 0; at = bytes.indexOf(Buffer.from(from), at + 1), count++)
     bytes.set(to, at);

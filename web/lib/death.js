@@ -27,16 +27,44 @@ export function announce(handle, channel, thread) {
 }
 
 /*
- * For a thread that may not sleep: it spins for locks that are held for microseconds, and throws if one was left behind
- * by a worker that was terminated, rather than hang. begin() is called before each call of the library.
+ * A worker that was terminated inside the library leaves the memory damaged: from then on nothing calls the library.
+ *
+ *     D1  the creator learns of it (below), or a thread spins in vain: it sets the flag, a word in the memory
+ *     D2  it tells all environments by the channel, and fails: what is pending there is rejected, and so are new calls
+ *     D3  an environment that is told fails as well
+ *     D4  a thread that blocks looks at the flag once a second (prim_park), fails, and throws
+ *
+ * An environment that attaches listens to the channel first and looks at the flag last, so that it misses neither.
+ *
+ * `damage(error)` is D1 to D3. `fail(error)` is called once or more.
  */
-export function createPatience() {
+export function createDamage(memory, address, channel, fail) {
+  const flag = new Int32Array(memory.buffer, address, 1);
+  const isDamaged = () => Atomics.load(flag, 0) !== 0;
+  function damage(error = failure(ECORRUPT)) {
+    if (Atomics.exchange(flag, 0, 1) === 0) channel.postMessage({ damaged: true });
+    fail(error);
+  }
+  channel.onmessage = ({ data: { damaged } }) => { if (damaged) damage(); };
+  return { isDamaged, damage };
+}
+
+/*
+ * What a thread calls that waits for a lock inside the library, or sleeps: it throws, rather than hang, if the memory
+ * is damaged. One that may not sleep finds that out by itself: such locks are held for microseconds. begin() is called
+ * before each call of the library.
+ */
+export function createPatience(mayPark) {
   let since = 0;
   return {
+    damages: undefined, // set when there is an instance
     begin() { since = 0; },
     spin() {
+      const { isDamaged, damage } = this.damages;
       since ||= performance.now();
-      if (performance.now() - since > SPIN_MOST_MS) throw failure(ECORRUPT);
+      if (!isDamaged() && (mayPark || performance.now() - since <= SPIN_MOST_MS)) return;
+      damage();
+      throw failure(ECORRUPT);
     },
   };
 }
@@ -45,20 +73,23 @@ export function createPatience() {
  * In the environment that has created the memory, of which `own` is the instance: end those that were terminated, and
  * start threads for all.
  */
-export function takeCare(handle, channel, own, mayPark, onDamage) {
+export function takeCare(handle, channel, own, mayPark, damages) {
+  const { isDamaged, damage } = damages;
   async function end(thread) {
     own.unlock(thread);
     const web = own.exports.web_find(thread);
-    if (web === 0) return; // it had not attached yet
-    const hooks = { alarm() {}, start: () => 0, spin: createPatience().spin }, area = own.exports.web_area(web);
+    if (web === 0 || isDamaged()) return; // it had not attached yet, or cannot be ended
+    const patience = Object.assign(createPatience(mayPark), { damages }), area = own.exports.web_area(web);
+    const hooks = { alarm() {}, start: () => 0, spin: () => patience.spin() };
     const instance = await openInstance(handle, hooks, STACK_BYTES);
     instance.resume(area, mayPark);
     if (instance.exports.web_end(web) !== 0) throw failure(ECORRUPT);
     await instance.end(area);
   }
 
-  channel.onmessage = ({ data: { attached, start } }) => {
+  channel.onmessage = ({ data: { attached, start, damaged } }) => {
     if (start) startThread(handle, ...start);
-    if (attached) navigator.locks.request(lockOf(handle, attached), () => { end(attached).catch(onDamage); });
+    if (attached) navigator.locks.request(lockOf(handle, attached), () => { end(attached).catch(damage); });
+    if (damaged) damage();
   };
 }

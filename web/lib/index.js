@@ -10,9 +10,9 @@ import { createLocks } from '../../node/lib/sync.js';
 import { VigilError, TimeoutError, NotHeldError, LimitError, typeError, rangeError } from '../../node/lib/errors.js';
 import { STACK_BYTES, openInstance, startThread } from './instance.js';
 import { createBell } from './bell.js';
-import { announce, createPatience, takeCare } from './death.js';
+import { announce, createDamage, createPatience, takeCare } from './death.js';
 import { prepare } from './side.js';
-import { ECLOSING, ENOMEM, failure } from './statuses.js';
+import { ECLOSING, ECORRUPT, ENOMEM, failure } from './statuses.js';
 
 const PAGE_BYTES = 65536, PAGES_FIRST = 4, PAGES_MOST = 16384;
 const LINE_WORDS = 4 + 2 * 8; // struct seen_line of native/look.c
@@ -102,7 +102,7 @@ function createHoldings(memory, exports, web, native, scratch) {
   const countsNow = (length) => new Int32Array(memory.buffer, exports.web_counts(web), length);
   const holdings = { counts: countsNow(64) };
   const forget = new FinalizationRegistry(({ what, address, entry }) => {
-    if (holdings.counts === undefined) return; // closed
+    if (holdings.ended) return;
     scratch.numbers[0] = address;
     const held = what === HOLDING.MUTEX ? native.mine() : holdings.counts[entry];
     if (!held) native.untrack(entry);
@@ -122,7 +122,7 @@ function createHoldings(memory, exports, web, native, scratch) {
 }
 
 export class Vigil {
-  #instance; #web; #core; #handle; #channel; #bell; #release; #creates; #closed = false;
+  #instance; #web; #core; #handle; #channel; #bell; #release; #creates; #closed = false; #failed = false;
 
   /* On a page, or wherever the memory is made. */
   static async create(options = {}) {
@@ -155,8 +155,8 @@ export class Vigil {
     const bell = createBell(memory, () => this.#dispatch());
     const start = onDamage ? (main, argument) => startThread(handle, main, argument)
       : (main, argument) => channel.postMessage({ start: [main, argument] });
-    const patience = createPatience();
-    const hooks = { alarm: bell.alarm, spin: patience.spin, start: (main, argument) => {
+    const canBlock = canSleep(), patience = createPatience(canBlock);
+    const hooks = { alarm: bell.alarm, spin: () => patience.spin(), start: (main, argument) => {
       try {
         start(main, argument);
       } catch { // a policy may forbid it: the library's own thread is useful, not necessary
@@ -164,7 +164,9 @@ export class Vigil {
       return 1;
     } };
     const instance = await openInstance(handle, hooks, STACK_BYTES);
-    const { exports } = instance, canBlock = canSleep();
+    const { exports } = instance;
+    const damages = patience.damages = createDamage(memory, instance.addressOf(exports.web_damaged), channel,
+      (error) => this.#fail(error, onDamage));
     if (SIDE && onDamage) {
       exports.__wasm_apply_data_relocs();
       exports.prim_wasm_set_heap(handle.heap, handle.end);
@@ -178,7 +180,8 @@ export class Vigil {
     this.#instance = instance, this.#web = web, this.#handle = handle, this.#channel = channel, this.#bell = bell;
     this.#offer(bell, canBlock, patience);
     this.#creates = onDamage !== undefined;
-    if (onDamage) takeCare(handle, channel, instance, canBlock, onDamage);
+    if (onDamage) takeCare(handle, channel, instance, canBlock, damages);
+    if (damages.isDamaged()) throw failure(ECORRUPT);
   }
 
   #offer(bell, canBlock, patience) {
@@ -206,7 +209,7 @@ export class Vigil {
 
   /* True: operations are still pending. */
   #dispatch() {
-    if (this.#closed) return false;
+    if (this.#closed || this.#failed) return false;
     const { native, deliver } = this.#core;
     let count;
     do {
@@ -263,23 +266,39 @@ export class Vigil {
   terminate(worker, thread) {
     const web = this.#creates && this.#instance.exports.web_find(thread);
     try {
-      if (web && !this.#closed) this.#core.native.stop(web);
+      if (web && !this.#closed && !this.#failed) this.#core.native.stop(web);
     } finally {
       worker.terminate();
     }
+  }
+
+  /* The library is not called any more. */
+  #disable(status) {
+    const { native, holdings } = this.#core;
+    for (const name of Object.keys(native)) {
+      if (name !== 'threadId') native[name] = () => { throw failure(status); };
+    }
+    native.start = () => status;
+    holdings.ended = true;
+    this.#bell.close();
+  }
+
+  /* The memory is damaged. Before the end of attach it is enough that this throws. */
+  #fail(error, onDamage) {
+    if (this.#failed || this.#closed || !this.#core) return;
+    this.#failed = true;
+    this.#disable(ECORRUPT);
+    this.#core.rejectPending(error);
+    if (onDamage) queueMicrotask(() => onDamage(error)); // not inside of WebAssembly
   }
 
   /* Cancel what is pending, and give up what is held. Nothing else may be called afterwards. */
   close() {
     if (this.#closed) return;
     this.#closed = true;
-    const { native, holdings } = this.#core;
-    for (const name of Object.keys(native)) {
-      if (name !== 'threadId') native[name] = () => { throw failure(ECLOSING); };
-    }
-    holdings.counts = undefined;
-    this.#instance.exports.web_close(this.#web);
-    this.#bell.close();
+    this.#disable(ECLOSING);
+    this.#core.holdings.counts = undefined;
+    if (!this.#failed) this.#instance.exports.web_close(this.#web);
     this.#channel.close();
     this.#release(); // the creator frees the rest
   }

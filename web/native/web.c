@@ -18,7 +18,8 @@
  * That is right if the worker was not inside of the library, whose own data would be half changed. JavaScript engines
  * stop a worker where it sleeps, where a loop begins or goes back, and where a function begins that calls others, in
  * WebAssembly as well. So `state` says whether the library was at work; a worker that sleeps in a blocking call is not.
- * web_end then returns VIGIL_ECORRUPT, and changes nothing.
+ * web_end then returns VIGIL_ECORRUPT, and changes nothing. JavaScript sets web_damaged, and no environment calls the
+ * library any more: lib/death.js.
  *
  * So that this cannot happen, another environment stops the worker outside before it terminates it: web_stop.
  *
@@ -114,6 +115,9 @@ WASM_EXPORT(web_counts) int32_t *web_counts(struct web *web) {
 
 /* JavaScript stores here, to find out whether a buffer is this memory. */
 uint32_t web_probe;
+
+/* JavaScript stores 1 here when the memory is damaged. */
+uint32_t web_damaged;
 
 /* The address of the bell's word; zero: there is no agent yet. */
 WASM_EXPORT(web_bell) int web_bell(struct web *web) {

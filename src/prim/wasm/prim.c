@@ -47,17 +47,22 @@ void prim_wasm_begin_thread(bool thread_may_park, uint32_t number) {
     if (may_not_park) prim_self()->may_not_block += PRIM_MAY_NOT_BLOCK;
 }
 
+/* The embedder is called after this time, and may throw; the caller loops. */
+#define PARK_MOST_NS   UINT64_C(1000000000)
+#define WAIT_TIMED_OUT 2
+
 void prim_park(uint32_t *word, uint32_t expected, uint64_t deadline_ns) {
     if (may_not_park) {
         vigil_spin();
         return;
     }
-    int64_t left_ns = -1; /* for ever */
+    uint64_t left_ns = PARK_MOST_NS;
     if (deadline_ns != PRIM_NEVER) {
         uint64_t now_ns = prim_now_ns();
-        left_ns = deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
+        if (deadline_ns < now_ns + left_ns) left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
     }
-    __builtin_wasm_memory_atomic_wait32((int *)word, (int)expected, left_ns);
+    int outcome = __builtin_wasm_memory_atomic_wait32((int *)word, (int)expected, (int64_t)left_ns);
+    if (outcome == WAIT_TIMED_OUT) vigil_spin();
 }
 
 /* On several words: on the first of them, for a slice of time. */

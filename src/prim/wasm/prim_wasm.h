@@ -55,8 +55,9 @@ WASM_IMPORT(vigil_alarm) void vigil_alarm(const uint32_t *word, double at_ms);
 /* Start a thread that may sleep: it begins (E1 to E5), calls main(argument), an index in __indirect_function_table, and
  * ends (E6, E7). Zero: it cannot. The caller may sleep before the thread has begun. */
 WASM_IMPORT(vigil_thread_start) int vigil_thread_start(void (*main)(void *), void *argument);
-/* A thread that may not sleep spins for a lock of the library, which is held for microseconds: if that takes seconds,
- * its holder was terminated, and the embedder may throw. */
+/* Called again and again by a thread that spins, as it may not sleep, for a lock of the library, which is held for
+ * microseconds: if that takes seconds, its holder was terminated. Called once a second by a thread that sleeps. The
+ * embedder may throw, and must not call the thread's instance any more then. */
 WASM_IMPORT(vigil_spin) void vigil_spin(void);
 /* Write text for users; `fd` is 1 or 2. Zero: it cannot. */
 WASM_IMPORT(vigil_write) int vigil_write(int fd, const char *text, size_t bytes);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // worker.terminate() at every stage. A browser may take two seconds to notice: lib/death.js.
 
-import { test, equal, ok, within, until, sleep, tick, randomOf, DIED_MS, HANGS_MS } from './support.js';
+import {
+  library, test, equal, ok, throws, within, until, sleep, tick, randomOf, DIED_MS, HANGS_MS,
+} from './support.js';
 
 /*
  * For each kind of lock, its constructor and calls, as strings, because workers run them too. `lock` is at the given
@@ -269,6 +271,52 @@ test('terminate: inside the library, which is reported', async (t) => {
   await until(() => t.damage.length > 0, 'a report', DIED_MS);
   equal(t.damage.map(({ code }) => code), ['VIGIL_ECORRUPT']);
   t.forget(t.vigil);
+});
+
+/*
+ * A worker that stops when the library asks for the time while it moves the waiters of a condition: it has locked the
+ * bucket of their line then. The worker in the line, one that wants the bucket's lock, promises and newcomers all fail.
+ */
+const withBucket = `
+  const now = performance.now.bind(performance);
+  performance.now = () => {
+    Atomics.store(data, 5, 1);
+    Atomics.wait(data, 6, 0);
+    return now();
+  };
+  new vigil.Condition(data, 0).broadcast();`;
+const caught = (code) => `try { ${code} } catch (error) { return error.code; }`;
+
+test('terminate: with a lock of the library, after which all calls fail', async (t) => {
+  t.mayDamage = true;
+  const { vigil } = t, array = vigil.allocate(16), mutex = new vigil.Mutex(array, 2), free = new vigil.Mutex(array, 8);
+  const holder = t.worker("new vigil.Mutex(data, 2).lock(); say('holds');", array);
+  equal(await holder.next(), 'holds');
+  const inLine = t.worker(caught(`const mutex = new vigil.Mutex(data, 1);
+    mutex.lock();
+    return new vigil.Condition(data, 0).wait(mutex);`), array);
+  const promised = t.worker(caught('return await vigil.waitAsync(data, 3, 0).value;'), array);
+  const pending = [mutex.lockAsync(), vigil.waitAsync(array, 3, 0).value,
+    vigil.waitAsync(array, 3, 0, { signal: new AbortController().signal }).value];
+  for (const each of pending) each.catch(() => {});
+  await t.waiting(array, 0, 1);
+  await t.waiting(array, 3, 3);
+  const dying = t.worker(withBucket, array);
+  await until(() => Atomics.load(array, 5) === 1, 'it to lock the bucket');
+  const atBucket = t.worker(caught('Atomics.store(data, 7, 1); return vigil.notify(data, 0);'), array);
+  await until(() => Atomics.load(array, 7) === 1, 'another one to want it');
+  dying.terminate();
+  const codeOf = (promise) => within(promise, 'a rejection').then(() => 'none', ({ code }) => code);
+  for (const each of pending) equal(await codeOf(each), 'VIGIL_ECORRUPT', 'a promise');
+  for (const each of [inLine, promised, atBucket]) equal(await each.next(), 'VIGIL_ECORRUPT', 'a worker');
+  equal(t.damage.map(({ code }) => code), ['VIGIL_ECORRUPT'], 'reports');
+  equal(await codeOf(mutex.lockAsync()), 'VIGIL_ECORRUPT', 'a new wait');
+  throws(() => vigil.notify(array, 3), library.VigilError, 'notify');
+  throws(() => vigil.allocate(4), library.VigilError, 'allocate');
+  await free.runExclusive(() => {}); // which needs no library
+  const last = t.worker(caught('await library.Vigil.attach(data);'), vigil.handle, null);
+  equal(await last.next(), 'VIGIL_ECORRUPT', 'attach');
+  vigil.close();
 });
 
 test('terminate: by vigil.terminate, which waits until the worker is outside', async (t) => {
