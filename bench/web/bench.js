@@ -4,15 +4,18 @@
  * bench.js [--rounds N] [--only ROW,...] [--json FILE] [--markdown FILE] - Vigil in Chromium, against the article's
  * lock and the browser's own Atomics.
  *
- * Each figure is measured in a page of its own, the contestants one after the other in each round; shown is the median
- * of the rounds. Absolute times are those of one machine on one day: read them as ratios.
+ * Each round measures both contestants, in a page each or, for round trips, in turn in one page. Shown are the medians,
+ * and the median of the rounds' ratios with the range in which half of them are. Absolute times are those of one
+ * machine on one day: read them as ratios.
  */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { chromium } from '../../web/node_modules/playwright-core/index.mjs';
 import { folders, serve } from '../../web/serve.js';
+import { bind, processors } from './place.js';
 
+/* places: how many processors the page and its workers are bound to; together: the contestants are in one page. */
 const rows = [
   { name: 'web_lock_unlock', what: 'AsyncLock in a worker: lock and unlock', unit: 'ns', peer: 'the article',
     wanted: 'at most 0.6x' },
@@ -20,35 +23,71 @@ const rows = [
     peer: 'the article', wanted: 'at most 0.5x' },
   { name: 'web_light_contention', what: 'grants to two workers and the page; held for 20 us, 100 us outside',
     unit: 'per s', peer: 'the article', wanted: 'at least 1.0x' },
-  { name: 'web_round_trip', what: 'page waits asynchronously, worker blocks', unit: 'us', peer: 'Atomics',
-    wanted: 'at most 1.3x' },
-  { name: 'web_round_trip_first', what: 'the same, the first 5,000 of a page: code is being compiled', unit: 'us',
-    peer: 'Atomics', wanted: '-' },
+  { name: 'web_round_trip', what: 'page waits asynchronously, worker blocks; both on one processor', unit: 'us',
+    peer: 'Atomics', wanted: 'at most 1.3x', places: 1, together: true },
+  { name: 'web_round_trip_apart', what: 'the same on two processors', unit: 'us', peer: 'Atomics',
+    wanted: 'at most 1.3x', places: 2, together: true },
+  { name: 'web_round_trip_first', what: 'on one processor, the first 5,000 of a page: code is being compiled',
+    unit: 'us', peer: 'Atomics', wanted: '-', places: 1 },
 ];
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '5' }, only: { type: 'string' }, json: { type: 'string' },
+    rounds: { type: 'string', default: '11' }, only: { type: 'string' }, json: { type: 'string' },
     markdown: { type: 'string' }, chromium: { type: 'string', default: '/usr/bin/chromium' },
   },
 });
 
-function median(figures) {
-  const sorted = [...figures].sort((a, b) => a - b), half = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+function quantile(figures, part) {
+  const sorted = [...figures].sort((a, b) => a - b), at = part * (sorted.length - 1), below = Math.floor(at);
+  return sorted[below] + (at - below) * (sorted[Math.ceil(at)] - sorted[below]);
 }
+const median = (figures) => quantile(figures, 0.5);
+const ratioText = (ratio) => (ratio >= 0.1 ? ratio.toFixed(2) : ratio.toPrecision(2));
 const digits = (figure) => (figure >= 100 ? figure.toFixed(0) : figure.toPrecision(3));
 
-async function measure(context, origin, row, contestant) {
+/* In a new page: the median of the figures of each of these contestants. */
+async function measure({ browser, context, origin }, { name, places }, contestants) {
   const page = await context.newPage();
   try {
     await page.goto(`${origin}/`);
     await page.addScriptTag({ url: '/page.js', type: 'module' });
     await page.waitForSelector('html[data-ready]', { state: 'attached' });
-    return await page.evaluate(([row, contestant]) => window.measure(row, contestant), [row, contestant]);
+    await page.evaluate(([name, contestants]) => window.prepare(name, contestants), [name, contestants]);
+    if (places) await bind(browser, processors()[0], processors()[places - 1]);
+    return (await page.evaluate(() => window.measure())).map(median);
   } finally {
     await page.close();
   }
+}
+
+/* Vigil's figure and the peer's; in every other round the peer comes first. */
+async function measureRound(where, row, round) {
+  const order = round % 2 ? [row.peer, 'Vigil'] : ['Vigil', row.peer], figures = {};
+  const pages = row.together ? [order] : order.map((name) => [name]);
+  for (const names of pages) {
+    const medians = await measure(where, row, names);
+    names.forEach((name, i) => { figures[name] = medians[i]; });
+  }
+  return figures;
+}
+
+async function measureRow(where, row) {
+  const all = { Vigil: [], [row.peer]: [] };
+  for (let round = 0; round < Number(values.rounds); round++) {
+    const figures = await measureRound(where, row, round);
+    for (const name of Object.keys(all)) all[name].push(figures[name]);
+  }
+  const ratios = all.Vigil.map((figure, round) => figure / all[row.peer][round]);
+  const [ratio, from, to] = [0.5, 0.25, 0.75].map((part) => ratioText(quantile(ratios, part)));
+  const figures = Object.fromEntries(Object.keys(all).map((name) => [name, median(all[name])]));
+  return { row: row.name, what: row.what, unit: row.unit, figures, ratio: `${ratio}x (${from} to ${to})`, all,
+    wanted: row.wanted };
+}
+
+function report({ row, unit, figures, ratio, wanted }) {
+  const all = Object.entries(figures).map(([name, figure]) => `${name} ${digits(figure)}`).join('  ');
+  process.stderr.write(`${row.padEnd(22)} ${all} ${unit}  ${ratio}   (wanted: ${wanted})\n`);
 }
 
 async function main() {
@@ -57,16 +96,15 @@ async function main() {
   const browser = await chromium.launch({ executablePath: values.chromium, args: ['--no-sandbox', '--disable-gpu',
     '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
     '--disable-sync'] });
-  const context = await browser.newContext(), only = values.only?.split(','), results = [];
-  for (const row of rows.filter(({ name }) => !only || only.includes(name))) {
-    const all = { Vigil: [], [row.peer]: [] };
-    for (let round = 0; round < Number(values.rounds); round++)
-      for (const name of Object.keys(all)) all[name].push(await measure(context, origin, row.name, name));
-    const figures = Object.fromEntries(Object.keys(all).map((name) => [name, median(all[name])]));
-    results.push({ row: row.name, what: row.what, unit: row.unit, figures, all, wanted: row.wanted });
-    const ratio = (figures.Vigil / figures[row.peer]).toFixed(2);
-    process.stderr.write(`${row.name.padEnd(22)} Vigil ${digits(figures.Vigil)}  ${row.peer} ` +
-      `${digits(figures[row.peer])} ${row.unit}  ${ratio}x   (wanted: ${row.wanted})\n`);
+  const where = { browser, context: await browser.newContext(), origin }, results = [];
+  const only = values.only?.split(',') ?? rows.map(({ name }) => name);
+  for (const row of rows.filter(({ name }) => only.includes(name))) {
+    if (row.places > processors().length) {
+      process.stderr.write(`${row.name}: skipped, needs ${row.places} processors\n`);
+      continue;
+    }
+    results.push(await measureRow(where, row));
+    report(results.at(-1));
   }
   const version = browser.version();
   await browser.close();
@@ -76,12 +114,14 @@ async function main() {
 }
 
 function markdownOf(version, results) {
-  const lines = ['## In the browser', '', `Chromium ${version}.`, '',
-    '| row | what | unit | Vigil | others | wanted |', '|---|---|---|---|---|---|'];
-  for (const { row, what, unit, figures, wanted } of results) {
+  const lines = ['## In the browser', '', `Chromium ${version}; ${values.rounds} rounds. The ratio is that of the ` +
+    'median round; half of the rounds are in the range after it.', '',
+    '| row | what | unit | Vigil | others | ratio | wanted |',
+    '|---|---|---|---|---|---|---|'];
+  for (const { row, what, unit, figures, ratio, wanted } of results) {
     const [, other] = Object.keys(figures);
     lines.push(`| \`${row}\` | ${what} | ${unit} | ${digits(figures.Vigil)} | ${other} ${digits(figures[other])} | ` +
-      `${wanted} |`);
+      `${ratio} | ${wanted} |`);
   }
   return `${lines.join('\n')}\n`;
 }

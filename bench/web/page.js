@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What is measured in a page: window.measure(row, contestant) returns a promise of the figure.
+// What is measured in a page: window.prepare(row, contestants), then window.measure() returns a promise of the figures
+// of each, as many for one as for the other.
 
 import { createShared, open, work } from './locks.js';
 
 const RUN_MS = 2000, STOP = 8;
+/* Of round trips. */
+const TRIPS = 500, BLOCKS_BEFORE = 30, BLOCKS = 30;
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 /* A worker that is ready; `figure` is a promise of what it returns. */
@@ -47,35 +50,64 @@ async function contend({ shared, vigil }, held, outside) {
 }
 
 /*
- * The page waits asynchronously, the worker blocks. Word 1 is the page's turn. For each contestant alike, the first
- * trips are not counted: the browser compiles scripts and WebAssembly meanwhile, on threads that compete for the
- * processors.
+ * Round trips: the page waits asynchronously in each, the worker blocks. Word 1 counts the page's turns, word 2 those
+ * of the worker. Returns a function that makes some of them, and returns how many microseconds one has taken.
  */
-async function roundTrip({ shared, vigil }, before, trips) {
+async function createTrips({ shared, vigil }) {
   const { waits } = await open(shared, vigil), { words } = shared;
-  const { figure } = await start({ task: 'answer', shared, trips: before + trips });
-  let began;
-  for (let i = 0; i < before + trips; i++) {
-    if (i === before) began = performance.now();
-    Atomics.add(words, 2, 1);
-    waits.notify(words, 2);
-    while (Atomics.load(words, 1) <= i) {
-      const { async, value } = waits.waitAsync(words, 1, i);
-      if (async) await value;
+  await start({ task: 'answer', shared });
+  let turn = 0;
+  return async (trips) => {
+    const began = performance.now();
+    for (const end = turn + trips; turn < end; turn++) {
+      const { value } = waits.waitAsync(words, 1, turn);
+      Atomics.add(words, 2, 1);
+      waits.notify(words, 2);
+      await value;
+      if (Atomics.load(words, 1) !== turn + 1) throw new Error('the page was woken too early');
     }
-  }
-  const took = performance.now() - began;
-  await figure;
-  return (took * 1000) / trips;
+    return ((performance.now() - began) * 1000) / trips;
+  };
 }
 
+/*
+ * Blocks of round trips, the contestants in turn, each beginning every other time. The first blocks are not counted:
+ * the browser compiles scripts and WebAssembly meanwhile, on threads that compete for the processors.
+ */
+async function blocksInTurn(contestants) {
+  const figures = contestants.map(() => []);
+  for (let block = -BLOCKS_BEFORE; block < BLOCKS; block++) {
+    for (let i = 0; i < contestants.length; i++) {
+      const which = Math.abs(i + block) % contestants.length;
+      const figure = await contestants[which](TRIPS);
+      if (block >= 0) figures[which].push(figure);
+      await pause(0);
+    }
+  }
+  return figures;
+}
+
+async function each(contestants, measure) {
+  const figures = [];
+  for (const contestant of contestants) figures.push([await measure(contestant)]);
+  return figures;
+}
+const simple = (figureOf) => ({ prepare: (shared) => shared, measure: (all) => each(all, figureOf) });
+const trips = { prepare: createTrips, measure: blocksInTurn };
+
 const rows = {
-  web_lock_unlock: uncontended,
-  web_page_worst_wait: async (shared) => (await contend(shared, 1, 0)).worst,
-  web_light_contention: async (shared) => (await contend(shared, 0.02, 0.1)).grants,
-  web_round_trip: (shared) => roundTrip(shared, 20000, 20000),
-  web_round_trip_first: (shared) => roundTrip(shared, 0, 5000),
+  web_lock_unlock: simple(uncontended),
+  web_page_worst_wait: simple(async (shared) => (await contend(shared, 1, 0)).worst),
+  web_light_contention: simple(async (shared) => (await contend(shared, 0.02, 0.1)).grants),
+  web_round_trip: trips,
+  web_round_trip_apart: trips,
+  web_round_trip_first: { prepare: createTrips, measure: (all) => each(all, (go) => go(5000)) },
 };
 
-window.measure = async (row, contestant) => rows[row](await createShared(contestant));
+let prepared, measured;
+window.prepare = async (row, names) => {
+  measured = rows[row], prepared = [];
+  for (const name of names) prepared.push(await measured.prepare(await createShared(name)));
+};
+window.measure = () => measured.measure(prepared);
 document.documentElement.dataset.ready = 'true';

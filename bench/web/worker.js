@@ -28,8 +28,9 @@ function contend({ lock }, { words, held, outside }) {
   return grants;
 }
 
-function answer({ waits }, { words, trips }) {
-  for (let i = 0; i < trips; i++) {
+/* Until the page is closed. */
+function answer({ waits }, { words }) {
+  for (let i = 0; ; i++) {
     while (Atomics.load(words, 2) <= i) waits.wait(words, 2, i);
     Atomics.add(words, 1, 1);
     waits.notify(words, 1);
