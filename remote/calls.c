@@ -49,7 +49,7 @@ static void call_free(struct call *call) {
     bytes_free(&call->stream.out);
     bytes_free(&call->request);
     free(call);
-    if (--etcd->call_count == 0 && etcd->loop.agent) vigil_agent_unref(etcd->loop.agent);
+    client_count_call(etcd, -1);
     link_tell_busy(etcd);
 }
 
@@ -85,9 +85,11 @@ static struct etcd_bytes call_bytes(ProtobufCBinaryData data) {
     return (struct etcd_bytes){data.data, data.len};
 }
 
-static bool reply_range(struct etcd_result *result, const Etcdpb__RangeReply *range) {
+/* Each of these returns VIGIL_OK, VIGIL_EPROTOCOL: it is malformed, or VIGIL_ENOMEM. */
+
+static int reply_range(struct etcd_result *result, const Etcdpb__RangeReply *range) {
     struct etcd_pair *pairs = range->n_kvs ? calloc(range->n_kvs, sizeof *pairs) : NULL;
-    if (range->n_kvs && !pairs) return false;
+    if (range->n_kvs && !pairs) return VIGIL_ENOMEM;
     for (size_t i = 0; i < range->n_kvs; i++) {
         const Etcdpb__KeyValue *kv = range->kvs[i];
         pairs[i] = (struct etcd_pair){.key = call_bytes(kv->key),
@@ -97,33 +99,32 @@ static bool reply_range(struct etcd_result *result, const Etcdpb__RangeReply *ra
                                       .lease = kv->lease};
     }
     *result = (struct etcd_result){.pairs = pairs, .pair_count = range->n_kvs, .count = range->count};
-    return true;
+    return VIGIL_OK;
 }
 
-static bool reply_txn(struct etcd_reply *reply, const Etcdpb__TxnReply *txn) {
+static int reply_txn(struct etcd_reply *reply, const Etcdpb__TxnReply *txn) {
+    int status = txn->n_responses > ETCD_OPERATIONS ? VIGIL_EPROTOCOL : VIGIL_OK;
     reply->succeeded = txn->succeeded;
-    if (txn->n_responses > ETCD_OPERATIONS) return false;
-    for (size_t i = 0; i < txn->n_responses; i++) {
+    for (size_t i = 0; status == VIGIL_OK && i < txn->n_responses; i++) {
         const Etcdpb__OperationReply *operation = txn->responses[i];
         struct etcd_result *result = &reply->results[reply->result_count++];
-        if (operation->response_case == ETCDPB__OPERATION_REPLY__RESPONSE_RANGE) {
-            if (!operation->range || !reply_range(result, operation->range)) return false;
-        } else if (operation->response_case == ETCDPB__OPERATION_REPLY__RESPONSE_DELETE && operation->delete_) {
+        if (operation->response_case == ETCDPB__OPERATION_REPLY__RESPONSE_RANGE)
+            status = operation->range ? reply_range(result, operation->range) : VIGIL_EPROTOCOL;
+        else if (operation->response_case == ETCDPB__OPERATION_REPLY__RESPONSE_DELETE && operation->delete_)
             result->count = operation->delete_->deleted;
-        }
     }
-    return true;
+    return status;
 }
 
-static bool reply_header(struct etcd_reply *reply, const Etcdpb__Header *header) {
-    if (!header) return false;
+static int reply_header(struct etcd_reply *reply, const Etcdpb__Header *header) {
+    if (!header) return VIGIL_EPROTOCOL;
     reply->cluster = header->cluster_id;
     reply->member = header->member_id;
     reply->revision = header->revision;
-    return true;
+    return VIGIL_OK;
 }
 
-static bool reply_lease(struct etcd_reply *reply, const Etcdpb__LeaseReply *lease, enum call_kind kind) {
+static int reply_lease(struct etcd_reply *reply, const Etcdpb__LeaseReply *lease, enum call_kind kind) {
     reply->ttl_s = lease->ttl;
     if (kind == CALL_RENEW && lease->ttl <= 0) reply->status = VIGIL_ENOTFOUND;
     if (kind == CALL_TIME_TO_LIVE && lease->ttl < 0) reply->status = VIGIL_ENOTFOUND;
@@ -147,11 +148,12 @@ static const ProtobufCMessageDescriptor *call_reply_type(enum call_kind kind) {
     }
 }
 
-static bool reply_read(struct etcd_reply *reply, const ProtobufCMessage *message, enum call_kind kind) {
+static int reply_read(struct etcd_reply *reply, const ProtobufCMessage *message, enum call_kind kind) {
     switch (kind) {
     case CALL_TXN: {
         const Etcdpb__TxnReply *txn = (const void *)message;
-        return reply_header(reply, txn->header) && reply_txn(reply, txn);
+        int status = reply_header(reply, txn->header);
+        return status == VIGIL_OK ? reply_txn(reply, txn) : status;
     }
     case CALL_GRANT: {
         const Etcdpb__GrantReply *grant = (const void *)message;
@@ -167,17 +169,26 @@ static bool reply_read(struct etcd_reply *reply, const ProtobufCMessage *message
     }
 }
 
-static void call_end_well(struct call *call, const ProtobufCMessage *message, struct etcd_reply *reply) {
+/* Before 3.3, a comparison of a range compares one key, and before 3.4, the server numbers the watches. */
+static bool reply_has_old_version(const struct etcd_reply *reply) {
+    unsigned major = 0, minor = 0;
+    if (!reply->version || sscanf(reply->version, "%u.%u", &major, &minor) != 2) return true;
+    return major < 3 || (major == 3 && minor < 4);
+}
+
+static void call_refuse_version(struct call *call, const char *version) {
+    char why[128];
+    snprintf(why, sizeof why, "this is etcd %.32s: version 3.4 or later is needed", version ? version : "?");
+    link_note_error(call->etcd, VIGIL_EPROTOCOL, why);
+    call_end_badly(call, VIGIL_EPROTOCOL, false);
+}
+
+static void call_end_well(struct call *call, struct etcd_reply *reply) {
     struct etcd *etcd = call->etcd;
-    if (message && reply_read(reply, message, call->kind)) {
-        etcd->why[0] = 0;
-        etcd->status = VIGIL_OK;
-        etcd->proven = true;
-        etcd->failures_in_turn = 0;
-    } else {
-        *reply = (struct etcd_reply){.status = VIGIL_EPROTOCOL, .maybe_done = true};
-        link_note_error(etcd, VIGIL_EPROTOCOL, "the reply is malformed");
-    }
+    etcd->why[0] = 0;
+    etcd->status = VIGIL_OK;
+    etcd->proven = true;
+    etcd->failures_in_turn = 0;
     call_end(call, reply);
 }
 
@@ -186,9 +197,18 @@ static void call_answer(struct call *call) {
     const uint8_t *data;
     size_t length;
     ProtobufCMessage *message = NULL;
+    int status = VIGIL_EPROTOCOL;
     if (grpc_next(&call->stream.in, &data, &length) == 1)
-        message = protobuf_c_message_unpack(call_reply_type(call->kind), NULL, length, data);
-    call_end_well(call, message, &reply);
+        status = grpc_read(call_reply_type(call->kind), data, length, &message);
+    if (status == VIGIL_OK) status = reply_read(&reply, message, call->kind);
+    if (status == VIGIL_OK && call->kind == CALL_STATUS && reply_has_old_version(&reply)) {
+        call_refuse_version(call, reply.version);
+    } else if (status == VIGIL_OK) {
+        call_end_well(call, &reply);
+    } else {
+        link_note_error(call->etcd, status, grpc_misread(status));
+        call_end_badly(call, status, true);
+    }
     for (unsigned i = 0; i < reply.result_count; i++) free((void *)(uintptr_t)reply.results[i].pairs);
     if (message) protobuf_c_message_free_unpacked(message, NULL);
 }
@@ -247,14 +267,15 @@ static bool call_send(struct call *call) {
     return true;
 }
 
-/* Without memory for that it ends: the loop calls back. */
 static void call_begin_sending(struct call *call) {
+    struct etcd *etcd = call->etcd;
+    struct etcd_call *user = call->user;
     if (call_send(call)) {
-        call_move(&call->etcd->sent, call);
-        return;
+        call_move(&etcd->sent, call);
+    } else {
+        call_free(call);
+        client_fail_call(etcd, user);
     }
-    call->deadline.due = call_on_deadline;
-    loop_set(&call->etcd->loop, &call->deadline, 1);
 }
 
 void calls_send_waiting(struct etcd *etcd) {
@@ -268,7 +289,7 @@ void calls_lose_link(struct etcd *etcd, int status) {
     struct call_list later = etcd->waiting; /* those that were sent were begun before */
     etcd->waiting = (struct call_list){NULL, &etcd->waiting.first};
     for (struct call *call; (call = etcd->sent.first);) {
-        call->maybe_done = call_was_sent(call) && !call->stream.refused;
+        call->maybe_done = call_was_sent(call) && !call->stream.refused && !call->reads;
         call->status = status;
         call->begun_after = etcd->failures;
         http2_drop(&call->stream);
@@ -312,21 +333,32 @@ void calls_end_all(struct etcd *etcd, int status) {
 
 /* Beginning. */
 
-static void call_begin(struct etcd *etcd, struct etcd_call *user, enum call_kind kind, const ProtobufCMessage *message,
-                       int64_t deadline_ns, bool stale) {
+static struct call *call_new(const ProtobufCMessage *message) {
     struct call *call = calloc(1, sizeof *call);
-    if (!call || !grpc_put(&call->request, message)) abort(); /* no call can be without an end */
+    if (call && grpc_put(&call->request, message)) return call;
+    free(call);
+    return NULL;
+}
+
+static void call_begin(struct etcd *etcd, struct etcd_call *user, enum call_kind kind, const ProtobufCMessage *message,
+                       int64_t deadline_ns, bool reads, bool stale) {
+    struct call *call = call_new(message);
+    user->sent_ns = loop_now_ns();
+    if (!call) {
+        client_fail_call(etcd, user);
+        return;
+    }
     *call = (struct call){.request = call->request,
                           .etcd = etcd,
                           .user = user,
                           .kind = kind,
+                          .reads = reads,
                           .stale = stale,
                           .deadline_ns = deadline_ns,
                           .begun_after = etcd->failures,
                           .deadline.due = call_on_deadline};
     user->pending = call;
-    user->sent_ns = loop_now_ns();
-    if (etcd->call_count++ == 0 && etcd->loop.agent) vigil_agent_ref(etcd->loop.agent);
+    client_count_call(etcd, 1);
     call_append(&etcd->waiting, call);
     loop_set(&etcd->loop, &call->deadline, deadline_ns);
     if (etcd->state == LINK_UP) call_begin_sending(call);
@@ -335,23 +367,23 @@ static void call_begin(struct etcd *etcd, struct etcd_call *user, enum call_kind
 }
 
 void etcd_cancel(struct etcd *etcd, struct etcd_call *user) {
-    struct call *call = user->pending;
-    if (!call) return;
-    call_free(call);
+    if (!user->pending) return;
+    if (user->pending == etcd) client_drop_call(etcd, user);
+    else call_free(user->pending);
     if (etcd->http2 && !etcd->loop.inside) http2_flush(etcd->http2);
 }
 
 static void lease_begin(struct etcd *etcd, struct etcd_call *call, enum call_kind kind, int64_t lease, int64_t at_ns) {
     Etcdpb__Lease message = ETCDPB__LEASE__INIT;
     message.id = lease;
-    call_begin(etcd, call, kind, &message.base, at_ns, false);
+    call_begin(etcd, call, kind, &message.base, at_ns, false, false);
 }
 
 void etcd_grant(struct etcd *etcd, struct etcd_call *call, int64_t lease, int64_t ttl_s, int64_t deadline_ns) {
     Etcdpb__Grant message = ETCDPB__GRANT__INIT;
     message.id = lease;
     message.ttl = ttl_s;
-    call_begin(etcd, call, CALL_GRANT, &message.base, deadline_ns, false);
+    call_begin(etcd, call, CALL_GRANT, &message.base, deadline_ns, false, false);
 }
 
 void etcd_revoke(struct etcd *etcd, struct etcd_call *call, int64_t lease, int64_t deadline_ns) {
@@ -368,7 +400,7 @@ void etcd_time_to_live(struct etcd *etcd, struct etcd_call *call, int64_t lease,
 
 void etcd_status(struct etcd *etcd, struct etcd_call *call, int64_t deadline_ns) {
     Etcdpb__Status message = ETCDPB__STATUS__INIT;
-    call_begin(etcd, call, CALL_STATUS, &message.base, deadline_ns, false);
+    call_begin(etcd, call, CALL_STATUS, &message.base, deadline_ns, true, false);
 }
 
 /* Transactions: the messages are made on the stack. */
@@ -451,6 +483,13 @@ static void txn_operations(struct txn_operations *made, const struct etcd_operat
     }
 }
 
+static bool txn_reads(const struct etcd_txn *txn) {
+    unsigned ranges = 0;
+    for (unsigned i = 0; i < txn->then_count; i++) ranges += txn->then[i].action == ETCD_RANGE;
+    for (unsigned i = 0; i < txn->otherwise_count; i++) ranges += txn->otherwise[i].action == ETCD_RANGE;
+    return ranges == txn->then_count + txn->otherwise_count;
+}
+
 static bool txn_is_stale(const struct etcd_txn *txn) {
     unsigned stale = 0;
     for (unsigned i = 0; i < txn->then_count; i++) stale += txn->then[i].serializable;
@@ -474,5 +513,5 @@ void etcd_txn(struct etcd *etcd, struct etcd_call *call, const struct etcd_txn *
     message.success = then.list;
     message.n_failure = txn->otherwise_count;
     message.failure = otherwise.list;
-    call_begin(etcd, call, CALL_TXN, &message.base, deadline_ns, txn_is_stale(txn));
+    call_begin(etcd, call, CALL_TXN, &message.base, deadline_ns, txn_reads(txn), txn_is_stale(txn));
 }

@@ -21,6 +21,7 @@ struct call {
     struct etcd *etcd;
     struct etcd_call *user;
     enum call_kind kind;
+    bool reads; /* it changes nothing: if the connection is lost, it is sent again */
     bool stale; /* a serializable read: no leader is needed */
     unsigned retries;
     struct bytes request; /* to be sent, perhaps again */
@@ -60,6 +61,7 @@ struct etcd {
     size_t endpoint_count, endpoint, address;
     bool again;        /* this address is tried a second time */
     bool proven;       /* this connection has brought a reply */
+    int64_t tried_ns;  /* when this address was tried */
     uint64_t failures; /* in all */
     unsigned failures_in_turn;
     struct resolver resolver;
@@ -82,10 +84,23 @@ struct etcd {
     struct http2_stream watching; /* the stream of all watches */
     bool watching_pending;
 
+    /* client.c: calls and watches for which there was no memory. Their `pending` points to the client. */
+    struct etcd_call *failed_calls;
+    struct etcd_watch *failed_watches;
+    struct loop_timer failure;
+
     uint64_t random;
     int status; /* the last error */
     char why[700];
 };
+
+/* client.c */
+void client_fail_call(struct etcd *etcd, struct etcd_call *call);
+void client_fail_watch(struct etcd *etcd, struct etcd_watch *watch);
+void client_drop_call(struct etcd *etcd, struct etcd_call *call);
+void client_drop_watch(struct etcd *etcd, struct etcd_watch *watch);
+/* A call is pending; or not any more. */
+void client_count_call(struct etcd *etcd, int change);
 
 /* link.c */
 int link_open(struct etcd *etcd, const char *at, const vigil_remote_options *options);

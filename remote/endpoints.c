@@ -117,6 +117,11 @@ static bool resolver_knows(struct resolver *resolver, const struct endpoint *end
     return resolver->count;
 }
 
+static void resolver_fail(struct resolver *resolver, int error) {
+    resolver->no_memory = error == ARES_ENOMEM;
+    snprintf(resolver->why, sizeof resolver->why, "its address is not known: %s", ares_strerror(error));
+}
+
 /* c-ares must not be ended in a callback of its own: the result is told by the timer. */
 static void resolver_on_result(void *data, int status, int timeouts, struct ares_addrinfo *result) {
     (void)timeouts;
@@ -131,8 +136,7 @@ static void resolver_on_result(void *data, int status, int timeouts, struct ares
         resolver_add(resolver, node->ai_family, address, ntohs(port));
     }
     if (result) ares_freeaddrinfo(result);
-    if (!resolver->count)
-        snprintf(resolver->why, sizeof resolver->why, "its address is not known: %s", ares_strerror(status));
+    if (!resolver->count) resolver_fail(resolver, status);
     resolver->found = true;
 }
 
@@ -197,7 +201,7 @@ static bool resolver_search(struct resolver *resolver, const struct endpoint *en
                                   ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB);
     if (error) {
         resolver->channel = NULL;
-        snprintf(resolver->why, sizeof resolver->why, "its address is not known: %s", ares_strerror(error));
+        resolver_fail(resolver, error);
         return true;
     }
     char port[8];
@@ -212,7 +216,7 @@ static bool resolver_search(struct resolver *resolver, const struct endpoint *en
 bool resolver_begin(struct resolver *resolver, const struct endpoint *endpoint) {
     resolver_end(resolver);
     resolver->count = 0;
-    resolver->found = false;
+    resolver->found = resolver->no_memory = false;
     resolver->why[0] = 0;
     resolver->timer.due = resolver_on_time;
     return resolver_knows(resolver, endpoint) || resolver_search(resolver, endpoint);

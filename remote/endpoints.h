@@ -43,6 +43,7 @@ struct resolver {
     struct sockaddr_storage addresses[RESOLVER_ADDRESSES];
     socklen_t lengths[RESOLVER_ADDRESSES];
     size_t count; /* 0: see `why` */
+    bool no_memory;
     char why[128];
     /* endpoints.c's */
     ares_channel channel; /* null: no search */

@@ -14,12 +14,17 @@
  *     VIGIL_EPROTOCOL     what replied is not etcd, or a version that lacks what we need
  *     VIGIL_ENOTFOUND     lease: there is none with that number (any more); also for a put with such a lease
  *     VIGIL_EEXISTS       grant: there is a lease with that number
+ *     VIGIL_ENOMEM        there is no memory for it, or for its reply
  *     VIGIL_CANCELLED     etcd_close
  *
  * `maybe_done` of the reply says whether the cluster may have carried out a call that did not end with VIGIL_OK, now or
  * later: false only if it was never sent, or the cluster has said that it did not. The text of etcd_why explains the
  * last error. A call that is made while there is no connection waits for one until its deadline; but if every endpoint
- * has refused or failed since then, it ends with the error of the last.
+ * has refused or failed since then, it ends with the error of the last. So does a call that changes nothing and whose
+ * connection is lost: it is made again.
+ *
+ * Without memory, a call ends with VIGIL_ENOMEM, and a watch is lost; both are told soon, from the loop. Timers need
+ * none.
  */
 #ifndef VIGIL_REMOTE_ETCD_H
 #define VIGIL_REMOTE_ETCD_H
@@ -28,6 +33,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <vigil/remote.h>
+
+#include "loop.h"
 
 #define ETCD_NEVER INT64_MAX
 
@@ -106,6 +113,7 @@ struct etcd_call {
     void *data;
     void *pending;   /* the implementation's; null: not pending */
     int64_t sent_ns; /* etcd_now_ns when it was sent, or before that */
+    struct etcd_call *next; /* the implementation's */
 };
 
 /* `deadline_ns` as of etcd_now_ns. */
@@ -131,6 +139,7 @@ struct etcd_watch {
     void (*told)(struct etcd_watch *watch, enum etcd_news news, const struct etcd_pair *pair, int64_t revision);
     void *data;
     void *pending; /* the implementation's; null: it does not watch */
+    struct etcd_watch *next; /* the implementation's */
 };
 /* `deletions`: deletions only; else puts only. */
 void etcd_watch(struct etcd *etcd, struct etcd_watch *watch, struct etcd_bytes key, struct etcd_bytes range_end,
@@ -144,6 +153,7 @@ struct etcd_timer {
     void (*due)(struct etcd_timer *timer);
     void *data;
     void *pending; /* the implementation's; null: it is not set */
+    struct loop_timer timer; /* the implementation's */
 };
 /* Sets it, also if it is set already. ETCD_NEVER: it is not set any more. */
 void etcd_timer(struct etcd *etcd, struct etcd_timer *timer, int64_t at_ns);

@@ -4,6 +4,7 @@
 
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The codes of gRPC. */
@@ -56,6 +57,29 @@ bool grpc_put(struct bytes *bytes, const ProtobufCMessage *message) {
     protobuf_c_message_pack(message, room + GRPC_PREFIX);
     bytes_added(bytes, GRPC_PREFIX + length);
     return true;
+}
+
+/* protobuf-c does not tell why it has failed. */
+static void *grpc_allocate(void *failed, size_t bytes) {
+    void *memory = malloc(bytes);
+    if (!memory) *(bool *)failed = true;
+    return memory;
+}
+
+static void grpc_release(void *failed, void *memory) {
+    (void)failed;
+    free(memory);
+}
+
+int grpc_read(const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t length, ProtobufCMessage **message) {
+    bool failed = false;
+    ProtobufCAllocator allocator = {.alloc = grpc_allocate, .free = grpc_release, .allocator_data = &failed};
+    *message = protobuf_c_message_unpack(type, &allocator, length, data);
+    return *message ? VIGIL_OK : failed ? VIGIL_ENOMEM : VIGIL_EPROTOCOL;
+}
+
+const char *grpc_misread(int status) {
+    return status == VIGIL_ENOMEM ? "there is no memory for the reply" : "the reply is malformed";
 }
 
 int grpc_next(const struct bytes *bytes, const uint8_t **message, size_t *length) {
@@ -115,7 +139,11 @@ static void grpc_judge_status(const struct http2_stream *stream, struct grpc_end
 
 void grpc_judge(const struct http2_stream *stream, struct grpc_end *end) {
     *end = (struct grpc_end){.status = VIGIL_EPROTOCOL};
-    if (stream->too_long) {
+    if (stream->no_memory) {
+        end->status = VIGIL_ENOMEM;
+        end->not_done = stream->refused;
+        snprintf(end->why, sizeof end->why, "%s", grpc_misread(VIGIL_ENOMEM));
+    } else if (stream->too_long) {
         snprintf(end->why, sizeof end->why, "the reply has more than %zu bytes", GRPC_MOST);
     } else if (stream->refused) {
         end->status = VIGIL_EUNREACHABLE;

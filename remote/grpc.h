@@ -21,6 +21,11 @@ bool grpc_start(struct http2 *http2, struct http2_stream *stream, const struct g
 /* Appends the message with its prefix; false: no memory. */
 bool grpc_put(struct bytes *bytes, const ProtobufCMessage *message);
 
+/* VIGIL_OK: the message, to be freed by protobuf_c_message_free_unpacked. VIGIL_EPROTOCOL: it is malformed.
+ * VIGIL_ENOMEM. And a sentence for the latter two. */
+int grpc_read(const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t length, ProtobufCMessage **message);
+const char *grpc_misread(int status);
+
 /* The next message that is there as a whole: 1; none yet: 0; what is there is malformed: -1. */
 int grpc_next(const struct bytes *bytes, const uint8_t **message, size_t *length);
 

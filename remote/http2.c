@@ -42,6 +42,7 @@ struct http2 {
     struct http2_owner owner;
     enum http2_state state;
     bool told_usable, busy, telling, closed;
+    bool making; /* nghttp2 makes frames */
     int fd;
     vigil_watch watch;
     char name[300], host[260];
@@ -73,6 +74,17 @@ static void http2_fail(struct http2 *http2, int status, const char *format, ...)
     va_end(arguments);
     loop_set(http2->loop, &http2->silence, LOOP_NEVER);
     vigil_agent_unwatch(&http2->watch);
+}
+
+/* The result of a call of nghttp2 that fails only without memory, or because it has nothing to do. */
+static void http2_check(struct http2 *http2, int result) {
+    if (result == NGHTTP2_ERR_NOMEM) http2_fail(http2, VIGIL_ENOMEM, "there is no memory");
+}
+
+/* An error of nghttp2 that ends the connection. */
+static void http2_fail_session(struct http2 *http2, int error) {
+    http2_check(http2, error);
+    http2_fail(http2, VIGIL_EPROTOCOL, "HTTP/2: %s", nghttp2_strerror(error)); /* nothing if it has failed already */
 }
 
 /* Streams. */
@@ -140,7 +152,7 @@ bool http2_start(struct http2 *http2, struct http2_stream *stream, const struct 
 
 void http2_more(struct http2_stream *stream) {
     if (stream->id && stream->http2->state != HTTP2_FAILED)
-        nghttp2_session_resume_data(stream->http2->session, stream->id);
+        http2_check(stream->http2, nghttp2_session_resume_data(stream->http2->session, stream->id));
 }
 
 void http2_drop(struct http2_stream *stream) {
@@ -150,7 +162,9 @@ void http2_drop(struct http2_stream *stream) {
     if (stream->id) {
         nghttp2_session *session = stream->http2->session;
         nghttp2_session_set_stream_user_data(session, stream->id, NULL);
-        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
+        /* A stream that goes on would read from the memory of this one. */
+        http2_check(stream->http2,
+                    nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL));
     }
     stream->id = 0;
     stream->http2 = NULL;
@@ -218,24 +232,29 @@ static int http2_on_header(nghttp2_session *session, const nghttp2_frame *frame,
 
 static int http2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data, size_t length,
                          void *user) {
-    (void)flags, (void)user;
+    (void)flags;
     struct http2_stream *stream = http2_stream_of(session, id);
-    if (!stream) return 0;
-    if (length > stream->in_most - bytes_length(&stream->in) || !bytes_add(&stream->in, data, length)) {
-        stream->too_long = true;
-        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
-    }
+    if (!stream || stream->too_long || stream->no_memory) return 0;
+    stream->too_long = length > stream->in_most - bytes_length(&stream->in);
+    stream->no_memory = !stream->too_long && !bytes_add(&stream->in, data, length);
+    if (stream->too_long || stream->no_memory)
+        http2_check(user, nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL));
     http2_note_change(stream);
     return 0;
 }
 
+/* A stream is refused by the server; or by nghttp2 itself, when it has no memory to send it, or ends the session. */
 static int http2_on_end(nghttp2_session *session, int32_t id, uint32_t code, void *user) {
-    (void)user;
+    struct http2 *http2 = user;
     struct http2_stream *stream = http2_stream_of(session, id);
     if (!stream) return 0;
     stream->ended = true;
     stream->reset_code = code;
     if (code == NGHTTP2_REFUSED_STREAM) stream->refused = true;
+    if (stream->refused && http2->making && nghttp2_session_check_request_allowed(session)) {
+        stream->no_memory = true;
+        http2_check(http2, NGHTTP2_ERR_NOMEM);
+    }
     stream->id = 0;
     http2_note_change(stream);
     return 0;
@@ -297,6 +316,7 @@ static bool http2_greet(struct http2 *http2) {
 
 /* Sending. */
 
+static void http2_fail_tls(struct http2 *http2);
 static void http2_on_ready(vigil_watch *watch, unsigned events);
 
 static void http2_watch(struct http2 *http2) {
@@ -304,21 +324,25 @@ static void http2_watch(struct http2 *http2) {
     bool writes = http2->state == HTTP2_CONNECTING || bytes_length(&http2->out);
     unsigned events = writes ? VIGIL_READABLE | VIGIL_WRITABLE : VIGIL_READABLE;
     if (http2->watch.agent && http2->watch.events == events) return;
-    if (vigil_agent_watch(http2->loop->agent, &http2->watch, http2->fd, events, http2_on_ready) != VIGIL_OK)
-        http2_fail(http2, VIGIL_ESYSTEM, "cannot watch the socket: %s", strerror(errno));
+    int status = vigil_agent_watch(http2->loop->agent, &http2->watch, http2->fd, events, http2_on_ready);
+    if (status != VIGIL_OK)
+        http2_fail(http2, status == VIGIL_ENOMEM ? status : VIGIL_ESYSTEM, "cannot watch the socket: %s",
+                   status == VIGIL_ENOMEM ? "there is no memory" : strerror(errno));
 }
 
 /* The next frames, from nghttp2 to the buffer, through TLS. False: there are none. */
 static bool http2_make(struct http2 *http2) {
     const uint8_t *frames;
+    http2->making = true;
     ssize_t length = nghttp2_session_mem_send(http2->session, &frames);
-    if (length < 0) http2_fail(http2, VIGIL_EPROTOCOL, "HTTP/2: %s", nghttp2_strerror((int)length));
+    http2->making = false;
+    if (length < 0) http2_fail_session(http2, (int)length);
     if (length <= 0) return false;
     http2->made_bytes += (uint64_t)length;
     if (!http2->ssl) {
-        if (!bytes_add(&http2->out, frames, (size_t)length)) http2_fail(http2, VIGIL_ENOMEM, "no memory");
+        if (!bytes_add(&http2->out, frames, (size_t)length)) http2_check(http2, NGHTTP2_ERR_NOMEM);
     } else if (SSL_write(http2->ssl, frames, (int)length) != length) {
-        http2_fail(http2, VIGIL_EPROTOCOL, "TLS: cannot encrypt");
+        http2_fail_tls(http2);
     }
     return http2->state != HTTP2_FAILED;
 }
@@ -330,7 +354,7 @@ static void http2_take_records(struct http2 *http2) {
     uint8_t *room = bytes_room(&http2->out, pending);
     int length = room ? BIO_read(http2->ssl_out, room, (int)pending) : 0;
     if (length > 0) bytes_added(&http2->out, (size_t)length);
-    else http2_fail(http2, VIGIL_ENOMEM, "no memory");
+    else http2_check(http2, NGHTTP2_ERR_NOMEM);
 }
 
 /* The server has ended the connection. Before it has said what it is, that says something, too. */
@@ -401,7 +425,7 @@ static bool http2_recognise(struct http2 *http2) {
 
 static void http2_understand(struct http2 *http2, const uint8_t *data, size_t length) {
     ssize_t done = nghttp2_session_mem_recv(http2->session, data, length);
-    if (done < 0) http2_fail(http2, VIGIL_EPROTOCOL, "HTTP/2: %s", nghttp2_strerror((int)done));
+    if (done < 0) http2_fail_session(http2, (int)done);
     else if (http2->state != HTTP2_FAILED && !nghttp2_session_want_read(http2->session))
         http2_fail(http2, VIGIL_EPROTOCOL, "what it sends is not HTTP/2");
 }
@@ -427,7 +451,8 @@ static void http2_fail_tls(struct http2 *http2) {
     long verified = SSL_get_verify_result(http2->ssl);
     const char *text = ERR_reason_error_string(error);
     if (!text) text = "it fails";
-    if (verified != X509_V_OK)
+    if (reason == ERR_R_MALLOC_FAILURE) http2_check(http2, NGHTTP2_ERR_NOMEM);
+    else if (verified != X509_V_OK)
         http2_fail(http2, VIGIL_EREFUSED, "its certificate is not valid for us: %s",
                    X509_verify_cert_error_string(verified));
     else if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
@@ -461,7 +486,7 @@ static void http2_shake_hands(struct http2 *http2) {
 
 static void http2_hear_records(struct http2 *http2, const uint8_t *data, size_t length) {
     if (BIO_write(http2->ssl_in, data, (int)length) != (int)length) {
-        http2_fail(http2, VIGIL_ENOMEM, "no memory");
+        http2_check(http2, NGHTTP2_ERR_NOMEM);
         return;
     }
     if (http2->state == HTTP2_TLS) http2_shake_hands(http2);
@@ -629,8 +654,9 @@ static bool http2_begin_tls(struct http2 *http2, SSL_CTX *tls) {
 static void http2_connect(struct http2 *http2, const struct http2_target *target) {
     http2->fd = socket(target->address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int one = 1;
-    if (http2->fd < 0) {
-        http2_fail(http2, VIGIL_ESYSTEM, "no socket: %s", strerror(errno));
+    if (http2->fd < 0) { /* without IPv6, its addresses are not reached, and another address may be */
+        int status = errno == EAFNOSUPPORT ? VIGIL_EUNREACHABLE : VIGIL_ESYSTEM;
+        http2_fail(http2, status, "no socket: %s", strerror(errno));
     } else if (connect(http2->fd, target->address, target->address_length) != 0 && errno != EINPROGRESS) {
         http2_fail(http2, VIGIL_EUNREACHABLE, "%s", strerror(errno));
     } else {

@@ -25,7 +25,7 @@ struct http2_stream {
     struct bytes in, out;
     size_t in_most; /* more than that at once: the stream is reset, with `too_long` */
     bool out_ends;  /* after `out` nothing follows */
-    bool ended, too_long, headers_came;
+    bool ended, too_long, no_memory, headers_came;
     uint32_t reset_code; /* of the server's RST_STREAM or GOAWAY */
     bool refused;        /* the server has said that it has not looked at it */
     int http_status;     /* 0: none yet */

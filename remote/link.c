@@ -15,7 +15,10 @@
 #define LINK_PAUSES       5u /* times two, so often */
 #define LINK_LOGIN_NS     (5 * NS_PER_S)
 #define LINK_SETUP_NS     (3 * NS_PER_S)
+#define LINK_HASTY_NS     NS_PER_S
 #define LINK_NEXT_AT_ONCE 1
+
+static const char link_no_memory[] = "there is no memory for a connection";
 
 static struct endpoint *link_endpoint(const struct etcd *etcd) {
     return &etcd->endpoints[etcd->endpoint];
@@ -45,9 +48,15 @@ static int64_t link_pause_ns(struct etcd *etcd) {
     return most_ns / 2 + (int64_t)(etcd_random(etcd) % (uint64_t)(most_ns / 2));
 }
 
-static void link_disconnect(struct etcd *etcd) {
-    if (etcd->login_pending) http2_drop(&etcd->login);
+static void link_end_login(struct etcd *etcd) {
+    http2_drop(&etcd->login);
+    bytes_free(&etcd->login.in);
+    bytes_free(&etcd->login.out);
     etcd->login_pending = false;
+}
+
+static void link_disconnect(struct etcd *etcd) {
+    link_end_login(etcd);
     resolver_end(&etcd->resolver);
     if (etcd->http2) http2_close(etcd->http2);
     etcd->http2 = NULL;
@@ -79,23 +88,20 @@ static void link_is_up(struct etcd *etcd) {
     link_tell_busy(etcd);
 }
 
-static void link_end_login(struct etcd *etcd) {
-    http2_drop(&etcd->login);
-    bytes_free(&etcd->login.in);
-    bytes_free(&etcd->login.out);
-    etcd->login_pending = false;
-}
-
-static bool link_take_token(struct etcd *etcd) {
+/* VIGIL_OK, VIGIL_EPROTOCOL, VIGIL_ENOMEM. */
+static int link_take_token(struct etcd *etcd) {
     const uint8_t *data;
     size_t length;
-    if (grpc_next(&etcd->login.in, &data, &length) != 1) return false;
-    Etcdpb__AuthenticateReply *reply = etcdpb__authenticate_reply__unpack(NULL, length, data);
-    if (!reply) return false;
+    ProtobufCMessage *message;
+    if (grpc_next(&etcd->login.in, &data, &length) != 1) return VIGIL_EPROTOCOL;
+    int status = grpc_read(&etcdpb__authenticate_reply__descriptor, data, length, &message);
+    if (status != VIGIL_OK) return status;
+    const char *token = ((Etcdpb__AuthenticateReply *)(void *)message)->token;
     free(etcd->token);
-    etcd->token = reply->token && reply->token[0] ? strdup(reply->token) : NULL;
-    etcdpb__authenticate_reply__free_unpacked(reply, NULL);
-    return etcd->token;
+    etcd->token = token && token[0] ? strdup(token) : NULL;
+    if (!etcd->token) status = token && token[0] ? VIGIL_ENOMEM : VIGIL_EPROTOCOL;
+    protobuf_c_message_free_unpacked(message, NULL);
+    return status;
 }
 
 static void link_on_login(struct http2_stream *stream) {
@@ -103,10 +109,12 @@ static void link_on_login(struct http2_stream *stream) {
     if (!stream->ended) return;
     struct grpc_end end;
     grpc_judge(stream, &end);
-    bool good = end.no_auth || (end.status == VIGIL_OK && link_take_token(etcd));
+    if (end.status == VIGIL_OK) {
+        end.status = link_take_token(etcd);
+        snprintf(end.why, sizeof end.why, "login: %s", grpc_misread(end.status));
+    }
     link_end_login(etcd);
-    if (good) link_is_up(etcd);
-    else if (end.status == VIGIL_OK) link_give_up(etcd, VIGIL_EPROTOCOL, "the reply to the login is malformed", true);
+    if (end.no_auth || end.status == VIGIL_OK) link_is_up(etcd);
     else link_give_up(etcd, end.status, end.why, true);
 }
 
@@ -119,6 +127,7 @@ static void link_log_in(struct etcd *etcd) {
     struct grpc_call call = {.path = "/etcdserverpb.Auth/Authenticate", .timeout_ns = LINK_LOGIN_NS};
     etcd->login_pending = grpc_put(&etcd->login.out, &message.base) && grpc_start(etcd->http2, &etcd->login, &call);
     loop_set(&etcd->loop, &etcd->retry, loop_now_ns() + LINK_LOGIN_NS);
+    if (!etcd->login_pending) link_give_up(etcd, VIGIL_ENOMEM, link_no_memory, true);
 }
 
 void link_login_again(struct etcd *etcd) {
@@ -138,6 +147,13 @@ static void link_usable(void *data) {
 
 static void link_try_address(struct etcd *etcd);
 
+/* With others to try, a server that does not reply is left early in the first round. It has not failed then: it is
+ * given all the time in the next, because a machine that is slow looks the same. */
+static int64_t link_setup_ns(const struct etcd *etcd) {
+    bool others = etcd->endpoint_count > 1 || etcd->resolver.count > 1;
+    return others && etcd->failures_in_turn < etcd->endpoint_count ? LINK_HASTY_NS : LINK_SETUP_NS;
+}
+
 /*
  * If one address of an endpoint cannot be reached, the next is tried; the endpoint fails with the last. One that does
  * not seem to be etcd is tried twice: a server that is just being killed may close a connection without a word.
@@ -155,14 +171,9 @@ static void link_failed(void *data, int status, const char *why) {
         link_try_address(etcd);
         return;
     }
-    link_give_up(etcd, status, why, !etcd->proven);
-}
-
-/* With others to try, a server that does not reply is left early, and is given more time in each round. */
-static int64_t link_setup_ns(const struct etcd *etcd) {
-    size_t rounds = etcd->failures_in_turn / etcd->endpoint_count;
-    if (etcd->endpoint_count == 1 && etcd->resolver.count == 1) return LINK_SETUP_NS;
-    return NS_PER_S << (rounds < 2 ? rounds : 2);
+    bool hasty = etcd->state == LINK_CONNECTING && link_setup_ns(etcd) < LINK_SETUP_NS &&
+                 loop_now_ns() - etcd->tried_ns >= link_setup_ns(etcd);
+    link_give_up(etcd, status, why, !etcd->proven && !hasty);
 }
 
 static void link_try_address(struct etcd *etcd) {
@@ -176,15 +187,16 @@ static void link_try_address(struct etcd *etcd) {
     const struct http2_owner owner = {etcd, link_usable, link_failed};
     etcd->state = LINK_CONNECTING;
     etcd->proven = false;
+    etcd->tried_ns = loop_now_ns();
     etcd->http2 = http2_open(&etcd->loop, &target, &owner);
-    if (!etcd->http2) link_give_up(etcd, VIGIL_ENOMEM, "no memory", true);
+    if (!etcd->http2) link_give_up(etcd, VIGIL_ENOMEM, link_no_memory, true);
     link_tell_busy(etcd);
 }
 
 static void link_on_addresses(struct resolver *resolver) {
     struct etcd *etcd = (struct etcd *)(void *)((char *)resolver - offsetof(struct etcd, resolver));
     if (resolver->count) link_try_address(etcd);
-    else link_give_up(etcd, VIGIL_EUNREACHABLE, resolver->why, true);
+    else link_give_up(etcd, resolver->no_memory ? VIGIL_ENOMEM : VIGIL_EUNREACHABLE, resolver->why, true);
 }
 
 static void link_try(struct etcd *etcd) {

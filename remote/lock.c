@@ -195,10 +195,12 @@ static void lock_deadline_due(struct etcd_timer *timer) {
     if (lock->state == LOCK_REMOTE) lock_give_up(lock, VIGIL_TIMED_OUT);
 }
 
+static void lock_refuse_soon(vigil_remote_lock *lock, int status);
+
 static void lock_go_remote(vigil_remote_lock *lock, bool died) {
     struct place *place = &lock->place;
     if (!lock_has_place(lock, died)) {
-        lock_finish(lock, LOCK_IDLE, VIGIL_ENOMEM);
+        lock_refuse_soon(lock, VIGIL_ENOMEM);
         return;
     }
     lock_set_state(lock, LOCK_REMOTE);

@@ -224,6 +224,12 @@ static void place_fail(struct place *place, int status) {
     }
 }
 
+/* What is held is lost by the lease alone; and what there is no memory for now may be left a little later. */
+static bool place_must_go_on(const struct place *place, int status) {
+    bool held = place->granted && !(BUG(holder_fails) && status == VIGIL_ENOMEM);
+    return held || (place->goal == GOAL_LEAVE && status == VIGIL_ENOMEM);
+}
+
 /* Whether the reply is one. If not, this sees to it that something else happens. */
 static bool place_has_reply(struct place *place, const struct etcd_reply *reply) {
     if (reply->status == VIGIL_OK) {
@@ -234,7 +240,7 @@ static bool place_has_reply(struct place *place, const struct etcd_reply *reply)
     if (reply->status == VIGIL_ENOTFOUND) { /* the lease has ended */
         place_forget_lease(place);
         place_go(place);
-    } else if (place_passes(reply->status) || place->granted) { /* what is held is lost by the lease alone */
+    } else if (place_passes(reply->status) || place_must_go_on(place, reply->status)) {
         place_pause(place);
     } else {
         place_fail(place, reply->status);
@@ -284,7 +290,7 @@ static void place_renewed(struct etcd_call *call, const struct etcd_reply *reply
         place->record.renewed_ns = BUG(deadline_from_reply) ? etcd_now_ns(place->etcd) : call->sent_ns;
         place->next_renewal_ns = call->sent_ns + place->record.ttl_s * SECOND_NS / 3;
         place_save(place);
-    } else if (place_passes(reply->status) || place->granted) {
+    } else if (place_passes(reply->status) || reply->status == VIGIL_ENOMEM || place->granted) {
         place->next_renewal_ns = etcd_now_ns(place->etcd) + place->record.ttl_s * SECOND_NS / 20;
     } else {
         place_fail(place, reply->status);

@@ -95,8 +95,13 @@ static void watch_send(struct watch *watch) {
     create.watch_id = watch->id;
     message.request_case = ETCDPB__WATCH__REQUEST_CREATE;
     message.create = &create;
-    if (!watches_open_stream(etcd) || !grpc_put(&etcd->watching.out, &message.base)) abort(); /* no memory */
-    http2_more(&etcd->watching);
+    if (watches_open_stream(etcd) && grpc_put(&etcd->watching.out, &message.base)) {
+        http2_more(&etcd->watching);
+    } else {
+        struct etcd_watch *user = watch->user;
+        watch_free(watch);
+        client_fail_watch(etcd, user);
+    }
 }
 
 void watches_send_waiting(struct etcd *etcd) {
@@ -150,25 +155,28 @@ static void watches_tell(struct etcd *etcd, const Etcdpb__WatchReply *reply) {
         if (!watches_tell_event(etcd, id, reply->events[i], revision)) return;
 }
 
-/* False: it is malformed. */
-static bool watches_read(struct etcd *etcd) {
+/* VIGIL_OK, VIGIL_EPROTOCOL, VIGIL_ENOMEM. */
+static int watches_read(struct etcd *etcd) {
     const uint8_t *data;
     size_t length;
     int there;
     while (etcd->watching_pending && (there = grpc_next(&etcd->watching.in, &data, &length)) != 0) {
-        Etcdpb__WatchReply *reply = there == 1 ? etcdpb__watch_reply__unpack(NULL, length, data) : NULL;
-        if (!reply) return false;
+        ProtobufCMessage *reply;
+        int status =
+            there == 1 ? grpc_read(&etcdpb__watch_reply__descriptor, data, length, &reply) : VIGIL_EPROTOCOL;
+        if (status != VIGIL_OK) return status;
         bytes_consume(&etcd->watching.in, GRPC_PREFIX + length);
-        watches_tell(etcd, reply);
-        etcdpb__watch_reply__free_unpacked(reply, NULL);
+        watches_tell(etcd, (const void *)reply);
+        protobuf_c_message_free_unpacked(reply, NULL);
     }
-    return true;
+    return VIGIL_OK;
 }
 
 static void watches_on_change(struct http2_stream *stream) {
     struct etcd *etcd = (struct etcd *)(void *)((char *)stream - offsetof(struct etcd, watching));
-    if (!watches_read(etcd)) {
-        link_give_up(etcd, VIGIL_EPROTOCOL, "what it reports of a watch is malformed", true);
+    int status = watches_read(etcd);
+    if (status != VIGIL_OK) {
+        link_give_up(etcd, status, grpc_misread(status), true);
         return;
     }
     if (!etcd->watching_pending || !stream->ended) return;
@@ -185,12 +193,23 @@ static void watches_on_change(struct http2_stream *stream) {
 
 /* Beginning and end. */
 
+static struct watch *watch_new(struct etcd_bytes key, struct etcd_bytes range_end) {
+    struct watch *watch = calloc(1, sizeof *watch);
+    if (watch && bytes_add(&watch->key, key.data, key.length) &&
+        bytes_add(&watch->range_end, range_end.data, range_end.length))
+        return watch;
+    if (watch) bytes_free(&watch->key);
+    free(watch);
+    return NULL;
+}
+
 void etcd_watch(struct etcd *etcd, struct etcd_watch *user, struct etcd_bytes key, struct etcd_bytes range_end,
                 bool deletions) {
-    struct watch *watch = calloc(1, sizeof *watch);
-    if (!watch || !bytes_add(&watch->key, key.data, key.length) ||
-        !bytes_add(&watch->range_end, range_end.data, range_end.length))
-        abort();
+    struct watch *watch = watch_new(key, range_end);
+    if (!watch) {
+        client_fail_watch(etcd, user);
+        return;
+    }
     watch->etcd = etcd;
     watch->user = user;
     watch->deletions = deletions;
@@ -205,6 +224,10 @@ void etcd_watch(struct etcd *etcd, struct etcd_watch *user, struct etcd_bytes ke
 void etcd_unwatch(struct etcd *etcd, struct etcd_watch *user) {
     struct watch *watch = user->pending;
     if (!watch) return;
+    if (user->pending == etcd) {
+        client_drop_watch(etcd, user);
+        return;
+    }
     if (watch->id && etcd->watching_pending) {
         Etcdpb__Watch message = ETCDPB__WATCH__INIT;
         Etcdpb__WatchCancel cancel = ETCDPB__WATCH_CANCEL__INIT;

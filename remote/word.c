@@ -285,7 +285,8 @@ static void wait_pause_due(struct etcd_timer *timer) {
 
 /* Whether the reply is one; if not, this sees to it that something else happens. */
 static bool wait_has_reply(vigil_remote_wait *wait, const struct etcd_reply *reply) {
-    bool passes = reply->status == VIGIL_EUNREACHABLE || reply->status == VIGIL_TIMED_OUT;
+    bool passes = reply->status == VIGIL_EUNREACHABLE || reply->status == VIGIL_TIMED_OUT ||
+                  (reply->status == VIGIL_ENOMEM && wait->joined); /* it may be woken any moment */
     if (reply->status == VIGIL_OK) wait->reached = true;
     if (reply->status == VIGIL_OK) return true;
     if (passes && !wait->reached && !wait->leaves) {
@@ -337,6 +338,20 @@ static void wait_ask_for_lease(vigil_remote_wait *wait) {
     etcd_grant(wait->remote->etcd, &wait->call, wait->lease, wait->remote->ttl_s, wait_soon(wait, REMOTE_CALL_NS));
 }
 
+/* The first reply of the cluster to this process says whether its version has what we need. */
+
+static void wait_cluster_known(struct etcd_call *call, const struct etcd_reply *reply) {
+    vigil_remote_wait *wait = call->data;
+    if (!wait_has_reply(wait, reply)) return;
+    wait->remote->cluster = reply->cluster;
+    wait_go(wait);
+}
+
+static void wait_ask_for_cluster(vigil_remote_wait *wait) {
+    wait->call = wait_call(wait, wait_cluster_known);
+    etcd_status(wait->remote->etcd, &wait->call, wait_soon(wait, REMOTE_CALL_NS));
+}
+
 /* Joining. If it is not known whether the key was put, the look finds out. */
 
 static void wait_has_read(struct etcd_call *call, const struct etcd_reply *reply) {
@@ -370,7 +385,8 @@ static void wait_told(struct etcd_watch *watch, enum etcd_news news, const struc
 static void wait_has_joined(struct etcd_call *call, const struct etcd_reply *reply) {
     vigil_remote_wait *wait = call->data;
     if (reply->status != VIGIL_OK && reply->maybe_done && reply->status != VIGIL_ENOTFOUND) {
-        wait_end(wait, wait->leaves ? VIGIL_TIMED_OUT : VIGIL_EUNREACHABLE); /* the lease goes, and the key with it */
+        int status = reply->status == VIGIL_ENOMEM ? reply->status : VIGIL_EUNREACHABLE;
+        wait_end(wait, wait->leaves ? VIGIL_TIMED_OUT : status); /* the lease goes, and the key with it */
         return;
     }
     if (!wait_has_reply(wait, reply)) return;
@@ -443,6 +459,8 @@ static void wait_go(vigil_remote_wait *wait) {
         wait_ask_for_ttl(wait);
     } else if (wait->leaves && !wait->joined) {
         wait_end(wait, VIGIL_TIMED_OUT);
+    } else if (!wait->remote->cluster) {
+        wait_ask_for_cluster(wait);
     } else if (!wait->lease) {
         wait_ask_for_lease(wait);
     } else if (!wait->joined) {

@@ -186,16 +186,21 @@ static void doctor_say(struct finding *finding, bool bad, const char *text) {
     printf("%s%s%s %s\n", colour ? (bad ? RED : GREEN) : "", bad ? "fault" : "good ", colour ? PLAIN : "", text);
 }
 
+static void doctor_check_leader(struct finding *finding) {
+    const vigil_remote_health *health = &finding->health;
+    char text[256];
+    snprintf(text, sizeof text, "the cluster replies: etcd %s", health->version);
+    doctor_say(finding, false, text);
+    doctor_say(finding, !health->has_leader,
+               health->has_leader ? "it has a leader" : "it has no leader: more than half of its members are missing");
+}
+
 static void doctor_check_cluster(struct finding *finding) {
     const vigil_remote_health *health = &finding->health;
     char text[256], trip[16], ttl[16];
     int64_t ttl_ns = finding->view->at.options.ttl_ns ? finding->view->at.options.ttl_ns : 10 * SECOND_NS;
     cli_print_duration(trip, health->round_trip_ns);
     cli_print_duration(ttl, ttl_ns);
-    snprintf(text, sizeof text, "the cluster replies: etcd %s", health->version);
-    doctor_say(finding, false, text);
-    doctor_say(finding, !health->has_leader,
-               health->has_leader ? "it has a leader" : "it has no leader: more than half of its members are missing");
     bool slow = health->round_trip_ns * TTL_ROUND_TRIPS > ttl_ns;
     snprintf(text, sizeof text, "a round trip takes %s, and a lease lives for %s%s", trip, ttl,
              slow ? ": too short, use a longer --ttl" : "");
@@ -255,11 +260,14 @@ int at_doctor(int count, char **arguments) {
         at_run(&view.at, &view.done, -1, -1);
         status = view.status;
     }
+    bool leaderless = status != VIGIL_OK && finding.health.version[0] && !finding.health.has_leader;
+    if (leaderless || status == VIGIL_OK) doctor_check_leader(&finding);
     if (status == VIGIL_OK) doctor_check_cluster(&finding);
     if (status == VIGIL_OK && view.at.name[0]) status = view_look(&view, doctor_looked);
     if (status == VIGIL_OK && view.at.name[0]) doctor_check_lock(&finding);
-    int failed = status == VIGIL_OK ? finding.faults != 0 : at_fail(&view.at, status);
-    if (status == VIGIL_OK && cli_wants_json) doctor_json(&finding);
+    bool told = status == VIGIL_OK || leaderless;
+    int failed = told ? finding.faults != 0 : at_fail(&view.at, status);
+    if (told && cli_wants_json) doctor_json(&finding);
     at_close(&view.at);
     return failed;
 }

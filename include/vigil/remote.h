@@ -30,8 +30,8 @@
  * lock at once, with VIGIL_OWNER_DIED. If a whole machine fails, the next machine gets it when the lease has ended.
  * Requests that share a lock, and slots of a semaphore, stand in the cluster's line one by one.
  *
- * MEMORY. If there is no memory for a call to the cluster, a watch or a timer, the process is aborted: a lease would be
- * lost unnoticed.
+ * MEMORY. A request for which there is no memory ends with VIGIL_ENOMEM, and nothing of it stays. What is held is not
+ * lost by that: renewals and releases are tried again.
  *
  * Every call returns VIGIL_ENULL for a null pointer that it needs. Handles are for the thread of their agent, and
  * not for the child of a fork. What is pending keeps vigil_agent_run going.
@@ -138,6 +138,7 @@ VIGIL_API int vigil_remote_lock_describe(vigil_remote_lock *lock, const char *te
  *     VIGIL_TIMED_OUT     not in `timeout_ns`; 0: it is only tried
  *     VIGIL_EUNREACHABLE, VIGIL_EREFUSED, VIGIL_EPROTOCOL    see vigil_remote_why. Once the cluster has been reached, a
  *                         cluster that cannot be reached is tried until the timeout
+ *     VIGIL_ENOMEM
  *     VIGIL_EINVAL        it is a semaphore of another number of slots, or does not exist and no number was given
  *
  * or an error of vigil_named_open, which the line of this machine needs. VIGIL_EINUSE if it is held or a request is

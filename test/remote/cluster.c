@@ -74,13 +74,17 @@ static const char *cluster_host(const struct cluster *cluster) {
     return cluster->options.host ? cluster->options.host : "127.0.0.1";
 }
 
+static const char *cluster_listens_at(const struct cluster *cluster) {
+    return cluster->options.ipv6 ? "[::]" : cluster->options.host ? "0.0.0.0" : "127.0.0.1";
+}
+
 static void cluster_arguments(const struct cluster *cluster, int node, struct arguments *a) {
     const char *scheme = cluster->options.tls ? "https" : "http", *folder = cluster->folder;
     int client = cluster->nodes[node].client_port, peer = cluster->nodes[node].peer_port;
     ARGUMENT(a, "%s", cluster_etcd());
     ARGUMENT(a, "--name=n%d", node);
     ARGUMENT(a, "--data-dir=%s/n%d", folder, node);
-    ARGUMENT(a, "--listen-client-urls=%s://%s:%d", scheme, cluster->options.host ? "0.0.0.0" : "127.0.0.1", client);
+    ARGUMENT(a, "--listen-client-urls=%s://%s:%d", scheme, cluster_listens_at(cluster), client);
     ARGUMENT(a, "--advertise-client-urls=%s://%s:%d", scheme, cluster_host(cluster), client);
     ARGUMENT(a, "--listen-peer-urls=http://127.0.0.1:%d", peer);
     ARGUMENT(a, "--initial-advertise-peer-urls=http://127.0.0.1:%d", peer);
@@ -222,6 +226,7 @@ void cluster_kill(struct cluster *cluster, int node) {
 
 void cluster_freeze(struct cluster *cluster, int node) {
     kill(cluster->nodes[node].pid, SIGSTOP);
+    waitpid(cluster->nodes[node].pid, NULL, WUNTRACED); /* until then some of its threads run on */
 }
 
 void cluster_thaw(struct cluster *cluster, int node) {

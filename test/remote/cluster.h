@@ -15,6 +15,7 @@ struct cluster_options {
     bool tls;         /* with the certificates of cluster_make_certificates, in the folder */
     bool client_auth; /* a certificate is asked of clients as well */
     const char *host; /* at which clients reach it; null: 127.0.0.1 */
+    bool ipv6;        /* it listens there as well, at all addresses */
     const char *more; /* one more argument of etcd; null: none */
 };
 

@@ -7,10 +7,11 @@
 #
 #     granted without a lease: etcd#11456, #9921, #10111                                 stopped.sh
 #     a stale unlock deletes a newer lock: etcd#22082                                    keys.sh
-#     compaction leaves an orphan: etcd#9715                                             keys.sh, test_answers.c
+#     compaction leaves an orphan: etcd#9715                                             keys.sh, test_answers.c,
+#                                                                                        test_failover.c
 #     a loss is not noticed: etcd#10811, curator#727, #1121, RedLock.net#92              keys.sh, stopped.sh, network.sh
 #     leases reset or revoked at a change of the leader: etcd#13294, #9395, #15247       nodes.sh
-#     a silent watch: etcd#8980, #17611, kubernetes#89488                                network.sh, storm.sh
+#     a silent watch: etcd#8980, #17611, kubernetes#89488                                network.sh, partition.sh
 #     the child survives, or is killed late: consul#2022, #797, #2489, #9788             keys.sh, network.sh, death.sh
 #     a herd: consul#7523                                                                keys.sh
 #     ambiguous release and create: curator#1193                                         test_answers.c
@@ -20,6 +21,7 @@
 #     cluster [OPTION...] NODES     starts a cluster: $at is "etcd://HOST:PORT,...", $ports are the ports
 #     node kill|freeze|thaw|restart I; leader
 #     etcd VERB...                  see etcd.py
+#     relay PORT [OPTION...]        the first node once more, at that port of $hub: see relay.py
 #     machine NAME                  makes a simulated machine: its own /dev/shm, host name, and network
 #     on NAME COMMAND...            runs the command there, as a child of this shell without another in between
 #     cut NAME [requests|answers]; mend NAME
@@ -63,7 +65,9 @@ cd "$scratch" || exit 1
 [ -z "${REMOTE_TRACE:-}" ] || set -x
 failures=0
 hub=10.77.0.1 # where machines find the cluster
+hub6=fd77::1  # the same, with IPv6, if there is any
 ip addr add $hub/32 dev lo
+ip addr add $hub6/128 dev lo nodad 2>/dev/null || hub6=""
 
 # fail TEXT...: go on, but the test has failed.
 fail() {
@@ -146,6 +150,13 @@ no_keys() { local all; all=$(etcd keys "$1!") && [ -z "$all" ]; }
 key_count() { [ "$(etcd keys "$1" | grep -c .)" = "$2" ]; } # PREFIX COUNT
 waits() { key_count "$1!line/" "${2:-1}"; }                  # NAME [COUNT]: so many are in the cluster's line
 
+relay() {
+    local port=$1
+    shift
+    python3 "$here/relay.py" "$hub:$port" "127.0.0.1:${ports%% *}" "$@" >"$scratch/relay$port.up" &
+    until_true lines "$scratch/relay$port.up" 1
+}
+
 # Machines.
 
 declare -A machines=() numbers=()
@@ -162,6 +173,9 @@ machine() {
     ip link set "hub$number" up
     on "$1" sh -c "ip addr add 10.77.$number.2/24 dev wire && ip link set wire up &&
         ip route add default via 10.77.$number.1"
+    [ -z "$hub6" ] || ip addr add "fd77:$number::1/64" dev "hub$number" nodad
+    [ -z "$hub6" ] || on "$1" sh -c "ip addr add fd77:$number::2/64 dev wire nodad &&
+        ip route add default via fd77:$number::1"
 }
 
 on() {

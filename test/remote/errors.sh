@@ -34,6 +34,22 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 
 expect 125 run lock --at "etcd://$hub:$port/job" --cacert "$scratch/c" -- echo ran
 contains "$err" 'does not speak TLS'
 
+# An older etcd lacks what we need. This one only says that it is older, or newer.
+relay 3300 --replace 3.4. 3.3.
+relay 2900 --replace 3.4. 2.9.
+relay 4000 --replace 3.4. 4.0.
+for old in 3.3 2.9; do
+    expect 125 run lock --at "etcd://$hub:${old/./}00/job" -- echo ran
+    contains "$err" "$hub:${old/./}00: this is etcd $old." 'version 3.4 or later is needed'
+    [ -z "$out" ] || fail "it ran with etcd $old"
+    expect 125 run sem --at "etcd://$hub:${old/./}00/pool" --slots 2 -- echo ran
+    expect 3 run wait --at "etcd://$hub:${old/./}00/word" 0
+    contains "$err" 'version 3.4 or later is needed'
+    expect 3 run doctor --at "etcd://$hub:${old/./}00"
+done
+expect 0 run lock --at "etcd://$hub:4000/job" -- true
+until_true no_leases # nothing was left there
+
 # What is asked is wrong.
 expect 125 run lock --at "http://$hub:$port/job" -- echo ran
 contains "$err" 'etcd://host:2379'

@@ -11,6 +11,7 @@
     etcd.py HOST:PORT[,...] revoke LEASE
     etcd.py HOST:PORT[,...] compact            all history up to now
     etcd.py HOST:PORT[,...] revision
+    etcd.py HOST:PORT[,...] leader             which of these leads, from 0
     etcd.py HOST:PORT[,...] call PATH JSON     any call
 """
 import base64
@@ -78,6 +79,16 @@ class Etcd:
     def revision(self):
         return int(self.call("kv/range", key=encode("x"))["header"]["revision"])
 
+    def leader(self):
+        for number, endpoint in enumerate(self.endpoints):
+            try:
+                status = Etcd(endpoint, self.timeout).call("maintenance/status")
+            except OSError:
+                continue
+            if status.get("leader") == status["header"]["member_id"]:
+                return number
+        raise KeyError("leader")
+
     def compact(self):
         self.call("kv/compaction", revision=self.revision(), physical=True)
 
@@ -102,6 +113,8 @@ def main(endpoints, verb, *words):
         etcd.compact()
     elif verb == "revision":
         print(etcd.revision())
+    elif verb == "leader":
+        print(etcd.leader())
     elif verb == "call":
         print(json.dumps(etcd.call(words[0], **json.loads(words[1] if len(words) > 1 else "{}"))))
     else:

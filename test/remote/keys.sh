@@ -73,6 +73,23 @@ ends 0 $second second
 ends 0 $third third
 [ "$(tr '\n' ' ' <turns)" = "second third " ] || fail "turns: $(cat turns)"
 
+# A waiter is stopped. Meanwhile the lock is released, etcd restarted, and compacted: when the waiter goes on, it must
+# connect anew, and the history no longer has what its watch has missed. It looks, and has its turn.
+begin east holder "${lock[@]}" -- sh -c 'echo up; read -r line <go'; holder=$begun
+until_true lines holder.out 1
+begin west waiter "${lock[@]}" -- echo ran; waiter=$begun
+until_true waits job
+kill -STOP $waiter
+echo >go
+ends 0 $holder holder
+node kill 0
+node restart 0
+until_true etcd put something new
+etcd compact
+kill -CONT $waiter
+ends 0 $waiter waiter
+[ "$(cat waiter.out)" = ran ] || fail "the waiter did not run"
+
 # No herd: a release with two waiters from other machines makes one of them act. The revisions say how much was done.
 begin east holder "${lock[@]}" -- sh -c 'echo up; read -r line <go'; holder=$begun
 until_true lines holder.out 1

@@ -404,7 +404,7 @@ static void message_send(void *what, unsigned way) {
     }
     if (way == SEND_REFUSED) {
         message->used = false;
-        message_fail(message, VIGIL_EREFUSED, false);
+        message_fail(message, world_refusal, false);
         return;
     }
     message->not_before_ns = way >= SEND_LATE ? world_now_ns + late_ns[way - SEND_LATE] : 0;
@@ -419,12 +419,14 @@ static void message_late(void *what, unsigned way) {
     message->used = false;
 }
 
+enum { DELIVER_WELL, DELIVER_NOT, DELIVER_WAYS, DELIVER_REFUSED = DELIVER_WAYS }; /* no memory for the reply */
+
 static void message_deliver(void *what, unsigned way) {
     struct message *message = what;
     struct message copy = *message; /* the client may send others meanwhile */
     message->used = false;
     if (way) {
-        message_fail(&copy, VIGIL_EUNREACHABLE, true);
+        message_fail(&copy, way == DELIVER_REFUSED ? world_refusal : VIGIL_EUNREACHABLE, true);
         return;
     }
     for (unsigned i = 0; i < copy.reply.result_count; i++) {
@@ -464,12 +466,12 @@ static void message_collect(struct message *message, struct events *events) {
     event.name = message_names[message->kind];
     if (!message->executed && !stuck) {
         event.run = message_send;
-        event.ways = process_runs(process) ? SEND_WAYS + world_refuses : 1;
+        event.ways = process_runs(process) ? SEND_WAYS + (world_refusal != 0) : 1;
         if (event.ways == 1) event.process = NULL;
         events_add(events, event);
     } else if (message->executed && !stuck && process_runs(process)) {
         event.run = message_deliver;
-        event.ways = 2;
+        event.ways = DELIVER_WAYS + (world_refusal == VIGIL_ENOMEM);
         events_add(events, event);
     }
     events_at(events, message->deadline_ns);

@@ -33,6 +33,7 @@
     X(reserve_late, reserve_outlives_lease, "a token that was left is given though the lease may have ended")          \
     X(turns, reserve_uncounted, "hand-overs without a call are not bounded")                                           \
     X(reserve_by_hand, loss_unsaid, "a process that keeps the place does not tell others that it is lost")             \
+    X(no_memory, holder_fails, "a holder fails as a request does, because there is no memory just then")               \
     X(abandoned, abandoned_unlocked, "what is abandoned counts as released on its own machine")                        \
     X(tried, refused_at_once, "a request ends before the call that makes it returns")
 

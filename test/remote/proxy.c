@@ -72,9 +72,10 @@ static void proxy_pass(const struct proxy *proxy, int client) {
 
 static void proxy_serve(const struct proxy *proxy, int client) {
     char data[4096];
-    if (proxy->mode < PROXY_MUTE) {
+    bool mute = proxy->mode == PROXY_MUTE || (proxy->mode == PROXY_LATE && proxy->connections == 1);
+    if (proxy->mode < PROXY_MUTE && !mute) {
         proxy_pass(proxy, client);
-    } else if (proxy->mode == PROXY_MUTE) {
+    } else if (mute) {
         while (proxy_await(proxy, client, -1) && recv(client, data, sizeof data, 0) > 0) continue;
     } else if (proxy_await(proxy, client, -1) && recv(client, data, sizeof data, 0) > 0 && proxy->mode == PROXY_SAY) {
         proxy_write(client, proxy->text, proxy->text_length, false);

@@ -15,6 +15,7 @@ enum proxy_mode {
     PROXY_CUT,     /* close after `at` bytes of the server's */
     PROXY_FLIP,    /* byte number `at` of the server's is inverted */
     PROXY_SILENCE, /* after `at` bytes of the server's nothing comes any more */
+    PROXY_LATE,    /* nothing of the first connection, everything of those after it */
     PROXY_MUTE,    /* no server: accept, and say nothing */
     PROXY_SLAM,    /* no server: read something, close */
     PROXY_SAY,     /* no server: read something, say `text`; read more, say `text2` if there is one; close */

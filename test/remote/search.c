@@ -49,7 +49,8 @@ bool sim_sharing_grew(void) {
 struct process world_processes[WORLD_PROCESSES];
 unsigned world_process_count;
 int64_t world_now_ns;
-bool world_faults, world_refuses;
+bool world_faults;
+int world_refusal;
 unsigned world_kills_left;
 struct process *world_running;
 static unsigned world_others_left, world_steps;
@@ -280,7 +281,7 @@ static void actor_granted(struct actor *actor, int status) {
 static void check_refusal(const struct actor *actor, int status) {
     int64_t timeout_ns = actor->plan->timeout_ns;
     bool for_ever = timeout_ns == VIGIL_FOREVER;
-    if (status == VIGIL_EREFUSED && world_refuses) return;
+    if (world_refusal && status == world_refusal) return;
     sim_check(status == VIGIL_TIMED_OUT || status == VIGIL_EUNREACHABLE, "a request ends with %d", status);
     sim_check(!for_ever || !actor->process->remote->cluster, "a request for ever ends with %d", status);
     sim_check(status != VIGIL_TIMED_OUT || for_ever || world_now_ns - actor->asked_ns >= timeout_ns || !timeout_ns,
@@ -779,7 +780,8 @@ enum sim_outcome sim_execute(const struct sim_scenario *scenario) {
     world_scenario = (const struct scenario *)scenario;
     world_kills_left = world_scenario->kills;
     world_others_left = world_scenario->others;
-    world_refuses = world_scenario->faults & FAULT_REFUSAL;
+    unsigned faults = world_scenario->faults;
+    world_refusal = faults & FAULT_REFUSAL ? VIGIL_EREFUSED : faults & FAULT_MEMORY ? VIGIL_ENOMEM : 0;
     if (setjmp(failed_here)) return SIM_FAILED;
     for (const struct actor_plan *plan = world_scenario->plans; plan->rounds; plan++) actor_open(plan);
     run_with_faults();

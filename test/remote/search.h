@@ -38,6 +38,7 @@ enum {
     FAULT_CLUSTER = 16, /* a new leader; watches end */
     FAULT_KILL = 32,
     FAULT_REFUSAL = 64, /* with LOSS: the cluster refuses calls */
+    FAULT_MEMORY = 128, /* with LOSS: there is no memory for a call, or for its reply */
 };
 struct scenario {
     struct sim_scenario sim; /* the first: choose.c passes it on */

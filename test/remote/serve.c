@@ -6,7 +6,7 @@
  *     leader                                      replies with the number of the node that leads, or "none"
  *     stop
  *
- *     serve [--tls] [--client-auth] [--host ADDRESS] NODES
+ *     serve [--tls] [--client-auth] [--ipv6] [--host ADDRESS] NODES
  *
  * At the end of its input, and when its parent ends, all nodes end.
  */
@@ -86,6 +86,7 @@ static int serve_count(char **arguments, struct cluster_options *options) {
     for (arguments++; *arguments && **arguments == '-'; arguments++) {
         if (strcmp(*arguments, "--tls") == 0) options->tls = true;
         else if (strcmp(*arguments, "--client-auth") == 0) options->client_auth = true;
+        else if (strcmp(*arguments, "--ipv6") == 0) options->ipv6 = true;
         else if (strcmp(*arguments, "--host") == 0 && arguments[1]) options->host = *++arguments;
         else return 0;
     }
@@ -99,7 +100,7 @@ int main(int count, char **arguments) {
     (void)count;
     int nodes = serve_count(arguments, &options);
     if (nodes < 1) {
-        fputs("usage: serve [--tls] [--client-auth] [--host ADDRESS] NODES\n", stderr);
+        fputs("usage: serve [--tls] [--client-auth] [--ipv6] [--host ADDRESS] NODES\n", stderr);
         return 2;
     }
     prctl(PR_SET_PDEATHSIG, SIGTERM);

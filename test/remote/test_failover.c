@@ -121,6 +121,40 @@ static void compaction(void **state) {
     etcd_unwatch(etcd, &watch);
 }
 
+/* A watch whose client does not read falls behind; what it has not been told is compacted then. It is told that it is
+ * lost, on the same connection, and the next one begins. */
+static void compaction_overtakes(void **state) {
+    (void)state;
+    int counts[4] = {0};
+    struct outcome outcome;
+    char command[256], value[4096] = "";
+    memset(value, 'x', sizeof value - 1);
+    struct etcd_watch watch = {.told = told, .data = counts};
+    etcd_watch(etcd, &watch, text("slow"), text(""), false);
+    UNTIL(counts[ETCD_WATCH_CREATED]);
+    vigil_agent *slow_agent = agent;
+    struct etcd *slow = etcd;
+    uint64_t failures = slow->failures;
+    open_client(cluster_at(&cluster), NULL);
+    for (int i = 0; i < 1500; i++) assert_int_equal(do_txn(&outcome, put("slow", value, 0)), VIGIL_OK);
+    snprintf(command, sizeof command,
+             "ETCDCTL_API=3 etcdctl --endpoints=127.0.0.1:%d compact --physical %lld >/dev/null",
+             cluster.nodes[0].client_port, (long long)outcome.reply.revision);
+    assert_int_equal(system(command), 0);
+    close_client();
+    agent = slow_agent;
+    etcd = slow;
+    UNTIL(counts[ETCD_WATCH_LOST]);
+    assert_true(counts[ETCD_WATCH_PUT] < 1500);
+    assert_int_equal(slow->failures, failures);
+    etcd_watch(etcd, &watch, text("slow"), text(""), false);
+    UNTIL(counts[ETCD_WATCH_CREATED] == 2);
+    int before = counts[ETCD_WATCH_PUT];
+    assert_int_equal(do_txn(&outcome, put("slow", "x", 0)), VIGIL_OK);
+    UNTIL(counts[ETCD_WATCH_PUT] == before + 1);
+    etcd_unwatch(etcd, &watch);
+}
+
 int main(void) {
     if (!cluster_etcd() || system("command -v etcdctl >/dev/null") != 0) {
         puts("skipped: no etcd or etcdctl");
@@ -132,6 +166,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(one_node_is_frozen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_quorum_is_lost, set_up, tear_down),
         cmocka_unit_test_setup_teardown(compaction, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(compaction_overtakes, set_up, tear_down),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     cluster_stop(&cluster);

@@ -3,6 +3,10 @@
  * crash. */
 #include "support.h"
 
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
 #include "proxy.h"
 
 static struct cluster cluster;
@@ -91,6 +95,68 @@ static void others_fail(void **state) {
     try_call(&outcome, at, NULL, PATIENT);
     assert_int_equal(outcome.status, VIGIL_OK);
     proxy_stop(&mute);
+}
+
+/* A system without IPv6, which says so when it is asked for a socket: this is called instead of libc's. */
+static bool no_ipv6;
+
+int socket(int family, int type, int protocol) {
+    errno = EAFNOSUPPORT;
+    return no_ipv6 && family == AF_INET6 ? -1 : (int)syscall(SYS_socket, family, type, protocol);
+}
+
+/* Another address is tried, or an error says which could not be. */
+static void without_ipv6(void **state) {
+    (void)state;
+    struct outcome outcome;
+    char at[128];
+    int port = cluster.nodes[0].client_port;
+    no_ipv6 = true;
+    snprintf(at, sizeof at, "[::1]:%d,127.0.0.1:%d", port, port);
+    try_call(&outcome, at, NULL, PATIENT);
+    assert_int_equal(outcome.status, VIGIL_OK);
+    snprintf(at, sizeof at, "[::1]:%d", port);
+    try_call(&outcome, at, NULL, PATIENT);
+    assert_fails(&outcome, VIGIL_EUNREACHABLE, at);
+    no_ipv6 = false;
+}
+
+/* The only server that there is does not reply in the first second, as on a machine that is busy: it is not given up,
+ * although the other endpoint has failed too. */
+static void slow_to_greet(void **state) {
+    (void)state;
+    struct outcome outcome;
+    struct proxy late = {.mode = PROXY_LATE, .server_port = cluster.nodes[0].client_port};
+    char at[128];
+    proxy_start(&late);
+    snprintf(at, sizeof at, "127.0.0.1:%d,127.0.0.1:%d", cluster_free_port(), late.port);
+    try_call(&outcome, at, NULL, PATIENT);
+    assert_int_equal(outcome.status, VIGIL_OK);
+    assert_true(late.connections > 1);
+    proxy_stop(&late);
+}
+
+/* The connection is cut after each number of bytes. What changes nothing is asked of the next endpoint then. */
+static void reads_fail_over(void **state) {
+    (void)state;
+    int connections = 0;
+    for (long cut_at = 0; cut_at < 300; cut_at += 3) {
+        struct proxy proxy = {.mode = PROXY_CUT, .server_port = cluster.nodes[0].client_port, .at = cut_at};
+        struct outcome outcome;
+        char at[128];
+        proxy_start(&proxy);
+        snprintf(at, sizeof at, "127.0.0.1:%d,127.0.0.1:%d", proxy.port, cluster.nodes[0].client_port);
+        open_client(at, NULL);
+        etcd_status(etcd, begin(&outcome), in_ns(PATIENT));
+        assert_int_equal(end(&outcome), VIGIL_OK);
+        close_client();
+        open_client(at, NULL);
+        assert_int_equal(do_txn(&outcome, get("f")), VIGIL_OK);
+        close_client();
+        connections += __atomic_load_n(&proxy.connections, __ATOMIC_RELAXED);
+        proxy_stop(&proxy);
+    }
+    assert_true(connections >= 100);
 }
 
 static void not_etcd(void **state) {
@@ -399,14 +465,25 @@ int main(void) {
     await_leader();
     close_client();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_lists),    cmocka_unit_test(nothing_listens),
-        cmocka_unit_test(unknown_name), cmocka_unit_test(others_fail),
-        cmocka_unit_test(not_etcd),     cmocka_unit_test(not_http2),
-        cmocka_unit_test(odd_ends),     cmocka_unit_test(odd_bodies),
-        cmocka_unit_test(turned_away),  cmocka_unit_test(tls_to_plaintext),
-        cmocka_unit_test(mute),         cmocka_unit_test(drip),
-        cmocka_unit_test(cut),          cmocka_unit_test(flip),
-        cmocka_unit_test(silence),      cmocka_unit_test(frozen),
+        cmocka_unit_test(bad_lists),
+        cmocka_unit_test(nothing_listens),
+        cmocka_unit_test(unknown_name),
+        cmocka_unit_test(others_fail),
+        cmocka_unit_test(without_ipv6),
+        cmocka_unit_test(slow_to_greet),
+        cmocka_unit_test(reads_fail_over),
+        cmocka_unit_test(not_etcd),
+        cmocka_unit_test(not_http2),
+        cmocka_unit_test(odd_ends),
+        cmocka_unit_test(odd_bodies),
+        cmocka_unit_test(turned_away),
+        cmocka_unit_test(tls_to_plaintext),
+        cmocka_unit_test(mute),
+        cmocka_unit_test(drip),
+        cmocka_unit_test(cut),
+        cmocka_unit_test(flip),
+        cmocka_unit_test(silence),
+        cmocka_unit_test(frozen),
         cmocka_unit_test(restarted),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

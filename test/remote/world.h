@@ -41,7 +41,7 @@ extern struct process world_processes[WORLD_PROCESSES];
 extern unsigned world_process_count;
 extern int64_t world_now_ns;
 extern bool world_faults;  /* are possible now */
-extern bool world_refuses; /* the cluster may refuse a call */
+extern int world_refusal;  /* how a call may end at once: VIGIL_EREFUSED, VIGIL_ENOMEM; 0: it may not */
 extern unsigned world_kills_left;
 extern struct process *world_running; /* its code runs now; null: none */
 
