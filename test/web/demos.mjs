@@ -86,4 +86,44 @@ export const demoTests = {
       .some(({ dataset }) => dataset.holders !== ''));
     await page.close();
   },
+
+  'demo: the chapter: workers that are terminated leave, and the next one gets the lock': async (browser, { demo }) => {
+    const page = await open(browser, `${demo}chapter.html`);
+    const line = await until(page, 'both workers wait', () => {
+      const all = document.querySelector('main').dataset.line.split(' ');
+      return all.length === 2 && all;
+    });
+    await select(page, 'hold', '6000');
+    await page.click('#unlock');
+    await until(page, 'the first one has it', (id) => document.querySelector('main').dataset.holder === id, line[0]);
+    await page.click(`#${line[0]} .terminate`);
+    await until(page, 'the second one has it', (id) => document.querySelector('main').dataset.holder === id, line[1]);
+    await page.click('#lock');
+    await until(page, 'the page waits', () => document.querySelector('main').dataset.line === 'page');
+    await page.click(`#${line[1]} .terminate`);
+    await until(page, 'the page has it', () => document.querySelector('main').dataset.holder === 'page' &&
+      document.querySelectorAll('#threads li').length === 1);
+    check((await page.evaluate(() => document.getElementById('said').textContent)).includes('was terminated'),
+      'the page is not told');
+    await page.close();
+  },
+
+  /* The channel by which the library tells of damage: lib/death.js. */
+  'demo: the chapter: damaged memory: the page says so, and stops': async (browser, { demo }) => {
+    const page = await open(browser, `${demo}chapter.html`);
+    await page.evaluate(async () => {
+      const [{ name }] = (await navigator.locks.query()).held;
+      new BroadcastChannel(name.split(' ', 2).join(' ')).postMessage({ damaged: true });
+    });
+    await until(page, 'the page says so', () => document.querySelector('main[data-state=failed] > .problem') !== null);
+    const { errors, enabled, said } = await page.evaluate(() => {
+      const seen = [];
+      addEventListener('error', ({ message }) => seen.push(message));
+      dispatchEvent(new Event('resize')); // it would draw
+      return { errors: seen, enabled: document.querySelectorAll('main button[aria-disabled=false]').length,
+        said: document.getElementById('said').textContent };
+    });
+    check(errors.length === 0 && enabled === 0 && said === 'Nothing can be shown.', `${errors}; ${enabled}; ${said}`);
+    await page.close();
+  },
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The chapter's page: it holds the lock, workers block in lock(), and a click unlocks it.
 
-import { byId, enable, onPress, openVigil, seconds, setData, startWorker, stillWanted } from './common.js';
+import { byId, enable, hasFailed, onPress, openVigil, seconds, setData, startWorker, stillWanted } from './common.js';
 import { addThread, describe, place, removeThread, say } from './chapter_view.js';
 
 const MOST_WORKERS = 6;
@@ -43,7 +43,7 @@ async function lockPage() {
     got(page, performance.now() - began, ownerDied);
   } catch {
     page.state = 'away';
-    say('The page left the line.');
+    if (leaving.signal.aborted) say('The page left the line.');
   }
   draw();
 }
@@ -73,7 +73,7 @@ function queue(thread) {
 }
 
 function terminate(thread) {
-  thread.worker.terminate();
+  vigil.terminate(thread.worker, thread.number); // not inside the library
   thread.isEnded = true;
   say(`${capital(thread.name)} was terminated while it ${{ waits: 'waited', holds: 'held the lock', away: 'was away' }[
     thread.state]}.`);
@@ -127,6 +127,7 @@ function describeAll(line) {
 }
 
 function draw() {
+  if (hasFailed()) return;
   const line = lineNow();
   forgetEnded(line);
   const all = [...threads.values()], holder = all.find(({ state }) => state === 'holds');

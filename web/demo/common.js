@@ -37,20 +37,19 @@ export function milliseconds(ms) {
   return ms < 9.95 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`;
 }
 
-/* Say at the top of the page that something does not work. */
-export function showProblem(title, text, ...more) {
-  document.querySelector('.problem')?.remove();
-  const box = make('section', { className: 'card problem' }, make('h2', {}, title), make('p', {}, text), ...more);
-  box.setAttribute('role', 'alert');
-  document.querySelector('main').prepend(box);
-}
-
-/* The same, if the page cannot do anything. */
+/* Say at the top of the page why it cannot do anything, or not any more. */
 function showFailure(title, text, ...more) {
-  showProblem(title, text[0].toUpperCase() + text.slice(1), ...more);
-  document.querySelector('main').dataset.state = 'failed';
+  const main = document.querySelector('main');
+  for (const button of main.querySelectorAll('button')) enable(button, false);
+  const box = make('section', { className: 'card problem' }, make('h2', {}, title),
+    make('p', {}, text[0].toUpperCase() + text.slice(1)), ...more);
+  box.setAttribute('role', 'alert');
+  main.prepend(box);
+  main.dataset.state = 'failed';
   for (const node of document.querySelectorAll('.said, .status')) setText(node, 'Nothing can be shown.');
 }
+
+export const hasFailed = () => document.querySelector('main').dataset.state === 'failed';
 
 /* For a host that cannot set headers: isolate.js adds them, from the next load on. */
 function offerServiceWorker() {
@@ -75,7 +74,7 @@ export async function openVigil() {
   }
   try {
     return await package_.Vigil.create({
-      onDamage: (error) => showProblem('A worker was terminated at the wrong moment', error.message),
+      onDamage: (error) => showFailure('The shared memory is damaged', error.message),
     });
   } catch (error) {
     const isolated = globalThis.crossOriginIsolated !== false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // lines.html: the lines of a page, with their holders, four times a second. The page takes part in them, too.
 
-import { byId, make, onPress, openVigil, seconds, setData, setText, startWorker } from './common.js';
+import { byId, hasFailed, make, onPress, openVigil, seconds, setData, setText, startWorker } from './common.js';
 import { JOBS, JOB_COUNT, MORE_JOBS, Note, NOTE_FIELDS, ORDERS, PAUSE, PLACES, PRINTERS, PRINTER_COUNT, READS, ROLES }
   from './lines_shop.js';
 
@@ -165,7 +165,7 @@ async function begin() {
   work();
   onPress(byId('pause'), togglePause);
   byId('pause').setAttribute('aria-disabled', 'false');
-  setInterval(() => { if (!document.hidden) show(); }, SHOW_MS);
+  setInterval(() => { if (!document.hidden && !hasFailed()) show(); }, SHOW_MS);
   show();
   byId('main').dataset.state = 'ready';
 }
