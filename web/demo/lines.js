@@ -133,7 +133,7 @@ function show() {
   lines.forEach(showLine);
   for (const thread of threads) showThread(thread, lines);
   const waiting = lines.flatMap(({ waiters }) => waiters);
-  setText(byId('sum'), `${waiting.length} of ${threads.length} wait, in ` +
+  setText(byId('sum'), `${waiting.length} of ${threads.length} threads wait, in ` +
     `${lines.filter(({ count }) => count > 0).length} of ${lines.length} lines.`);
 }
 
