@@ -88,7 +88,7 @@ async function launchFirefox() {
 
 /*
  * Returns {open(address), close()}. open() returns a page when that is loaded and its module has run: {evaluate(f,
- * argument), click(selector), reload(), close()}.
+ * argument), click(selector), press(key), resize(width), reload(), close()}.
  */
 export async function launch(name) {
   const start = () => (name === 'chromium' ? launchChromium() : launchFirefox());
@@ -106,6 +106,8 @@ export async function launch(name) {
       const opened = {
         evaluate: (body, argument) => page.evaluate(body, argument),
         click: (selector) => page.click(selector),
+        press: (key) => page.keyboard.press(key),
+        resize: (width) => (page.setViewportSize ?? page.setViewport).call(page, { width, height: 800 }),
         async reload() {
           await page.reload();
           if (ready) await page.waitForFunction(() => globalThis.isReady);

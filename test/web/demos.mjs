@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Tests of the demonstration pages: their buttons, and the numbers on them.
+// Tests of the demonstration pages: their buttons, and the numbers on them; that they can be read and used.
 
 import { within } from './browsers.mjs';
+import { focused, layoutFaults, tabStops, weakContrasts } from './looks.mjs';
 
 const DEMO_MS = 45000;
+const NAMES = ['index', 'chapter', 'article', 'lines'];
+const WIDTHS = [320, 360, 480, 720, 820, 1280];
 
 function check(good, what) {
   if (!good) throw new Error(what);
@@ -30,6 +33,10 @@ async function open(browser, address) {
   check(state === 'ready', `the page is ${state}`);
   return page;
 }
+
+/* index.html has no state. */
+const openNamed = (browser, demo, name) => (name === 'index' ? browser.open(`${demo}index.html`, { ready: false })
+  : open(browser, `${demo}${name}.html`));
 
 const select = (page, id, value) => page.evaluate(([which, what]) => {
   document.getElementById(which).value = what;
@@ -124,6 +131,59 @@ export const demoTests = {
         said: document.getElementById('said').textContent };
     });
     check(errors.length === 0 && enabled === 0 && said === 'Nothing can be shown.', `${errors}; ${enabled}; ${said}`);
+    await page.close();
+  },
+
+  'demo: nothing is cut off, or wider than the page': async (browser, { demo }) => {
+    for (const name of NAMES) {
+      const page = await openNamed(browser, demo, name);
+      for (const width of WIDTHS) {
+        await page.resize(width);
+        await until(page, `${width} pixels`, (wanted) => innerWidth === wanted, width);
+        const faults = await page.evaluate(layoutFaults);
+        check(faults.length === 0, `${name}, ${width} pixels: ${faults.join('; ')}`);
+      }
+      await page.close();
+    }
+  },
+
+  'demo: text has a contrast of 4.5, light and dark': async (browser, { demo }, note) => {
+    for (const name of NAMES) {
+      const page = await openNamed(browser, demo, name);
+      for (const scheme of ['light', 'dark']) {
+        const { least, weak } = await page.evaluate(weakContrasts, scheme);
+        check(weak.length === 0, `${name}, ${scheme}: ${weak.join('; ')}`);
+        note(`${name}, ${scheme}: ${least.toFixed(2)} or more`);
+      }
+      await page.close();
+    }
+  },
+
+  'demo: by keyboard: the focus goes through all controls in order, and is seen': async (browser, { demo }) => {
+    for (const name of NAMES) {
+      const page = await openNamed(browser, demo, name);
+      const stops = await page.evaluate(tabStops);
+      for (const stop of stops) {
+        await page.press('Tab');
+        const { is, seen, named } = await page.evaluate(focused);
+        check(is === stop, `${name}: ${is} has the focus, expected ${stop}`);
+        check(seen && named, `${name}: ${is}: ${seen ? 'it has no name' : 'the focus is not seen'}`);
+      }
+      await page.close();
+    }
+  },
+
+  'demo: by keyboard: Space and Enter press, and the button keeps the focus': async (browser, { demo }) => {
+    const page = await open(browser, `${demo}chapter.html`);
+    await until(page, 'both workers wait', () => document.querySelector('main').dataset.line.includes(' '));
+    await page.evaluate(() => document.getElementById('unlock').focus());
+    await page.press(' ');
+    await until(page, 'a worker has it', () => document.querySelector('main').dataset.holder.startsWith('worker'));
+    check(await page.evaluate(() => document.activeElement.id === 'unlock'), 'the focus is lost');
+    await page.press('Tab');
+    await page.press('Enter');
+    await until(page, 'the page waits, or has it', () => `${document.querySelector('main').dataset.line} ${
+      document.querySelector('main').dataset.holder}`.includes('page'));
     await page.close();
   },
 };

@@ -115,10 +115,10 @@ function describeAll(line) {
     const at = line.findIndex((place) => place.thread === thread), ended = thread.isEnded ? 'terminated; ' : '';
     if (at >= 0) {
       const waited = seconds(line[at].waited);
-      describe(thread, thread.isEnded ? 'terminated' : waited, `${ended}waits, place ${at + 1}, ${waited}`, false);
+      describe(thread, thread.isEnded ? 'ended' : waited, `${ended}waits, place ${at + 1}, ${waited}`, false);
     } else if (thread.state === 'holds') {
       const held = seconds(performance.now() - thread.since);
-      describe(thread, thread.isEnded ? 'terminated' : held, `${ended}holds the lock, ${held}`, false);
+      describe(thread, thread.isEnded ? 'ended' : held, `${ended}holds the lock, ${held}`, false);
     } else {
       const isAway = thread.state === 'away' && thread.number !== undefined;
       describe(thread, '', isAway ? 'does not want the lock' : 'is about to queue', isAway);
