@@ -67,6 +67,10 @@ for bug in UNGUARDED PASS_UNGUARDED FREE_OUTSIDE JOIN_BLINDLY TAKE_AS_LOCKED WAI
     GUARD_FOREVER TAKE_BY_STORE MARK_BY_STORE LOOP_IS_COMING COMING_STAYS; do
     check caught ends mutex OWN_REQUEST $bug
 done
+# Of the release by a store.
+for bug in FENCE_FORGOTTEN FENCE_BEFORE_LOCK STORED_UNSAID UNLOCKED_UNSEEN NEW_HOLDER_UNTOLD STORE_OVER_MARK; do
+    check caught ends mutex OWN_REQUEST $bug
+done
 check caught ends mutex WATCHED COUNT_ALWAYS
 check caught ends mutex PATIENT DROP_CALL
 check caught cycles mutex OWN_REQUEST GUARD_AWAKE

@@ -21,13 +21,19 @@
  * word is a step of its own. There is no clock: patience and deadlines may end at any time, and each unlock may find
  * that the head has waited for long enough to be entitled, or that it has not.
  *
+ * Unless it is fair, a holder may release it by a store (U1 and U2 in src/lot/lot.h): it loads the word, loads the
+ * bucket's word, stores, and loads the bucket's word again. Other players see the store when it leaves the holder's
+ * store buffer. The steps of a waiter that needs the fence everywhere are separate, too: W1, WF, and W2 with W3. A
+ * holder may also release the mutex by CAS where a store would do, as without membarrier.
+ *
  * The players: STOPPING, CROWD, OWN_REQUEST, PATIENT or WATCHED, see init. In the last two no patience with a
  * reservation ends and no loop stops: they catch what would otherwise only cost time. FAIR: the same for a fair mutex,
  * but without a watcher.
  *
  * Broken on purpose, each to be caught: UNGUARDED, PASS_UNGUARDED, FREE_OUTSIDE, JOIN_BLINDLY, TAKE_AS_LOCKED,
  * WAIT_AT_LOCKED, GIVE_UP_BLINDLY, GUARD_FOREVER, GUARD_AWAKE, TAKE_BY_STORE, MARK_BY_STORE, DROP_CALL, LOOP_IS_COMING,
- * COMING_STAYS, COUNT_ALWAYS; and if it is fair, CALL_MORE.
+ * COMING_STAYS, COUNT_ALWAYS; of the release by a store, FENCE_FORGOTTEN, FENCE_BEFORE_LOCK, STORED_UNSAID,
+ * UNLOCKED_UNSEEN, NEW_HOLDER_UNTOLD, STORE_OVER_MARK; and if it is fair, CALL_MORE.
  */
 #define FREE      0 /* the word: one of these ... */
 #define LOCKED    1
@@ -36,7 +42,15 @@
 #define COMING    4 /* ... with or without this: a thread that has been called has yet to come */
 #define UNCOUNTED 8 /* with COMING: it was called beside a watcher, and passes of it are not counted */
 #define CAME      (COMING | UNCOUNTED)
+#define STORED    16 /* with CONTENDED: the holder has found no waiters, and may store */
 #define state(w)  ((w) & 3)
+
+/* mutex_contended: the word after another player than the holder has said that it is contended */
+#ifdef STORED_UNSAID
+#define contended(w, keeps) (((w) & (keeps)) | CONTENDED)
+#else
+#define contended(w, keeps) (((w) & (keeps)) | CONTENDED | ((w) == LOCKED -> STORED : (w) & STORED))
+#endif
 
 #define NEWCOMER 0 /* standing */
 #define BESIDE   1
@@ -57,6 +71,8 @@
 #define is_thread(p) (!is_loop(p) && !is_watcher(p))
 
 byte word;
+byte storing; /* not 0: this player, less 1, has stored FREE, and others do not see that yet */
+byte locked;  /* not 0: this player, less 1, has the bucket locked */
 byte arrived[PLAYERS], arrivals; /* had to wait and are not done, in order: slot->began_ns. Of these players ... */
 bool in_line[PLAYERS];           /* ... these are in line. The others are awake, or their calls are on their way */
 byte standing[PLAYERS];
@@ -117,6 +133,26 @@ inline depart() {
     }
 }
 
+#define my_store_waits (storing == me + 1)
+
+/* The store becomes visible, if `waits`. Its player has seen LOCKED: others can only have marked the word since. */
+inline store_lands(waits) {
+    if
+    :: waits ->
+        assert((word & ~STORED) == LOCKED || (word & ~STORED) == CONTENDED);
+        word = FREE;
+        storing = 0
+    :: else
+    fi
+}
+
+proctype memory() {
+end:
+    do
+    :: d_step { storing != 0 -> store_lands(true) }
+    od
+}
+
 /* Taking. */
 
 #define waited (standing[me] != NEWCOMER)
@@ -127,10 +163,16 @@ inline depart() {
 #define kept (waited -> 0 : seen & CAME)
 #endif
 
-#ifdef WAIT_AT_LOCKED
-#define to_mark (state(seen) != RESERVED && seen != (kept | CONTENDED) && !waited)
+#ifdef COMING_STAYS
+#define marked contended(seen, CAME)
 #else
-#define to_mark (state(seen) != RESERVED && seen != (kept | CONTENDED))
+#define marked contended(seen, (waited -> 0 : CAME))
+#endif
+
+#ifdef WAIT_AT_LOCKED
+#define to_mark (state(seen) != RESERVED && seen != marked && !waited)
+#else
+#define to_mark (state(seen) != RESERVED && seen != marked)
 #endif
 #define to_take (state(seen) == FREE || (seen == RESERVED && standing[me] == CALLED))
 
@@ -158,7 +200,7 @@ inline depart() {
 inline take() {
     do
     :: atomic {
-        seen = word;
+        seen = (my_store_waits -> FREE : word);
 #ifndef FAIR
         if
         :: state(seen) != FREE -> arrive() /* the line is in this order, not in that of joining */
@@ -171,6 +213,7 @@ inline take() {
         fi
        }
        atomic { /* a CAS */
+        store_lands(my_store_waits);
         if
         :: !cas_succeeds /* again */
         :: to_take && cas_succeeds ->
@@ -181,7 +224,7 @@ inline take() {
             assert(my_turn);
             depart();
             break
-        :: !to_take && to_mark && cas_succeeds -> seen = kept | CONTENDED; word = seen; break
+        :: !to_take && to_mark && cas_succeeds -> seen = marked; word = seen; break
 #ifdef COUNT_ALWAYS
         :: state(seen) == FREE && (seen & COMING) && !waited && cas_succeeds ->
 #else
@@ -196,7 +239,17 @@ inline take() {
     od
 }
 
-inline join() {
+#define nobody_in_line (!in_line[0] && !in_line[1] && !in_line[2] && !in_line[3])
+#define no_lock_waits  (!in_line[0] && !in_line[1] && !in_line[2] && (!in_line[3] || is_watcher(3)))
+
+#if defined(FENCE_FORGOTTEN) || defined(FAIR)
+#define announces false
+#else
+#define announces (no_lock_waits && (seen == LOCKED || (seen & STORED))) /* lot_join_in_order, mutex_stored */
+#endif
+
+/* W2 and W3 */
+inline compare_and_join() {
     d_step {
 #if defined(JOIN_BLINDLY)
         in_line[me] = true;
@@ -215,10 +268,38 @@ inline join() {
 #endif
 }
 
-/* Releasing. */
+/* lot_join_in_order: goes to `waiting`, or to `again` if the word has changed. (If the head is a watcher, and others
+ * are behind it, the library has a fence that is left out here.) */
+inline join() {
+#ifdef FENCE_BEFORE_LOCK
+    d_step { !locked -> store_lands(storing != 0) }
+#endif
+    atomic {
+        !locked ->
+        if
+        :: announces -> locked = me + 1 /* W1 */
+        :: else ->
+            compare_and_join();
+            if
+            :: in_line[me] -> goto waiting
+            :: else -> goto again
+            fi
+        fi
+    }
+#ifndef FENCE_BEFORE_LOCK
+    d_step { store_lands(storing != 0) } /* WF */
+#endif
+    atomic {
+        compare_and_join();
+        locked = 0;
+        if
+        :: in_line[me] -> goto waiting
+        :: else -> goto again
+        fi
+    }
+}
 
-#define nobody_in_line (!in_line[0] && !in_line[1] && !in_line[2] && !in_line[3])
-#define no_lock_waits  (!in_line[0] && !in_line[1] && !in_line[2] && (!in_line[3] || is_watcher(3)))
+/* Releasing. */
 
 /* Whether the next in line stays there: mutex_call. Of the threads that a condition has moved there, `most` are
  * called; which these are is not modelled, and so `most` may be any number. */
@@ -276,12 +357,13 @@ inline call_some(first, is_release) {
 
 #define call_ends() threads = 0; loop_called = false; watched = false
 
-inline unlock() {
+/* mutex_release_held */
+inline unlock_slowly() {
     if
     :: atomic { state(word) == LOCKED || (word & COMING) -> word = word & CAME; holders--; got = false }
     :: atomic {
-        state(word) != LOCKED && !(word & COMING) -> /* and only we can change that */
-        assert(word == CONTENDED);
+        !locked && state(word) != LOCKED && !(word & COMING) -> /* and only we can change that */
+        assert((word & ~STORED) == CONTENDED);
         holders--; got = false;
         if
 #ifdef FREE_OUTSIDE
@@ -313,12 +395,64 @@ inline unlock() {
     fi
 }
 
+#define bucket_is_zero (!locked && nobody_in_line)
+
+/* vigil__mutex_unlocked: mutex_calling, that is mutex_must_call, if a waiter is in line. To lock the bucket is a fence
+ * for the caller. */
+inline call_line() {
+    atomic {
+        !locked ->
+        store_lands(my_store_waits);
+        if
+        :: nobody_in_line
+#ifdef NEW_HOLDER_UNTOLD
+        :: !nobody_in_line && (state(word) == LOCKED || state(word) == CONTENDED)
+#else
+        :: !nobody_in_line && (state(word) == LOCKED || state(word) == CONTENDED) -> word = contended(word, CAME)
+#endif
+        :: !nobody_in_line && (state(word) == FREE || word == RESERVED) ->
+            choose_most();
+            call_some(BESIDE, true)
+        fi;
+        call_ends()
+    }
+}
+
+#ifdef STORE_OVER_MARK
+#define may_store (word == LOCKED || word == CONTENDED)
+#else
+#define may_store (word == LOCKED)
+#endif
+
+#ifdef FAIR
+#define unlock() unlock_slowly()
+#else
+/* vigil_mutex_unlock. The holder may use CAS though it could store: that is how it is without membarrier. */
+inline unlock() {
+    if
+    :: unlock_slowly()
+    :: may_store ->
+        if
+        :: unlock_slowly()
+        :: bucket_is_zero ->
+            d_step { storing = me + 1; holders--; got = false } /* U1 */
+#ifndef UNLOCKED_UNSEEN
+            if /* U2 */
+            :: bucket_is_zero
+            :: !bucket_is_zero -> call_line()
+            fi
+#endif
+        fi
+    fi
+}
+#endif
+
 /* In place of a player that does not come, or for oneself. */
 inline decline() {
     if
     :: word != RESERVED
     :: atomic { word == RESERVED -> word = CONTENDED; holders++; assert(holders == 1) }
-       unlock()
+       unlock_slowly()
     fi
 }
 
@@ -340,10 +474,11 @@ end:
     :: atomic { guarded && (word != RESERVED || reservation_expires) -> guarded = false }
 progress:
         atomic {
+            !locked ->
             if
             :: no_lock_waits
             :: !no_lock_waits && word == RESERVED && !reservation_expires -> guarded = true
-            :: !no_lock_waits && (state(word) == LOCKED || state(word) == CONTENDED) -> word = (word & CAME) | CONTENDED
+            :: !no_lock_waits && (state(word) == LOCKED || state(word) == CONTENDED) -> word = contended(word, CAME)
             :: !no_lock_waits && (state(word) == FREE || (word == RESERVED && reservation_expires)) ->
 #ifdef FAIR
                 out_of_order = out_of_order || word == RESERVED;
@@ -370,13 +505,7 @@ again:
     :: got -> unlock(); goto over
     :: else
     fi;
-    atomic {
-        join();
-        if
-        :: !in_line[me] -> goto again
-        :: else
-        fi
-    }
+    join();
 waiting:
     if
     :: !in_line[me] -> goto again
@@ -386,7 +515,7 @@ progress:
 #ifdef GIVE_UP_BLINDLY
     :: atomic { timed -> in_line[me] = false; depart() }
 #else
-    :: atomic { timed && in_line[me] -> in_line[me] = false; depart() }
+    :: atomic { timed && in_line[me] && !locked -> in_line[me] = false; depart() }
 #endif
     fi;
 over:
@@ -410,22 +539,16 @@ again:
     :: got -> unlock(); goto over
     :: else
     fi;
-    atomic {
-        join();
-        if
-        :: !in_line[me] -> goto again
-        :: else
-        fi
-    }
-pending:
+    join();
+waiting:
     if
     :: !in_line[me] -> goto again
     :: patience_ends ->
 progress:
-        look(); goto pending
+        look(); goto waiting
     :: loop_stops && !steady -> stopped++; goto stop
-    :: own -> atomic { playing++; run thread(own, 1, false) } ended[own]; own = 0; goto pending
-    :: atomic { !steady && in_line[me] -> in_line[me] = false; depart() } /* cancelled: give_up_place */
+    :: own -> atomic { playing++; run thread(own, 1, false) } ended[own]; own = 0; goto waiting
+    :: atomic { !steady && in_line[me] && !locked -> in_line[me] = false; depart() } /* cancelled: give_up_place */
     :: atomic { !steady && !in_line[me] -> depart() } /* its request is gone: the call is dropped */
 #ifndef DROP_CALL
        decline()
@@ -445,6 +568,7 @@ stop:
 proctype watcher(byte me) {
     byte seen, i;
     atomic {
+        !locked ->
         if
         :: state(word) == CONTENDED -> in_line[me] = true; arrive()
         :: goto over
@@ -452,7 +576,7 @@ proctype watcher(byte me) {
     }
     if
     :: !in_line[me]
-    :: atomic { in_line[me] -> in_line[me] = false } /* its deadline */
+    :: atomic { in_line[me] && !locked -> in_line[me] = false } /* its deadline */
     fi;
 over:
     atomic { depart(); playing-- }
@@ -463,6 +587,7 @@ over:
 init {
     atomic {
         run keeper();
+        run memory();
 #if defined(CROWD)
         play(loop(0, 1, 0, false)); play(thread(1, 1, true)); play(thread(2, 1, false)); play(thread(3, 1, false))
 #elif defined(OWN_REQUEST)
@@ -475,7 +600,7 @@ init {
         play(loop(0, 1, 0, false)); play(loop(1, 1, 0, false)); play(thread(2, 1, true)); play(thread(3, 1, false))
 #endif
     }
-    playing == 0;
+    playing == 0 && storing == 0;
     assert(holders == 0);
     assert(word == FREE || (word == RESERVED && stopped > 0))
 }
