@@ -23,8 +23,8 @@ _Static_assert(offsetof(pthread_rwlock_t, __data.__readers) == 0, "the word come
 #define RESERVED 4u
 #define SAVED    8u
 #define READER   16u
-#define READERS  0x3ffffff0u
-#define TOO_MANY (1u << 29)
+#define READERS  0x0ffffff0u
+#define TOO_MANY (1u << 27)
 #define PASS     (1u << 30)
 
 static vigil_rwlock *word_of(pthread_rwlock_t *lock) {

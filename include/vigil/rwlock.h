@@ -38,7 +38,10 @@
  *     2   there may be waiters: an unlock looks at the line
  *     4   it is reserved for the waiters that have been called
  *     8   a writer has waited long for the readers to leave: no new readers
- *     16  times the number of readers; callers that find that they have to wait are counted for a moment, too
+ *     16  times the number of readers that are counted; callers that find that they have to wait are, for a moment, too
+ *     2^28  several threads have read it at the same time, and readers are not counted here any more, but noted
+ *         beside, each in a cache line of its thread
+ *     2^29  added: a writer is about to count them
  *     2^30  readers pass
  *     2^31  a process died while it was writing (in a segment), or a writer was given up
  *
@@ -88,7 +91,7 @@ typedef struct vigil_rwlock {
  *
  * The timed forms give up after `timeout_ns`, or when vigil_now_ns() reaches `deadline_ns` (VIGIL_TIMED_OUT); the try
  * forms do so at once. VIGIL_INTERRUPTED: see thread.h. VIGIL_CANCELLED if the memory is forgotten meanwhile. Errors:
- * VIGIL_EMAYNOTBLOCK if the call would have to wait on a thread that may not block; VIGIL_ELIMIT beyond 33,554,432
+ * VIGIL_EMAYNOTBLOCK if the call would have to wait on a thread that may not block; VIGIL_ELIMIT beyond 8,388,608
  * readers; VIGIL_ENULL, VIGIL_EMISALIGNED; VIGIL_ENOMEM, VIGIL_ELIMIT and VIGIL_ECOPIES as in vigil_wait32. After any
  * of these the caller does not hold it.
  *
@@ -167,9 +170,10 @@ static inline bool vigil__rwlock_change(vigil_rwlock *lock, uint32_t from, uint3
  * out.
  */
 static inline int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
-    const uint32_t not_now = 1u | 4u | 8u | 1u << 29 | 1u << 31; /* the last: the reader must be told */
-    if (vigil__rwlock_may_be_shared()) return vigil__rwlock_read_lock_slowly(lock, timeout_ns);
-    if (lock && !(__atomic_fetch_add(&lock->word, 16u, __ATOMIC_ACQUIRE) & not_now)) return VIGIL_OK;
+    const uint32_t not_now = 1u | 4u | 8u | 1u << 27 | 1u << 31; /* the last: the reader must be told */
+    if (vigil__rwlock_may_be_shared() || !lock || (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) & 1u << 28))
+        return vigil__rwlock_read_lock_slowly(lock, timeout_ns);
+    if (!(__atomic_fetch_add(&lock->word, 16u, __ATOMIC_ACQUIRE) & not_now)) return VIGIL_OK;
     return vigil__rwlock_read_lock_miscounted(lock, timeout_ns);
 }
 
@@ -185,13 +189,12 @@ static inline int vigil_rwlock_read_trylock(vigil_rwlock *lock) {
     return vigil__rwlock_read_lock_slowly(lock, 0);
 }
 
+/* If another reader comes in between, the lock is read by several threads: see 2^28. */
 static inline int vigil_rwlock_read_unlock(vigil_rwlock *lock) {
     bool simple = lock && !vigil__rwlock_may_be_shared();
     uint32_t seen = simple ? __atomic_load_n(&lock->word, __ATOMIC_RELAXED) : 0;
-    while ((seen & 0x3ffffff0u) && !(seen & 2u)) {
-        if (__atomic_compare_exchange_n(&lock->word, &seen, seen - 16u, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-            return VIGIL_OK;
-    }
+    bool counted = (seen & 0x0ffffff0u) && !(seen & (2u | 1u << 28));
+    if (counted && vigil__rwlock_change(lock, seen, seen - 16u, __ATOMIC_RELEASE)) return VIGIL_OK;
     return vigil__rwlock_read_unlock_slowly(lock);
 }
 

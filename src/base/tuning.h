@@ -44,6 +44,10 @@
 #define SPIN_CONFLICT_NS UINT64_C(1000)
 #define SPIN_ASIDE_NS    UINT64_C(20000)
 
+/* A writer that has closed the lanes of a lock lets them rest for so many times as long as that took, so that writers
+ * spend at most a tenth of the time on it (page_cache_4, rwlock_1_in_1000). */
+#define LANES_REST 9u
+
 /*
  * Buckets in a segment. A process needs some 100 ns inside one; it takes longer only if it has no processor, is
  * stopped, or has died there.

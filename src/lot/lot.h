@@ -156,6 +156,13 @@ struct lot_reservation {
     uint64_t key, began_ns;
 };
 
+/* A thread's read-write locks that it reads: sync/lanes.h. */
+struct lot_lane {
+    _Alignas(64) uint64_t locks[PRIM_LANE_PLACES];
+};
+#define LOT_LANES (PRIM_LANES ? PRIM_LANES : 1)
+#define LOT_RESTS 64u
+
 struct lot {
     struct bucket *buckets; /* stored last, when the lot is ready: W0 */
     struct slot *slots;
@@ -179,6 +186,10 @@ struct lot {
     uint32_t seats_used;
 
     struct lot_reservation reservations[LOT_RESERVATIONS]; /* of locks that were reserved lately: lock_may_reserve */
+
+    struct lot_lane lanes[LOT_LANES]; /* sync/lanes.h. Not emptied in the child of a fork */
+    uint32_t lanes_used;
+    uint64_t lanes_rest_until_ns[LOT_RESTS]; /* of locks whose lanes were closed lately */
 
     struct lot_copy *copies; /* under the gate: the copies of the library that use it, see copies.h */
     uint32_t fences;         /* set by the first copy: holders may release a mutex by a store, see WF */

@@ -179,6 +179,7 @@ struct prim_thread {
     uint32_t interruptible; /* lot/interrupt: its cell; zero: it cannot be interrupted */
     uint32_t holds_interruptions; /* lot/interrupt: not zero while interruptions are held back */
     bool exit_hooked;       /* prim */
+    struct lot_lane *lane;  /* sync/lanes: its lane; null: none yet */
     uint32_t hold_number;   /* recovery/hold: of the hold by which the thread took a lock in a segment last */
     uint32_t robust;        /* sync/robust: the newest of its notes of mutexes that it holds */
     /* sync/robust: to be called when the thread ends, and for the forking thread in a fork's child; null: nothing. */

@@ -43,6 +43,10 @@
  * measured: a process that waits again within two patrols, which are two seconds, need not wake its keeper for that. */
 #define PRIM_LINGER 2u
 
+/* Cache lines for readers, shared if there are more threads than that, and the locks in each: see sync/lanes.h. A
+ * writer goes through all that threads have used. */
+#define PRIM_LANES       64u
+#define PRIM_LANE_PLACES 8u
 /* How many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 4096u
 /* How long an event loop that was called may take to come, before its keeper calls the next waiter: as PATIENCE_NS. */

@@ -63,7 +63,7 @@
 
 /* For a read-write lock: the units that one reader holds. A writer holds 1. */
 #define HOLD_READER 16u
-#define HOLD_RWLOCK 0x3ffffff1u /* what the word of a read-write lock says about its holders */
+#define HOLD_RWLOCK 0x0ffffff1u /* what the word of a read-write lock says about its holders */
 
 struct hold {
     enum slot_kind kind;

@@ -8,7 +8,9 @@
  *     a reader            adds itself, and then looks whether it may read. If not, it is counted in error, and takes
  *                         that back as if it had read. So nothing may depend on the number except whether it is zero;
  *                         and a thread that sees that it is not can rely on a reader that will yet make it less
- *     a writer            sets WRITER when there is neither that nor a reader
+ *                         If the word says LANES it goes to a lane instead, and does not change the word (lanes.h)
+ *     a writer            closes the lanes (lanes.h): counts the readers there, and clears LANES. Sets WRITER when
+ *                         there is neither that nor a reader, nor LANES
  *     a waiter            sets WAITERS. Joins the line only while the word still is what it saw. If readers hold the
  *                         lock, it updates the line after PATIENCE_NS
  *     a line update       with readers inside and a writer at the head of the line: sets SAVED, which keeps new readers
@@ -91,6 +93,7 @@
 #include "rwlock.h"
 
 #include "lot/arguments.h"
+#include "lanes.h"
 #include "lock.h"
 #include "calls.h"
 
@@ -98,10 +101,12 @@
 #define WAITERS  2u
 #define RESERVED 4u
 #define SAVED    8u
-#define READER   16u
-#define READERS  0x3ffffff0u
-#define TOO_MANY (1u << 29)
-#define PASS     (1u << 30) /* readers pass writers that wait: constant */
+#define READER   RWLOCK_READER
+#define READERS  RWLOCK_READERS
+#define TOO_MANY (1u << 27)
+#define LANES    RWLOCK_LANES   /* readers may be in lanes */
+#define CLOSING  RWLOCK_CLOSING /* with LANES: they are being counted */
+#define PASS     RWLOCK_PASS    /* readers pass writers that wait: constant */
 #define DIED     (1u << 31) /* a writer died, or was given up; until vigil_rwlock_consistent */
 
 /* What a thread wants, or has. Also lock_kind's `argument`. */
@@ -191,7 +196,7 @@ static bool rwlock_begin(uint32_t *word, const struct slot *head, void *context)
         update->now = (seen & (WRITER | READERS)) - update->held + update->kept;
         update->pass = rwlock_lets_readers_pass(seen);
         flags = rwlock_flags_for(update, seen, head, entitled);
-        uint32_t to = update->now | flags | (seen & (PASS | DIED)) | update->died;
+        uint32_t to = update->now | flags | (seen & (PASS | DIED | LANES | CLOSING)) | update->died;
         status = rwlock_change_when_locked(update->lot, update->word, &seen, to,
                                            rwlock_change_by(update->number, update->held, update->kept));
     } while (status == VIGIL_NOT_EQUAL);
@@ -247,7 +252,7 @@ uint32_t rwlock_give_back(uint32_t seen, uint32_t held) {
 /* The kind. */
 
 static bool rwlock_may_take(uint32_t seen, uint32_t share, enum lock_privilege privilege) {
-    if ((seen & WRITER) || (share == TO_WRITE && (seen & READERS))) return false;
+    if ((seen & WRITER) || (share == TO_WRITE && (seen & (READERS | LANES)))) return false;
     if (share == TO_READ && (seen & READERS) && rwlock_lets_readers_pass(seen)) return true;
     if (seen & SAVED) return privilege == CALLED || privilege == BESIDE || BUG(rwlock_readers_pass);
     return !(seen & RESERVED) || privilege == CALLED;
@@ -261,11 +266,28 @@ static void rwlock_decline(uint32_t *word) {
     rwlock_update_line((struct rwlock_update){.word = word, .drop_reservation = true});
 }
 
+static void rwlock_close_lanes(uint32_t *word);
+
+/* Whether readers may be in lanes, and this copy of the library can use them. */
+static bool rwlock_has_lanes(const uint32_t *word, uint32_t seen) {
+    return PRIM_LANES && (seen & LANES) && !segment_of(word) && lot_private();
+}
+
+/* A writer closes the lanes before it looks at the word. */
+static uint32_t rwlock_look(uint32_t *word, uint32_t seen, uint32_t share) {
+    while (share == TO_WRITE && !(seen & CLOSING) && rwlock_has_lanes(word, seen)) {
+        rwlock_close_lanes(word);
+        seen = prim_load_relaxed(word);
+    }
+    return seen;
+}
+
 static int rwlock_take(uint32_t *word, uint32_t share, enum lock_privilege privilege, uint32_t *result) {
     bool came = privilege != NEWCOMER && !segment_of(word) && !BUG(rwlock_comes_silently);
     uint32_t seen = prim_load_relaxed(word), others = came ? WAITERS : 0;
     int status = VIGIL_NOT_EQUAL;
     while (status == VIGIL_NOT_EQUAL) {
+        seen = rwlock_look(word, seen, share);
         if (rwlock_may_take(seen, share, privilege)) {
             status = rwlock_change(word, &seen, ((seen & ~RESERVED) + share) | others, rwlock_change_of(0, share));
             if (status != VIGIL_OK) continue;
@@ -339,10 +361,25 @@ struct rwlock_end {
     uint32_t held, kept, died, number; /* as in struct rwlock_update */
 };
 
+/* Whether a reader has left without the count. */
+static bool rwlock_leave_lane(uint32_t *word, uint32_t *seen) {
+    while (rwlock_has_lanes(word, *seen)) {
+        if (lanes_leave(word)) return true;
+        *seen = prim_load_relaxed(word); /* a closer that has emptied the place has added to it before */
+        if ((*seen & READERS) || !(*seen & LANES)) return false;
+        if (lanes_leave_by_any(word)) return true;
+        rwlock_close_lanes(word);
+        *seen = prim_load_relaxed(word);
+    }
+    return false;
+}
+
 static int rwlock_unlock(uint32_t *word, struct rwlock_end end) {
     uint32_t held = end.held, kept = end.kept, died = end.died;
     uint32_t seen = prim_load_relaxed(word);
-    while (!rwlock_must_update(seen, held) || (died && BUG(rwlock_abandoned_silently))) {
+    for (;;) {
+        if (held == TO_READ && rwlock_leave_lane(word, &seen)) return VIGIL_OK;
+        if (rwlock_must_update(seen, held) && !(died && BUG(rwlock_abandoned_silently))) break;
         if (!rwlock_holds(seen, held)) return VIGIL_ENOTHELD;
         int status = rwlock_change(word, &seen, (seen - held + kept) | died, rwlock_change_by(end.number, held, kept));
         if (status != VIGIL_NOT_EQUAL) return status;
@@ -355,6 +392,12 @@ static int rwlock_unlock(uint32_t *word, struct rwlock_end end) {
     return update.over ? VIGIL_ENOTHELD : VIGIL_OK;
 }
 
+static void rwlock_close_lanes(uint32_t *word) {
+    if (!lanes_close(word)) return;
+    if (BUG(lanes_left_silently)) prim_fetch_add_acq_rel(word, 0u - READER);
+    else rwlock_unlock(word, (struct rwlock_end){.held = TO_READ}); /* V6 in lanes.h */
+}
+
 static int rwlock_check_and_unlock(vigil_rwlock *lock, struct rwlock_end end) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
@@ -362,7 +405,20 @@ static int rwlock_check_and_unlock(vigil_rwlock *lock, struct rwlock_end end) {
     return rwlock_unlock(&lock->word, end);
 }
 
+/* Before a reader leaves: whether it has left by its own place. If it is counted, and meets others, lanes may pay. */
+static bool rwlock_leave_soon(uint32_t *word) {
+    uint32_t seen = prim_load_relaxed(word);
+    if ((seen & LANES) && !segment_of(word)) {
+        tsan_release(word);
+        return lanes_leave(word);
+    }
+    if ((seen & READERS) >= 2 * READER) lanes_meet(word);
+    return false;
+}
+
 int vigil__rwlock_read_unlock_slowly(vigil_rwlock *lock) {
+    bool aligned = check_address(lock, sizeof lock->word) == VIGIL_OK;
+    if (PRIM_LANES && aligned && rwlock_leave_soon(&lock->word)) return VIGIL_OK;
     return rwlock_check_and_unlock(lock, (struct rwlock_end){.held = TO_READ});
 }
 
@@ -437,7 +493,7 @@ int rwlock_write_unlock_by(vigil_rwlock *lock, uint32_t number) {
 /* Blocking. */
 
 static int rwlock_try_once(uint32_t *word, uint32_t share) {
-    uint32_t seen = prim_load_relaxed(word);
+    uint32_t seen = rwlock_look(word, prim_load_relaxed(word), share);
     while (rwlock_may_take(seen, share, NEWCOMER)) {
         int status = rwlock_change(word, &seen, seen + share, rwlock_change_of(0, share));
         if (status == VIGIL_NOT_EQUAL) continue;
@@ -475,6 +531,7 @@ static int rwlock_lock_slowly(vigil_rwlock *lock, enum share share, int64_t time
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
     uint32_t *word = &lock->word;
+    if (share == TO_READ && !segment_of(word) && lanes_enter(word)) return lock_taken(word);
     if (share == TO_READ && (prim_load_relaxed(word) & TOO_MANY)) return VIGIL_ELIMIT;
     return lock_slowly(&rwlock_locking, word, share, timeout_ns);
 }
@@ -497,7 +554,8 @@ int vigil__rwlock_write_lock_slowly(vigil_rwlock *lock, int64_t timeout_ns) {
 int vigil_rwlock_read_lock_for(vigil_rwlock *lock, int64_t timeout_ns) {
     int error = check_address(lock, sizeof lock->word);
     if (error) return error;
-    if (prim_load_relaxed(&vigil__holder) / SEGMENT_HOLDER) return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
+    bool shared = prim_load_relaxed(&vigil__holder) / SEGMENT_HOLDER;
+    if (shared || (prim_load_relaxed(&lock->word) & LANES)) return rwlock_lock_slowly(lock, TO_READ, timeout_ns);
     uint32_t seen = prim_fetch_add_acq_rel(&lock->word, READER), told = BUG(rwlock_abandoned_unread) ? 0 : DIED;
     if (!(seen & (WRITER | RESERVED | SAVED | TOO_MANY | told))) return lock_taken(&lock->word);
     return vigil__rwlock_read_lock_miscounted(lock, timeout_ns);
@@ -516,7 +574,13 @@ int vigil_rwlock_read_trylock(vigil_rwlock *lock) {
 }
 
 int vigil_rwlock_read_unlock(vigil_rwlock *lock) {
-    return vigil__rwlock_read_unlock_slowly(lock);
+    int error = check_address(lock, sizeof lock->word);
+    if (error) return error;
+    uint32_t seen = prim_load_relaxed(&lock->word);
+    bool counted = (seen & READERS) && !(seen & (WAITERS | LANES));
+    if (!counted || prim_load_relaxed(&vigil__holder) / SEGMENT_HOLDER) return vigil__rwlock_read_unlock_slowly(lock);
+    tsan_release(&lock->word);
+    return prim_cas_release(&lock->word, &seen, seen - READER) ? VIGIL_OK : vigil__rwlock_read_unlock_slowly(lock);
 }
 
 int vigil_rwlock_write_lock(vigil_rwlock *lock) {

@@ -15,6 +15,7 @@
 #define WAITERS 2u
 #define SAVED   8u
 #define READER  16u
+#define LANES   (1u << 28)
 
 enum { TO_READ, TO_WRITE }; /* what a turn wants */
 
@@ -40,7 +41,7 @@ static void begin_with(uint32_t word) {
 }
 
 static void all_over(void) {
-    sim_check(!(rwlock.word & ~WAITERS), "at the end the word is %#x", rwlock.word);
+    sim_check(!(rwlock.word & ~(WAITERS | LANES)), "at the end the word is %#x", rwlock.word);
     sim_check(!readers && !writers, "a reader or a writer is still inside");
     balance();
 }
@@ -958,6 +959,190 @@ static void pass_downgrade(void) {
     go("holder", downgrading_holder_of_two);
 }
 
+/* ---- Readers in lanes: src/sync/lanes.h. There are two lanes, with one place each ---- */
+
+static void lanes_readers_and_writer(void) {
+    begin_with(LANES);
+    go("reader 1", reader);
+    go("reader 2", reader);
+    go("writer", writer);
+}
+
+static void lanes_reader_and_writers(void) {
+    begin_with(LANES);
+    go("reader", reader);
+    go("writer 1", writer);
+    go("writer 2", writer);
+}
+
+/* The third shares a lane with one of the others. */
+static void lanes_shared(void) {
+    begin_with(LANES);
+    go("reader 1", reader);
+    go("reader 2", reader);
+    go("reader 3", reader);
+    go("writer", writer);
+}
+
+static void lanes_pass(void) {
+    begin_with_passing(LANES);
+    go("reader 1", reader);
+    go("reader 2", reader);
+    go("writer", writer);
+}
+
+/* The lanes are opened by readers that meet. */
+FIBER(reader_twice) {
+    reader(argument);
+    reader(argument);
+}
+
+static void lanes_opened(void) {
+    begin_with(READER);
+    go("reader 1", reader_twice);
+    go("writer", writer);
+    go("holder", reading_holder);
+}
+
+static void lanes_loop_writes(void) {
+    begin_with(LANES);
+    go("loop", writing_loop);
+    go("reader", reader_twice);
+}
+
+static void lanes_loop_reads(void) {
+    begin_with(LANES);
+    go("loop", reading_loop);
+    go("reader", reader);
+    go("writer", writer);
+}
+
+/* A reader stays until the writer is in line, and must call it. */
+FIBER(reader_until_in_line) {
+    (void)argument;
+    lock(false);
+    await_in_line(1);
+    leave(false);
+}
+
+static bool a_reader_is_inside(void *unused) {
+    (void)unused;
+    return had_readers > 0;
+}
+
+FIBER(writer_behind_reader) {
+    sim_until(a_reader_is_inside, NULL);
+    writer(argument);
+}
+
+static void lanes_line(void) {
+    begin_with(LANES);
+    go("reader", reader_until_in_line);
+    go("writer", writer_behind_reader);
+}
+
+/* A writer that gives up has closed the lanes, and readers behind it are let in. */
+static void lanes_timeout(void) {
+    begin_with(LANES);
+    sim_moment(1500);
+    go("reader 1", reader);
+    go("writer", patient_writer);
+    go("reader 2", reader);
+}
+
+FIBER(hasty_writer) {
+    (void)argument;
+    if (vigil_rwlock_write_trylock(&rwlock) == VIGIL_OK) {
+        enter(true);
+        leave(true);
+    }
+}
+
+static void lanes_tried(void) {
+    begin_with(LANES);
+    go("reader", reader_twice);
+    go("hasty", hasty_writer);
+    go("writer", writer);
+}
+
+/* What one thread has locked, another unlocks. */
+static uint32_t handed_over, taken_over;
+
+static bool is_handed_over(void *unused) {
+    (void)unused;
+    return handed_over > taken_over;
+}
+
+FIBER(locking_reader) {
+    (void)argument;
+    lock(false);
+    prim_fetch_add_acq_rel(&handed_over, 1u);
+}
+
+FIBER(unlocking_reader) {
+    (void)argument;
+    sim_until(is_handed_over, NULL);
+    taken_over++;
+    prim_fetch_add_acq_rel(&handed_over, 0u);
+    leave(false);
+}
+
+static void lanes_handed_over(void) {
+    begin_with(LANES);
+    handed_over = taken_over = 0;
+    go("locks", locking_reader);
+    go("unlocks", unlocking_reader);
+    go("writer", writer);
+}
+
+static void lanes_two_handed_over(void) {
+    begin_with(LANES);
+    handed_over = taken_over = 0;
+    go("locks 1", locking_reader);
+    go("locks 2", locking_reader);
+    go("unlocks 1", unlocking_reader);
+    go("unlocks 2", unlocking_reader);
+    go("writer", writer);
+}
+
+/* A writer downgrades, the other readers go back to lanes. */
+static void lanes_downgrade(void) {
+    begin_with(LANES);
+    go("downgrading", downgrading_writer);
+    go("reader", reader_twice);
+}
+
+/* One reader inside, two unlocks. */
+FIBER(reader_and_unlocks) {
+    (void)argument;
+    expect(vigil_rwlock_read_lock(&rwlock), VIGIL_OK, "lock");
+    count_unlock(vigil_rwlock_read_unlock(&rwlock));
+}
+
+static void lanes_unlocked_twice(void) {
+    begin_with(LANES);
+    unlocked = 0;
+    go("reader", reader_and_unlocks);
+    go("other", read_unlocks);
+}
+
+static void lanes_never_locked(void) {
+    begin_with(LANES);
+    unlocked = 0;
+    go("one", read_unlocks);
+}
+
+/* The same beside a writer, which may join the line before that unlock has closed the lanes. */
+static void lanes_closed_by_another(void) {
+    lanes_never_locked();
+    go("writer", writer);
+}
+
+static void unlocked_never(void) {
+    sim_check(unlocked == 0, "unlocked %d times", unlocked);
+    all_over();
+}
+
 /* ---- A writer ends, and another thread gives up what it held ---- */
 
 #define DIED 0x80000000u
@@ -986,7 +1171,7 @@ static void begin_abandoned(void) {
 }
 
 static void abandoned_over(void) {
-    sim_check(!(rwlock.word & ~(WAITERS | DIED)), "at the end the word is %#x", rwlock.word);
+    sim_check(!(rwlock.word & ~(WAITERS | DIED | LANES)), "at the end the word is %#x", rwlock.word);
     sim_check(!(rwlock.word & DIED) == !abandoned, "at the end the word is %#x", rwlock.word);
     sim_check(!readers && !writers, "a reader or a writer is still inside");
     balance();
@@ -1082,6 +1267,22 @@ static void abandon_trylock(void) {
 }
 
 const struct sim_scenario rwlock_scenarios[] = {
+    {"lanes_readers_and_writer", "two readers in lanes, and a writer", lanes_readers_and_writer, all_over},
+    {"lanes_reader_and_writers", "a reader in a lane, and two writers", lanes_reader_and_writers, all_over},
+    {"lanes_shared", "three readers in two lanes, and a writer", lanes_shared, all_over},
+    {"lanes_pass", "two readers in lanes that may pass, and a writer", lanes_pass, all_over_passing},
+    {"lanes_opened", "readers that meet open the lanes, a writer closes them", lanes_opened, all_over},
+    {"lanes_loop_writes", "a loop writes, a reader in a lane comes back", lanes_loop_writes, all_over},
+    {"lanes_loop_reads", "a loop reads, a reader in a lane, and a writer", lanes_loop_reads, all_over},
+    {"lanes_line", "a reader in a lane leaves when a writer is in line", lanes_line, all_over},
+    {"lanes_timeout", "a writer with a deadline closes the lanes", lanes_timeout, all_over},
+    {"lanes_tried", "a trylock, a writer, and a reader that comes back", lanes_tried, all_over},
+    {"lanes_handed_over", "a reader in a lane is unlocked by another thread", lanes_handed_over, all_over},
+    {"lanes_two_handed_over", "the same with two of them", lanes_two_handed_over, all_over},
+    {"lanes_downgrade", "a writer downgrades, a reader comes back", lanes_downgrade, all_over},
+    {"lanes_unlocked_twice", "one reader, two unlocks", lanes_unlocked_twice, unlocked_once},
+    {"lanes_never_locked", "an unlock of what no reader holds", lanes_never_locked, unlocked_never},
+    {"lanes_closed_by_another", "the same, and a writer", lanes_closed_by_another, all_over},
     {"rwlock_abandon_reader", "a writer ends, a reader waits", abandon_reader, abandoned_over},
     {"rwlock_abandon_writer_and_reader", "a writer ends, two wait", abandon_writer_and_reader, abandoned_over},
     {"rwlock_abandon_line", "a writer ends, a loop and a reader in line", abandon_line, abandoned_over},

@@ -67,6 +67,11 @@
     X(rwlock, rwlock_abandoned_silently, "a waiter is not called when a writer that has ended is given up")            \
     X(rwlock, rwlock_abandoned_in_two, "the word says that a writer has ended only after the lock has been released")  \
     X(rwlock, rwlock_abandoned_unread, "a reader is not told that a writer has ended")                                 \
+    X(rwlock, lanes_not_checked, "a reader in a lane does not look whether the lanes are still open")                  \
+    X(rwlock, lanes_not_counted, "a writer clears the places of readers without counting them")                        \
+    X(rwlock, lanes_counted_twice, "a reader that leaves while it is being counted stays counted")                     \
+    X(rwlock, lanes_cleared_early, "the lanes are said to be closed before their readers are counted")                 \
+    X(rwlock, lanes_left_silently, "the writer that has closed the lanes leaves without calling waiters")              \
     X(mutex, turn_missed, "a loop's next request for a fair mutex is in no line while it serves the one before")       \
     X(mutex, passed_for_ever, "newcomers may pass a waiter that has been called as often as they like")                \
     X(mutex, unlock_unordered, "the next holder does not see what the holder of a contended mutex wrote")              \

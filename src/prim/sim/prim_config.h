@@ -30,6 +30,9 @@
 /* How often a keeper wakes up to patrol while its process does not wait, before it stops: see recovery/watch.c. */
 #define PRIM_LINGER 2u
 
+/* See sync/lanes.h: threads share lanes, and locks share places. */
+#define PRIM_LANES       2u
+#define PRIM_LANE_PLACES 1u
 /* How many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 2u
 /* How long an event loop that was called may take to come, before its keeper calls the next waiter. */

@@ -45,6 +45,9 @@ _Static_assert(sizeof(void *) == 4, "wasm32: prim_bell_fd returns an address as 
 /* How often a keeper wakes up to patrol while its process does not wait, before it stops: see recovery/watch.c. */
 #define PRIM_LINGER 2u
 
+/* No lanes for readers: see sync/lanes.h. They would make the module larger. */
+#define PRIM_LANES       0u
+#define PRIM_LANE_PLACES 1u
 /* How many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 256u
 /* How long an event loop that was called may take to come, before its keeper calls the next waiter. Here blocked

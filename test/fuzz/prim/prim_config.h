@@ -27,6 +27,9 @@
 /* How often a keeper wakes up to patrol while its process does not wait, before it stops: see recovery/watch.c. */
 #define PRIM_LINGER 2u
 
+/* Lanes for readers: see sync/lanes.h. */
+#define PRIM_LANES       2u
+#define PRIM_LANE_PLACES 2u
 /* How many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 4u
 /* How long an event loop that was called may take to come, before its keeper calls the next waiter. */

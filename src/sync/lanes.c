@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* Readers that do not share a cache line: see lanes.h. */
+#include "lanes.h"
+
+#include "base/tuning.h"
+#include "lot/copies.h"
+#include "lot/line.h"
+
+/* In S, so that V2 knows of each lane that a reader may use. */
+static uint32_t lanes_next(struct lot *lot) {
+    uint32_t used = prim_load_relaxed(&lot->lanes_used);
+    while (used < PRIM_LANES)
+        if (prim_cas_seq_cst(&lot->lanes_used, &used, used + 1)) return used;
+    return prim_thread_id() % LOT_LANES;
+}
+
+struct lot_lane *lanes_new(void) {
+    struct lot *lot = copies_lot();
+    return lot ? prim_self()->lane = &lot->lanes[lanes_next(lot)] : NULL;
+}
+
+/* The places that readers may use, from 0 on. */
+static uint32_t lanes_count_places(const struct lot *lot) {
+    return prim_load_seq_cst(&lot->lanes_used) * PRIM_LANE_PLACES;
+}
+
+static uint64_t *lanes_place_at(struct lot *lot, uint32_t index) {
+    return &lot->lanes[index / PRIM_LANE_PLACES].locks[index % PRIM_LANE_PLACES];
+}
+
+bool lanes_leave_by_any(const uint32_t *word) {
+    struct lot *lot = copies_lot();
+    for (uint32_t i = 0, count = lanes_count_places(lot); i < count; i++)
+        if (lanes_leave_by(lanes_place_at(lot, i), (uintptr_t)word)) return true;
+    return false;
+}
+
+/* Locks share these. */
+static uint64_t *lanes_rest_until(struct lot *lot, const uint32_t *word) {
+    return &lot->lanes_rest_until_ns[(uintptr_t)word / sizeof *word % LOT_RESTS];
+}
+
+void lanes_meet(uint32_t *word) {
+    struct lot *lot = lot_for(word);
+    if (!lot || is_shared(lot) || prim_now_ns() < prim_load_relaxed(lanes_rest_until(lot, word))) return;
+    uint32_t seen = prim_load_relaxed(word);
+    if (!(seen & ~(RWLOCK_READERS | RWLOCK_PASS))) prim_cas_acq_rel(word, &seen, seen | RWLOCK_LANES);
+}
+
+static void lanes_count(uint32_t *word, uint64_t *place) {
+    uint64_t lock = (uintptr_t)word;
+    if (prim_load_seq_cst(place) != lock) return;                             /* V2 */
+    if (!BUG(lanes_not_counted)) prim_fetch_add_acq_rel(word, RWLOCK_READER); /* V3 */
+    if (!prim_cas_acq_rel(place, &lock, (uint64_t)0) && !BUG(lanes_counted_twice))
+        prim_fetch_add_acq_rel(word, 0u - RWLOCK_READER); /* V4. The closer has yet to leave, and looks for waiters */
+}
+
+bool lanes_close(uint32_t *word) {
+    struct lot *lot = PRIM_LANES ? copies_lot() : NULL;
+    if (!lot) return false;
+    uint32_t seen = prim_load_relaxed(word);
+    uint64_t began_ns = prim_now_ns();
+    do {
+        if ((seen & (RWLOCK_LANES | RWLOCK_CLOSING)) != RWLOCK_LANES) return false;
+    } while (!prim_cas_seq_cst(word, &seen, (seen | RWLOCK_CLOSING) + RWLOCK_READER)); /* V1 */
+    if (BUG(lanes_cleared_early)) prim_fetch_and_acq_rel(word, ~(RWLOCK_LANES | RWLOCK_CLOSING));
+    for (uint32_t i = 0, count = lanes_count_places(lot); i < count; i++) lanes_count(word, lanes_place_at(lot, i));
+    uint64_t now_ns = prim_now_ns();
+    prim_store_relaxed(lanes_rest_until(lot, word), now_ns + LANES_REST * (now_ns - began_ns));
+    prim_fetch_and_acq_rel(word, ~(RWLOCK_LANES | RWLOCK_CLOSING)); /* V5 */
+    return true;
+}
