@@ -7,6 +7,10 @@ static void notify_nobody(const struct job *job, double figures[FIGURES_MAX]) {
     figures[0] = per_call_ns(cxx_notify_loop, job->n);
 }
 
+static void store_and_notify(const struct job *job, double figures[FIGURES_MAX]) {
+    figures[0] = per_call_ns(cxx_store_loop, job->n);
+}
+
 static void wait_not_equal(const struct job *job, double figures[FIGURES_MAX]) {
     figures[0] = per_call_ns(cxx_wait_loop, job->n);
 }
@@ -25,6 +29,7 @@ static void page_cache(const struct job *job, double figures[FIGURES_MAX]) {
 
 static const struct skill skills[] = {
     {"notify_nobody", notify_nobody, false},
+    {"store_and_notify", store_and_notify, false},
     {"wait_not_equal", wait_not_equal, false},
     {"notify_parallel", notify_parallel, false},
     {"pingpong_block", pingpong_block, false},

@@ -24,6 +24,17 @@ static void notify_nobody(const struct job *job, double figures[FIGURES_MAX]) {
     figures[0] = per_call_ns(notify_loop, job->n / 8 + 1);
 }
 
+static void store_loop(uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        __atomic_store_n(&words[0].value, (uint32_t)i, __ATOMIC_RELEASE);
+        futex_wake(&words[0].value);
+    }
+}
+
+static void store_and_notify(const struct job *job, double figures[FIGURES_MAX]) {
+    figures[0] = per_call_ns(store_loop, job->n / 8 + 1);
+}
+
 static void wait_loop(uint64_t n) {
     uint32_t other = words[0].value + 1;
     for (uint64_t i = 0; i < n; i++) futex_wait(&words[0].value, other);
@@ -59,6 +70,7 @@ static void catch_ball(unsigned side, uint32_t ball) {
 
 static const struct skill skills[] = {
     {"notify_nobody", notify_nobody, false},
+    {"store_and_notify", store_and_notify, false},
     {"wait_not_equal", wait_not_equal, false},
     {"notify_parallel", notify_parallel, false},
     {"pingpong_block", pingpong_block, false},

@@ -25,6 +25,14 @@ static void notify_nobody(const struct job *job, double figures[FIGURES_MAX]) {
     figures[0] = per_call_ns(notify_loop, job->n);
 }
 
+static void store_loop(uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) vigil_store_and_notify32(&words[0].value, (uint32_t)i, 1);
+}
+
+static void store_and_notify(const struct job *job, double figures[FIGURES_MAX]) {
+    figures[0] = per_call_ns(store_loop, job->n);
+}
+
 static void wait_loop(uint64_t n) {
     uint32_t other = words[0].value + 1;
     for (uint64_t i = 0; i < n; i++) vigil_wait32(&words[0].value, other, VIGIL_FOREVER);
@@ -274,6 +282,7 @@ static void pingpong_async_run(const struct job *job, double figures[FIGURES_MAX
 
 static const struct skill skills[] = {
     {"notify_nobody", notify_nobody, false},
+    {"store_and_notify", store_and_notify, false},
     {"wait_not_equal", wait_not_equal, false},
     {"notify_parallel", notify_parallel, false},
     {"line", line, false},

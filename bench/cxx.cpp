@@ -29,6 +29,13 @@ void cxx_notify_loop(uint64_t n) {
         words[0].value.notify_one();
 }
 
+void cxx_store_loop(uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        words[0].value.store(static_cast<uint32_t>(i)); // seq_cst: a waiter must not miss both
+        words[0].value.notify_one();
+    }
+}
+
 void cxx_wait_loop(uint64_t n) {
     uint32_t other = words[0].value + 1;
     for (uint64_t i = 0; i < n; i++)

@@ -10,6 +10,7 @@ extern "C" {
 #endif
 
 void cxx_notify_loop(uint64_t n);
+void cxx_store_loop(uint64_t n);
 void cxx_wait_loop(uint64_t n);
 void cxx_own_words_loop(uint64_t n, unsigned who);
 void cxx_read_lock(void);

@@ -15,6 +15,7 @@
  */
 const struct job jobs[] = {
     {"notify_nobody", 2000000, 15, {"notify_nobody"}},
+    {"store_and_notify", 2000000, 15, {"store_and_notify"}},
     {"wait_not_equal", 2000000, 15, {"wait_not_equal"}},
     {"notify_parallel", 4000000, 15, {"notify_parallel"}},
     {"line", 1, 5, {NULL}},
@@ -81,6 +82,7 @@ const size_t job_count = sizeof jobs / sizeof *jobs;
 
 const struct row rows[] = {
     {WAITING, "notify_nobody", "ns", "notify with no waiter", false},
+    {WAITING, "store_and_notify", "ns", "store a value and notify, with no waiter", false},
     {WAITING, "wait_not_equal", "ns", "wait on a word that holds another value", false},
     {WAITING, "async_register_1k", "ns", "one more asynchronous waiter with 1,000 in the line", false},
     {WAITING, "async_register_1m", "ns", "the same with 1,000,000 in the line", false},
@@ -155,6 +157,7 @@ const size_t row_count = sizeof rows / sizeof *rows;
 const struct target targets[] = {
     {"notify_nobody", false, 1.0 / 3, "V8", NULL, "at most a third of V8"},
     {"notify_nobody", false, 1.2, "fence+load", NULL, "at most 1.2x a bare fence + load"},
+    {"store_and_notify", false, 1.2, "fence+load", NULL, "at most 1.2x a bare exchange + load"},
     {"wait_not_equal", false, 1.0 / 5, "V8", NULL, "at most a fifth of V8"},
     {"wait_not_equal", false, 1, "C++20", NULL, "at most C++20's"},
     {"async_register_1k", false, 1.0 / 10, "V8", NULL, "at most a tenth of V8"},
