@@ -224,13 +224,16 @@ void cluster_kill(struct cluster *cluster, int node) {
     self->pid = 0;
 }
 
+/* A node that has been killed has no process: 0 would be the process group of the test. */
 void cluster_freeze(struct cluster *cluster, int node) {
-    kill(cluster->nodes[node].pid, SIGSTOP);
-    waitpid(cluster->nodes[node].pid, NULL, WUNTRACED); /* until then some of its threads run on */
+    pid_t pid = cluster->nodes[node].pid;
+    if (!pid) return;
+    kill(pid, SIGSTOP);
+    waitpid(pid, NULL, WUNTRACED); /* until then some of its threads run on */
 }
 
 void cluster_thaw(struct cluster *cluster, int node) {
-    kill(cluster->nodes[node].pid, SIGCONT);
+    if (cluster->nodes[node].pid) kill(cluster->nodes[node].pid, SIGCONT);
 }
 
 bool cluster_restart(struct cluster *cluster, int node) {

@@ -57,14 +57,16 @@ class Cluster:
         return self.serve.stdout.readline().strip()
 
     def hurt(self, verb, node):
-        if self.well[node]:
-            self.well[node] = False
-            self.do(verb, node)
+        """False: it is hurt already, and must not be healed for this."""
+        if not self.well[node]:
+            return False
+        self.well[node] = False
+        self.do(verb, node)
+        return True
 
     def heal(self, verb, node):
-        if not self.well[node]:
-            self.well[node] = True
-            self.do(verb, node)
+        self.do(verb, node)
+        self.well[node] = True
 
 
 class Machine:
@@ -304,17 +306,16 @@ class Storm:
             self.fail_machine(number % MACHINES, seconds)
         elif choice < 18:
             name = "node"
-            self.cluster.hurt("kill", node)
-            self.later(seconds, lambda: self.cluster.heal("restart", node))
+            if self.cluster.hurt("kill", node):
+                self.later(seconds, lambda: self.cluster.heal("restart", node))
         elif choice < 19:
             name = "frozen node"
-            self.cluster.hurt("freeze", node)
-            self.later(seconds, lambda: self.cluster.heal("thaw", node))
+            if self.cluster.hurt("freeze", node):
+                self.later(seconds, lambda: self.cluster.heal("thaw", node))
         else:
             name = "leader"
             leader = self.cluster.do("leader")
-            if leader.isdigit():
-                self.cluster.hurt("kill", int(leader))
+            if leader.isdigit() and self.cluster.hurt("kill", int(leader)):
                 self.later(seconds, lambda: self.cluster.heal("restart", int(leader)))
         self.counts[name] = self.counts.get(name, 0) + 1
         return self.random.choice((0.1, 0.3, 0.6, 1.5))
