@@ -25,6 +25,7 @@ _Static_assert(offsetof(pthread_rwlock_t, __data.__readers) == 0, "the word come
 #define READER   16u
 #define READERS  0x0ffffff0u
 #define TOO_MANY (1u << 27)
+#define LANES    (1u << 28)
 #define PASS     (1u << 30)
 
 static vigil_rwlock *word_of(pthread_rwlock_t *lock) {
@@ -72,6 +73,7 @@ static int rwlock_result_of(int status, int64_t deadline_ns) {
 /* If it need not wait. The few that could pass what is reserved find that out in take_to_read. */
 static bool read_at_once(pthread_rwlock_t *lock) {
     uint32_t *word = &word_of(lock)->word, idle = idle_word(lock), seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+    if (seen & LANES) return vigil__rwlock_read_lock_slowly(word_of(lock), 0) == VIGIL_OK;
     while (!(seen & (WRITER | RESERVED | SAVED | TOO_MANY))) {
         uint32_t to = (seen | idle) + READER;
         if (__atomic_compare_exchange_n(word, &seen, to, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return true;
@@ -101,7 +103,7 @@ static int take_to_read(vigil_rwlock *word, int64_t deadline_ns, const void *sit
 
 /* A lock that is read again, while another is held, is not out of order: the check is not told of it. */
 static bool passes(pthread_rwlock_t *lock) {
-    return idle_word(lock) && (__atomic_load_n(&word_of(lock)->word, __ATOMIC_RELAXED) & READERS);
+    return idle_word(lock) && (__atomic_load_n(&word_of(lock)->word, __ATOMIC_RELAXED) & (READERS | LANES));
 }
 
 static int read_lock(pthread_rwlock_t *lock, int64_t deadline_ns, const void *site) {

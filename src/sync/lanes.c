@@ -8,8 +8,8 @@
 
 /* In S, so that V2 knows of each lane that a reader may use. */
 static uint32_t lanes_next(struct lot *lot) {
-    uint32_t used = prim_load_relaxed(&lot->lanes_used);
-    while (used < PRIM_LANES)
+    uint32_t used;
+    while ((used = prim_load_seq_cst(&lot->lanes_used)) < PRIM_LANES)
         if (prim_cas_seq_cst(&lot->lanes_used, &used, used + 1)) return used;
     return prim_thread_id() % LOT_LANES;
 }

@@ -26,8 +26,10 @@
  * does not read. (If it sees LANES once more, there was a V5 in between, and R3 sees all that was done before.) So at
  * V5 each reader inside is counted; and the closer too, which therefore leaves as the last reader would.
  *
- * R4 fails if the place is empty already: the closer has counted this reader, or a reader that was counted has left by
- * that place. In both cases there is a unit of the count for it, and so no writer.
+ * R4 fails if the place is empty already: a closer has counted this reader, or a reader that was counted has left by
+ * that place. In both cases there is a unit of the count for it, and so no writer. The reader loads the place once
+ * more, to acquire: all changes of a place are read-modify-writes, so it sees what the one that has emptied it had
+ * seen.
  *
  * A READER LEAVES by its own place, if that has the lock, or the count, if that is not zero, or else any place. LANES
  * is set until V5. So even if the count becomes zero meanwhile, because a reader whose place V2 has not come to has
@@ -49,7 +51,8 @@
  * die.
  *
  * The lanes are in the lot, so that all copies of the library share them, and are not emptied in the child of a fork:
- * as with units of the count, what threads held that do not exist there stays held.
+ * as with units of the count, what threads held that do not exist there stays held; and if such a thread was closing
+ * the lanes of a lock at that moment, as was a reader that is counted in error, its unit stays, too.
  */
 #ifndef VIGIL_SYNC_LANES_H
 #define VIGIL_SYNC_LANES_H
@@ -85,7 +88,9 @@ static inline bool lanes_enter(uint32_t *word) {
     if (!place || prim_load_relaxed(place) || !prim_cas_seq_cst(place, &expected, lock)) return false; /* R2 */
     if (lanes_are_open(prim_load_seq_cst(word)) || BUG(lanes_not_checked)) return true;                /* R3 */
     expected = lock;
-    return !prim_cas_acq_rel(place, &expected, (uint64_t)0); /* R4 */
+    if (prim_cas_acq_rel(place, &expected, (uint64_t)0)) return false; /* R4 */
+    if (!BUG(lanes_not_acquired)) prim_load_acquire(place);
+    return true;
 }
 
 /* A reader leaves by that place. If not, the caller sees what was done before the place was emptied: V3. */

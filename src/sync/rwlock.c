@@ -253,7 +253,8 @@ uint32_t rwlock_give_back(uint32_t seen, uint32_t held) {
 
 static bool rwlock_may_take(uint32_t seen, uint32_t share, enum lock_privilege privilege) {
     if ((seen & WRITER) || (share == TO_WRITE && (seen & (READERS | LANES)))) return false;
-    if (share == TO_READ && (seen & READERS) && rwlock_lets_readers_pass(seen)) return true;
+    uint32_t readers = BUG(lanes_not_passed) ? READERS : READERS | LANES;
+    if (share == TO_READ && (seen & readers) && rwlock_lets_readers_pass(seen)) return true;
     if (seen & SAVED) return privilege == CALLED || privilege == BESIDE || BUG(rwlock_readers_pass);
     return !(seen & RESERVED) || privilege == CALLED;
 }
@@ -318,7 +319,8 @@ static bool rwlock_reserved(uint32_t seen) {
 
 /* Readers hold it and new ones may keep coming in for ever: a waiting writer has to stop them. */
 static bool rwlock_readers_may_pass(uint32_t seen) {
-    return (seen & READERS) && !(seen & (WRITER | SAVED)) && !rwlock_lets_readers_pass(seen);
+    uint32_t readers = BUG(lanes_never_saved) ? READERS : READERS | LANES;
+    return (seen & readers) && !(seen & (WRITER | SAVED)) && !rwlock_lets_readers_pass(seen);
 }
 
 static uint64_t rwlock_patience_ns(uint32_t seen) {
@@ -335,7 +337,7 @@ static void rwlock_waited(uint32_t *word, uint32_t seen) {
 static void rwlock_joined(uint32_t *word, uint32_t seen) {
     if ((seen & SAVED) && !BUG(rwlock_saved_for_another))
         rwlock_update_line((struct rwlock_update){.word = word, .if_still_saved = true});
-    if ((seen & READERS) && rwlock_lets_readers_pass(seen) && !BUG(rwlock_readers_left))
+    if ((seen & (READERS | LANES)) && rwlock_lets_readers_pass(seen) && !BUG(rwlock_readers_left))
         rwlock_update_line((struct rwlock_update){.word = word});
 }
 
@@ -369,27 +371,36 @@ static bool rwlock_leave_lane(uint32_t *word, uint32_t *seen) {
         if ((*seen & READERS) || !(*seen & LANES)) return false;
         if (lanes_leave_by_any(word)) return true;
         rwlock_close_lanes(word);
+        prim_pause();
         *seen = prim_load_relaxed(word);
     }
     return false;
 }
 
-static int rwlock_unlock(uint32_t *word, struct rwlock_end end) {
-    uint32_t held = end.held, kept = end.kept, died = end.died;
-    uint32_t seen = prim_load_relaxed(word);
-    for (;;) {
-        if (held == TO_READ && rwlock_leave_lane(word, &seen)) return VIGIL_OK;
-        if (rwlock_must_update(seen, held) && !(died && BUG(rwlock_abandoned_silently))) break;
-        if (!rwlock_holds(seen, held)) return VIGIL_ENOTHELD;
-        int status = rwlock_change(word, &seen, (seen - held + kept) | died, rwlock_change_by(end.number, held, kept));
-        if (status != VIGIL_NOT_EQUAL) return status;
-    }
+/* As the last to leave. VIGIL_NOT_EQUAL: a reader's unit of the count has gone; it may have a place instead. */
+static int rwlock_leave_and_call(uint32_t *word, struct rwlock_end end) {
     struct lot *lot = lot_for(word);
     if (!lot) return lot_missing(word);
     struct rwlock_update update = {
-        .lot = lot, .word = word, .held = held, .kept = kept, .died = died, .number = end.number};
+        .lot = lot, .word = word, .held = end.held, .kept = end.kept, .died = end.died, .number = end.number};
     lot_call(lot, word, &rwlock_releasing, &update);
-    return update.over ? VIGIL_ENOTHELD : VIGIL_OK;
+    if (!update.over) return VIGIL_OK;
+    bool may_have_place = end.held == TO_READ && !is_shared(lot) && !BUG(lanes_not_searched);
+    return may_have_place ? VIGIL_NOT_EQUAL : VIGIL_ENOTHELD;
+}
+
+static int rwlock_unlock(uint32_t *word, struct rwlock_end end) {
+    uint32_t held = end.held, kept = end.kept, died = end.died;
+    for (;;) {
+        uint32_t seen = prim_load_relaxed(word);
+        if (held == TO_READ && rwlock_leave_lane(word, &seen)) return VIGIL_OK;
+        if (!rwlock_holds(seen, held)) return VIGIL_ENOTHELD;
+        bool update = rwlock_must_update(seen, held) && !(died && BUG(rwlock_abandoned_silently));
+        int status = update ? rwlock_leave_and_call(word, end)
+                            : rwlock_change(word, &seen, (seen - held + kept) | died,
+                                            rwlock_change_by(end.number, held, kept));
+        if (status != VIGIL_NOT_EQUAL) return status;
+    }
 }
 
 static void rwlock_close_lanes(uint32_t *word) {

@@ -9,13 +9,16 @@
  */
 #include "vigil/rwlock.h"
 
+#include "lot/lot.h"
 #include "scenario.h"
 
 #define WRITER  1u
 #define WAITERS 2u
 #define SAVED   8u
 #define READER  16u
+#define READERS 0x0ffffff0u
 #define LANES   (1u << 28)
+#define PASS    (1u << 30)
 
 enum { TO_READ, TO_WRITE }; /* what a turn wants */
 
@@ -871,8 +874,6 @@ static void reader_lets_in(void) {
 
 /* ---- A lock that lets readers pass ---- */
 
-#define PASS 0x40000000u
-
 /* Reads again while a writer waits. */
 FIBER(holder_reads_again) {
     (void)argument;
@@ -959,7 +960,7 @@ static void pass_downgrade(void) {
     go("holder", downgrading_holder_of_two);
 }
 
-/* ---- Readers in lanes: src/sync/lanes.h. There are two lanes, with one place each ---- */
+/* ---- Readers in lanes: src/sync/lanes.h. There are four lanes, with one place each ---- */
 
 static void lanes_readers_and_writer(void) {
     begin_with(LANES);
@@ -975,9 +976,10 @@ static void lanes_reader_and_writers(void) {
     go("writer 2", writer);
 }
 
-/* The third shares a lane with one of the others. */
+/* The third shares a lane with the first. */
 static void lanes_shared(void) {
     begin_with(LANES);
+    lot_private()->lanes_used = PRIM_LANES - 1;
     go("reader 1", reader);
     go("reader 2", reader);
     go("reader 3", reader);
@@ -1103,6 +1105,97 @@ static void lanes_two_handed_over(void) {
     go("unlocks 1", unlocking_reader);
     go("unlocks 2", unlocking_reader);
     go("writer", writer);
+}
+
+/* The same: they are in lanes from the beginning, and the threads that unlock have others. */
+static void begin_with_two_in_lanes(void) {
+    begin_with(LANES);
+    struct lot *lot = lot_private();
+    readers = 2;
+    lot->lanes_used = 2;
+    lot->lanes[0].locks[0] = lot->lanes[1].locks[0] = (uintptr_t)&rwlock.word;
+}
+
+static void lanes_two_and_two(void) {
+    begin_with_two_in_lanes();
+    go("unlocks 1", reading_holder);
+    go("unlocks 2", reading_holder);
+    go("writer 1", writer);
+    go("writer 2", writer);
+}
+
+/* A writer that joins while the lanes are being closed keeps new readers out in the end. */
+FIBER(holder_until_saved) {
+    (void)argument;
+    sim_until(is_saved, NULL);
+    leave(false);
+}
+
+static void lanes_saved(void) {
+    begin_with_two_in_lanes();
+    go("unlocks", reading_holder);
+    go("stays", holder_until_saved);
+    go("hasty", hasty_writer);
+    go("writer", writer);
+}
+
+/* The lanes are opened again at once. */
+static void open_lanes(void) {
+    uint32_t seen = prim_load_relaxed(&rwlock.word);
+    if (!(seen & ~(READERS | PASS))) prim_cas_acq_rel(&rwlock.word, &seen, seen | LANES);
+}
+
+FIBER(writer_opens_and_closes) {
+    writer(argument);
+    open_lanes();
+    hasty_writer(argument);
+}
+
+static void lanes_reopened(void) {
+    begin_with(LANES);
+    go("reader", reader);
+    go("writer", writer_opens_and_closes);
+}
+
+FIBER(holder_opens) {
+    await_in_line(2);
+    leave(true);
+    open_lanes();
+    reader(argument);
+}
+
+/* Where readers pass, a thread in a lane can always read once more. A reader that has been called before the lanes were
+ * opened comes, leaves, and calls the writer behind it. */
+FIBER(holder_reads_twice) {
+    (void)argument;
+    await_in_line(2);
+    leave(true);
+    open_lanes();
+    lock(false);
+    expect(vigil_rwlock_read_trylock(&rwlock), VIGIL_OK, "trylock");
+    expect(vigil_rwlock_read_unlock(&rwlock), VIGIL_OK, "unlock");
+    leave(false);
+}
+
+static void lanes_read_again(void) {
+    begin_with_passing(WRITER);
+    go("reader", reader);
+    go("writer", second_writer);
+    go("holder", holder_reads_twice);
+}
+
+static void lanes_called_reader(void) {
+    begin_with(WRITER);
+    go("reader", reader);
+    go("writer", second_writer);
+    go("holder", holder_opens);
+}
+
+static void lanes_called_loop(void) {
+    begin_with(WRITER);
+    go("loop", reading_loop);
+    go("writer", second_writer);
+    go("holder", holder_opens);
 }
 
 /* A writer downgrades, the other readers go back to lanes. */
@@ -1279,6 +1372,12 @@ const struct sim_scenario rwlock_scenarios[] = {
     {"lanes_tried", "a trylock, a writer, and a reader that comes back", lanes_tried, all_over},
     {"lanes_handed_over", "a reader in a lane is unlocked by another thread", lanes_handed_over, all_over},
     {"lanes_two_handed_over", "the same with two of them", lanes_two_handed_over, all_over},
+    {"lanes_two_and_two", "two in lanes are unlocked by other threads, two writers", lanes_two_and_two, all_over},
+    {"lanes_saved", "a writer joins while a trylock closes the lanes", lanes_saved, all_over},
+    {"lanes_reopened", "the lanes are closed twice while a reader enters", lanes_reopened, all_over},
+    {"lanes_read_again", "a thread in a lane reads again, past a writer", lanes_read_again, all_over_passing},
+    {"lanes_called_reader", "a called reader comes after the lanes were opened", lanes_called_reader, all_over},
+    {"lanes_called_loop", "the same with a loop", lanes_called_loop, all_over},
     {"lanes_downgrade", "a writer downgrades, a reader comes back", lanes_downgrade, all_over},
     {"lanes_unlocked_twice", "one reader, two unlocks", lanes_unlocked_twice, unlocked_once},
     {"lanes_never_locked", "an unlock of what no reader holds", lanes_never_locked, unlocked_never},

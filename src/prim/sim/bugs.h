@@ -72,6 +72,10 @@
     X(rwlock, lanes_counted_twice, "a reader that leaves while it is being counted stays counted")                     \
     X(rwlock, lanes_cleared_early, "the lanes are said to be closed before their readers are counted")                 \
     X(rwlock, lanes_left_silently, "the writer that has closed the lanes leaves without calling waiters")              \
+    X(rwlock, lanes_not_searched, "a reader that finds its unit of the count gone does not look for a place")          \
+    X(rwlock, lanes_not_acquired, "a reader whose place was emptied does not see what earlier writers did")            \
+    X(rwlock, lanes_not_passed, "where readers pass, one in a lane cannot read again past a reservation")              \
+    X(rwlock, lanes_never_saved, "a writer that waits for readers in lanes does not keep new ones out")                \
     X(mutex, turn_missed, "a loop's next request for a fair mutex is in no line while it serves the one before")       \
     X(mutex, passed_for_ever, "newcomers may pass a waiter that has been called as often as they like")                \
     X(mutex, unlock_unordered, "the next holder does not see what the holder of a contended mutex wrote")              \

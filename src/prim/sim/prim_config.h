@@ -30,8 +30,8 @@
 /* How often a keeper wakes up to patrol while its process does not wait, before it stops: see recovery/watch.c. */
 #define PRIM_LINGER 2u
 
-/* See sync/lanes.h: threads share lanes, and locks share places. */
-#define PRIM_LANES       2u
+/* See sync/lanes.h: locks share places, and threads may share lanes. */
+#define PRIM_LANES       4u
 #define PRIM_LANE_PLACES 1u
 /* How many calls to event loops are guarded one by one: see recovery/guard.h. */
 #define PRIM_GUARDS 2u
