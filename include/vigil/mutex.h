@@ -229,9 +229,9 @@ static inline int vigil_mutex_trylock(vigil_mutex *mutex) {
     return vigil_mutex_lock_for(mutex, 0);
 }
 
-/* Whether the caller holds it, and no waiter is in line. `line`: see vigil__line_of. */
-static inline bool vigil__mutex_is_alone(const vigil_mutex *mutex, const uint32_t *line) {
-    return __atomic_load_n(&mutex->word, __ATOMIC_RELAXED) == 1u && (!line || !__atomic_load_n(line, __ATOMIC_RELAXED));
+/* Whether the caller holds it, and nothing else is to be said of it. */
+static inline bool vigil__mutex_is_plain(const vigil_mutex *mutex) {
+    return mutex && __atomic_load_n(&mutex->word, __ATOMIC_RELAXED) == vigil__mutex_ours();
 }
 
 /*
@@ -239,9 +239,10 @@ static inline bool vigil__mutex_is_alone(const vigil_mutex *mutex, const uint32_
  * the 0: it has a fence for both (U1 and U2 in src/lot/lot.h).
  */
 static inline int vigil_mutex_unlock(vigil_mutex *mutex) {
+    if (!vigil__mutex_is_plain(mutex)) return vigil__mutex_unlock_slowly(mutex);
     const uint32_t *const *lines = vigil__own_lines();
     const uint32_t *line = lines ? vigil__line_of(lines, mutex) : NULL;
-    if (lines && mutex && vigil__mutex_is_alone(mutex, line)) {
+    if (lines && (!line || !__atomic_load_n(line, __ATOMIC_RELAXED))) {
         __atomic_store_n(&mutex->word, 0, __ATOMIC_RELEASE);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         if (!line) line = vigil__line_of(lines, mutex);

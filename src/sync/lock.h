@@ -93,14 +93,16 @@ struct lock_kind {
     bool (*stored)(uint32_t seen);
     /* Whether the word says that turns are strictly in order. */
     bool (*strict)(uint32_t seen);
+    /* While it is held, spin for as long as a short critical section takes. */
+    void (*spin)(uint32_t *word);
     /* For lock_slowly and request_start_again. Take it at once, or after spinning for a moment: VIGIL_OK or
      * VIGIL_OWNER_DIED; VIGIL_TIMED_OUT; or an error. */
     int (*try_once)(uint32_t *word, uint32_t argument);
     int (*spin_to_take)(uint32_t *word, uint32_t argument);
     /* Before the caller is told that it cannot be had: true if it may, after all. */
     bool (*recovered)(uint32_t *word);
-    /* These may be null: given_up, joined, left, stored, strict, patience_ns, waited; granted, if no request uses this
-     * kind; the last three, if it is used by lock_block and request_start alone. */
+    /* These may be null: given_up, joined, left, stored, strict, spin, patience_ns, waited; granted, if no request uses
+     * this kind; the last three, if it is used by lock_block and request_start alone. */
 };
 
 /* Called by a thread that takes a lock, or has just taken it. */
