@@ -190,6 +190,17 @@ static void line_move(struct lot *lot, struct bucket *from, uint64_t key, struct
     }
 }
 
+/*
+ * Whether the holder of that mutex may release it by a store. The word is read by a read-modify-write: a thread that
+ * takes the mutex after that acquires what we did before, and sees that the bucket is locked (U2 in lot.h); one that
+ * has taken it before is seen here.
+ */
+static bool lot_may_be_stored(struct lot *lot, uint64_t key, const struct lot_release *release) {
+    if (is_shared(lot) || !release->stored) return false;
+    uint32_t *word = word_of(lot, key);
+    return release->stored(BUG(stored_missed) ? prim_load_relaxed(word) : prim_fetch_or_acq_rel(word, 0u));
+}
+
 /* One step of lot_move: returns how many were moved or told; zero: the line is empty or has changed, look again. */
 static int64_t lot_move_some(struct lot *lot, uint64_t key, uint64_t to_key, int64_t most,
                              const struct lot_release *release, void *context) {
@@ -198,7 +209,7 @@ static int64_t lot_move_some(struct lot *lot, uint64_t key, uint64_t to_key, int
     int64_t moved = 0, told = 0;
     wakes_begin(&wakes);
     lot_lock_two(lot, from, to);
-    bool stored = to_key != key && release->stored && release->stored(prim_load_relaxed(word_of(lot, to_key)));
+    bool stored = to_key != key && lot_may_be_stored(lot, to_key, release);
     if (stored) line_announce(lot, *line_of(lot, to, to_key)); /* WF; W2 is in line_call */
     line_move(lot, from, key, to, to_key, most, &moved, &told, &wakes);
     if (moved && !BUG(moved_and_left)) line_call(lot, to, to_key, release, context, &wakes);
