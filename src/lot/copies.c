@@ -84,14 +84,23 @@ struct lot *copies_lot(void) {
     return lot ? lot : copies_meet();
 }
 
+/* A copy that meets no other: holders that come earlier, from other constructors, may release by a store already. A
+ * fence fails until then, and copies_fence_everywhere does what is right. */
+static void copies_load_alone(void) {
+    bool fences = PRIM_FENCES_EVERYWHERE && prim_can_fence_everywhere();
+    prim_store_release(&vigil__lines, fences ? COPIES_LINES(&copies_own) : NULL);
+}
+
 /* When the library is loaded; callers that come earlier, from other constructors, do it themselves. */
 static PRIM_AT_LOAD void copies_load(void) {
-    copies_lot();
+    if (PRIM_COPIES) copies_lot();
+    else copies_load_alone();
 }
 
 void copies_fence_everywhere(void) {
     struct lot *lot = copies_lot();
     if (!PRIM_FENCES_EVERYWHERE || (PRIM_COPIES && !lot->fences) || prim_fence_everywhere()) return;
+    prim_store_relaxed(&vigil__lines, NULL);
     for (const struct lot_copy *copy = copies_first(lot); copy; copy = copy->next)
         prim_store_relaxed(copy->lines, NULL);
 }

@@ -1087,7 +1087,19 @@ static void test_thread_exit(void) {
     EXPECT(8 * 4 * 100, exits);
 }
 
-int main(void) {
+/* Whether the library has asked the system for fences in all threads: only then may it release mutexes by a store. */
+#define MEMBARRIER_QUERY 0
+#define MEMBARRIER_FENCE 8
+static int show_fences(void) {
+    long known = syscall(SYS_membarrier, MEMBARRIER_QUERY, 0, 0);
+    bool is_known = known > 0 && (known & MEMBARRIER_FENCE);
+    if (!is_known) puts("the system has none");
+    else puts(syscall(SYS_membarrier, MEMBARRIER_FENCE, 0, 0) == 0 ? "registered" : "not registered");
+    return 0;
+}
+
+int main(int count, char **arguments) {
+    if (count > 1 && strcmp(arguments[1], "fences") == 0) return show_fences();
     alarm(100); /* rather than for ever */
     test_mutex_kinds();
     test_mutex_excludes();

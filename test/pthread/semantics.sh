@@ -11,4 +11,9 @@ for options in "" --check "--profile=$scratch/profile" "--check --profile=$scrat
     contains "$out" "all is as documented"
 done
 [ -s "$scratch/profile" ] || fail "there is no profile"
+
+if [ "$("$SEMANTICS" fences)" = "not registered" ]; then
+    expect 0 "$vigil" run -- "$SEMANTICS" fences
+    [ "$out" = registered ] || fail "the library has not asked for fences: $out"
+fi
 verdict
