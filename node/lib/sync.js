@@ -125,7 +125,8 @@ function createLocks(core, { wordOf }, { Mutex }) {
     readUnlock() {
       if (holdings.counts[this.#entry] <= 0) throw failure(STATUS.ENOTHELD);
       const seen = this.#fast ? load(this.#array, this.#index) : 15;
-      if ((seen & 15) === 0 && compareExchange(this.#array, this.#index, seen, seen - 16) === seen)
+      const counted = (seen & 0x0ffffff0) !== 0 && (seen & 0x1000000f) === 0; // not in a lane: src/sync/lanes.h
+      if (counted && compareExchange(this.#array, this.#index, seen, seen - 16) === seen)
         holdings.counts[this.#entry]--;
       else release(KIND.READ, this.#word, 0, this.#entry);
     }
