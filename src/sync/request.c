@@ -305,7 +305,8 @@ static void request_begin(vigil_agent *agent, vigil_request *request, uint64_t d
 static bool request_queue_is_called(const vigil_agent *agent, const vigil_request *first) {
     if (!first || !(first->place.flags & OP_PENDING)) return false;
     struct agent_slot at = agent_slot(agent, first->place.slot);
-    return !undecided(prim_load_relaxed(&at.lot->slots[at.slot].state));
+    enum lock_privilege privilege;
+    return lock_privilege_after((int)prim_load_relaxed(&at.lot->slots[at.slot].state), &privilege);
 }
 
 int request_start(vigil_agent *agent, vigil_request *request, const struct lock_kind *kind, uint32_t *word,
@@ -313,7 +314,7 @@ int request_start(vigil_agent *agent, vigil_request *request, const struct lock_
     int error = agent_check_start(agent, request ? &request->op : NULL, &(struct word){word, 0, false}, callback);
     if (error) return error;
     vigil_request **link = request_queue_link(agent, word);
-    bool behind = timeout_ns > 0 && request_queue_is_called(agent, *link);
+    bool behind = request_queue_is_called(agent, *link) && deadline_of(timeout_ns) != DEADLINE_PASSED;
     uint32_t seen;
     int status = behind ? VIGIL_PENDING : lock_take(kind, word, argument, NEWCOMER, &seen);
     if (status != VIGIL_PENDING) return status;

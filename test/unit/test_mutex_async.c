@@ -74,21 +74,45 @@ static void on_a_held_one_with_no_time(void **state) {
 }
 
 /* If the later one took the free mutex, the earlier one would have been called for nothing. */
-static void a_request_waits_behind_one_that_is_called(void **state) {
-    (void)state;
+static void wait_behind_one_that_is_called(int64_t timeout_ns) {
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         struct requester earlier = {.mutex = both[i]}, later = {.mutex = both[i]};
         lock(both[i]);
         assert_int_equal(vigil_mutex_lock_async(agent, &earlier.request, both[i], VIGIL_FOREVER, answer),
                          VIGIL_PENDING);
         unlock(both[i]);
-        assert_int_equal(vigil_mutex_lock_async(agent, &later.request, both[i], VIGIL_FOREVER, answer), VIGIL_PENDING);
+        assert_int_equal(vigil_mutex_lock_async(agent, &later.request, both[i], timeout_ns, answer), VIGIL_PENDING);
         assert_int_equal(vigil_agent_dispatch(agent), 1);
         assert_int_equal(earlier.calls, 1);
         assert_int_equal(later.calls, 0);
         unlock(both[i]);
         assert_int_equal(vigil_agent_dispatch(agent), 1);
         assert_int_equal(later.calls, 1);
+        unlock(both[i]);
+        assert_usable(both[i]);
+    }
+}
+
+static void a_request_waits_behind_one_that_is_called(void **state) {
+    (void)state;
+    wait_behind_one_that_is_called(VIGIL_FOREVER);
+    wait_behind_one_that_is_called(100 * SECOND);
+    wait_behind_one_that_is_called(vigil_until(vigil_now_ns() + 100 * SECOND));
+}
+
+/* One that is forgotten is not called: it will not have the mutex. */
+static void a_request_does_not_wait_behind_one_that_is_forgotten(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        struct requester earlier = {.mutex = both[i]}, later = {.mutex = both[i]};
+        lock(both[i]);
+        assert_int_equal(vigil_mutex_lock_async(agent, &earlier.request, both[i], VIGIL_FOREVER, answer),
+                         VIGIL_PENDING);
+        assert_int_equal(vigil_forget(both[i], sizeof *both[i]), 1);
+        unlock(both[i]);
+        assert_int_equal(vigil_mutex_lock_async(agent, &later.request, both[i], VIGIL_FOREVER, answer), VIGIL_OK);
+        assert_int_equal(vigil_agent_dispatch(agent), 1);
+        assert_int_equal(earlier.status, VIGIL_CANCELLED);
         unlock(both[i]);
         assert_usable(both[i]);
     }
@@ -1062,6 +1086,7 @@ int main(void) {
         TEST(on_a_free_one_the_agent_is_not_looked_at),
         TEST(on_a_held_one_with_no_time),
         TEST(a_request_waits_behind_one_that_is_called),
+        TEST(a_request_does_not_wait_behind_one_that_is_forgotten),
         TEST(errors),
         TEST(a_pending_request_is_in_use),
         TEST(lock_async_leaves_it_held),
