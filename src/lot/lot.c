@@ -158,6 +158,13 @@ static uint64_t lot_destination(const struct slot *slot) {
     return slot->kind == SLOT_COND && !slot->seat ? gift_destination(slot) : 0;
 }
 
+/* Where the head of the line is moved to; the line's own key: it is told; zero: there is no waiter. */
+static uint64_t line_destination(struct lot *lot, struct bucket *bucket, uint64_t key) {
+    uint32_t head = *line_of(lot, bucket, key);
+    uint64_t to_key = head ? lot_destination(&lot->slots[head]) : 0;
+    return head && !to_key ? key : to_key;
+}
+
 /* Move one thread, with the signal. It is in line C until the store of its key, then in the mutex's line. */
 static void lot_move_slots(struct lot *lot, uint32_t index, uint64_t key, uint32_t *to, uint64_t to_key,
                            uint64_t now_ns) {
@@ -201,7 +208,20 @@ static bool lot_may_be_stored(struct lot *lot, uint64_t key, const struct lot_re
     return release->stored(BUG(stored_missed) ? prim_load_relaxed(word) : prim_fetch_or_acq_rel(word, 0u));
 }
 
-/* One step of lot_move: returns how many were moved or told; zero: the line is empty or has changed, look again. */
+/* Under the locks of both buckets. */
+static void line_move_and_call(struct lot *lot, struct bucket *from, uint64_t key, struct bucket *to, uint64_t to_key,
+                               const struct lot_release *release, void *context, int64_t most, int64_t *moved,
+                               int64_t *told, struct wakes *wakes) {
+    bool stored = to_key != key && lot_may_be_stored(lot, to_key, release);
+    if (stored) line_announce(lot, *line_of(lot, to, to_key)); /* WF; W2 is in line_call */
+    line_move(lot, from, key, to, to_key, most, moved, told, wakes);
+    if (*moved && !BUG(moved_and_left)) line_call(lot, to, to_key, release, context, wakes);
+}
+
+/*
+ * One step of lot_move: returns how many were moved or told; zero: the line is empty or has changed, look again. The
+ * mutex is there as long as the head of the line waits for it; after that it may have been freed.
+ */
 static int64_t lot_move_some(struct lot *lot, uint64_t key, uint64_t to_key, int64_t most,
                              const struct lot_release *release, void *context) {
     struct wakes wakes;
@@ -209,10 +229,8 @@ static int64_t lot_move_some(struct lot *lot, uint64_t key, uint64_t to_key, int
     int64_t moved = 0, told = 0;
     wakes_begin(&wakes);
     lot_lock_two(lot, from, to);
-    bool stored = to_key != key && lot_may_be_stored(lot, to_key, release);
-    if (stored) line_announce(lot, *line_of(lot, to, to_key)); /* WF; W2 is in line_call */
-    line_move(lot, from, key, to, to_key, most, &moved, &told, &wakes);
-    if (moved && !BUG(moved_and_left)) line_call(lot, to, to_key, release, context, &wakes);
+    if (line_destination(lot, from, key) == to_key || BUG(moved_to_freed))
+        line_move_and_call(lot, from, key, to, to_key, release, context, most, &moved, &told, &wakes);
     push_mail(lot, &wakes);
     bucket_unlock(lot, from);
     if (from != to) bucket_unlock(lot, to);
@@ -226,11 +244,10 @@ int64_t lot_move(struct lot *lot, const volatile void *address, int64_t most, co
     int64_t done = 0;
     while (done < most) {
         struct bucket *bucket = bucket_find_and_lock(lot, key);
-        uint32_t head = *line_of(lot, bucket, key);
-        uint64_t to_key = head ? lot_destination(&lot->slots[head]) : 0;
+        uint64_t to_key = line_destination(lot, bucket, key);
         bucket_unlock(lot, bucket);
-        if (!head) break;
-        done += lot_move_some(lot, key, to_key ? to_key : key, most - done, release, context);
+        if (!to_key) break;
+        done += lot_move_some(lot, key, to_key, most - done, release, context);
     }
     return done;
 }

@@ -5,6 +5,8 @@
  */
 #include "vigil/cond.h"
 
+#include <stdlib.h>
+
 #include "scenario.h"
 
 #define UNLOCKED 0u
@@ -530,7 +532,58 @@ static void cond_giver_ends(void) {
     go("giver", giver_that_ends);
 }
 
+/* ---- A waiter frees the mutex when it has returned; the condition stays ---- */
+
+FIBER(last_taker) {
+    (void)argument;
+    vigil_mutex *own = malloc(sizeof *own);
+    own->word = UNLOCKED;
+    expect(vigil_mutex_lock(own), VIGIL_OK, "lock");
+    expect(vigil_cond_wait(&cond, own), VIGIL_OK, "cond_wait");
+    signalled++;
+    expect(vigil_mutex_unlock(own), VIGIL_OK, "unlock");
+    free(own);
+}
+
+FIBER(signaller_behind) {
+    (void)argument;
+    await_in_line(1);
+    told += vigil_cond_signal(&cond);
+}
+
+/* A thread that has just taken the mutex releases it while the waiter is moved to it. */
+FIBER(waiting_once) {
+    (void)argument;
+    lock();
+    expect(vigil_cond_wait(&cond, &mutex), VIGIL_OK, "cond_wait");
+    signalled++;
+    unlock();
+}
+
+FIBER(passer_by) {
+    (void)argument;
+    await_in_line(1);
+    lock();
+    unlock();
+}
+
+static void cond_passed_by(void) {
+    begin_with(UNLOCKED);
+    go("waiter", waiting_once);
+    go("signaller", signaller_behind);
+    go("passer-by", passer_by);
+}
+
+static void cond_freed(void) {
+    begin_with(UNLOCKED);
+    go("taker", last_taker);
+    go("signaller 1", signaller_behind);
+    go("signaller 2", signaller_behind);
+}
+
 const struct sim_scenario cond_scenarios[] = {
+    {"cond_passed_by", "a waiter is moved to a mutex that is taken and released meanwhile", cond_passed_by, all_over},
+    {"cond_freed", "two signal, and the waiter frees its mutex", cond_freed, all_over},
     {"cond_taker_ends", "a thread waits, and ends holding a robust mutex", cond_taker_ends, all_over},
     {"cond_giver_ends", "a thread waits, another signals and ends holding it", cond_giver_ends, all_over},
     {"cond_one", "a thread waits, another signals", cond_one, all_over},

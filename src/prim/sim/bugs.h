@@ -91,6 +91,7 @@
     X(mutex, abandoned_silently, "a waiter is not called when a mutex is released for a holder that has ended")        \
     X(mutex, abandoned_in_two, "the word says that the holder has ended only after the mutex has been released")       \
     X(mutex, late_call_dropped, "a call for a request that is gone by then is not passed on")                          \
+    X(cond, moved_to_freed, "a signaller looks at the mutex of a waiter that has returned, and has freed it")          \
     X(cond, stored_missed, "waiters are moved to a mutex without a fence although it was just taken")                  \
     X(cond, released_before_joining, "waiting on a condition releases the mutex before it is in line")                 \
     X(cond, moved_and_left, "a signal moves a waiter to the line of a mutex that is free, and leaves it there")        \
