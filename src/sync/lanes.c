@@ -47,12 +47,19 @@ void lanes_meet(uint32_t *word) {
     if (!(seen & ~(RWLOCK_READERS | RWLOCK_PASS))) prim_cas_acq_rel(word, &seen, seen | RWLOCK_LANES);
 }
 
-static void lanes_count(uint32_t *word, uint64_t *place) {
+/* V2 to V4. Returns what has been counted in error. */
+static uint32_t lanes_count(uint32_t *word, uint64_t *place) {
     uint64_t lock = (uintptr_t)word;
-    if (prim_load_seq_cst(place) != lock) return;                             /* V2 */
+    if (prim_load_seq_cst(place) != lock) return 0;                           /* V2 */
     if (!BUG(lanes_not_counted)) prim_fetch_add_acq_rel(word, RWLOCK_READER); /* V3 */
-    if (!prim_cas_acq_rel(place, &lock, (uint64_t)0) && !BUG(lanes_counted_twice))
-        prim_fetch_add_acq_rel(word, 0u - RWLOCK_READER); /* V4. The closer has yet to leave, and looks for waiters */
+    if (prim_cas_acq_rel(place, &lock, (uint64_t)0)) return 0;                /* V4 */
+    if (!BUG(lanes_left_unseen)) prim_load_acquire(place);
+    return RWLOCK_READER;
+}
+
+/* V5: before all places have been counted, readers that leave may have used units that others need. */
+static void lanes_take_back(uint32_t *word, uint32_t counted) {
+    if (counted && !BUG(lanes_counted_twice)) prim_fetch_add_acq_rel(word, 0u - counted);
 }
 
 bool lanes_close(uint32_t *word) {
@@ -64,9 +71,15 @@ bool lanes_close(uint32_t *word) {
         if ((seen & (RWLOCK_LANES | RWLOCK_CLOSING)) != RWLOCK_LANES) return false;
     } while (!prim_cas_seq_cst(word, &seen, (seen | RWLOCK_CLOSING) + RWLOCK_READER)); /* V1 */
     if (BUG(lanes_cleared_early)) prim_fetch_and_acq_rel(word, ~(RWLOCK_LANES | RWLOCK_CLOSING));
-    for (uint32_t i = 0, count = lanes_count_places(lot); i < count; i++) lanes_count(word, lanes_place_at(lot, i));
+    uint32_t in_error = 0;
+    for (uint32_t i = 0, count = lanes_count_places(lot); i < count; i++) {
+        in_error += lanes_count(word, lanes_place_at(lot, i));
+        if (BUG(lanes_taken_back_early)) lanes_take_back(word, in_error);
+        if (BUG(lanes_taken_back_early)) in_error = 0;
+    }
+    lanes_take_back(word, in_error);
     uint64_t now_ns = prim_now_ns();
     prim_store_relaxed(lanes_rest_until(lot, word), now_ns + LANES_REST * (now_ns - began_ns));
-    prim_fetch_and_acq_rel(word, ~(RWLOCK_LANES | RWLOCK_CLOSING)); /* V5 */
+    prim_fetch_and_acq_rel(word, ~(RWLOCK_LANES | RWLOCK_CLOSING)); /* V6 */
     return true;
 }

@@ -16,15 +16,16 @@
  *     R2  CAS place: 0 -> lock         (seq_cst)      V2  for each place of all lanes: load          (seq_cst)
  *     R3  load the word: as R1         (seq_cst)          if it has the lock:
  *         yes: it reads                               V3      add a READER to the word
- *     R4  no: CAS place: lock -> 0, and wait          V4      CAS place: lock -> 0; if that fails, take the READER back
- *         as others do. If that fails, it reads       V5  clear LANES and CLOSING                    (acq_rel)
- *                                                     V6  leave as a reader
+ *     R4  no: CAS place: lock -> 0, and wait          V4      CAS place: lock -> 0; if that fails, it is an error
+ *         as others do. If that fails, it reads       V5  take back the READERs that were errors
+ *                                                     V6  clear LANES and CLOSING                    (acq_rel)
+ *                                                     V7  leave as a reader
  *
- * A WRITER IS ALONE. It takes the lock only if the word has neither LANES nor readers. Let V5 be the last one before
+ * A WRITER IS ALONE. It takes the lock only if the word has neither LANES nor readers. Let V6 be the last one before
  * that. A reader whose R3 comes before V1 in the single order S of seq_cst operations has done R2 before: so V2 sees
  * its place, unless it has left, and counts it. A reader whose R3 comes after V1 sees CLOSING, or what came later, and
- * does not read. (If it sees LANES once more, there was a V5 in between, and R3 sees all that was done before.) So at
- * V5 each reader inside is counted; and the closer too, which therefore leaves as the last reader would.
+ * does not read. (If it sees LANES once more, there was a V6 in between, and R3 sees all that was done before.) So at
+ * V6 each reader inside is counted; and the closer too, which therefore leaves as the last reader would.
  *
  * R4 fails if the place is empty already: a closer has counted this reader, or a reader that was counted has left by
  * that place. In both cases there is a unit of the count for it, and so no writer. The reader loads the place once
@@ -32,10 +33,11 @@
  * seen.
  *
  * A READER LEAVES by its own place, if that has the lock, or the count, if that is not zero, or else any place. LANES
- * is set until V5. So even if the count becomes zero meanwhile, because a reader whose place V2 has not come to has
- * left by the closer's unit, no writer comes in; and at V5, when all places have been counted, the count is the readers
- * and the closer again. A reader that finds no token may have missed one that moved: it closes the lanes, and then the
- * count tells. While another thread closes them there is at least one token, so the reader only has to search again.
+ * is set until V6. So even if the count becomes zero meanwhile, because a reader whose place V2 has not come to has
+ * left by the closer's unit, no writer comes in. When all places have been counted, the count is the readers, the
+ * closer and the errors: until then, a reader may have left by any of these units. So they are taken back only then. A
+ * reader that finds no token may have missed one that moved: it closes the lanes, and then the count tells. While
+ * another thread closes them there is at least one token, so the reader only has to search again.
  *
  * NO WAITER IS FORGOTTEN. Places say nothing of waiters, and readers that leave by one do not look. A writer joins the
  * line only after LANES was cleared, or while CLOSING is set, and the closer leaves as a reader does: if it is the last
@@ -43,8 +45,8 @@
  * called and has yet to come (rwlock.c): if that is a writer, it closes the lanes; if it is a reader, it is counted.
  *
  * WHAT WAS READ AND WRITTEN. R3 reads a word that a writer's release has led to by read-modify-writes alone, and so
- * sees what the writer did. A reader leaves a place by a CAS that releases, which V2 sees, and V1 to V6 are in the past
- * of the writer that takes the lock.
+ * sees what the writer did. A reader leaves a place by a CAS that releases. Either V2 sees that, or V4 fails, and then
+ * the closer loads the place once more, to acquire. V1 to V7 are in the past of the writer that takes the lock.
  *
  * LANES is set by a counted reader that has met others, if the word has no other flag. Closing takes the writer some
  * time, so the lanes rest before that (LANES_REST in base/tuning.h). In a segment there are no lanes: a process may
@@ -110,7 +112,7 @@ bool lanes_leave_by_any(const uint32_t *word);
 /* The caller is a counted reader, and meets others: perhaps open the lanes. */
 void lanes_meet(uint32_t *word);
 
-/* V1 to V5. True: the caller must leave as a reader (V6). False: another thread was faster. */
+/* V1 to V6. True: the caller must leave as a reader (V7). False: another thread was faster. */
 bool lanes_close(uint32_t *word);
 
 #endif

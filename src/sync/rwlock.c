@@ -406,7 +406,7 @@ static int rwlock_unlock(uint32_t *word, struct rwlock_end end) {
 static void rwlock_close_lanes(uint32_t *word) {
     if (!lanes_close(word)) return;
     if (BUG(lanes_left_silently)) prim_fetch_add_acq_rel(word, 0u - READER);
-    else rwlock_unlock(word, (struct rwlock_end){.held = TO_READ}); /* V6 in lanes.h */
+    else rwlock_unlock(word, (struct rwlock_end){.held = TO_READ}); /* V7 in lanes.h */
 }
 
 static int rwlock_check_and_unlock(vigil_rwlock *lock, struct rwlock_end end) {

@@ -18,6 +18,7 @@
 #define READER  16u
 #define READERS 0x0ffffff0u
 #define LANES   (1u << 28)
+#define CLOSING (1u << 29)
 #define PASS    (1u << 30)
 
 enum { TO_READ, TO_WRITE }; /* what a turn wants */
@@ -1124,6 +1125,107 @@ static void lanes_two_and_two(void) {
     go("writer 2", writer);
 }
 
+/* The same with three, while a trylock closes the lanes: one leaves by the closer's unit, then one by its place after
+ * that has been counted. The next must not have the last unit. */
+#define TOO_MANY (1u << 27)
+static int left;
+static bool closed;
+
+static bool is_closing(void *unused) {
+    (void)unused;
+    return closed || (rwlock.word & CLOSING);
+}
+
+static bool have_left(void *count) {
+    return left >= (int)(intptr_t)count;
+}
+
+static bool have_left_and_counted(void *unused) {
+    (void)unused;
+    return left == 2 && (closed || (rwlock.word & READERS));
+}
+
+static bool have_all_left(void *unused) {
+    (void)unused;
+    sim_check(!(rwlock.word & TOO_MANY), "the count of readers is below zero");
+    return left == 3 && closed;
+}
+
+/* Its own lane does not have the lock. */
+static void leave_from_elsewhere(void) {
+    prim_self()->lane = &lot_private()->lanes[3];
+    leave(false);
+    left++;
+}
+
+FIBER(first_to_leave) {
+    (void)argument;
+    sim_until(is_closing, NULL);
+    leave_from_elsewhere();
+}
+
+FIBER(second_to_leave) {
+    (void)argument;
+    sim_until(have_left, (void *)1);
+    leave_from_elsewhere();
+}
+
+FIBER(third_to_leave) {
+    (void)argument;
+    sim_until(have_left_and_counted, NULL);
+    leave_from_elsewhere();
+}
+
+FIBER(closer) {
+    hasty_writer(argument);
+    closed = true;
+}
+
+FIBER(watcher) {
+    (void)argument;
+    sim_until(have_all_left, NULL);
+}
+
+static void lanes_three_handed_over(void) {
+    begin_with_two_in_lanes();
+    struct lot *lot = lot_private();
+    readers = 3;
+    left = 0;
+    closed = false;
+    lot->lanes_used = 3;
+    lot->lanes[2].locks[0] = lot->lanes[0].locks[0];
+    go("leaves first", first_to_leave);
+    go("leaves second", second_to_leave);
+    go("leaves third", third_to_leave);
+    go("closer", closer);
+    go("watcher", watcher);
+}
+
+/* A writer sees what the readers before it have read: they leave something behind. */
+static uint32_t read_by;
+
+FIBER(noting_reader) {
+    (void)argument;
+    lock(false);
+    prim_store_relaxed(&read_by, 1u);
+    leave(false);
+}
+
+FIBER(noting_writer) {
+    (void)argument;
+    sim_until(a_reader_is_inside, NULL);
+    lock(true);
+    sim_check(prim_load_relaxed(&read_by) == 1, "what a reader did before is not visible");
+    leave(true);
+}
+
+static void lanes_noted(void) {
+    begin_with(LANES);
+    read_by = 0;
+    go("reader", noting_reader);
+    go("writer", noting_writer);
+}
+
 /* A writer that joins while the lanes are being closed keeps new readers out in the end. */
 FIBER(holder_until_saved) {
     (void)argument;
@@ -1373,6 +1475,9 @@ const struct sim_scenario rwlock_scenarios[] = {
     {"lanes_handed_over", "a reader in a lane is unlocked by another thread", lanes_handed_over, all_over},
     {"lanes_two_handed_over", "the same with two of them", lanes_two_handed_over, all_over},
     {"lanes_two_and_two", "two in lanes are unlocked by other threads, two writers", lanes_two_and_two, all_over},
+    {"lanes_three_handed_over", "three in lanes are unlocked by others, a trylock closes the lanes",
+     lanes_three_handed_over, all_over},
+    {"lanes_noted", "a reader in a lane leaves something for a writer", lanes_noted, all_over},
     {"lanes_saved", "a writer joins while a trylock closes the lanes", lanes_saved, all_over},
     {"lanes_reopened", "the lanes are closed twice while a reader enters", lanes_reopened, all_over},
     {"lanes_read_again", "a thread in a lane reads again, past a writer", lanes_read_again, all_over_passing},

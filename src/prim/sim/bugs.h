@@ -72,6 +72,8 @@
     X(rwlock, lanes_counted_twice, "a reader that leaves while it is being counted stays counted")                     \
     X(rwlock, lanes_cleared_early, "the lanes are said to be closed before their readers are counted")                 \
     X(rwlock, lanes_left_silently, "the writer that has closed the lanes leaves without calling waiters")              \
+    X(rwlock, lanes_taken_back_early, "what was counted in error is taken back while a reader may need it")            \
+    X(rwlock, lanes_left_unseen, "a writer does not see what a reader did that left while it was being counted")       \
     X(rwlock, lanes_not_searched, "a reader that finds its unit of the count gone does not look for a place")          \
     X(rwlock, lanes_not_acquired, "a reader whose place was emptied does not see what earlier writers did")            \
     X(rwlock, lanes_not_passed, "where readers pass, one in a lane cannot read again past a reservation")              \
