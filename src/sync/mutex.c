@@ -561,17 +561,23 @@ static bool mutex_stored_unlocked(uint32_t *word) {
     return true;
 }
 
-/* The mutex may be gone, unless a waiter is in line. */
+/*
+ * After U1 another thread may have had the mutex, and have freed it: what is at that address then is another word, and
+ * may have a line of its own. It is a mutex, this one or another, if a waiter for a mutex is in line.
+ */
 static bool mutex_begin_call_of_waiter(uint32_t *word, const struct slot *head, void *context) {
-    return head && mutex_begin_call(word, head, context);
+    const struct lot *lot = ((struct mutex_release *)context)->lot;
+    const struct slot *waiter = head;
+    while (waiter && waiter->kind != SLOT_MUTEX && !BUG(unlocked_another))
+        waiter = waiter->next ? &lot->slots[waiter->next] : NULL;
+    return waiter && mutex_begin_call(word, head, context);
 }
 
 static const struct lot_release mutex_calling = {mutex_begin_call_of_waiter, mutex_call, mutex_set_free, NULL};
 
 int vigil__mutex_unlocked(vigil_mutex *mutex) {
-    struct lot *lot = lot_private_if_used();
-    struct mutex_release release = {0};
-    if (lot) lot_call(lot, &mutex->word, &mutex_calling, &release);
+    struct mutex_release release = {.lot = lot_private_if_used()};
+    if (release.lot) lot_call(release.lot, &mutex->word, &mutex_calling, &release);
     return VIGIL_OK;
 }
 

@@ -1190,7 +1190,24 @@ static void fast_beside_segment(void) {
     go_in(SURVIVOR, "successor", successor);
 }
 
+/* ---- The memory of a mutex is used for another word ---- */
+
+/* The next holder is the last one: it may free the mutex, though the unlock before has not returned. */
+FIBER(last_holder) {
+    thread(argument);
+    sim_name(&mutex, sizeof mutex, "another word");
+    expect(wait_at(&mutex.word, 500, 0), VIGIL_TIMED_OUT, "a wait that no thread ends");
+}
+
+static void mutex_used_again(void) {
+    begin_with(LOCKED);
+    sim_moment(1500);
+    go("holder", holder);
+    go("last holder", last_holder);
+}
+
 const struct sim_scenario mutex_scenarios[] = {
+    {"mutex_used_again", "an unlock has not returned, the next holder frees it", mutex_used_again, all_over},
     {"mutex_abandon_thread", "a holder ends, two threads wait", abandon_thread, robust_over},
     {"mutex_abandon_loop", "a holder ends, a loop waits", abandon_loop, robust_over},
     {"mutex_abandon_line", "a holder ends, a thread and a loop in line", abandon_line, robust_over},

@@ -16,6 +16,7 @@
     X(mutex, fence_forgotten, "a waiter has no fence for the holder that releases by a store")                         \
     X(mutex, stored_unsaid, "a waiter does not say that the holder may release by a store")                            \
     X(mutex, unlocked_unseen, "a holder releases by a store, and does not look at the line after that")                \
+    X(mutex, unlocked_another, "a holder that has released a mutex takes another word at its address for the mutex")   \
     X(blocking, missing_fence, "notify reads the count of waiters without a fence before it")                          \
     X(blocking, lifo, "the youngest waiter is served first")                                                           \
     X(blocking, counted_twice, "a notified waiter stays in line and is counted again")                                 \
