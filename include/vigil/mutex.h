@@ -229,18 +229,14 @@ static inline int vigil_mutex_trylock(vigil_mutex *mutex) {
     return vigil_mutex_lock_for(mutex, 0);
 }
 
-/* Whether the caller holds it, and nothing else is to be said of it. */
-static inline bool vigil__mutex_is_plain(const vigil_mutex *mutex) {
-    return mutex && __atomic_load_n(&mutex->word, __ATOMIC_RELAXED) == vigil__mutex_ours();
-}
-
 /*
- * As long as no waiter is in line, the holder stores 0. A waiter that has just made the word 2 is in line, or will see
- * the 0: it has a fence for both (U1 and U2 in src/lot/lot.h).
+ * As long as no waiter is in line, the holder of a mutex whose word is 1 stores 0. A waiter that has just made the word
+ * 2 is in line, or will see the 0: it has a fence for both (U1 and U2 in src/lot/lot.h).
  */
 static inline int vigil_mutex_unlock(vigil_mutex *mutex) {
-    if (!vigil__mutex_is_plain(mutex)) return vigil__mutex_unlock_slowly(mutex);
-    const uint32_t *const *lines = vigil__own_lines();
+    uint32_t ours = vigil__mutex_ours(); /* may change meanwhile: loaded once */
+    if (!mutex || __atomic_load_n(&mutex->word, __ATOMIC_RELAXED) != ours) return vigil__mutex_unlock_slowly(mutex);
+    const uint32_t *const *lines = ours == 1 ? __atomic_load_n(&vigil__lines, __ATOMIC_RELAXED) : NULL;
     const uint32_t *line = lines ? vigil__line_of(lines, mutex) : NULL;
     if (lines && (!line || !__atomic_load_n(line, __ATOMIC_RELAXED))) {
         __atomic_store_n(&mutex->word, 0, __ATOMIC_RELEASE);
@@ -248,7 +244,7 @@ static inline int vigil_mutex_unlock(vigil_mutex *mutex) {
         if (!line) line = vigil__line_of(lines, mutex);
         return line && __atomic_load_n(line, __ATOMIC_RELAXED) ? vigil__mutex_unlocked(mutex) : VIGIL_OK;
     }
-    if (vigil__mutex_change(mutex, vigil__mutex_ours(), 0, __ATOMIC_RELEASE)) return VIGIL_OK;
+    if (vigil__mutex_change(mutex, ours, 0, __ATOMIC_RELEASE)) return VIGIL_OK;
     return vigil__mutex_unlock_slowly(mutex);
 }
 
