@@ -184,6 +184,11 @@ static bool rwlock_is_entitled(const struct rwlock_update *update, const struct 
     return is_awake || lock_may_reserve(head);
 }
 
+/* The flags that an update leaves as they are. A segment has no lanes: there only damage says so, and it ends here. */
+static uint32_t rwlock_kept(const struct rwlock_update *update) {
+    return is_shared(update->lot) ? PASS | DIED : PASS | DIED | LANES | CLOSING;
+}
+
 static bool rwlock_begin(uint32_t *word, const struct slot *head, void *context) {
     struct rwlock_update *update = context;
     (void)word;
@@ -196,7 +201,7 @@ static bool rwlock_begin(uint32_t *word, const struct slot *head, void *context)
         update->now = (seen & (WRITER | READERS)) - update->held + update->kept;
         update->pass = rwlock_lets_readers_pass(seen);
         flags = rwlock_flags_for(update, seen, head, entitled);
-        uint32_t to = update->now | flags | (seen & (PASS | DIED | LANES | CLOSING)) | update->died;
+        uint32_t to = update->now | flags | (seen & rwlock_kept(update)) | update->died;
         status = rwlock_change_when_locked(update->lot, update->word, &seen, to,
                                            rwlock_change_by(update->number, update->held, update->kept));
     } while (status == VIGIL_NOT_EQUAL);

@@ -621,8 +621,25 @@ static void many_are_killed_and_the_others_go_on(void **state) {
     AWAIT(slots_taken() == 0);
 }
 
+/* A segment has no lanes. A damaged word may say so: the line must not call a waiter that cannot take the lock then. */
+static void damage_that_says_lanes_is_repaired(void **state) {
+    (void)state;
+    const uint32_t lanes = 1u << 28, closing = 1u << 29, pass = 1u << 30;
+    const uint32_t damaged[] = {lanes, lanes | closing, lanes | WAITERS, lanes | WAITERS | RESERVED,
+                                lanes | closing | WAITERS | RESERVED | SAVED};
+    vigil_rwlock *lock = at(LOCK);
+    for (size_t i = 0; i < 2 * COUNT_OF(damaged); i++) {
+        __atomic_store_n(&lock->word, damaged[i / 2] | (i % 2 ? pass : 0), __ATOMIC_SEQ_CST);
+        assert_int_equal(vigil_rwlock_write_lock_for(lock, 100 * SECOND), VIGIL_OK);
+        assert_int_equal(vigil_rwlock_write_unlock(lock), VIGIL_OK);
+        assert_int_equal(word(LOCK) & (lanes | closing), 0);
+    }
+    __atomic_store_n(&lock->word, 0, __ATOMIC_SEQ_CST);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(damage_that_says_lanes_is_repaired),
         TEST(processes_share_it_to_read_and_not_to_write),
         TEST(processes_wait_in_one_line),
         TEST(only_who_holds_it_can_unlock_it),
