@@ -35,10 +35,6 @@
  * again finds out within 64 waits. (pingpong_block with all processors busy: 3.1 us; one in 8, 5.0 us; one in 1,024,
  * 2.8 us, which is the same within the spread.) */
 #define SPIN_PROBE_EVERY 64
-/* A thread that spins for a mutex looks at its word after 1, 2, 4 ... pauses, up to 2 to the power of this. (At 0 and
- * 3, in millions per second: mutex_contended_2 19.3 and 22.0, mutex_contended_4 19.3 and 21.8, mutex_mixed 15.8 and
- * 17.8; mutex_contended_16 and mutex_share_16 cannot be told apart. At 6 they spread more.) */
-#define SPIN_APART_BITS 3
 /* PRIM_CROWD conflicts that follow each other in less than this, on average, make a crowd. A thread of a crowd sleeps
  * for SPIN_ASIDE_NS, to which the system's timers add some 50 us (rwlock_1_in_20). */
 #define SPIN_CONFLICT_NS UINT64_C(1000)

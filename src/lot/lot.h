@@ -393,9 +393,9 @@ void keeper_in_child(void);
 
 /* How many times to spin before a sleep: as many as have paid for this thread lately, and not more than `most`. */
 unsigned spin_budget(unsigned most);
-/* Pause after that many looks at a word that its holder writes to: each takes the cache line from the holder, so they
- * are further and further apart. Returns the number of pauses. */
-unsigned spin_between(unsigned looks);
+/* Pause after a look at a word that its holder writes to: each look takes the cache line from the holder, so they must
+ * be far apart. Returns the number of pauses. */
+unsigned spin_apart(void);
 void spin_learn(bool paid);
 
 /* Spin until `is_done`, at most as often as spin_budget allows. Returns whether it is. Inlined, and so is `is_done`. */

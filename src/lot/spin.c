@@ -34,10 +34,9 @@ void spin_learn(bool paid) {
     else self->spin_caution += (RANGE - self->spin_caution + 7) / 8;
 }
 
-unsigned spin_between(unsigned looks) {
-    unsigned pauses = looks < SPIN_APART_BITS ? 1u << looks : 1u << SPIN_APART_BITS;
-    for (unsigned i = 0; i < pauses; i++) prim_pause();
-    return pauses;
+unsigned spin_apart(void) {
+    for (unsigned i = 0; i < PRIM_SPIN_APART; i++) prim_pause();
+    return PRIM_SPIN_APART;
 }
 
 void spin_stand_aside(void) {

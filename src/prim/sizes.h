@@ -21,17 +21,18 @@
  */
 #define PRIM_SPIN_MOST  1000u
 #define PRIM_SPIN_LEAST 20u
-/* And while it waits for a bucket, which is usually locked for some ten instructions, or for a mutex or permits, before
- * it joins their line: longer than a short critical section. (mutex_contended_2 to _16, mutex_mixed; with all
- * processors busy, 25 and 400 could not be told from 100.) */
+/* And while it waits for a bucket, which is usually locked for some ten instructions, or for a lock, before it joins
+ * the line: longer than a short critical section. (mutex_contended_2 to _16, mutex_mixed; with all processors busy, 25
+ * and 400 could not be told from 100. rwlock_1_in_20 at 32, 100 and 200: 42, 46, 39 million per second.) */
 #define PRIM_SPIN_LOCK 100u
-/* And before it joins the line of a read-write lock: fewer, since in line a waiter spins on a word of its own, and not
- * on one that all others change. (rwlock_1_in_20, rwlock_1_in_1000, and both with 100 ns; with all processors busy, 2
- * and 100 could not be told from 10.) */
-#define PRIM_SPIN_TO_JOIN 10u
+/* A thread that spins for a lock looks at its word after so many pauses: longer than the holder needs, with a cache
+ * line that no other thread takes away, to go through its critical section several times. (In millions per second, at
+ * 1, 2, 4 and then 8 pauses, at 8, 16, 32 and 64: mutex_contended_2 13.7, 15.2, 17.4, 25.8, 22.1; mutex_mixed 14.3,
+ * 14.4, 15.7, 21.1, 20.7. mutex_contended_16 and mutex_share_16 cannot be told apart.) */
+#define PRIM_SPIN_APART 32u
 /* This many conflicts over locks, in quick succession, make a crowd: see lot/spin.c. (rwlock_1_in_20: 44 million per
- * second before the commit that brought this and PRIM_SPIN_TO_JOIN, 121 after it; with all processors busy, 4 and 64
- * could not be told from 16.) */
+ * second before the commit that brought this, 121 after it; with all processors busy, 4 and 64 could not be told from
+ * 16.) */
 #define PRIM_CROWD 16u
 
 /* How often newcomers may take a mutex while a waiter that has been called has yet to come: at most 65534. (Without a

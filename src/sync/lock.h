@@ -93,7 +93,8 @@ struct lock_kind {
     bool (*stored)(uint32_t seen);
     /* Whether the word says that turns are strictly in order. */
     bool (*strict)(uint32_t seen);
-    /* While it is held, spin for as long as a short critical section takes. */
+    /* While it is held, spin for as long as a short critical section takes: for the request behind one of this kind,
+     * which must have released the lock when `granted` returns. Else the holder may be the loop itself. */
     void (*spin)(uint32_t *word);
     /* For lock_slowly and request_start_again. Take it at once, or after spinning for a moment: VIGIL_OK or
      * VIGIL_OWNER_DIED; VIGIL_TIMED_OUT; or an error. */
@@ -156,14 +157,13 @@ int lock_slowly(const struct lock_kind *kind, uint32_t *word, uint32_t argument,
 
 typedef bool lock_spin_test(uint32_t seen);
 
-/* For kind->spin_to_take: try up to `spins` times, as long as `may_pay` is true of the word. */
+/* For kind->spin_to_take: try for up to that many pauses, as long as `may_pay` is true of the word. */
 static inline int lock_spin_to_take(const struct lock_kind *kind, uint32_t *word, uint32_t argument, unsigned spins,
                                     lock_spin_test *may_pay) {
     int status = VIGIL_TIMED_OUT;
-    for (; spins && may_pay(prim_load_relaxed(word)); spins--) {
+    for (unsigned spun = 0; spun < spins && may_pay(prim_load_relaxed(word)); spun += spin_apart()) {
         status = kind->try_once(word, argument);
         if (status != VIGIL_TIMED_OUT) break;
-        prim_pause();
     }
     return status;
 }

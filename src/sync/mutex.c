@@ -174,16 +174,12 @@ static uint32_t mutex_wait_for_a_chance(uint32_t *word) {
     uint32_t seen = prim_load_relaxed(word);
     if (!mutex_is_held(seen)) return seen;
     unsigned budget = spin_budget(PRIM_SPIN_LOCK);
-    for (unsigned spins = 0, looks = 0; spins < budget && mutex_is_held(seen);) {
-        spins += spin_between(looks++);
+    for (unsigned spins = 0; spins < budget && mutex_is_held(seen);) {
+        spins += spin_apart();
         seen = prim_load_relaxed(word);
     }
     spin_learn(!mutex_is_held(seen));
     return seen;
-}
-
-void mutex_spin(uint32_t *word) {
-    mutex_wait_for_a_chance(word);
 }
 
 int mutex_take(uint32_t *word, uint32_t argument, enum lock_privilege privilege, uint32_t *result) {
@@ -446,7 +442,7 @@ static int mutex_try_once(uint32_t *word, uint32_t unused) {
  * others wait in line: with 16 threads and two processors, spinning then costs two fifths of mutex_contended_16.) */
 static int mutex_spin_to_take(uint32_t *word, uint32_t unused) {
     (void)unused;
-    for (unsigned spins = 0, looks = 0; spins < PRIM_SPIN_LOCK; spins += spin_between(looks++)) {
+    for (unsigned spins = 0; spins < PRIM_SPIN_LOCK; spins += spin_apart()) {
         uint32_t seen = prim_load_relaxed(word);
         if (seen == UNLOCKED && prim_cas_acquire(word, &seen, LOCKED | mutex_mine())) {
             mutex_record_event(word, VIGIL_EVENT_GRANTED);
@@ -469,7 +465,12 @@ static void mutex_granted_to_execute(vigil_request *request, int status) {
     vigil_mutex_unlock(mutex);
 }
 
-static const struct lock_kind mutex_executing = {MUTEX_KIND, MUTEX_CALLS, .granted = mutex_granted_to_execute};
+static void mutex_spin(uint32_t *word) {
+    mutex_wait_for_a_chance(word);
+}
+
+static const struct lock_kind mutex_executing = {
+    MUTEX_KIND, MUTEX_CALLS, .granted = mutex_granted_to_execute, .spin = mutex_spin};
 
 /* Get the note first: there must be one when the mutex is ours. */
 static int mutex_lock_robust(uint32_t *word, int64_t timeout_ns) {

@@ -12,7 +12,6 @@ uint64_t mutex_patience_ns(uint32_t seen);
 bool mutex_reserved(uint32_t seen);
 bool mutex_is_fair(uint32_t seen);
 bool mutex_stored(uint32_t seen);
-void mutex_spin(uint32_t *word);
 void mutex_decline(uint32_t *word);
 void mutex_joined(uint32_t *word, uint32_t seen);
 
@@ -30,8 +29,7 @@ void mutex_abandon(uint32_t *word);
 
 #define MUTEX_KIND                                                                                                     \
     .slot = SLOT_MUTEX, .take = mutex_take, .patience_ns = mutex_patience_ns, .reserved = mutex_reserved,              \
-    .decline = mutex_decline, .joined = mutex_joined, .stored = mutex_stored, .strict = mutex_is_fair,                 \
-    .spin = mutex_spin
+    .decline = mutex_decline, .joined = mutex_joined, .stored = mutex_stored, .strict = mutex_is_fair
 
 struct mutex_release {
     uint32_t *word;

@@ -204,25 +204,27 @@ static void request_refuse(vigil_agent *agent, vigil_request *first, int status)
 }
 
 /*
- * For a request behind one that was just granted: it comes as a newcomer does, and so it spins as a thread would. If
- * the lock is free again after a short critical section of another holder, the loop need not sleep.
+ * For a request behind one that was just granted, `before`: it comes as a newcomer does, and so it spins as a thread
+ * would. If the lock is free again after a short critical section of another holder, the loop need not sleep.
  */
-static int request_take_next(const vigil_request *first, uint32_t *seen) {
-    const struct lock_kind *kind = request_kind_of(first);
-    if (kind->spin) kind->spin(first->object);
-    return lock_take(kind, first->object, first->argument, NEWCOMER, seen);
+static int request_take_next(const vigil_request *first, const struct lock_kind *before, uint32_t *seen) {
+    if (before->spin) before->spin(first->object);
+    return lock_take(request_kind_of(first), first->object, first->argument, NEWCOMER, seen);
 }
 
 /* With the place at rest: grant as many requests as possible, then make the place pending again. */
 static void request_serve(vigil_agent *agent, vigil_request *first, enum lock_privilege privilege) {
     uint32_t *word = first->object, seen;
+    const struct lock_kind *before = NULL;
     for (int granted = 0; first && granted < GRANTS_IN_A_ROW;) {
-        int status = granted ? request_take_next(first, &seen)
-                             : lock_take(request_kind_of(first), word, first->argument, privilege, &seen);
+        const struct lock_kind *kind = request_kind_of(first);
+        int status = granted ? request_take_next(first, before, &seen)
+                             : lock_take(kind, word, first->argument, privilege, &seen);
         if (status != VIGIL_PENDING) {
             if (lock_is_ours(status)) request_grant(agent, first, status);
             else request_refuse(agent, first, status);
             granted++;
+            before = kind;
             first = request_at_rest(agent, word);
         } else if (request_stand_in_line(agent, first, seen, !granted)) {
             return;

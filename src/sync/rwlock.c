@@ -524,10 +524,9 @@ static bool rwlock_may_spin(uint32_t seen) {
     return !(seen & (RESERVED | SAVED));
 }
 
-/* Not for long: in line, a waiter spins on a word of its own. */
 static int rwlock_spin_to_take(uint32_t *word, uint32_t share) {
     if (!segment_of(word)) spin_stand_aside();
-    return lock_spin_to_take(&rwlock_locking, word, share, PRIM_SPIN_TO_JOIN, rwlock_may_spin);
+    return lock_spin_to_take(&rwlock_locking, word, share, PRIM_SPIN_LOCK, rwlock_may_spin);
 }
 
 static const struct lock_kind rwlock_locking = {.slot = SLOT_RWLOCK,

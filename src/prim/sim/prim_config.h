@@ -23,7 +23,7 @@
 #define PRIM_SPIN_MOST  1u
 #define PRIM_SPIN_LEAST 0u
 #define PRIM_SPIN_LOCK  1u
-#define PRIM_SPIN_TO_JOIN 1u
+#define PRIM_SPIN_APART 1u
 #define PRIM_CROWD UINT32_MAX /* a thread that stands aside is one that runs later: that is tried anyway */
 #define PRIM_PASSES     2u
 

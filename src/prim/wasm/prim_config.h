@@ -31,11 +31,11 @@ _Static_assert(sizeof(void *) == 4, "wasm32: prim_bell_fd returns an address as 
  * takes about a nanosecond, and these are more than elsewhere: prim/sizes.h says what they depend on. */
 #define PRIM_SPIN_MOST  4000u
 #define PRIM_SPIN_LEAST 100u
-/* And while it waits for a bucket, which is usually locked for some ten instructions, or for a mutex or permits, before
- * it joins their line. */
+/* And while it waits for a bucket, which is usually locked for some ten instructions, or for a lock, before it joins
+ * the line. */
 #define PRIM_SPIN_LOCK 500u
-/* And before it joins the line of a read-write lock. */
-#define PRIM_SPIN_TO_JOIN 50u
+/* A thread that spins for a lock looks at its word after so many: see prim/sizes.h. */
+#define PRIM_SPIN_APART 32u
 /* This many conflicts over locks, in quick succession, make a crowd: see lot/spin.c. */
 #define PRIM_CROWD 16u
 

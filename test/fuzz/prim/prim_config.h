@@ -20,7 +20,7 @@
 #define PRIM_SPIN_MOST  1u
 #define PRIM_SPIN_LEAST 0u
 #define PRIM_SPIN_LOCK  1u
-#define PRIM_SPIN_TO_JOIN 1u
+#define PRIM_SPIN_APART 1u
 #define PRIM_CROWD UINT32_MAX
 #define PRIM_PASSES     2u
 
