@@ -230,11 +230,14 @@ static inline const uint32_t *const *vigil__own_lines(void) {
 }
 
 /* The word that says whether a waiter is in line at that address; null: no thread has waited yet. */
+#ifndef VIGIL__LINE_BITS /* as in the library; that of the simulator has fewer lines */
+#define VIGIL__LINE_BITS 21
+#endif
 static inline const uint32_t *vigil__line_of(const uint32_t *const *lines, const volatile void *address) {
     const uint32_t *pairs = __atomic_load_n(lines, __ATOMIC_ACQUIRE);
     uint64_t key = (uint64_t)(uintptr_t)address;
-    uint32_t scattered = (uint32_t)((key >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> 43);
-    uint32_t number = scattered ^ ((uint32_t)(key >> 2) & 15u);
+    uint32_t scattered = (uint32_t)((key >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - VIGIL__LINE_BITS));
+    uint32_t number = (scattered ^ ((uint32_t)(key >> 2) & 15u)) & ((1u << VIGIL__LINE_BITS) - 1);
     return pairs ? &pairs[2 * (size_t)number] : NULL;
 }
 

@@ -4,6 +4,8 @@
  *
  * Without arguments it explores every scenario. With --bugs it switches the planted bugs on, one after the other (only
  * those of one part, or only one, if --part or --bug is given). Every bug must be caught.
+ *
+ * sim_inline is the same with the inline functions of the public headers: see inline.h.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
@@ -12,6 +14,12 @@
 #include <unistd.h>
 
 #include "scenario.h"
+
+#ifdef SIM_INLINE
+#define PROGRAM "sim_inline"
+#else
+#define PROGRAM "sim_test"
+#endif
 
 static const struct part {
     const char *name;
@@ -26,6 +34,9 @@ static const struct part {
     {"gifts", gift_scenarios},        {"interrupt", interrupt_scenarios},
     {"signals", signal_scenarios},    {"bell", bell_scenarios},
     {"page", page_scenarios},
+#ifdef SIM_INLINE
+    {"inline", mutex_scenarios},      {"inline_wait", blocking_scenarios},
+#endif
 };
 #define PARTS (sizeof parts / sizeof *parts)
 
@@ -79,7 +90,7 @@ static void show_failure(const struct sim_scenario *scenario, const struct sim_r
     if (report->replay[0] || !report->seed) sim_replay(scenario, report->replay, stdout, &again);
     else sim_replay_random(scenario, report->seed, stdout, &again);
     printf("       %s\n", report->reason);
-    printf("       to see it again: sim_test --scenario %s", scenario->name);
+    printf("       to see it again: " PROGRAM " --scenario %s", scenario->name);
     if (sim_bug) printf(" --bug %s", bugs[sim_bug].name);
     if (report->seed) printf(" --random %llu --runs 1\n", (unsigned long long)report->seed);
     else printf(" --replay '%s'\n", report->replay);
@@ -188,7 +199,7 @@ static void list_everything(void) {
 }
 
 static void usage(void) {
-    fprintf(stderr, "usage: sim_test [--list] [--bugs] [--part NAME] [--scenario NAME] [--bug NAME]\n"
+    fprintf(stderr, "usage: " PROGRAM " [--list] [--bugs] [--part NAME] [--scenario NAME] [--bug NAME]\n"
                     "                [--replay CHOICES] [--random SEED --runs N] [--preemptions N] [--stale N]\n"
                     "                [--executions N] [--seconds N]\n"
                     "--executions is how many the exhaustive part of a scenario may take, about\n"
@@ -200,7 +211,7 @@ static unsigned find_bug(const char *name) {
     for (unsigned i = 1; i < SIM_BUG_COUNT; i++) {
         if (strcmp(bugs[i].name, name) == 0) return i;
     }
-    fprintf(stderr, "sim_test: there is no bug %s\n", name);
+    fprintf(stderr, PROGRAM ": there is no bug %s\n", name);
     exit(2);
 }
 
@@ -256,7 +267,7 @@ static void read_options(int count, char **arguments) {
 static bool replay(const struct sim_scenario *scenario) {
     struct sim_report report;
     if (!sim_replay(scenario, options.replay, stdout, &report)) {
-        fprintf(stderr, "sim_test: --replay takes choices like 12:1,40:2\n");
+        fprintf(stderr, PROGRAM ": --replay takes choices like 12:1,40:2\n");
         exit(2);
     }
     printf("%s %s %s\n", report.failed ? "FAILED" : "ok    ", scenario->name, report.reason);

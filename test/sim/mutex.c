@@ -1206,7 +1206,47 @@ static void mutex_used_again(void) {
     go("last holder", last_holder);
 }
 
+/* ---- A segment is closed while a mutex is held whose word has the number of the process ---- */
+
+static vigil_buffer *to_be_closed;
+
+static bool can_close(void *unused) {
+    (void)unused;
+    return to_be_closed;
+}
+
+FIBER(holder_with_number) {
+    (void)argument;
+    vigil_buffer *buffer = join_segment();
+    lock();
+    to_be_closed = buffer;
+    work();
+    unlock();
+}
+
+FIBER(closer) {
+    (void)argument;
+    sim_until(can_close, NULL);
+    leave_segment(to_be_closed);
+}
+
+FIBER(thread_behind) {
+    sim_until(can_close, NULL);
+    thread(argument);
+}
+
+static void mutex_segment_closes(void) {
+    begin_shared(2);
+    join_before(SURVIVOR);
+    prepare_with(UNLOCKED);
+    to_be_closed = NULL;
+    go_in(SURVIVOR, "holder", holder_with_number);
+    go_in(SURVIVOR, "closer", closer);
+    go_in(SURVIVOR, "thread", thread_behind);
+}
+
 const struct sim_scenario mutex_scenarios[] = {
+    {"mutex_segment_closes", "a segment is closed while a mutex is unlocked", mutex_segment_closes, all_over},
     {"mutex_used_again", "an unlock has not returned, the next holder frees it", mutex_used_again, all_over},
     {"mutex_abandon_thread", "a holder ends, two threads wait", abandon_thread, robust_over},
     {"mutex_abandon_loop", "a holder ends, a loop waits", abandon_loop, robust_over},

@@ -16,7 +16,7 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 
 /* Whether there may be prim_fence_everywhere: membarrier. */
 #define PRIM_FENCES_EVERYWHERE 1
-_Static_assert(PRIM_BUCKET_BITS == 21, "as vigil__line_of has it, in vigil/wait.h");
+_Static_assert(PRIM_BUCKET_BITS == 21, "as VIGIL__LINE_BITS in vigil/wait.h");
 
 /* How many events of a segment are kept for observers: vigil/observe.h. */
 #define PRIM_EVENTS 1024u

@@ -10,6 +10,9 @@
 
 /* X(the part of the simulator's scenarios that must find it, name, "what goes wrong") */
 #define SIM_BUGS(X)                                                                                                    \
+    X(inline, inline_unordered, "an inline function releases without saying so")                                       \
+    X(inline, inline_line_unseen, "an inline function takes the line for empty")                                       \
+    X(inline_wait, inline_unfenced, "an inline notify has no fence")                                                   \
     X(blocking, compare_before_lock, "wait compares the word only before it takes the lock")                           \
     X(blocking, stored_unfenced, "a store that is followed by a notification is no fence")                             \
     X(mutex, fence_only_here, "a waiter has a fence for itself, but none for the holder")                              \
