@@ -65,14 +65,14 @@ static void lanes_take_back(uint32_t *word, uint32_t counted) {
 bool lanes_close(uint32_t *word) {
     struct lot *lot = PRIM_LANES ? copies_lot() : NULL;
     if (!lot) return false;
-    uint32_t seen = prim_load_relaxed(word);
+    uint32_t seen = prim_load_relaxed(word), before = BUG(lanes_added_unseen) ? lanes_count_places(lot) : 0;
     uint64_t began_ns = prim_now_ns();
     do {
         if ((seen & (RWLOCK_LANES | RWLOCK_CLOSING)) != RWLOCK_LANES) return false;
     } while (!prim_cas_seq_cst(word, &seen, (seen | RWLOCK_CLOSING) + RWLOCK_READER)); /* V1 */
     if (BUG(lanes_cleared_early)) prim_fetch_and_acq_rel(word, ~(RWLOCK_LANES | RWLOCK_CLOSING));
-    uint32_t in_error = 0;
-    for (uint32_t i = 0, count = lanes_count_places(lot); i < count; i++) {
+    uint32_t in_error = 0, count = BUG(lanes_added_unseen) ? before : lanes_count_places(lot);
+    for (uint32_t i = 0; i < count; i++) {
         in_error += lanes_count(word, lanes_place_at(lot, i));
         if (BUG(lanes_taken_back_early)) lanes_take_back(word, in_error);
         if (BUG(lanes_taken_back_early)) in_error = 0;

@@ -353,7 +353,7 @@ static bool mutex_must_call(uint32_t *word, struct mutex_release *release) {
         } else if (free) {
             if ((seen & STATE) == UNLOCKED || prim_cas_acq_rel(word, &seen, release->flags | UNLOCKED)) return true;
         } else if (mutex_is_held(seen)) {
-            uint32_t contended = mutex_contended(seen);
+            uint32_t contended = BUG(holder_not_told) ? seen : mutex_contended(seen);
             if (seen == contended || prim_cas_acquire(word, &seen, contended)) return false;
         } else {
             if (mutex_is_fair(seen))

@@ -19,6 +19,7 @@
     X(mutex, fence_forgotten, "a waiter has no fence for the holder that releases by a store")                         \
     X(mutex, stored_unsaid, "a waiter does not say that the holder may release by a store")                            \
     X(mutex, unlocked_unseen, "a holder releases by a store, and does not look at the line after that")                \
+    X(mutex, holder_not_told, "a holder that has released a mutex does not tell the next one of the line")             \
     X(mutex, unlocked_another, "a holder that has released a mutex takes another word at its address for the mutex")   \
     X(blocking, missing_fence, "notify reads the count of waiters without a fence before it")                          \
     X(blocking, lifo, "the youngest waiter is served first")                                                           \
@@ -78,6 +79,7 @@
     X(rwlock, lanes_left_silently, "the writer that has closed the lanes leaves without calling waiters")              \
     X(rwlock, lanes_taken_back_early, "what was counted in error is taken back while a reader may need it")            \
     X(rwlock, lanes_left_unseen, "a writer does not see what a reader did that left while it was being counted")       \
+    X(rwlock, lanes_added_unseen, "a writer counts only the lanes that there were before it closed them")              \
     X(rwlock, lanes_not_searched, "a reader that finds its unit of the count gone does not look for a place")          \
     X(rwlock, lanes_not_acquired, "a reader whose place was emptied does not see what earlier writers did")            \
     X(rwlock, lanes_not_passed, "where readers pass, one in a lane cannot read again past a reservation")              \
