@@ -63,6 +63,7 @@ compile main
 if [ "$plant" ]; then
     clang-19 "${flags[@]}" -iquote "$(dirname "$plant")" -c "$changed" -o "$into/plant.o"
     objects=("${objects[@]/#"$work/main/${plant//\//_}.o"/"$into/plant.o"}")
+    [[ " ${objects[*]} " = *" $into/plant.o "* ]] || { echo "$plant is no source of the package"; exit 1; }
     link_main "$into/vigil.wasm"
     exit 0
 fi
