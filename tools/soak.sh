@@ -4,7 +4,7 @@
 # soak.sh - look longer than the tests do: random schedules in the simulator and of the recipes of remote/, stress
 # with and without the thread sanitizer, and fuzzing, a third of SOAK_MINUTES (10) each; and 10,000 processes killed in
 # each of two storms, and a million signals, which takes some minutes more; and SOAK_MINUTES each of faults on an etcd
-# cluster, and of contention in a browser. Ends at the first failure and says how to repeat it.
+# cluster, and of contention in Chromium and in Firefox. Ends at the first failure and says how to repeat it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -71,9 +71,14 @@ else
 fi
 cd "$root"
 
-echo "Chromium: contention of workers and a page, seed $seed, $((share_s * 3)) s"
+echo "Browsers: contention of workers and a page, seed $seed, $((share_s * 3)) s in each"
 status=0
-{ web/build.sh >build/log/soak-web.log 2>&1 && test/web/run.sh soak $((share_s * 3)) "$seed"; } || status=$?
-[ $status = 0 ] || [ $status = 75 ] || [ $status = 77 ] || exit 1 # 75, 77: something is missing
-[ $status != 75 ] || echo "skipped: $(tail -n 1 build/log/soak-web.log)"
+web/build.sh >build/log/soak-web.log 2>&1 || status=$?
+for browser in chromium firefox; do
+    [ $status = 0 ] || break
+    test/web/run.sh soak $((share_s * 3)) "$seed" $browser || status=$?
+    [ $status != 77 ] || status=0 # there is none, and it has said so
+done
+[ $status = 0 ] || [ $status = 75 ] || exit 1 # 75: npm fetches nothing
+[ $status = 0 ] || echo "skipped: $(tail -n 1 build/log/soak-web.log)"
 echo "Soaked without a failure."
