@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tests of whole pages: reloaded, closed, not isolated, without workers of the package's own.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { within } from './browsers.mjs';
 
 const PAGE_MS = 30000;
@@ -27,31 +28,47 @@ async function runOne(page, name) {
 
 const SIMPLE = 'exclusion: Mutex, two workers that block and the page';
 
-/* Leave a worker blocked in lock(), one in wait(), one that waits without blocking, and the page waiting as well. */
-async function leaveWaiting(page) {
-  await page.evaluate(() => globalThis.leaveWaiting());
+/* How many Web Locks with names that begin so are held, and asked for, in all pages: as another page sees it. */
+function countLocks(watcher, prefix) {
+  return watcher.evaluate(async (start) => {
+    const { held, pending } = await navigator.locks.query();
+    return [held, pending].map((locks) => locks.filter(({ name }) => name.startsWith(start)).length);
+  }, prefix);
+}
+
+/*
+ * Leave a worker blocked in lock(), one in wait(), one that waits without blocking, and the page waiting as well: each
+ * of the four environments holds a Web Lock as long as it exists. Then end the page. No lock may be left: a worker
+ * that went on, or an environment that others wait for, would keep its own.
+ */
+async function endWhileWaiting(page, watcher, end) {
+  const prefix = await page.evaluate(() => globalThis.leaveWaiting());
+  const before = await countLocks(watcher, prefix);
+  equal(before[0], 4, 'locks that are held while they wait');
+  await within(end(), 'the end of the page', PAGE_MS);
+  const gone = async () => {
+    while ((await countLocks(watcher, prefix)).some((count) => count > 0)) await sleep(50);
+  };
+  await within(gone(), 'locks of the page that has ended', PAGE_MS);
 }
 
 export const pageTests = {
   'pages: reloaded while workers and the page wait': async (browser, { isolated }) => {
-    const page = await browser.open(isolated);
-    for (let i = 0; i < 3; i++) {
-      await leaveWaiting(page);
-      await within(page.reload(), 'reload', PAGE_MS);
-    }
+    const page = await browser.open(isolated), watcher = await browser.open(isolated);
+    for (let i = 0; i < 3; i++) await endWhileWaiting(page, watcher, () => page.reload());
     await runOne(page, SIMPLE);
     await page.close();
+    await watcher.close();
   },
 
   'pages: closed while workers and the page wait': async (browser, { isolated }) => {
+    const watcher = await browser.open(isolated);
     for (let i = 0; i < 3; i++) {
       const page = await browser.open(isolated);
-      await leaveWaiting(page);
-      await within(page.close(), 'closing the page', PAGE_MS);
+      await endWhileWaiting(page, watcher, () => page.close());
     }
-    const page = await browser.open(isolated);
-    await runOne(page, SIMPLE);
-    await page.close();
+    await runOne(watcher, SIMPLE);
+    await watcher.close();
   },
 
   'pages: two at a time do not meet': async (browser, { isolated }) => {

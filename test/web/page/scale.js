@@ -231,7 +231,7 @@ test('scale: close on the page, and a new Vigil', async (t) => {
   }
 });
 
-/* For pages.mjs: leave everything waiting, and end without an answer. */
+/* For pages.mjs: leave everything waiting. Returns by which the locks of its environments are known (death.js). */
 globalThis.leaveWaiting = async () => {
   const { library } = await import('./support.js');
   const vigil = await library.Vigil.create(), array = vigil.allocate(4), mutex = new vigil.Mutex(array);
@@ -243,4 +243,5 @@ globalThis.leaveWaiting = async () => {
   }
   vigil.waitAsync(array, 3, 0);
   await until(() => [0, 1, 2].every((index) => vigil.waiters(array, index) === 1), 'three workers');
+  return `vigil ${vigil.handle.id}`;
 };
