@@ -88,7 +88,8 @@ async function launchFirefox() {
 
 /*
  * Returns {open(address), close()}. open() returns a page when that is loaded and its module has run: {evaluate(f,
- * argument), click(selector), press(key), resize(width), reload(), close()}.
+ * argument), click(selector), press(key), resize(width), reload(), close(), driver}; driver is what playwright or
+ * puppeteer calls a page.
  */
 export async function launch(name) {
   const start = () => (name === 'chromium' ? launchChromium() : launchFirefox());
@@ -113,6 +114,7 @@ export async function launch(name) {
           if (ready) await page.waitForFunction(() => globalThis.isReady);
         },
         close: () => page.close(),
+        driver: page,
       };
       page.on('console', (message) => {
         if (process.env.VIGIL_WEB_VERBOSE) console.log(`# console: ${message.text()}`);
