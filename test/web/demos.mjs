@@ -12,11 +12,16 @@ function check(good, what) {
   if (!good) throw new Error(what);
 }
 
-/* Returns what the function returns in the page, as soon as that is true there. */
-function until(page, what, body, argument) {
+/*
+ * Returns what the function returns in the page, as soon as that is true there. `loads`: the page may be loaded again
+ * meanwhile, and cannot be asked then.
+ */
+function until(page, what, body, argument, loads = false) {
   const look = async () => {
     for (;;) {
-      const seen = await page.evaluate(body, argument);
+      const seen = await page.evaluate(body, argument).catch((error) => {
+        if (!loads) throw error;
+      });
       if (seen) return seen;
       await new Promise((resolve) => { setTimeout(resolve, 20); });
     }
@@ -131,6 +136,26 @@ export const demoTests = {
         said: document.getElementById('said').textContent };
     });
     check(errors.length === 0 && enabled === 0 && said === 'Nothing can be shown.', `${errors}; ${enabled}; ${said}`);
+    await page.close();
+  },
+
+  'demo: on a host without headers: the service worker isolates the pages': async (browser, { plainDemo }) => {
+    const page = await browser.open(`${plainDemo}chapter.html`, { ready: false });
+    await until(page, 'the page says that it is not isolated', () => !globalThis.crossOriginIsolated &&
+      document.querySelector('main[data-state=failed] > .problem #isolate') !== null);
+    await page.click('#isolate');
+    await until(page, 'it is loaded again, and ready', () => globalThis.crossOriginIsolated &&
+      document.querySelector('main')?.dataset.state === 'ready', undefined, true);
+    await until(page, 'both workers wait', () => document.querySelector('main').dataset.line.includes(' '));
+    await page.click('#unlock');
+    await until(page, 'a worker has it', () => document.querySelector('main').dataset.holder.startsWith('worker'));
+    const other = await open(browser, `${plainDemo}lines.html`); // from its first load on
+    check(await other.evaluate(() => navigator.serviceWorker.controller !== null), 'served by the service worker');
+    await other.close();
+    await page.evaluate(async () => (await navigator.serviceWorker.getRegistration()).unregister());
+    await page.reload();
+    await until(page, 'without it, the page is not isolated', () => !globalThis.crossOriginIsolated &&
+      document.querySelector('main[data-state=failed]') !== null, undefined, true);
     await page.close();
   },
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The servers of the tests, on the loopback: with the headers that the package needs, without, and with a policy that
-// forbids the workers which the package makes itself; and that of the demonstration pages.
+// forbids the workers which the package makes itself; and those of the demonstration pages, with headers and without.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,11 +13,13 @@ const policy = { 'Content-Security-Policy': "worker-src 'self'" };
 export async function startServers(folder = join(root, 'build', 'web')) {
   if (!existsSync(join(folder, 'vigil.wasm'))) skip('the package is not built: see what web/build.sh says');
   const folders = { '': join(root, 'test', 'web', 'page'), vigil: folder };
-  const addressOf = async (headers) => `${(await serve(folders, { headers })).origin}/`;
+  const demos = { '': join(root, 'web', 'demo'), vigil: folder };
+  const addressOf = async (served, headers) => `${(await serve(served, { headers })).origin}/`;
   return {
-    isolated: await addressOf(isolation),
-    plain: await addressOf({}),
-    strict: await addressOf({ ...isolation, ...policy }),
-    demo: `${(await serve({ '': join(root, 'web', 'demo'), vigil: folder })).origin}/`,
+    isolated: await addressOf(folders, isolation),
+    plain: await addressOf(folders, {}),
+    strict: await addressOf(folders, { ...isolation, ...policy }),
+    demo: await addressOf(demos, isolation),
+    plainDemo: await addressOf(demos, {}),
   };
 }
