@@ -56,8 +56,9 @@ function chipsOf(count) {
 function fillChips(chips, entries, isHolding) {
   chips.forEach((chip, i) => {
     const entry = entries[i];
-    chip.hidden = entry === undefined;
-    if (entry === undefined) return;
+    const isHidden = entry === undefined;
+    if (chip.hidden !== isHidden) chip.hidden = isHidden;
+    if (isHidden) return;
     const side = isHolding ? 'chip holds' : entry.thread.id === 'page' ? 'chip page' : 'chip';
     if (chip.className !== side) chip.className = side;
     setText(chip, `${entry.thread.short} ${seconds(entry.ms)}`);
