@@ -102,8 +102,10 @@ export async function launch(name) {
       await this.close();
       browser = await start();
     },
-    async open(address, { ready = true } = {}) {
+    /* first: [function, argument], called in the page before its own scripts. */
+    async open(address, { ready = true, first } = {}) {
       const page = await browser.newPage();
+      if (first) await (page.addInitScript ?? page.evaluateOnNewDocument).call(page, ...first);
       const opened = {
         evaluate: (body, argument) => page.evaluate(body, argument),
         click: (selector) => page.click(selector),

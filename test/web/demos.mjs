@@ -2,9 +2,11 @@
 // Tests of the demonstration pages: their buttons, and the numbers on them; that they can be read and used.
 
 import { within } from './browsers.mjs';
-import { focused, layoutFaults, tabStops, weakContrasts } from './looks.mjs';
+import { changesAtRest, drawnAndMeant, focused, layoutFaults, linesFaults, tabStops, weakContrasts }
+  from './looks.mjs';
 
-const DEMO_MS = 45000;
+/* Longer than anything takes that does not hang. */
+export const limits = { demoMs: 45000 };
 const NAMES = ['index', 'chapter', 'article', 'lines'];
 const WIDTHS = [320, 360, 480, 720, 820, 1280];
 
@@ -26,11 +28,11 @@ function until(page, what, body, argument, loads = false) {
       await new Promise((resolve) => { setTimeout(resolve, 20); });
     }
   };
-  return within(look(), what, DEMO_MS);
+  return within(look(), what, limits.demoMs);
 }
 
-async function open(browser, address) {
-  const page = await browser.open(address, { ready: false });
+async function open(browser, address, first) {
+  const page = await browser.open(address, { ready: false, first });
   const state = await until(page, 'the page begins', () => {
     const { state: now } = document.querySelector('main').dataset;
     return ['ready', 'failed'].includes(now) && now;
@@ -47,20 +49,79 @@ const select = (page, id, value) => page.evaluate(([which, what]) => {
   document.getElementById(which).value = what;
 }, [id, value]);
 
+/*
+ * The chapter's page, with two workers in line, which hold the lock for as long as this: they learn it as they queue.
+ * Returns the page and the line.
+ */
+async function openChapter(browser, demo, holdMs) {
+  const choose = (ms) => addEventListener('DOMContentLoaded', () => {
+    const option = document.querySelector('#hold option');
+    option.value = String(ms);
+    document.getElementById('hold').value = option.value;
+  });
+  const page = await open(browser, `${demo}chapter.html`, [choose, holdMs]);
+  const line = await until(page, 'both workers wait', () => {
+    const { holder, line: now } = document.querySelector('main').dataset;
+    return holder === 'page' && now.split(' ').length === 2 && now.split(' ');
+  });
+  return { page, line };
+}
+const FOR_EVER_MS = 100000000;
+
+const press = async (page, selector) => {
+  await until(page, `${selector} can be pressed`,
+    (which) => document.querySelector(`${which}[aria-disabled=false]`) !== null, selector);
+  await page.click(selector);
+};
+
+const chapterIs = (page, ...wanted) => until(page, `holder and line are ${wanted.join(', ')}`, ([holder, line]) => {
+  const { dataset } = document.querySelector('main');
+  return dataset.holder === holder && dataset.line === line;
+}, wanted);
+
+/* Tokens are on their way for a moment. */
+async function drawnAsMeant(page) {
+  let last;
+  const agrees = async () => {
+    for (;;) {
+      last = await page.evaluate(drawnAndMeant);
+      if (last.drawn === last.meant && last.said === last.places && last.away === last.others) return;
+    }
+  };
+  await within(agrees(), 'drawn as meant', limits.demoMs).catch(() => check(false, JSON.stringify(last)));
+}
+
+/* The figures of a run beside what is shown of them. */
+function articleFaults(figures) {
+  const valueOf = (id) => Number(document.getElementById(id).dataset.value), faults = [];
+  for (const kind of ['article', 'vigil']) {
+    const { ms, grants, longestMs, drawn, dropped, longestFrameMs } = figures[kind];
+    const sum = grants.reduce((a, b) => a + b, 0), expected = { grants: sum, share: grants[0] / sum,
+      rate: Math.round(sum / Math.max(1, ms) * 1000), 'page-longest': longestMs[0],
+      'workers-longest': Math.max(...longestMs.slice(1)), dropped, frame: longestFrameMs };
+    grants.forEach((each, i) => {
+      const name = i === 0 ? 'page' : `worker-${i}`, { width } = document.getElementById(`${kind}-${name}-bar`).style;
+      Object.assign(expected, { [`${name}-grants`]: each, [`${name}-share`]: each / sum });
+      if (Math.abs(parseFloat(width) - Math.min(100, 250 * each / sum)) > 0.01) faults.push(`${name}: ${width} wide`);
+    });
+    for (const [name, value] of Object.entries(expected))
+      if (valueOf(`${kind}-${name}`) !== value) faults.push(`${kind}-${name}: ${valueOf(`${kind}-${name}`)}, ${value}`);
+    const frames = document.getElementById(`${kind}-dropped`).textContent;
+    if (frames !== `${dropped} of ${drawn + dropped}` || drawn === 0) faults.push(`${kind}: frames: ${frames}`);
+    if (longestMs.some((each) => !(each > 0 && each <= ms + 1000))) faults.push(`${kind}: waits of ${longestMs}`);
+  }
+  return faults;
+}
+
 export const demoTests = {
   'demo: the chapter: the click unlocks, and the workers get the lock in order': async (browser, { demo }) => {
-    const page = await open(browser, `${demo}chapter.html`);
-    const line = await until(page, 'both workers wait', () => {
-      const { holder, line: now } = document.querySelector('main').dataset;
-      return holder === 'page' && now.split(' ').length === 2 && now;
-    });
-    await select(page, 'hold', '500');
+    const { page, line } = await openChapter(browser, demo, 1);
     await page.click('#unlock');
     const log = await until(page, 'both workers had it', () => {
       const all = [...document.querySelectorAll('#log li')].map(({ textContent }) => textContent).reverse();
       return all.filter((text) => /Worker \d got the lock/.test(text)).length >= 2 && all.join('\n');
     });
-    const names = line.split(' ').map((id) => id.replace('worker-', 'Worker '));
+    const names = line.map((id) => id.replace('worker-', 'Worker '));
     const [first, second] = names.map((name) => log.indexOf(`${name} got the lock`));
     check(first >= 0 && first < second, `not in the order of the line, ${line}:\n${log}`);
     await page.click('#lock');
@@ -75,14 +136,50 @@ export const demoTests = {
     const figures = await until(page, 'the run ends', () => document.querySelector('main').dataset.state === 'done' &&
       JSON.parse(document.getElementById('figures').textContent));
     check(!figures.stopped, 'it was stopped');
+    const faults = await page.evaluate(articleFaults, figures);
+    check(faults.length === 0, faults.join('; '));
     for (const kind of ['article', 'vigil']) {
       const { grants, longestMs } = figures[kind], sum = grants.reduce((a, b) => a + b, 0);
-      const shown = await page.evaluate((which) => ['grants', 'share', 'page-longest']
-        .map((name) => Number(document.getElementById(`${which}-${name}`).dataset.value)), kind);
       check(grants.length === 5 && sum > 0, `${kind}: ${grants} grants`);
-      check(shown.join() === [sum, grants[0] / sum, longestMs[0]].join(), `${kind}: ${shown} is shown`);
       note(`${kind}: ${sum} grants; the page ${(100 * grants[0] / sum).toFixed(1)} %, ${longestMs[0].toFixed(0)} ms`);
     }
+    await page.close();
+  },
+
+  'demo: the article: Stop ends a run, and another can begin': async (browser, { demo }) => {
+    const page = await open(browser, `${demo}article.html`);
+    for (const choice of [['length', '10000'], ['rounds', '5']]) await select(page, ...choice);
+    for (let i = 0; i < 2; i++) {
+      await press(page, '#start');
+      await until(page, 'a grant', () => Number(document.getElementById('article-grants').dataset.value) > 0);
+      check(await page.evaluate(() => document.querySelector('#start[aria-disabled=true]') !== null), 'Start is left');
+      await press(page, '#stop');
+      await until(page, 'the run ends', () => document.querySelector('main').dataset.state === 'done');
+      const [status, { stopped }] = await page.evaluate(() => [document.getElementById('status').textContent,
+        JSON.parse(document.getElementById('figures').textContent)]);
+      check(stopped && status === 'Stopped.', `${stopped}: ${status}`);
+    }
+    await page.close();
+  },
+
+  'demo: who waits: what is shown fits together': async (browser, { demo }) => {
+    const page = await open(browser, `${demo}lines.html`), lines = new Set();
+    while (lines.size < 10) {
+      const [faults, shown] = await page.evaluate(new Function(`return [(${linesFaults})(),
+        [...document.querySelectorAll('#lines tr')].map(({ dataset }) => dataset.waiters).join()]`));
+      check(faults.length === 0, faults.join('; '));
+      lines.add(shown);
+    }
+    await page.close();
+  },
+
+  'demo: who waits: at rest nothing flashes or changes its place': async (browser, { demo }) => {
+    const page = await open(browser, `${demo}lines.html`);
+    await press(page, '#pause');
+    await until(page, 'all threads wait', () => document.getElementById('sum').textContent.startsWith('9 of 9 '));
+    const changes = await page.evaluate(changesAtRest, 8);
+    check(changes.length === 0, [...new Set(changes)].join('; '));
+    check((await page.evaluate(linesFaults)).length === 0, 'what is shown does not fit together');
     await page.close();
   },
 
@@ -100,12 +197,7 @@ export const demoTests = {
   },
 
   'demo: the chapter: workers that are terminated leave, and the next one gets the lock': async (browser, { demo }) => {
-    const page = await open(browser, `${demo}chapter.html`);
-    const line = await until(page, 'both workers wait', () => {
-      const all = document.querySelector('main').dataset.line.split(' ');
-      return all.length === 2 && all;
-    });
-    await select(page, 'hold', '6000');
+    const { page, line } = await openChapter(browser, demo, FOR_EVER_MS);
     await page.click('#unlock');
     await until(page, 'the first one has it', (id) => document.querySelector('main').dataset.holder === id, line[0]);
     await page.click(`#${line[0]} .terminate`);
@@ -120,11 +212,60 @@ export const demoTests = {
     await page.close();
   },
 
+  'demo: the chapter: the page draws while it waits, and can leave the line': async (browser, { demo }) => {
+    const { page, line: [first, second] } = await openChapter(browser, demo, FOR_EVER_MS);
+    await drawnAsMeant(page);
+    await press(page, '#unlock');
+    await chapterIs(page, first, second);
+    await press(page, '#lock');
+    await chapterIs(page, first, `${second} page`);
+    await drawnAsMeant(page);
+    const texts = await within(page.evaluate(async () => {
+      const seen = new Set();
+      for (let frames = 0; frames < 30 || seen.size < 3; frames++) {
+        await new Promise((resolve) => { requestAnimationFrame(resolve); });
+        seen.add(document.querySelector('#page .is').textContent);
+      }
+      return [...seen];
+    }), '30 frames', limits.demoMs);
+    check(texts.every((text) => text.startsWith('waits, place 2, ')), texts.join('; '));
+    await press(page, '#leave');
+    await chapterIs(page, first, second);
+    await drawnAsMeant(page);
+    const said = await page.evaluate(() => document.getElementById('said').textContent);
+    check(said === 'The page left the line.', said);
+    await page.close();
+  },
+
+  'demo: the chapter: workers are added, and each can queue again': async (browser, { demo }) => {
+    const { page } = await openChapter(browser, demo, 100);
+    for (const name of ['worker-3', 'worker-4', 'worker-5', 'worker-6']) {
+      await press(page, '#add');
+      await until(page, `${name} waits`, (id) => document.querySelector('main').dataset.line.endsWith(id), name);
+    }
+    check(await page.evaluate(() => document.querySelector('#add[aria-disabled=true]') !== null), 'no limit');
+    await drawnAsMeant(page);
+    await press(page, '#unlock');
+    await press(page, '#lock');
+    await chapterIs(page, 'page', '');
+    await drawnAsMeant(page);
+    const line = [];
+    for (const name of ['worker-5', 'worker-2']) {
+      await press(page, `#${name} .queue`);
+      line.push(name);
+      await chapterIs(page, 'page', line.join(' '));
+    }
+    await drawnAsMeant(page);
+    await page.close();
+  },
+
   /* The channel by which the library tells of damage: lib/death.js. */
   'demo: the chapter: damaged memory: the page says so, and stops': async (browser, { demo }) => {
     const page = await open(browser, `${demo}chapter.html`);
     await page.evaluate(async () => {
-      const [{ name }] = (await navigator.locks.query()).held;
+      const held = () => navigator.locks.query().then((all) => all.held);
+      const { clientId } = (await navigator.locks.request('mine', held)).find(({ name }) => name === 'mine');
+      const { name } = (await held()).find((lock) => lock.clientId === clientId); // not of a page that is closing
       new BroadcastChannel(name.split(' ', 2).join(' ')).postMessage({ damaged: true });
     });
     await until(page, 'the page says so', () => document.querySelector('main[data-state=failed] > .problem') !== null);
@@ -199,16 +340,14 @@ export const demoTests = {
   },
 
   'demo: by keyboard: Space and Enter press, and the button keeps the focus': async (browser, { demo }) => {
-    const page = await open(browser, `${demo}chapter.html`);
-    await until(page, 'both workers wait', () => document.querySelector('main').dataset.line.includes(' '));
+    const { page } = await openChapter(browser, demo, FOR_EVER_MS);
     await page.evaluate(() => document.getElementById('unlock').focus());
     await page.press(' ');
     await until(page, 'a worker has it', () => document.querySelector('main').dataset.holder.startsWith('worker'));
     check(await page.evaluate(() => document.activeElement.id === 'unlock'), 'the focus is lost');
     await page.press('Tab');
     await page.press('Enter');
-    await until(page, 'the page waits, or has it', () => `${document.querySelector('main').dataset.line} ${
-      document.querySelector('main').dataset.holder}`.includes('page'));
+    await until(page, 'the page waits', () => document.querySelector('main').dataset.line.endsWith(' page'));
     await page.close();
   },
 };

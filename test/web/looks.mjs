@@ -85,3 +85,75 @@ export function focused() {
   return { is: node.dataset.stop ?? node.localName, named: name.trim() !== '',
     seen: outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && isInView };
 }
+
+/* chapter.html: the threads that are drawn at each place, and what the page has of them: both must be the same. */
+export function drawnAndMeant() {
+  const tokens = [...document.querySelectorAll('#stage .token:not(.gone)')];
+  const isIn = (slot, token) => {
+    const [outer, inner] = [slot, token].map((node) => node.getBoundingClientRect());
+    return inner.left >= outer.left - 1 && inner.right <= outer.right + 1 && inner.top >= outer.top - 1 &&
+      inner.bottom <= outer.bottom + 1;
+  };
+  const drawnIn = (zone) => [...document.querySelectorAll(`#${zone} .slot`)]
+    .map((slot) => tokens.filter((token) => isIn(slot, token)).map((token) => token.firstChild.textContent).join('+'));
+  const nameOf = (id) => document.querySelector(`#${id} .name`).textContent;
+  const { holder, line } = document.querySelector('main').dataset, ids = line.split(' ').filter((id) => id);
+  const said = ids.map((id) => document.querySelector(`#${id} .is`).textContent.match(/waits, place (\d+),/)?.[1]);
+  const places = drawnIn('places');
+  return { drawn: [...drawnIn('now'), ...places].join(), meant: [holder && nameOf(holder), ...ids.map(nameOf),
+    ...Array(places.length - ids.length).fill('')].join(), said: said.join(), places: ids.map((_, i) => i + 1).join(),
+    away: drawnIn('away').filter((each) => each).length, others: tokens.length - ids.length - (holder ? 1 : 0) };
+}
+
+/* lines.html: what does not fit together in what is shown now. */
+export function linesFaults() {
+  const faults = [], rowsOf = (id) => [...document.querySelectorAll(`#${id} tr`)];
+  const check = (good, what) => { if (!good) faults.push(what); };
+  const secondsOf = (text) => parseFloat(text.match(/([\d.]+) s$/)?.[1] ?? '-1');
+  const textOf = (row, label) => row.querySelector(`td[data-label="${label}"]`).textContent;
+  const chipsOf = (row, label) => [...row.querySelectorAll(`td[data-label="${label}"] .chip`)]
+    .filter((chip) => !chip.hidden).map(({ textContent }) => textContent);
+  const places = new Map();
+  let waiting = 0, lines = 0;
+  for (const row of rowsOf('lines')) {
+    const name = row.querySelector('th').firstChild.textContent;
+    const ids = row.dataset.waiters.split(' ').filter((id) => id);
+    const count = Number(textOf(row, 'In line')), shown = chipsOf(row, 'Who waits'), times = shown.map(secondsOf);
+    check(Math.min(count, 8) === shown.length && shown.length === ids.length, `${name}: ${count} in line: ${shown}`);
+    check(textOf(row, 'Longest') === '\u2013' ? shown.length === 0
+      : secondsOf(textOf(row, 'Longest')) === Math.max(...times), `${name}: ${textOf(row, 'Longest')} of ${times}`);
+    check(shown.every((text, i) => text.startsWith(ids[i].replace('worker-', 'W').replace('page', 'Page'))),
+      `${name}: ${shown} for ${ids}`);
+    ids.forEach((id, i) => places.set(id, [...(places.get(id) ?? []), `${name}, place ${i + 1}`]));
+    waiting += ids.length;
+    if (count > 0) lines++;
+  }
+  for (const row of rowsOf('threads')) {
+    const now = textOf(row, 'Now'), at = places.get(row.id) ?? [];
+    check(at.length <= 1, `${row.id} waits at ${at}`);
+    check(at.length === 0 ? !/^waits for|^rests/.test(now) : /^(holds|reads|uses|rests)/.test(now) ||
+      now === `waits for ${at[0]}`, `${row.id}: ${now}; in line: ${at}`);
+  }
+  const sum = document.getElementById('sum').textContent;
+  check(sum === `${waiting} of 9 threads wait, in ${lines} of 6 lines.`, `${sum} ${waiting}, ${lines}`);
+  return faults;
+}
+
+/* lines.html: what of the tables changes, beside texts, until the times in line have been drawn so often. */
+export function changesAtRest(draws) {
+  const tables = document.querySelectorAll('#lines, #threads'), changes = [];
+  const isElement = ({ nodeType }) => nodeType === Node.ELEMENT_NODE;
+  return new Promise((resolve) => {
+    let left = draws;
+    const observer = new MutationObserver((records) => {
+      for (const { type, target, attributeName, addedNodes, removedNodes } of records) {
+        if (type === 'attributes') changes.push(`${attributeName} of ${target.localName} ${target.id}`);
+        else if ([...addedNodes, ...removedNodes].some(isElement)) changes.push(`elements of ${target.localName}`);
+      }
+      if (--left > 0) return;
+      observer.disconnect();
+      resolve(changes);
+    });
+    for (const table of tables) observer.observe(table, { attributes: true, childList: true, subtree: true });
+  });
+}

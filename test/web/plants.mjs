@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Bugs to plant into the package, each with a test that must find it. `file`: the script in which `from` becomes `to`;
-// `source`: the same in C; `wasm`: the same in bytes, which may come on top of it.
+// `source`: the same in C; `wasm`: the same in bytes, which may come on top of it; `demo`: a script of the pages.
 
 const EXCLUSION = 'exclusion: Mutex, two workers that block and the page';
 const HOLDING = 'terminate: while holding, taken as a promise';
@@ -76,4 +76,23 @@ export const plants = {
     found: 'misuse: free, of what was not allocated' },
   'memory of others is accepted': { file: 'web/lib/index.js', from: 'return known.has(buffer);', to: 'return true;',
     found: 'misuse: arrays of other memory' },
+  'the line is drawn the other way round': { demo: 'chapter_view.js', from: 'slots[zone][i]);\n',
+    to: 'slots[zone][threads.length - 1 - i]);\n',
+    found: 'demo: the chapter: the page draws while it waits, and can leave the line' },
+  'the page cannot leave the line': { demo: 'chapter.js', from: 'leaving.abort()', to: 'undefined',
+    found: 'demo: the chapter: the page draws while it waits, and can leave the line' },
+  'a worker cannot queue again': { demo: 'chapter.js', from: '{ queue: () => queue(thread),', to: '{ queue: () => {},',
+    found: 'demo: the chapter: workers are added, and each can queue again' },
+  'the rate is of another time': { demo: 'article.js', from: 'Math.max(1, total.ms) * 1000', to: 'total.ms * 999',
+    found: 'demo: the article: the figures of a run are complete and fit together' },
+  'Stop is not heeded': { demo: 'article.js', from: '  isStopped = true;\n', to: '',
+    found: 'demo: the article: Stop ends a run, and another can begin' },
+  'the first in line is not counted': { demo: 'lines.js', from: 'setText(view.count, String(count));',
+    to: 'setText(view.count, String(Math.max(0, count - 1)));',
+    found: 'demo: who waits: what is shown fits together' },
+  'chips are written again and again': { demo: 'lines.js', from: 'if (chip.hidden !== isHidden) chip', to: 'chip',
+    found: 'demo: who waits: at rest nothing flashes or changes its place' },
+  'the service worker adds one header only': { demo: 'isolate.js', to: '',
+    from: "headers.set('Cross-Origin-Embedder-Policy', 'require-corp');",
+    found: 'demo: on a host without headers: the service worker isolates the pages' },
 };

@@ -2,11 +2,12 @@
 // self.mjs [PATTERN] - the tests can fail: each planted bug (plants.mjs) is found, and without it the same test passes.
 
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { launch, root } from './browsers.mjs';
+import { demoTests, limits } from './demos.mjs';
 import { startServers } from './servers.mjs';
 import { plants } from './plants.mjs';
 import { PageRunner, Report } from './tests.mjs';
@@ -48,7 +49,19 @@ function patch(folder, { from, to }) {
   writeFileSync(join(folder, 'vigil.wasm'), bytes);
 }
 
+/* The demonstration pages with the bug. */
+function changeDemo(folder, { demo, from, to }) {
+  const file = join(folder, demo);
+  cpSync(join(root, 'web', 'demo'), folder, { recursive: true });
+  writeFileSync(file, replace(readFileSync(file, 'utf8'), from, to, demo));
+}
+
 async function serverOf(plant) {
+  if (plant.demo) {
+    const pages = mkdtempSync(join(scratch, 'demo-'));
+    changeDemo(pages, plant);
+    return startServers(built, pages);
+  }
   const folder = mkdtempSync(join(scratch, 'package-'));
   for (const file of ['vigil.js', 'vigil.wasm']) copyFileSync(join(built, file), join(folder, file));
   if (plant.file) await bundle(folder, plant);
@@ -57,7 +70,15 @@ async function serverOf(plant) {
   return startServers(folder);
 }
 
-async function runWith(browser, { isolated }, name) {
+async function runDemo(browser, servers, name) {
+  const before = performance.now();
+  const error = await demoTests[name](browser, servers, () => {}).then(() => undefined, ({ message }) => message);
+  return { error, ms: Math.round(performance.now() - before) };
+}
+
+async function runWith(browser, servers, name) {
+  if (demoTests[name]) return runDemo(browser, servers, name);
+  const { isolated } = servers;
   const runner = new PageRunner(browser, `${isolated}?hangs=${HANGS_MS}`);
   const result = await runner.run(name, BLOCKED_MS);
   await runner.close();
@@ -68,6 +89,7 @@ const pattern = new RegExp(process.argv[2] ?? ''), browser = await launch('chrom
 const chosen = Object.entries(plants).filter(([title]) => pattern.test(title)), sound = await startServers();
 for (const name of new Set(chosen.map(([, { found }]) => found)))
   report.add(`passes: ${name}`, await runWith(browser, sound, name));
+limits.demoMs = HANGS_MS;
 for (const [title, plant] of chosen) {
   const { error, ms } = await runWith(browser, await serverOf(plant), plant.found);
   report.add(`found: ${title}`, { ms, error: error ? undefined : `not found by ${plant.found}` });

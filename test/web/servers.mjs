@@ -9,11 +9,11 @@ import { root, skip } from './browsers.mjs';
 
 const policy = { 'Content-Security-Policy': "worker-src 'self'" };
 
-/* The package is taken from that folder. Returns the addresses of the test page. */
-export async function startServers(folder = join(root, 'build', 'web')) {
+/* The package and the demonstration pages are taken from those folders. Returns the addresses. */
+export async function startServers(folder = join(root, 'build', 'web'), demoFolder = join(root, 'web', 'demo')) {
   if (!existsSync(join(folder, 'vigil.wasm'))) skip('the package is not built: see what web/build.sh says');
   const folders = { '': join(root, 'test', 'web', 'page'), vigil: folder };
-  const demos = { '': join(root, 'web', 'demo'), vigil: folder };
+  const demos = { '': demoFolder, vigil: folder };
   const addressOf = async (served, headers) => `${(await serve(served, { headers })).origin}/`;
   return {
     isolated: await addressOf(folders, isolation),
