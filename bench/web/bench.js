@@ -13,9 +13,13 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { chromium } from '../../web/node_modules/playwright-core/index.mjs';
 import { folders, serve } from '../../web/serve.js';
+import { MOST, MOST_WASM, sizesOf } from '../../test/web/size.mjs';
 import { bind, processors } from './place.js';
 
-/* places: how many processors the page and its workers are bound to; together: the contestants are in one page. */
+/*
+ * places: how many processors the page and its workers are bound to; together: the contestants are in one page; files:
+ * a sum of sizes, which have no peer.
+ */
 const rows = [
   { name: 'web_lock_unlock', what: 'AsyncLock in a worker: lock and unlock', unit: 'ns', peer: 'the article',
     wanted: 'at most 0.6x' },
@@ -29,6 +33,10 @@ const rows = [
     wanted: 'at most 1.3x', places: 2, together: true },
   { name: 'web_round_trip_first', what: 'on one processor, the first 5,000 of a page: code is being compiled',
     unit: 'us', peer: 'Atomics', wanted: '-', places: 1 },
+  { name: 'web_size_wasm', what: 'vigil.wasm, compressed by brotli', unit: 'bytes', files: ['vigil.wasm'],
+    wanted: `at most ${MOST_WASM}` },
+  { name: 'web_size', what: 'vigil.wasm and vigil.js, compressed by brotli', unit: 'bytes',
+    files: ['vigil.wasm', 'vigil.js'], wanted: `at most ${MOST}` },
 ];
 
 const { values } = parseArgs({
@@ -72,6 +80,11 @@ async function measureRound(where, row, round) {
   return figures;
 }
 
+function sumSizes({ name, what, unit, files, wanted }) {
+  const sum = files.map((file) => sizesOf(file)[2]).reduce((a, b) => a + b);
+  return { row: name, what, unit, figures: { Vigil: sum }, ratio: '-', all: { Vigil: [sum] }, wanted };
+}
+
 async function measureRow(where, row) {
   const all = { Vigil: [], [row.peer]: [] };
   for (let round = 0; round < Number(values.rounds); round++) {
@@ -103,7 +116,7 @@ async function main() {
       process.stderr.write(`${row.name}: skipped, needs ${row.places} processors\n`);
       continue;
     }
-    results.push(await measureRow(where, row));
+    results.push(row.files ? sumSizes(row) : await measureRow(where, row));
     report(results.at(-1));
   }
   const version = browser.version();
@@ -119,9 +132,8 @@ function markdownOf(version, results) {
     '| row | what | unit | Vigil | others | ratio | wanted |',
     '|---|---|---|---|---|---|---|'];
   for (const { row, what, unit, figures, ratio, wanted } of results) {
-    const [, other] = Object.keys(figures);
-    lines.push(`| \`${row}\` | ${what} | ${unit} | ${digits(figures.Vigil)} | ${other} ${digits(figures[other])} | ` +
-      `${ratio} | ${wanted} |`);
+    const [, other] = Object.keys(figures), others = other ? `${other} ${digits(figures[other])}` : '-';
+    lines.push(`| \`${row}\` | ${what} | ${unit} | ${digits(figures.Vigil)} | ${others} | ${ratio} | ${wanted} |`);
   }
   return `${lines.join('\n')}\n`;
 }
