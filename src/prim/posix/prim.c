@@ -41,9 +41,10 @@
  * the same kind mean the same as one. The clock writes under its gate, and only to bells in its list: a bell is taken
  * out of the list before it is closed.
  */
-#define _GNU_SOURCE /* ppoll, where the headers are those of glibc */
 #ifdef __APPLE__
 #define _DARWIN_C_SOURCE
+#elif !defined PRIM_PPOLL
+#define _GNU_SOURCE /* ppoll, where the headers are those of glibc */
 #endif
 #include "prim.h"
 #include "no_watches.h"
@@ -152,15 +153,15 @@ static unsigned pipe_take(int read_fd) {
     return all;
 }
 
-#ifdef __APPLE__ /* no ppoll: rounded up to milliseconds */
-static int pipe_poll(struct pollfd *fds, nfds_t count, uint64_t left_ns) {
-    uint64_t left_ms = left_ns / NS_PER_MS + 1;
-    return poll(fds, count, left_ns == PRIM_NEVER ? -1 : left_ms < 3600000 ? (int)left_ms : 3600000);
-}
-#else
+#if PRIM_PPOLL
 static int pipe_poll(struct pollfd *fds, nfds_t count, uint64_t left_ns) {
     struct timespec left = {.tv_sec = (time_t)(left_ns / NS_PER_S), .tv_nsec = (long)(left_ns % NS_PER_S)};
     return ppoll(fds, count, left_ns == PRIM_NEVER ? NULL : &left, NULL);
+}
+#else
+static int pipe_poll(struct pollfd *fds, nfds_t count, uint64_t left_ns) {
+    uint64_t left_ms = left_ns / NS_PER_MS + 1;
+    return poll(fds, count, left_ns == PRIM_NEVER ? -1 : left_ms < 3600000 ? (int)left_ms : 3600000);
 }
 #endif
 

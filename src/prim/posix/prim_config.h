@@ -19,6 +19,16 @@ _Static_assert(sizeof(void *) == 8, "Vigil is for 64-bit systems: the lot needs 
 /* Whether there may be prim_fence_everywhere. */
 #define PRIM_FENCES_EVERYWHERE 0
 
+/* Whether there is ppoll, which is in POSIX since 2024. Without it, times are rounded up to milliseconds. The tests
+ * define it too: test/CMakeLists.txt. */
+#ifndef PRIM_PPOLL
+#ifdef __APPLE__
+#define PRIM_PPOLL 0
+#else
+#define PRIM_PPOLL 1
+#endif
+#endif
+
 /* For headers that describe segments. */
 #define PRIM_EVENTS 1024u
 
