@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Bugs to plant into the package, each with a test that must find it. `file`: the script in which `from` becomes `to`;
 // `source`: the same in C; `wasm`: the same in bytes, which may come on top of it; `demo`: a script of the pages.
+// `query`: what the address of the test page says besides (page/support.js).
 
 const EXCLUSION = 'exclusion: Mutex, two workers that block and the page';
 const HOLDING = 'terminate: while holding, taken as a promise';
@@ -76,6 +77,11 @@ export const plants = {
     found: 'misuse: free, of what was not allocated' },
   'memory of others is accepted': { file: 'web/lib/index.js', from: 'return known.has(buffer);', to: 'return true;',
     found: 'misuse: arrays of other memory' },
+  'the helper of a worker that was terminated sleeps on': { file: 'web/lib/death.js', from: 'endHelper(name);', to: '',
+    query: 'without=waitAsync', found: 'bells: the helper of an environment ends with it' },
+  'a helper does not say that it has begun': { file: 'web/lib/bell.js', to: '  };\n  helpers[name]',
+    from: '    channel.postMessage(0);\n  };\n  helpers[name]', query: 'without=waitAsync',
+    found: 'bells: workers that do not block, at one mutex with the page' },
   'the line is drawn the other way round': { demo: 'chapter_view.js', from: 'slots[zone][i]);\n',
     to: 'slots[zone][threads.length - 1 - i]);\n',
     found: 'demo: the chapter: the page draws while it waits, and can leave the line' },

@@ -76,10 +76,10 @@ async function runDemo(browser, servers, name) {
   return { error, ms: Math.round(performance.now() - before) };
 }
 
-async function runWith(browser, servers, name) {
+async function runWith(browser, servers, { found: name, query = '' }) {
   if (demoTests[name]) return runDemo(browser, servers, name);
   const { isolated } = servers;
-  const runner = new PageRunner(browser, `${isolated}?hangs=${HANGS_MS}`);
+  const runner = new PageRunner(browser, `${isolated}?hangs=${HANGS_MS}&${query}`);
   const result = await runner.run(name, BLOCKED_MS);
   await runner.close();
   return result;
@@ -87,11 +87,11 @@ async function runWith(browser, servers, name) {
 
 const pattern = new RegExp(process.argv[2] ?? ''), browser = await launch('chromium'), report = new Report();
 const chosen = Object.entries(plants).filter(([title]) => pattern.test(title)), sound = await startServers();
-for (const name of new Set(chosen.map(([, { found }]) => found)))
-  report.add(`passes: ${name}`, await runWith(browser, sound, name));
+const passes = new Map(chosen.map(([, { found, query }]) => [`${found} ${query}`, { found, query }]));
+for (const each of passes.values()) report.add(`passes: ${each.found}`, await runWith(browser, sound, each));
 limits.demoMs = HANGS_MS;
 for (const [title, plant] of chosen) {
-  const { error, ms } = await runWith(browser, await serverOf(plant), plant.found);
+  const { error, ms } = await runWith(browser, await serverOf(plant), plant);
   report.add(`found: ${title}`, { ms, error: error ? undefined : `not found by ${plant.found}` });
 }
 const isGood = report.end();

@@ -92,7 +92,7 @@ async function main(name, pattern) {
   const query = process.env.VIGIL_WEB_QUERY ?? ''; // seed=1&rounds=50, for a storm
   await runInPage(browser, `${servers.isolated}?${query}`, report, pattern, (title) => title);
   await runInPage(browser, `${servers.isolated}?without=waitAsync`, report, pattern,
-    (title) => WITHOUT_WAIT_ASYNC[name].test(title) && `without Atomics.waitAsync: ${title}`);
+    (title) => WITHOUT_WAIT_ASYNC.test(title) && `without Atomics.waitAsync: ${title}`);
   await runInPage(browser, `${servers.isolated}?script=side`, report, pattern,
     (title) => WITH_SIDE.test(title) && `side.js: ${title}`);
   await runPageTests(name, browser, servers, report, pattern);

@@ -15,26 +15,53 @@ const viaWaitAsync = {
   end() {},
 };
 
-/* The same where Atomics.waitAsync does not exist: a worker blocks, and tells. */
-function viaWorker() {
-  let worker;
+/*
+ * The same where Atomics.waitAsync does not exist: a helper, which is a worker, blocks, and tells by a channel of that
+ * name. The environment that has created the memory starts it, as `new Worker` in a worker of Firefox may never return.
+ * The helper rings once when it has begun: what it was told before is lost.
+ */
+function viaHelper(name, start) {
+  let channel;
   return {
     wait(words, index, seen, ring) {
-      worker ??= workerOf(
-        `onmessage=({data:[words,index,seen]})=>{Atomics.wait(words,index,seen);postMessage(0)}`, 'vigil bell');
-      worker.onmessage = ring;
-      worker.postMessage([words, index, seen]);
+      if (!channel) {
+        channel = new BroadcastChannel(name());
+        start();
+      }
+      channel.onmessage = ring;
+      channel.postMessage([index, seen]);
     },
-    end: () => worker?.terminate(),
+    end() {
+      channel?.close();
+      endHelper(name());
+    },
   };
 }
 
+const helpers = {};
+
+export function startHelper(memory, name) {
+  const help = ({ data: [memory, name] }) => {
+    const channel = new BroadcastChannel(name);
+    channel.onmessage = ({ data }) => {
+      Atomics.wait(new Int32Array(memory.buffer), ...data);
+      channel.postMessage(0);
+    };
+    channel.postMessage(0);
+  };
+  helpers[name] = workerOf(`onmessage=${help}`, name);
+  helpers[name].postMessage([memory, name]);
+}
+
+export const endHelper = (name) => helpers[name]?.terminate();
+
 /*
  * Returns {watch(address), alarm(word, at), close()}: dispatch() is called when the bell has rung, as long as it
- * returns true, and at the time of the alarm. After it has returned false, watch must be called again.
+ * returns true, and at the time of the alarm. After it has returned false, watch must be called again. name(): of this
+ * environment; start() starts its helper.
  */
-export function createBell(memory, dispatch) {
-  const { wait, end } = typeof Atomics.waitAsync === 'function' ? viaWaitAsync : viaWorker();
+export function createBell(memory, dispatch, name, start) {
+  const { wait, end } = typeof Atomics.waitAsync === 'function' ? viaWaitAsync : viaHelper(name, start);
   let words, index, watching = false, timer;
 
   function look() {

@@ -4,9 +4,10 @@
 // ended for it (native/web.c). The browser may take two seconds to notice a termination.
 
 import { ECORRUPT, failure } from './statuses.js';
+import { endHelper, startHelper } from './bell.js';
 import { STACK_BYTES, openInstance, startThread } from './instance.js';
 
-const lockOf = (handle, thread) => `vigil ${handle.id} ${thread}`;
+export const lockOf = (handle, thread) => `vigil ${handle.id} ${thread}`;
 /* Longer than a thread is kept from running. */
 const SPIN_MOST_MS = 5000;
 
@@ -71,7 +72,7 @@ export function createPatience(mayPark) {
 
 /*
  * In the environment that has created the memory, of which `own` is the instance: end those that were terminated, and
- * start threads for all.
+ * start threads and helpers for all.
  */
 export function takeCare(handle, channel, own, mayPark, damages) {
   const { isDamaged, damage } = damages;
@@ -87,9 +88,16 @@ export function takeCare(handle, channel, own, mayPark, damages) {
     await instance.end(area);
   }
 
-  channel.onmessage = ({ data: { attached, start, damaged } }) => {
+  channel.onmessage = ({ data: { attached, start, helper, damaged } }) => {
     if (start) startThread(handle, ...start);
-    if (attached) navigator.locks.request(lockOf(handle, attached), () => { end(attached).catch(damage); });
+    if (helper) startHelper(handle.memory, helper);
+    if (attached) {
+      const name = lockOf(handle, attached);
+      navigator.locks.request(name, () => {
+        endHelper(name);
+        end(attached).catch(damage);
+      });
+    }
     if (damaged) damage();
   };
 }

@@ -9,8 +9,8 @@ import { createMutexes } from '../../node/lib/mutex.js';
 import { createLocks } from '../../node/lib/sync.js';
 import { VigilError, TimeoutError, NotHeldError, LimitError, typeError, rangeError } from '../../node/lib/errors.js';
 import { STACK_BYTES, openInstance, startThread } from './instance.js';
-import { createBell } from './bell.js';
-import { announce, createDamage, createPatience, takeCare } from './death.js';
+import { createBell, startHelper } from './bell.js';
+import { announce, createDamage, createPatience, lockOf, takeCare } from './death.js';
 import { prepare } from './side.js';
 import { ECLOSING, ECORRUPT, ENOMEM, failure } from './statuses.js';
 
@@ -152,7 +152,9 @@ export class Vigil {
   async #begin(handle, onDamage) {
     const { memory } = handle;
     const channel = new BroadcastChannel(`vigil ${handle.id}`);
-    const bell = createBell(memory, () => this.#dispatch());
+    const name = () => lockOf(handle, instance.number);
+    const bell = createBell(memory, () => this.#dispatch(), name,
+      () => (onDamage ? startHelper(memory, name()) : channel.postMessage({ helper: name() })));
     const start = onDamage ? (main, argument) => startThread(handle, main, argument)
       : (main, argument) => channel.postMessage({ start: [main, argument] });
     const canBlock = canSleep(), patience = createPatience(canBlock);

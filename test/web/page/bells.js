@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The bell of an environment: rung for its event loop, and for its thread that blocks, at the same time.
 
-import { test, equal, within, until } from './support.js';
+import { test, equal, within, until, sleep } from './support.js';
 
 /* The event loop waits for the bell, and then the thread does. array: what it blocks on, what it waits for. */
 test('bells: a worker that blocks while operations are pending is woken', async (t) => {
@@ -128,4 +128,34 @@ test('bells: workers that do not block, at one mutex with the page', async (t) =
   }
   for (const each of made) equal(await each.next(), 'done');
   equal(array[1], 700);
+});
+
+/* Where Atomics.waitAsync is missing: lib/bell.js. A helper that lives says at once that the word is another. */
+test('bells: the helper of an environment ends with it', async (t) => {
+  if (typeof Atomics.waitAsync === 'function') {
+    t.note('there are no helpers');
+    return;
+  }
+  const { vigil } = t, array = vigil.allocate(2), begin = async (code) => {
+    const made = t.worker(`vigil.waitAsync(data, 0, 0); say(vigil.thread); ${code}`, array), thread = await made.next();
+    const channel = new BroadcastChannel(`vigil ${vigil.handle.id} ${thread}`);
+    let said = 0;
+    channel.onmessage = () => { said++; };
+    const lives = async () => {
+      const before = said;
+      channel.postMessage([array.byteOffset / 4, 1]);
+      for (let i = 0; i < 10 && said === before; i++) await sleep(20);
+      return said > before;
+    };
+    const isIt = async (expected) => {
+      while (await lives() !== expected);
+    };
+    await within(isIt(true), 'the helper to begin');
+    return { made, gone: () => within(isIt(false), 'the helper to end').finally(() => channel.close()) };
+  };
+  const terminated = await begin(''), closed = await begin('await hear(); vigil.close();');
+  terminated.made.terminate();
+  closed.made.tell('go');
+  await terminated.gone();
+  await closed.gone();
 });
