@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh TEST [ARGUMENT...] - one of the tests of the package for the browser: chromium, firefox, self, size,
-# screenshots, types or emscripten.
+# run.sh TEST [ARGUMENT...] - one of the tests of the package for the browser: chromium, firefox, self, self_demo,
+# size, screenshots, types or emscripten.
 # By hand:
 #
 #     web/build.sh && test/web/run.sh chromium 'order|abort'
@@ -13,5 +13,6 @@ test=$1
 shift
 case $test in
 chromium | firefox) exec node test/web/tests.mjs "$test" "$@" ;;
+self_demo) exec node test/web/self.mjs --demo "$@" ;;
 *) exec node "test/web/$test.mjs" "$@" ;;
 esac

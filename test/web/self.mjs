@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// self.mjs [PATTERN] - the tests can fail: each planted bug (plants.mjs) is found, and without it the same test passes.
+// self.mjs [--demo] [PATTERN] - the tests can fail: each planted bug (plants.mjs) is found, and without it the same
+// test passes. With --demo, the bugs of the demonstration pages; else the others.
 
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -85,8 +86,9 @@ async function runWith(browser, servers, { found: name, query = '' }) {
   return result;
 }
 
-const pattern = new RegExp(process.argv[2] ?? ''), browser = await launch('chromium'), report = new Report();
-const chosen = Object.entries(plants).filter(([title]) => pattern.test(title)), sound = await startServers();
+const ofDemo = process.argv[2] === '--demo', pattern = new RegExp(process.argv[ofDemo ? 3 : 2] ?? '');
+const browser = await launch('chromium'), report = new Report(), sound = await startServers();
+const chosen = Object.entries(plants).filter(([title, { demo }]) => pattern.test(title) && ofDemo === Boolean(demo));
 const passes = new Map(chosen.map(([, { found, query }]) => [`${found} ${query}`, { found, query }]));
 for (const each of passes.values()) report.add(`passes: ${each.found}`, await runWith(browser, sound, each));
 limits.demoMs = HANGS_MS;
