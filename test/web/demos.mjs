@@ -108,7 +108,7 @@ function articleFaults(figures) {
       if (valueOf(`${kind}-${name}`) !== value) faults.push(`${kind}-${name}: ${valueOf(`${kind}-${name}`)}, ${value}`);
     const frames = document.getElementById(`${kind}-dropped`).textContent;
     if (frames !== `${dropped} of ${drawn + dropped}` || drawn === 0) faults.push(`${kind}: frames: ${frames}`);
-    if (longestMs.some((each) => !(each > 0 && each <= ms + 1000))) faults.push(`${kind}: waits of ${longestMs}`);
+    if (longestMs.some((each) => !(each >= 0 && each <= ms + 1000))) faults.push(`${kind}: waits of ${longestMs}`);
   }
   return faults;
 }
