@@ -27,7 +27,8 @@
 #include "bug.h"
 #include "remote.h"
 
-#define AGAIN_NS INT64_C(200000000) /* the pause before a call that has failed is made again */
+#define AGAIN_NS INT64_C(200000000)  /* the pause before a call that has failed is made again */
+#define OFFER_NS INT64_C(1000000000) /* the pause before a place that is wanted is offered again */
 
 enum lock_state { LOCK_IDLE, LOCK_LOCAL, LOCK_REMOTE, LOCK_HELD, LOCK_LEAVING };
 enum lock_after { AFTER_NOTHING, AFTER_RELEASE, AFTER_REQUEST, AFTER_CLOSE };
@@ -421,6 +422,7 @@ int vigil_remote_lock_take(vigil_remote_lock *lock, unsigned how, int64_t timeou
     lock->lost = false;
     lock->queued = lock->state != LOCK_IDLE;
     lock->taking = true;
+    etcd_timer(lock->remote->etcd, &lock->timer, ETCD_NEVER); /* of an offer */
     if (!lock->queued) lock_begin(lock);
     lock->taking = false;
     return VIGIL_PENDING;
@@ -479,10 +481,36 @@ int vigil_remote_lock_release(vigil_remote_lock *lock, vigil_remote_callback *ca
     return VIGIL_PENDING;
 }
 
-/* The machine holds it, no process of this machine that we know of uses it, and another machine waits. */
+static void lock_offer_due(struct etcd_timer *timer);
+
+/* No process of this machine that we know of uses the place. If another does, look again later: it may be killed. */
+static void lock_offer(vigil_remote_lock *lock) {
+    if (lock_trylock_named(lock)) {
+        lock_leave(lock, AFTER_NOTHING, false);
+        return;
+    }
+    if (BUG(kept_while_used)) return;
+    lock->timer.due = lock_offer_due;
+    lock->timer.data = lock;
+    etcd_timer(lock->remote->etcd, &lock->timer, etcd_now_ns(lock->remote->etcd) + OFFER_NS);
+}
+
+static void lock_offer_due(struct etcd_timer *timer) {
+    vigil_remote_lock *lock = timer->data;
+    if (lock->state == LOCK_IDLE) lock_offer(lock);
+}
+
+/*
+ * The machine holds it, this process keeps it, and others wait. They would wait for ever if it were kept on for a
+ * process that does not give it up: the one that has the named lock may have been killed, or wait in the line itself,
+ * behind a key of which its record does not know. So it is kept no longer. A process that uses the place renews the
+ * lease itself; else the lease ends.
+ */
 static void lock_wanted(vigil_remote_lock *lock) {
-    if (lock->state != LOCK_IDLE || BUG(place_kept) || !lock_trylock_named(lock)) return;
-    lock_leave(lock, AFTER_NOTHING, false);
+    bool asks = lock->state == LOCK_LOCAL;
+    if (lock->place.goal != GOAL_KEEP || BUG(place_kept) || (BUG(kept_while_asking) && asks)) return;
+    if (!BUG(kept_while_used)) place_stop(&lock->place);
+    if (!asks) lock_offer(lock);
 }
 
 /* The place was kept, and no process used it. The next one must not rely on it. */

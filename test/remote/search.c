@@ -21,7 +21,9 @@
 #define STEPS_OF_FAULTS 1500u
 #define STEPS           40000u
 #define FAULTS_NS       (12 * WORLD_TTL_NS)
-#define QUIET_NS        (40 * WORLD_TTL_NS) /* after the faults: all must be over by then */
+#define QUIET_NS        (40 * WORLD_TTL_NS) /* after the faults, and the longest pause: all must be over by then */
+#define WAIT_NS         (10 * WORLD_TTL_NS) /* a request is granted by then, without faults */
+#define FAULT_WAIT_NS   (20 * WORLD_TTL_NS) /* and after the last fault */
 
 /* ---- What choose.c needs of an engine ---- */
 
@@ -55,7 +57,8 @@ unsigned world_kills_left;
 struct process *world_running;
 static unsigned world_others_left, world_steps;
 static bool world_had_faults, world_hand;
-static int64_t world_hand_ns; /* when it last did something */
+static int64_t world_hand_ns;  /* when it last did something */
+static int64_t world_fault_ns; /* when the last fault was; 0: there was none */
 static const struct scenario *world_scenario;
 
 void world_trace(const char *format, ...) {
@@ -72,7 +75,10 @@ unsigned world_choose(unsigned options, int kind) {
     if (options > 31) options = 31;
     if (kind == CHOOSE_LOSS && !(world_scenario->faults & FAULT_LOSS)) return 0;
     unsigned option = sim_choose(options, (1u << options) - 1, (enum sim_deviation)kind);
-    if (option && kind != CHOOSE_ORDER && kind != CHOOSE_CANCEL) world_had_faults = true;
+    if (option && kind != CHOOSE_ORDER && kind != CHOOSE_CANCEL) {
+        world_had_faults = true;
+        world_fault_ns = world_now_ns;
+    }
     return option;
 }
 
@@ -259,14 +265,20 @@ static bool check_key_is_there(struct actor *actor) {
     return false;
 }
 
+/* No request waits until a process happens to act that has no reason to. */
+static void check_wait(const struct actor *actor) {
+    int64_t since_ns = actor->asked_ns > world_fault_ns ? actor->asked_ns : world_fault_ns;
+    sim_check(world_now_ns - since_ns <= (world_had_faults ? FAULT_WAIT_NS : WAIT_NS), "actor %u waits too long",
+              actor->number);
+}
+
 static void actor_granted(struct actor *actor, int status) {
     actor->state = ACTOR_HOLDS;
     actor->lost = actor->vanished = actor->by_hand = false;
     snprintf(actor->key, sizeof actor->key, "%s", vigil_remote_lock_key(actor->lock));
     world_trace("  actor %u holds it%s, token %lld, %s", actor->number, actor->alone ? "" : " with others",
                 (long long)vigil_remote_lock_token(actor->lock), vigil_strerror(status));
-    sim_check(world_had_faults || world_now_ns - actor->asked_ns <= 10 * WORLD_TTL_NS, "actor %u waits too long",
-              actor->number);
+    check_wait(actor);
     if (check_key_is_there(actor)) {
         check_token(actor);
         check_death(actor, status);
@@ -673,8 +685,10 @@ static bool world_step(void) {
     collect(&events);
     bool waits = events.next_ns != INT64_MAX;
     if (!events.count && !waits) return false;
-    if (!events.count || (waits && world_choose(2, CHOOSE_TIME))) {
+    bool late = events.count && waits && world_choose(2, CHOOSE_TIME);
+    if (!events.count || late) {
         world_now_ns = events.next_ns;
+        if (late) world_fault_ns = world_now_ns;
         return true;
     }
     const struct event *event = &events.list[world_choose(events.count, CHOOSE_ORDER)];
@@ -704,8 +718,15 @@ static void run_with_faults(void) {
     for (unsigned i = 0; i < world_process_count; i++) process_go_on(&world_processes[i]);
 }
 
+static int64_t world_longest_pause_ns(void) {
+    int64_t longest_ns = 0;
+    for (unsigned i = 0; i < actor_count; i++)
+        if (actors[i].plan->pause_ns > longest_ns) longest_ns = actors[i].plan->pause_ns;
+    return longest_ns;
+}
+
 static void run_to_the_end(void) {
-    int64_t until_ns = world_now_ns + QUIET_NS;
+    int64_t until_ns = world_now_ns + QUIET_NS + world_longest_pause_ns();
     while (!all_closed()) {
         bool more = world_step();
         check_beliefs();
@@ -751,6 +772,7 @@ static void world_clear(void) {
     memset(&truth, 0, sizeof truth);
     world_process_count = actor_count = world_steps = 0;
     world_now_ns = WORLD_SECOND_NS;
+    world_fault_ns = 0;
     world_had_faults = world_faults = world_hand = false;
     world_running = NULL;
 }
@@ -767,7 +789,7 @@ static void actor_open(const struct actor_plan *plan) {
     }
     if (plan->acts & ACTS_IMMORTAL) process->may_die = false;
     *actor = (struct actor){.plan = plan, .process = process, .rounds_left = plan->rounds, .number = actor_count++};
-    actor->next_ns = world_now_ns;
+    actor->next_ns = world_now_ns + plan->begin_ns;
     vigil_remote_lock_options options = {
         .slots = plan->slots, .gives_back = plan->acts & ACTS_GIVES_BACK, .on_lost = search_lost, .data = actor};
     world_running = process;

@@ -28,6 +28,7 @@ struct actor_plan {
     int64_t hold_ns;
     unsigned slots;
     int64_t pause_ns;
+    int64_t begin_ns; /* after the beginning */
 };
 
 enum {
