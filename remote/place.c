@@ -404,7 +404,17 @@ static void place_revoked(struct etcd_call *call, const struct etcd_reply *reply
     place_go(place);
 }
 
+/* It may be revoked late, when we have been killed: the next process of the machine must not use it. If there is doubt,
+ * that one revokes it too. */
+static void place_disown_lease(struct place *place) {
+    struct place_record none = {.died = place->record.died};
+    none.check = place_check_of(&none);
+    if (place->saved && !place->record.doubt && !BUG(lease_left)) *place->saved = none;
+}
+
 static void place_revoke(struct place *place) {
+    etcd_cancel(place->etcd, &place->renewal); /* its reply would save the lease again */
+    place_disown_lease(place);
     place->call.done = place_revoked;
     place->call.data = place;
     etcd_revoke(place->etcd, &place->call, place->record.lease, place_call_by(place));
