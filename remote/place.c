@@ -51,6 +51,7 @@ static void place_be_at(struct place *place, enum place_at at, int64_t created) 
     place->record.at = (uint8_t)at;
     place->record.use = PLACE_UNUSED;
     place->record.created = created;
+    if (at == PLACE_NOWHERE && !BUG(death_kept)) place->dead_known = false; /* that key's mark is the cluster's now */
     if (!BUG(reserve_kept)) place->record.token = 0;
     place_save(place);
 }
