@@ -312,10 +312,10 @@ static void lock_again_due(struct etcd_timer *timer) {
 }
 
 /* The cluster has been reached before: it is tried until the timeout. */
-static void lock_begin_again(vigil_remote_lock *lock, int status) {
+static void lock_begin_again(vigil_remote_lock *lock) {
     int64_t now_ns = etcd_now_ns(lock->remote->etcd), at_ns = now_ns + AGAIN_NS;
     if (now_ns >= lock->deadline_ns) {
-        lock_finish(lock, LOCK_IDLE, lock->deadline_ns ? VIGIL_TIMED_OUT : status);
+        lock_finish(lock, LOCK_IDLE, lock->deadline_ns ? VIGIL_TIMED_OUT : VIGIL_EUNREACHABLE);
         return;
     }
     lock->timer.due = lock_again_due;
@@ -337,7 +337,7 @@ static void lock_slots_known(struct etcd_call *call, const struct etcd_reply *re
         if (strtoul(text, NULL, 10) != lock->options.slots) status = VIGIL_EINVAL;
     }
     if (lock_passes(status)) {
-        lock_begin_again(lock, status);
+        lock_begin_again(lock);
         return;
     }
     if (status != VIGIL_OK) {
@@ -368,11 +368,12 @@ static void lock_agree_on_slots(vigil_remote_lock *lock) {
 static void lock_cluster_known(struct etcd_call *call, const struct etcd_reply *reply) {
     vigil_remote_lock *lock = call->data;
     if (lock->remote->cluster && lock_passes(reply->status)) { /* another handle has reached it meanwhile */
-        lock_begin_again(lock, reply->status);
+        lock_begin_again(lock);
         return;
     }
     if (reply->status != VIGIL_OK) {
-        bool early = reply->status == VIGIL_TIMED_OUT && etcd_now_ns(lock->remote->etcd) < lock->deadline_ns;
+        bool waited = lock->deadline_ns && etcd_now_ns(lock->remote->etcd) >= lock->deadline_ns;
+        bool early = reply->status == VIGIL_TIMED_OUT && !waited;
         lock_finish(lock, LOCK_IDLE, early ? VIGIL_EUNREACHABLE : reply->status);
         return;
     }

@@ -215,7 +215,9 @@ static int64_t place_ends_at(const struct place *place) {
     return place->record.renewed_ns + place->record.ttl_s * SECOND_NS;
 }
 
+/* VIGIL_TIMED_OUT would say that the lock is not free: a try whose call has no reply does not know that. */
 static void place_fail(struct place *place, int status) {
+    if (status == VIGIL_TIMED_OUT) status = VIGIL_EUNREACHABLE;
     if (place->goal == GOAL_LEAVE) {
         place_forget_lease(place);
         place_left(place, status);
@@ -231,6 +233,11 @@ static bool place_must_go_on(const struct place *place, int status) {
     return held || (place->goal == GOAL_LEAVE && status == VIGIL_ENOMEM);
 }
 
+/* What may pass is waited for; a try does not wait. */
+static bool place_waits_out(const struct place *place, int status) {
+    return place_passes(status) && (place->goal != GOAL_TRY || BUG(try_waits));
+}
+
 /* Whether the reply is one. If not, this sees to it that something else happens. */
 static bool place_has_reply(struct place *place, const struct etcd_reply *reply) {
     if (reply->status == VIGIL_OK) {
@@ -241,7 +248,7 @@ static bool place_has_reply(struct place *place, const struct etcd_reply *reply)
     if (reply->status == VIGIL_ENOTFOUND) { /* the lease has ended */
         place_forget_lease(place);
         place_go(place);
-    } else if (place_passes(reply->status) || place_must_go_on(place, reply->status)) {
+    } else if (place_waits_out(place, reply->status) || place_must_go_on(place, reply->status)) {
         place_pause(place);
     } else {
         place_fail(place, reply->status);
@@ -291,7 +298,7 @@ static void place_renewed(struct etcd_call *call, const struct etcd_reply *reply
         place->record.renewed_ns = BUG(deadline_from_reply) ? etcd_now_ns(place->etcd) : call->sent_ns;
         place->next_renewal_ns = call->sent_ns + place->record.ttl_s * SECOND_NS / 3;
         place_save(place);
-    } else if (place_passes(reply->status) || reply->status == VIGIL_ENOMEM || place->granted) {
+    } else if (place_waits_out(place, reply->status) || reply->status == VIGIL_ENOMEM || place->granted) {
         place->next_renewal_ns = etcd_now_ns(place->etcd) + place->record.ttl_s * SECOND_NS / 20;
     } else {
         place_fail(place, reply->status);

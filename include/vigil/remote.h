@@ -137,7 +137,8 @@ VIGIL_API int vigil_remote_lock_describe(vigil_remote_lock *lock, const char *te
  *     VIGIL_OWNER_DIED    it is held, and the holder before died: see vigil_remote_lock_death
  *     VIGIL_TIMED_OUT     not in `timeout_ns`; 0: it is only tried
  *     VIGIL_EUNREACHABLE, VIGIL_EREFUSED, VIGIL_EPROTOCOL    see vigil_remote_why. Once the cluster has been reached, a
- *                         cluster that cannot be reached is tried until the timeout
+ *                         cluster that cannot be reached is tried until the timeout; a request that only tries the
+ *                         lock ends with the first call that fails
  *     VIGIL_ENOMEM
  *     VIGIL_EINVAL        it is a semaphore of another number of slots, or does not exist and no number was given
  *

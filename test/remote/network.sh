@@ -26,9 +26,11 @@ for way in both requests answers; do
     [ "$(tr '\n' ',' <order)" = "east ended,west began," ] || fail "$way: order: $(cat order)"
     read -r token died <heir.out
     [ "$token" -gt "$(head -n 1 holder.out)" ] && [ "$died" = 1 ] || fail "$way: heir: $(cat heir.out)"
-    # While it is cut off: a try, a limit of time, and a word end in time.
+    # While it is cut off: a limit of time, a try, and a word end in time.
     expect 124 on east "${lock[@]}" --timeout 500ms -- echo ran
     [ -z "$out" ] || fail "$way: ran without the cluster"
+    expect 125 on east timeout 100 "${lock[@]}" --try -- echo ran
+    [ -z "$out" ] && [ -n "$err" ] || fail "$way: --try without the cluster: $out$err"
     expect 2 on east "$vigil" wait --at "$at/word" 0 --timeout 500ms
     mend east
     expect 0 on east "${lock[@]}" --timeout 100s -- true

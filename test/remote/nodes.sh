@@ -66,6 +66,9 @@ node kill 1
 node kill 2
 expect 124 on west "${lock[@]}" --timeout 1s -- true # a node replies, but cannot grant
 contains "$err" 'gave up'
+expect 125 on west timeout 100 "${lock[@]}" --try -- echo ran # it ends, and does not say that the lock is not free
+[ -z "$out" ] && [ -n "$err" ] || fail "--try without a quorum: $out$err"
+expect 125 on west timeout 100 "$vigil" sem --at "$at/pool" --slots 2 --try -- echo ran
 node restart 1
 node restart 2
 begin west waiter "${lock[@]}" -- echo ran; waiter=$begun

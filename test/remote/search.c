@@ -21,9 +21,10 @@
 #define STEPS_OF_FAULTS 1500u
 #define STEPS           40000u
 #define FAULTS_NS       (12 * WORLD_TTL_NS)
-#define QUIET_NS        (40 * WORLD_TTL_NS) /* after the faults, and the longest pause: all must be over by then */
-#define WAIT_NS         (10 * WORLD_TTL_NS) /* a request is granted by then, without faults */
-#define FAULT_WAIT_NS   (20 * WORLD_TTL_NS) /* and after the last fault */
+#define QUIET_NS        (40 * WORLD_TTL_NS)   /* after the faults, and the longest pause: all must be over by then */
+#define WAIT_NS         (10 * WORLD_TTL_NS)   /* a request is granted by then, without faults */
+#define FAULT_WAIT_NS   (20 * WORLD_TTL_NS)   /* and after the last fault */
+#define TRY_NS          (6 * WORLD_SECOND_NS) /* a try takes no longer: what is left of a place, and one call */
 
 /* ---- What choose.c needs of an engine ---- */
 
@@ -59,6 +60,7 @@ static unsigned world_others_left, world_steps;
 static bool world_had_faults, world_hand;
 static int64_t world_hand_ns;  /* when it last did something */
 static int64_t world_fault_ns; /* when the last fault was; 0: there was none */
+static int64_t world_late_ns;  /* when processes were last slow: time went on before what was due was done */
 static const struct scenario *world_scenario;
 
 void world_trace(const char *format, ...) {
@@ -104,6 +106,7 @@ struct actor {
     enum actor_state state;
     unsigned rounds_left, number;
     bool alone;
+    bool knows;    /* its process has reached the cluster before it asked */
     bool in_call;  /* of the library: callbacks must not come now */
     bool lost;     /* it was told */
     bool vanished; /* its key is gone, and it was not released */
@@ -290,6 +293,16 @@ static void actor_granted(struct actor *actor, int status) {
     actor_goes_on(actor, actor->plan->hold_ns);
 }
 
+/* A request of a process that runs ends at its deadline, whatever the network does, and a try soon. The first request
+ * has to find the cluster. */
+static void check_end_in_time(const struct actor *actor) {
+    int64_t timeout_ns = actor->plan->timeout_ns, most_ns = timeout_ns ? timeout_ns : TRY_NS;
+    bool slow = world_late_ns >= actor->asked_ns || actor->process->stopped_until_ns > actor->asked_ns;
+    if (slow || !actor->knows || timeout_ns) return;
+    sim_check(world_now_ns - actor->asked_ns <= most_ns, "a request ends %lld ms late",
+              (long long)(world_now_ns - actor->asked_ns - most_ns) / 1000000);
+}
+
 static void check_refusal(const struct actor *actor, int status) {
     int64_t timeout_ns = actor->plan->timeout_ns;
     bool for_ever = timeout_ns == VIGIL_FOREVER;
@@ -313,6 +326,7 @@ static void search_asked(vigil_remote_lock *lock, int status, void *data) {
     }
     world_trace("  actor %u gets status %d", actor->number, status);
     check_refusal(actor, status);
+    check_end_in_time(actor);
     actor->state = ACTOR_READY;
     actor_goes_on(actor, actor->plan->pause_ns);
 }
@@ -351,6 +365,7 @@ static void actor_take(struct actor *actor) {
     actor->alone = !shared && !actor->plan->slots;
     actor->state = ACTOR_PENDING;
     actor->asked_ns = world_now_ns;
+    actor->knows = actor->process->remote->cluster;
     int status = vigil_remote_lock_take(actor->lock, shared ? VIGIL_NAMED_SHARED : 0, actor->plan->timeout_ns,
                                         search_asked, actor);
     sim_check(status == VIGIL_PENDING, "take returns %d", status);
@@ -688,7 +703,7 @@ static bool world_step(void) {
     bool late = events.count && waits && world_choose(2, CHOOSE_TIME);
     if (!events.count || late) {
         world_now_ns = events.next_ns;
-        if (late) world_fault_ns = world_now_ns;
+        if (late) world_fault_ns = world_late_ns = world_now_ns;
         return true;
     }
     const struct event *event = &events.list[world_choose(events.count, CHOOSE_ORDER)];
@@ -772,7 +787,7 @@ static void world_clear(void) {
     memset(&truth, 0, sizeof truth);
     world_process_count = actor_count = world_steps = 0;
     world_now_ns = WORLD_SECOND_NS;
-    world_fault_ns = 0;
+    world_fault_ns = world_late_ns = 0;
     world_had_faults = world_faults = world_hand = false;
     world_running = NULL;
 }
