@@ -31,7 +31,7 @@
 #define OFFER_NS INT64_C(1000000000) /* the pause before a place that is wanted is offered again */
 
 enum lock_state { LOCK_IDLE, LOCK_LOCAL, LOCK_REMOTE, LOCK_HELD, LOCK_LEAVING };
-enum lock_after { AFTER_NOTHING, AFTER_RELEASE, AFTER_REQUEST, AFTER_CLOSE };
+enum lock_after { AFTER_NOTHING, AFTER_RELEASE, AFTER_CLOSE };
 
 struct vigil_remote_lock {
     vigil_remote *remote;
@@ -53,7 +53,7 @@ struct vigil_remote_lock {
     bool was_alone; /* the place's record is that of the machine */
     bool mistrusts; /* the machine's record may be of a key that is gone */
     bool *freed;    /* where to say so; null: nowhere */
-    int outcome;    /* AFTER_REQUEST: of the request */
+    int outcome;    /* of a request that is refused soon */
     unsigned how;
     int64_t deadline_ns;
     vigil_remote_callback *callback;
@@ -163,10 +163,6 @@ static void lock_has_left(vigil_remote_lock *lock, int status) {
         lock_begin(lock);
         return;
     }
-    if (after == AFTER_REQUEST) {
-        lock_finish(lock, LOCK_IDLE, lock->outcome);
-        return;
-    }
     lock_set_state(lock, LOCK_IDLE);
     if (after == AFTER_RELEASE && lock->released) lock->released(lock, status, lock->released_data);
 }
@@ -179,21 +175,32 @@ static bool lock_give_up_unless_wanted_here(vigil_remote_lock *lock, enum lock_a
     return true;
 }
 
-/* The request ends without the lock. */
+/* The request ends without the lock, and now: to give up the place may take some seconds, if the cluster cannot be
+ * reached. The callback comes last, because it may close the handle. */
 static void lock_give_up(vigil_remote_lock *lock, int status) {
-    enum lock_after after = status == VIGIL_CANCELLED ? AFTER_NOTHING : AFTER_REQUEST;
     etcd_timer(lock->remote->etcd, &lock->timer, ETCD_NEVER);
-    lock->outcome = status;
     place_stop(&lock->place);
-    if (!lock_is_alone(lock)) lock_leave(lock, after, false);
-    else if (!lock_give_up_unless_wanted_here(lock, after, false)) lock_finish(lock, LOCK_IDLE, status);
+    if (!lock_is_alone(lock)) lock_leave(lock, AFTER_NOTHING, false);
+    else if (!lock_give_up_unless_wanted_here(lock, AFTER_NOTHING, false)) lock_set_state(lock, LOCK_IDLE);
+    if (status != VIGIL_CANCELLED) lock->callback(lock, status, lock->data);
 }
 
 /* A request. */
 
 static void lock_deadline_due(struct etcd_timer *timer) {
     vigil_remote_lock *lock = timer->data;
-    if (lock->state == LOCK_REMOTE) lock_give_up(lock, VIGIL_TIMED_OUT);
+    if (lock->state == LOCK_REMOTE) {
+        lock_give_up(lock, VIGIL_TIMED_OUT);
+    } else if (lock->queued) {
+        lock->queued = false;
+        lock->callback(lock, VIGIL_TIMED_OUT, lock->data);
+    }
+}
+
+static void lock_await_deadline(vigil_remote_lock *lock) {
+    lock->timer.due = lock_deadline_due;
+    lock->timer.data = lock;
+    etcd_timer(lock->remote->etcd, &lock->timer, lock->deadline_ns ? lock->deadline_ns : ETCD_NEVER);
 }
 
 static void lock_refuse_soon(vigil_remote_lock *lock, int status);
@@ -211,9 +218,7 @@ static void lock_go_remote(vigil_remote_lock *lock, bool died) {
     if (lock->mistrusts && lock->named_held) place_spend_reserve(lock_record(lock));
     lock->mistrusts = false;
     place->mode = lock->options.slots ? PLACE_SLOT : lock->how & VIGIL_NAMED_SHARED ? PLACE_SHARED : PLACE_ALONE;
-    lock->timer.due = lock_deadline_due;
-    lock->timer.data = lock;
-    if (lock->deadline_ns) etcd_timer(lock->remote->etcd, &lock->timer, lock->deadline_ns);
+    lock_await_deadline(lock);
     place_take(place, lock_record(lock), died, !lock->deadline_ns, lock->taking);
 }
 
@@ -423,7 +428,7 @@ int vigil_remote_lock_take(vigil_remote_lock *lock, unsigned how, int64_t timeou
     lock->lost = false;
     lock->queued = lock->state != LOCK_IDLE;
     lock->taking = true;
-    etcd_timer(lock->remote->etcd, &lock->timer, ETCD_NEVER); /* of an offer */
+    if (!lock->queued || !BUG(queue_without_deadline)) lock_await_deadline(lock);
     if (!lock->queued) lock_begin(lock);
     lock->taking = false;
     return VIGIL_PENDING;
@@ -433,10 +438,6 @@ int vigil_remote_lock_cancel(vigil_remote_lock *lock) {
     if (!lock) return VIGIL_ENULL;
     if (lock->queued) {
         lock->queued = false;
-        return VIGIL_OK;
-    }
-    if (lock->state == LOCK_LEAVING && lock->after == AFTER_REQUEST) {
-        lock->after = AFTER_NOTHING;
         return VIGIL_OK;
     }
     if (lock->state == LOCK_REMOTE) {
@@ -536,10 +537,7 @@ static void lock_told(struct place *place, enum place_news news, int status) {
     vigil_remote_lock *lock = place->data;
     switch (news) {
     case PLACE_GRANTED: lock_finish(lock, LOCK_HELD, status); break;
-    case PLACE_NOT_FREE:
-        lock_unlock_named(lock);
-        lock_finish(lock, LOCK_IDLE, VIGIL_TIMED_OUT);
-        break;
+    case PLACE_NOT_FREE: lock_give_up(lock, VIGIL_TIMED_OUT); break;
     case PLACE_FAILED: lock_give_up(lock, status); break;
     case PLACE_WANTED: lock_wanted(lock); break;
     case PLACE_LOST: lock_has_lost(lock); break;

@@ -51,7 +51,7 @@ static void place_be_at(struct place *place, enum place_at at, int64_t created) 
     place->record.at = (uint8_t)at;
     place->record.use = PLACE_UNUSED;
     place->record.created = created;
-    if (at == PLACE_NOWHERE && !BUG(death_kept)) place->dead_known = false; /* that key's mark is the cluster's now */
+    if (at == PLACE_NOWHERE) place->dead_known = false; /* that key's mark is the cluster's now */
     if (!BUG(reserve_kept)) place->record.token = 0;
     place_save(place);
 }
@@ -195,9 +195,8 @@ static bool place_passes(int status) {
 }
 
 static void place_left(struct place *place, int status) {
-    bool tried = place->tried;
     place_stop(place);
-    place_tell(place, tried ? PLACE_NOT_FREE : PLACE_LEFT, status);
+    place_tell(place, PLACE_LEFT, status);
 }
 
 /* A holder that must stop midway has not released it: the mark stays, for the next to be told. */
@@ -912,8 +911,8 @@ static void place_go_on(struct place *place) {
         place_grant(place);
     }
     else if (place->goal == GOAL_TRY) {
-        place->tried = true;
-        place_begin_leaving(place, false);
+        place_stop(place);
+        place_tell(place, PLACE_NOT_FREE, VIGIL_TIMED_OUT);
     }
 }
 
@@ -980,7 +979,7 @@ void place_take(struct place *place, struct place_record *saved, bool died, bool
     if (place->goal == GOAL_KEEP && !place_is_same_key(&found, &place->record)) place_stop(place);
     place_adopt(place, saved, died);
     place->goal = only_try ? GOAL_TRY : GOAL_HOLD;
-    place->granted = place->wanted = place->tried = place->unnamed = false;
+    place->granted = place->wanted = place->unnamed = false;
     place->look = place->record.at == PLACE_IN_LINE;
     place->token = 0;
     if (place_tick(place)) place_begin(place, later);
@@ -1011,7 +1010,7 @@ void place_inherit(struct place *place, struct place_record *saved, bool died) {
 
 void place_stop(struct place *place) {
     place->goal = GOAL_NONE;
-    place->granted = place->look = place->admit = place->remark = place->wanted = place->tried = false;
+    place->granted = place->look = place->admit = place->remark = place->wanted = false;
     place->unmark = 0;
     place->saved = NULL;
     place->failures = 0;

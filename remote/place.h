@@ -57,8 +57,8 @@ struct place_record {
 
 enum place_news {
     PLACE_GRANTED,  /* VIGIL_OK or VIGIL_OWNER_DIED; `token` is set */
-    PLACE_NOT_FREE, /* it was only tried. Nothing is in line any more */
-    PLACE_FAILED,   /* status: why. It goes nowhere; the record may need place_leave */
+    PLACE_NOT_FREE, /* it was only tried. It goes nowhere; the record may need place_leave */
+    PLACE_FAILED,   /* status: why. The same */
     PLACE_WANTED,   /* it is held, and others wait */
     PLACE_LOST,     /* it was granted, and is held no longer, or for `left_ns` only */
     PLACE_LEFT      /* VIGIL_OK; or an error, and then the keys go when the lease ends */
@@ -103,7 +103,6 @@ struct place {
     int64_t unmark;             /* a mark of a key of this lease may be left, and must be removed; 0: none */
     uint32_t unmark_number;     /* of that key */
     bool drops_lease;           /* GOAL_LEAVE: the lease as well */
-    bool tried;                 /* GOAL_LEAVE: it was only tried, and not free */
     int64_t mark;               /* mod_revision of the mark, or of the number of slots; 0: none */
     int64_t leave_by_ns, next_renewal_ns;
     unsigned failures;

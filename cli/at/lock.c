@@ -35,7 +35,7 @@ struct at_lock {
     struct command command;
 
     int status; /* of the request */
-    bool ended, closed;
+    bool ended, held, closed;
     int64_t since_ns, waited_ns;
     bool lost;          /* SIGTERM has been sent */
     int64_t kill_at_ns; /* when SIGKILL is sent */
@@ -273,7 +273,7 @@ static int at_run_command(struct at_lock *lock, bool owner_died) {
 static void at_closed(int status, void *data) {
     struct at_lock *lock = data;
     lock->closed = true;
-    if (status != VIGIL_OK && !lock->lost)
+    if (status != VIGIL_OK && lock->held && !lock->lost)
         cli_warn("%s: the release was not confirmed: others get the lock when its lease has ended", lock->at.name);
 }
 
@@ -307,8 +307,8 @@ static int at_lock_and_run(struct at_lock *lock) {
     if (status == VIGIL_OK) {
         at_describe(lock, getpid());
         status = at_await(lock);
-        bool held_now = status == VIGIL_OK || status == VIGIL_OWNER_DIED;
-        status = held_now ? at_run_command(lock, status == VIGIL_OWNER_DIED) : at_not_taken(lock, status);
+        lock->held = status == VIGIL_OK || status == VIGIL_OWNER_DIED;
+        status = lock->held ? at_run_command(lock, status == VIGIL_OWNER_DIED) : at_not_taken(lock, status);
         at_give_back(lock);
     } else if (status == VIGIL_ENAME) {
         status = cli_fail(VIGIL_OK,

@@ -142,9 +142,10 @@ VIGIL_API int vigil_remote_lock_describe(vigil_remote_lock *lock, const char *te
  *     VIGIL_ENOMEM
  *     VIGIL_EINVAL        it is a semaphore of another number of slots, or does not exist and no number was given
  *
- * or an error of vigil_named_open, which the line of this machine needs. VIGIL_EINUSE if it is held or a request is
- * pending. `how`: 0, or VIGIL_NAMED_SHARED: together with others that share it (not of a semaphore); VIGIL_NAMED_FAIR
- * may be given, and changes nothing: the line is first come, first served.
+ * or an error of vigil_named_open, which the line of this machine needs. A request that ends without the lock leaves
+ * the line after that, which takes some seconds if the cluster cannot be reached. VIGIL_EINUSE if it is held or a
+ * request is pending. `how`: 0, or VIGIL_NAMED_SHARED: together with others that share it (not of a semaphore);
+ * VIGIL_NAMED_FAIR may be given, and changes nothing: the line is first come, first served.
  *
  * vigil_remote_lock_cancel - end the pending request: VIGIL_OK, the callback will not be called. VIGIL_EIDLE.
  *

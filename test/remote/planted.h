@@ -30,8 +30,8 @@
     X(kept_beside_killed, kept_while_used, "a process keeps a place for ever that another of its machine uses")        \
     X(kept_beside_torn, kept_while_asking, "a process that asks again keeps the place meanwhile")                      \
     X(closed_and_killed, lease_left, "a process that revokes a lease leaves it to the next before that")               \
-    X(tried_after_death, death_kept, "a place marks the death of a holder whose key it has lost")                      \
     X(tried_and_cut, try_waits, "a try waits until the cluster can be reached")                                        \
+    X(tried_and_cut, queue_without_deadline, "a request that comes while another one leaves has no deadline")          \
     X(turns, handover_unbounded, "a machine hands over to itself without end while another waits")                     \
     X(reserve, reserve_kept, "a machine that has given the place up goes on with the tokens that were left")           \
     X(reserve, reserve_unsaved, "a token is given, and the record does not say so")                                    \

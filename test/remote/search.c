@@ -298,7 +298,7 @@ static void actor_granted(struct actor *actor, int status) {
 static void check_end_in_time(const struct actor *actor) {
     int64_t timeout_ns = actor->plan->timeout_ns, most_ns = timeout_ns ? timeout_ns : TRY_NS;
     bool slow = world_late_ns >= actor->asked_ns || actor->process->stopped_until_ns > actor->asked_ns;
-    if (slow || !actor->knows || timeout_ns) return;
+    if (slow || !actor->knows || timeout_ns == VIGIL_FOREVER) return;
     sim_check(world_now_ns - actor->asked_ns <= most_ns, "a request ends %lld ms late",
               (long long)(world_now_ns - actor->asked_ns - most_ns) / 1000000);
 }
@@ -320,13 +320,13 @@ static void search_asked(vigil_remote_lock *lock, int status, void *data) {
               "a callback that none asked for");
     sim_check(process_runs(actor->process) && world_running == actor->process, "a callback of another process");
     actor->rounds_left--;
+    check_end_in_time(actor);
     if (status == VIGIL_OK || status == VIGIL_OWNER_DIED) {
         actor_granted(actor, status);
         return;
     }
     world_trace("  actor %u gets status %d", actor->number, status);
     check_refusal(actor, status);
-    check_end_in_time(actor);
     actor->state = ACTOR_READY;
     actor_goes_on(actor, actor->plan->pause_ns);
 }
