@@ -125,6 +125,22 @@ static ssize_t http2_on_out(nghttp2_session *session, int32_t id, uint8_t *room,
     return (ssize_t)length;
 }
 
+/* An id of less than 0 is an error. After 2^30 streams the connection has no more ids, and must end: this stream has
+ * not been sent then, and its owner learns that with the others. */
+static bool http2_add_stream(struct http2 *http2, struct http2_stream *stream, int32_t id) {
+    if (id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE)
+        http2_fail(http2, VIGIL_EUNREACHABLE, "the connection has no more numbers for requests");
+    else if (id < 0) return false;
+    stream->http2 = http2;
+    stream->id = id < 0 ? 0 : id;
+    stream->grpc_status = -1;
+    stream->next = http2->streams;
+    stream->link = &http2->streams;
+    if (stream->next) stream->next->link = &stream->next;
+    http2->streams = stream;
+    return true;
+}
+
 bool http2_start(struct http2 *http2, struct http2_stream *stream, const struct http2_header *headers, size_t count) {
     const struct http2_header own[] = {
         {":method", "POST"}, {":scheme", http2->ssl ? "https" : "http"}, {":authority", http2->name}};
@@ -138,16 +154,7 @@ bool http2_start(struct http2 *http2, struct http2_stream *stream, const struct 
                                     .valuelen = strlen(header->value)};
     }
     nghttp2_data_provider provider = {.source.ptr = stream, .read_callback = http2_on_out};
-    int32_t id = nghttp2_submit_request(http2->session, NULL, all, total, &provider, stream);
-    if (id < 0) return false;
-    stream->http2 = http2;
-    stream->id = id;
-    stream->grpc_status = -1;
-    stream->next = http2->streams;
-    stream->link = &http2->streams;
-    if (stream->next) stream->next->link = &stream->next;
-    http2->streams = stream;
-    return true;
+    return http2_add_stream(http2, stream, nghttp2_submit_request(http2->session, NULL, all, total, &provider, stream));
 }
 
 void http2_more(struct http2_stream *stream) {
