@@ -11,14 +11,15 @@
 const struct cli_command *cli_now;
 bool cli_wants_json;
 
-/* What etcdctl reads. A file that is named on the command line replaces the variable. */
+/* What etcdctl reads. What is on the command line replaces the variable: also the password in --user name:password. */
 static void at_read_environment(struct at *at) {
     vigil_remote_options *options = &at->options;
+    bool has_password = options->password || (options->user && strchr(options->user, ':'));
     if (!options->cacert) options->cacert = getenv("ETCDCTL_CACERT");
     if (!options->cert) options->cert = getenv("ETCDCTL_CERT");
     if (!options->key) options->key = getenv("ETCDCTL_KEY");
     if (!options->user) options->user = getenv("ETCDCTL_USER");
-    if (!options->password) options->password = getenv("ETCDCTL_PASSWORD");
+    if (!has_password) options->password = getenv("ETCDCTL_PASSWORD");
 }
 
 /* "etcd://h1:2379,h2:2379/NAME": the endpoints, and the name if there is one. Without endpoints: those of etcdctl. */

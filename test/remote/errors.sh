@@ -90,4 +90,7 @@ expect 3 run load --at "$at/word" --user root:wrong
 expect 0 run lock --at "$at/job" --user root:secret -- echo ran
 ETCDCTL_USER=root ETCDCTL_PASSWORD=secret expect 0 run lock --at "$at/job" -- echo ran
 ETCDCTL_USER=root:secret expect 0 run load --at "$at/word"
+ETCDCTL_PASSWORD=wrong expect 0 run lock --at "$at/job" --user root:secret -- echo ran # the command line counts
+ETCDCTL_PASSWORD=secret expect 0 run lock --at "$at/job" --user root -- echo ran
+ETCDCTL_PASSWORD=secret expect 125 run lock --at "$at/job" --user root:wrong -- echo ran
 verdict
