@@ -22,6 +22,12 @@ static void at_read_environment(struct at *at) {
     if (!has_password) options->password = getenv("ETCDCTL_PASSWORD");
 }
 
+/* `length` 0: all of `hosts`. False: they are too long. */
+static bool at_set_endpoints(struct at *at, const char *scheme, const char *hosts, int length) {
+    int most = length ? length : (int)strlen(hosts);
+    return snprintf(at->endpoints, sizeof at->endpoints, "%s%.*s", scheme, most, hosts) < (int)sizeof at->endpoints;
+}
+
 /* "etcd://h1:2379,h2:2379/NAME": the endpoints, and the name if there is one. Without endpoints: those of etcdctl. */
 static bool at_split(struct at *at) {
     static const char scheme[] = "etcd://";
@@ -38,9 +44,10 @@ static bool at_split(struct at *at) {
         return false;
     }
     strcpy(at->name, name);
-    if (length) snprintf(at->endpoints, sizeof at->endpoints, "%s%.*s", scheme, length, hosts);
-    else snprintf(at->endpoints, sizeof at->endpoints, "%s", set ? set : "etcd://127.0.0.1:2379");
-    return true;
+    if (at_set_endpoints(at, length ? scheme : "", length ? hosts : set ? set : "etcd://127.0.0.1:2379", length))
+        return true;
+    cli_usage("the endpoints are too long: at most %zu bytes", sizeof at->endpoints - 1);
+    return false;
 }
 
 bool at_read(struct at *at, char ***operands, int *operand_count, bool maybe) {

@@ -60,6 +60,12 @@ expect 125 run lock --at "etcd://$hub:$port/-job" -- echo ran
 contains "$err" 'invalid name'
 expect 125 run lock --at "etcd://$hub:$port/$(printf 'x%.0s' {1..151})" -- echo ran
 contains "$err" 'too long'
+many=$(printf "$hub:$port,%.0s" {1..100}) # a list is not cut off
+expect 125 run lock --at "etcd://${many%,}/job" -- echo ran
+contains "$err" 'endpoints are too long'
+ETCDCTL_ENDPOINTS=${many%,} expect 125 run lock --at etcd:///job -- echo ran
+contains "$err" 'endpoints are too long'
+[ -z "$out" ] || fail "it ran"
 name=$(printf 'x%.0s' {1..150})
 expect 0 run lock --at "etcd://$hub:$port/$name" -- echo ran
 expect 0 run lock --at "etcd://$hub:$port/a/b" -- true
