@@ -28,6 +28,8 @@ VIGIL_AT=$at expect 0 on east "$vigil" lock job -- true
 VIGIL_AT=$at/job expect 0 on east "$vigil" lock -- true
 ETCDCTL_ENDPOINTS=${at#etcd://} VIGIL_AT=etcd:///job expect 0 on east "$vigil" lock -- true
 
+expect 5 on east "${lock[@]}" --fair -- sh -c 'exit 5' # changes nothing
+
 # Held by another machine, and by the same.
 mkfifo hold
 begin east holder "${lock[@]}" -- sh -c 'echo running; read -r line <hold'
