@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Each shared library has its soname, exports every function that its headers declare, and nothing else. remote.h is of
-# libvigil-etcd, the others are of libvigil.
+# libvigil-etcd, the others are of libvigil, which needs the C library alone.
 . "$(dirname "$0")/common.sh"
 
 # check LIBRARY HEADER...
@@ -25,3 +25,8 @@ done
 check libvigil "${headers[@]}"
 [ -s "$scratch/declared" ] || fail "no declarations found"
 [ ! -e "$libdir/libvigil-etcd.so" ] || check libvigil-etcd "$stage/include/vigil/remote.h"
+
+# A sanitizer's runtime is its own matter.
+needs=$(objdump -p "$libdir/libvigil.so" | awk '$1 == "NEEDED" && $2 !~ /^(libc\.|ld-|lib(a|t|ub)san\.)/ { print $2 }')
+objdump -p "$libdir/libvigil.so" | grep -q 'NEEDED *libc\.' || fail "objdump does not tell what libvigil needs"
+[ -z "$needs" ] || fail "libvigil needs $needs"
