@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 jobs=${JOBS:-$(nproc)}
 share_s=$((${SOAK_MINUTES:-10} * 20))
+skipped=""
 unset MAKEFLAGS MAKELEVEL
 steady=""
 setarch -R true 2>/dev/null && steady="setarch -R"
@@ -48,6 +49,7 @@ cluster=build/release/test/remote/remote
 VIGIL=$root/build/release/bin/vigil SERVE=$root/${cluster}_serve MEMBER=$root/${cluster}_member \
     $storm --seed "$seed" --minutes "${SOAK_MINUTES:-10}" || status=$?
 [ $status = 0 ] || [ $status = 77 ] || exit 1 # 77: something is missing
+[ $status = 0 ] || skipped+=" the storm of a cluster,"
 
 build tsan
 for preset in release tsan; do
@@ -68,6 +70,7 @@ if command -v clang >/dev/null; then
     done
 else
     echo "Fuzzing: skipped, no clang"
+    skipped+=" fuzzing,"
 fi
 cd "$root"
 
@@ -77,8 +80,10 @@ web/build.sh >build/log/soak-web.log 2>&1 || status=$?
 for browser in chromium firefox; do
     [ $status = 0 ] || break
     test/web/run.sh soak $((share_s * 3)) "$seed" $browser || status=$?
-    [ $status != 77 ] || status=0 # there is none, and it has said so
+    [ $status != 77 ] || skipped+=" $browser,"
+    [ $status != 77 ] || status=0
 done
 [ $status = 0 ] || [ $status = 75 ] || exit 1 # 75: npm fetches nothing
-[ $status = 0 ] || echo "skipped: $(tail -n 1 build/log/soak-web.log)"
-echo "Soaked without a failure."
+[ $status = 0 ] || skipped+=" browsers ($(tail -n 1 build/log/soak-web.log)),"
+[ -z "$skipped" ] || echo "Skipped:${skipped%,}."
+echo "Soaked without a failure${skipped:+, but not all of it}."
