@@ -81,6 +81,23 @@ echo >go
 ends 0 $holder holder
 ends 0 $second second
 [ "$(cat second.out)" = ran ] && [ ! -s first.out ] || fail "ran: $(cat first.out second.out)"
+
+# A process of east keeps the lock, another one of east has it, and both that one and its command are killed: west need
+# not wait for the end of the lease, which the first renews.
+begin east keeper "${MEMBER:?}" keep "$at" job 600 east; keeper=$begun
+until_true has keeper.out kept
+begin east holder "${lock[@]}" -- sh -c 'echo $PPID $$; exec sleep 1000'
+until_true lines holder.out 1
+read -r holder command <holder.out
+begin west heir "${lock[@]}" -- sh -c 'echo "${VIGIL_OWNER_DIED-}"'; heir=$begun
+until_true waits job
+kill -KILL "$holder"
+wait "$holder" 2>/dev/null
+until_true is_gone "$command"
+ends 0 $heir heir
+[ "$(cat heir.out)" = 1 ] || fail "the heir was not told"
+kill -KILL $keeper
+etcd revoke "$(etcd leases)" # the keeper's, for its next request
 until_true no_keys job
 until_true no_leases
 verdict

@@ -4,6 +4,8 @@
  *
  *     member crowd AT NAME COUNT LABEL     COUNT requests at once, one after the other in line; prints "queued" then,
  *                                          and "LABEL NUMBER TOKEN" for each that is granted
+ *     member keep AT NAME TTL LABEL        takes and releases it, and keeps the handle open for ever: prints "LABEL
+ *                                          kept" then. TTL is in seconds
  *     member storm AT NAME LEDGER SEED     see storm.py: LEDGER is its socket
  */
 #define _GNU_SOURCE
@@ -137,6 +139,19 @@ static int crowd_main(const char *name, int count, const char *label) {
     return 0;
 }
 
+static int keep_main(const char *name, const char *label) {
+    static const bool never = false;
+    struct request request = {0};
+    member_check("open", vigil_remote_lock_open(&request.lock, remote, name, NULL));
+    member_check("take", vigil_remote_lock_take(request.lock, 0, VIGIL_FOREVER, member_ended, &request));
+    member_run(&request.ended, -1);
+    if (!member_holds(&request)) member_fail("take", request.status);
+    member_release(&request);
+    printf("%s kept\n", label);
+    member_run(&never, -1);
+    return 0;
+}
+
 /* A storm. */
 
 static FILE *ledger;
@@ -232,22 +247,28 @@ static int storm_main(const char *name, const char *path) {
     return 0;
 }
 
+static void member_usage(void) {
+    fputs("usage: member crowd AT NAME COUNT LABEL\n"
+          "       member keep AT NAME TTL LABEL\n"
+          "       member storm AT NAME LEDGER SEED\n",
+          stderr);
+    exit(2);
+}
+
 int main(int count, char **arguments) {
     const char *mode = count == 6 ? arguments[1] : "";
-    bool storm = strcmp(mode, "storm") == 0;
-    if (!storm && strcmp(mode, "crowd") != 0) {
-        fputs("usage: member crowd AT NAME COUNT LABEL | member storm AT NAME LEDGER SEED\n", stderr);
-        return 2;
-    }
+    bool storm = strcmp(mode, "storm") == 0, keep = strcmp(mode, "keep") == 0;
+    if (!storm && !keep && strcmp(mode, "crowd") != 0) member_usage();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    vigil_remote_options options = {.ttl_ns = storm ? 2 * SECOND_NS : 10 * SECOND_NS};
+    vigil_remote_options options = {.ttl_ns = (storm ? 2 : keep ? atoi(arguments[4]) : 10) * SECOND_NS};
     member_check("agent", vigil_agent_create(&agent, 0));
     member_check("open", vigil_remote_open(&remote, agent, arguments[2], &options));
     seed = storm ? strtoull(arguments[5], NULL, 10) * UINT64_C(0x9E3779B97F4A7C15) | 1 : 1;
-    int status =
-        storm ? storm_main(arguments[3], arguments[4]) : crowd_main(arguments[3], atoi(arguments[4]), arguments[5]);
+    int status = storm  ? storm_main(arguments[3], arguments[4])
+                 : keep ? keep_main(arguments[3], arguments[5])
+                        : crowd_main(arguments[3], atoi(arguments[4]), arguments[5]);
     static const bool never = false;
     while (vigil_remote_close(remote) == VIGIL_EBUSY) member_run(&never, 10);
     vigil_agent_destroy(agent);

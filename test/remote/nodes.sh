@@ -77,6 +77,33 @@ echo >go
 ends 0 $holder holder
 ends 0 $waiter waiter
 
+# The lock is released when there is no quorum: that ends soon, with the command's status and a warning, and the next
+# is granted when there is a quorum and the lease has ended. Then the same with a process of the machine that keeps the
+# lock, and renews the lease: the next, of the same machine, must not wait for that. The leader is among the nodes that
+# are killed: it would carry the release out when they are back.
+for keeps in no yes; do
+    until_true leader
+    first=$(leader) second=$(((first + 1) % 3))
+    begin east keeper sh -c 'exec sleep 1000'
+    [ $keeps = no ] || begin east keeper "${MEMBER:?}" keep "$at" job 20 east
+    keeper=$begun
+    [ $keeps = no ] || until_true has keeper.out kept
+    begin east holder "${lock[@]}" --ttl 20s -- sh -c 'echo up; read -r line <go; exit 3'; holder=$begun
+    until_true lines holder.out 1
+    node kill "$first"
+    node kill $second
+    echo >go
+    ends 3 $holder holder
+    contains "$(cat holder.err)" 'the release was not confirmed: others get the lock when its lease has ended'
+    node restart "$first"
+    node restart $second
+    next=west; [ $keeps = no ] || next=east
+    begin $next next "${lock[@]}" -- echo ran; next=$begun
+    ends 0 $next next
+    [ "$(cat next.out)" = ran ] || fail "the next did not run"
+    kill -KILL $keeper
+done
+
 # All nodes are killed and started again: leases, keys and the line are as before.
 begin east holder "${lock[@]}" --ttl 60s -- sh -c 'echo up; read -r line <go; echo $VIGIL_TOKEN'; holder=$begun
 until_true lines holder.out 1
