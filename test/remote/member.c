@@ -224,6 +224,7 @@ static void storm_turn(struct request *request, bool calm) {
     member_run(&request->ended, -1);
     if (member_holds(request)) storm_hold(request);
     else storm_tell("ended %d", request->status);
+    if (what == 3) member_run(&(bool){false}, (int)storm_random(4000)); /* it keeps the lock, perhaps, or a lease */
 }
 
 static int storm_main(const char *name, const char *path) {
