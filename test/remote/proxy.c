@@ -37,7 +37,7 @@ static bool proxy_write(int fd, const char *data, size_t length, bool drip) {
 
 /* What the server has said, spoiled. False: the connection ends. */
 static bool proxy_spoil(const struct proxy *proxy, int client, char *data, size_t length, long said) {
-    long left = proxy->at - said;
+    long left = __atomic_load_n(&proxy->at, __ATOMIC_RELAXED) - said;
     if (proxy->mode == PROXY_FLIP && left >= 0 && left < (long)length) data[left] = (char)~data[left];
     if (proxy->mode == PROXY_SILENCE || proxy->mode == PROXY_CUT) {
         size_t most = left > 0 ? (size_t)left : 0;
@@ -49,7 +49,7 @@ static bool proxy_spoil(const struct proxy *proxy, int client, char *data, size_
     return proxy_write(client, data, length, proxy->mode == PROXY_DRIP);
 }
 
-static void proxy_pass(const struct proxy *proxy, int client) {
+static void proxy_pass(struct proxy *proxy, int client) {
     struct sockaddr_in address = proxy_address(proxy->server_port);
     int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
     setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -65,12 +65,13 @@ static void proxy_pass(const struct proxy *proxy, int client) {
         } else {
             good = proxy_spoil(proxy, client, data, (size_t)length, said);
             said += length;
+            __atomic_store_n(&proxy->said, said, __ATOMIC_RELAXED);
         }
     }
     close(server);
 }
 
-static void proxy_serve(const struct proxy *proxy, int client) {
+static void proxy_serve(struct proxy *proxy, int client) {
     char data[4096];
     bool mute = proxy->mode == PROXY_MUTE || (proxy->mode == PROXY_LATE && proxy->connections == 1);
     if (proxy->mode < PROXY_MUTE && !mute) {

@@ -31,6 +31,7 @@ struct proxy {
     int listener, stop[2];
     pthread_t thread;
     int connections; /* so far */
+    long said;       /* bytes of the server's, on this connection */
 };
 
 void proxy_start(struct proxy *proxy);
