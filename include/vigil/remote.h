@@ -28,7 +28,11 @@
  * release gives the lock to the next on the same machine, with a new token: while other machines wait, at most
  * VIGIL_REMOTE_HANDOVERS times and for half the time to live. If a holder is killed, the next on its machine gets the
  * lock at once, with VIGIL_OWNER_DIED. If a whole machine fails, the next machine gets it when the lease has ended.
- * Requests that share a lock, and slots of a semaphore, stand in the cluster's line one by one.
+ * While no other machine waits, a machine keeps a lock that was released, until the handle is closed or another machine
+ * wants it. CLOSE THE HANDLE before the process ends, and wait for it: if it ends without that, other machines wait for
+ * the end of the lease, and the next gets VIGIL_OWNER_DIED although the lock was released; for the cluster, the machine
+ * had it. With `gives_back` a lock that is released is not kept. Requests that share a lock, and slots of a semaphore,
+ * stand in the cluster's line one by one.
  *
  * MEMORY. A request for which there is no memory ends with VIGIL_ENOMEM, and nothing of it stays. What is held is not
  * lost by that: renewals and releases are tried again.
