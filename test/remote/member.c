@@ -211,6 +211,26 @@ static void storm_hold(struct request *request) {
     member_release(request);
 }
 
+/* It shares the lock for a moment, or has a slot of a semaphore: no writes, and nothing for the ledger. */
+static void storm_visit(struct request *request, unsigned how) {
+    request->ended = request->lost = false;
+    member_check("take", vigil_remote_lock_take(request->lock, how, VIGIL_FOREVER, member_ended, request));
+    member_run(&request->ended, -1);
+    if (!member_holds(request)) return;
+    member_run(&request->lost, (int)storm_random(20));
+    member_release(request);
+}
+
+static void storm_visit_pool(const char *name) {
+    struct request request = {0};
+    vigil_remote_lock_options options = {.slots = 2, .on_lost = storm_lost, .data = &request};
+    char pool[64];
+    snprintf(pool, sizeof pool, "%s-pool", name);
+    member_check("open", vigil_remote_lock_open(&request.lock, remote, pool, &options));
+    storm_visit(&request, 0);
+    member_close(&request);
+}
+
 static void storm_turn(struct request *request, bool calm) {
     unsigned what = calm ? 9 : storm_random(10);
     int64_t timeout_ns = what == 0 ? 0 : what == 1 ? SECOND_NS / 3 : VIGIL_FOREVER;
@@ -237,7 +257,11 @@ static int storm_main(const char *name, const char *path) {
     storm_tell("member %d", (int)getpid());
     storm_open(&request, name);
     for (const char *next; strcmp(next = storm_tell("next"), "end") != 0;) {
-        storm_turn(&request, strcmp(next, "calm") == 0);
+        bool calm = strcmp(next, "calm") == 0;
+        unsigned visit = calm ? 9 : storm_random(10);
+        if (visit == 0) storm_visit(&request, VIGIL_NAMED_SHARED);
+        else if (visit == 1) storm_visit_pool(name);
+        else storm_turn(&request, calm);
         if (storm_random(5)) continue;
         member_close(&request);
         storm_open(&request, name);

@@ -4,7 +4,8 @@
 
     storm.sh [--seed S] [--faults N | --minutes M]
 
-Members take a lock, write to the ledger with their token, and release (member.c). The ledger, which is this program,
+Members take a lock, write to the ledger with their token, and release (member.c); some share it for a moment, or have
+one of two slots of a semaphore, without writing, and some do nothing for a time. The ledger, which is this program,
 accepts a write only with a token that is not less than the last one accepted. Processes are killed and stopped,
 networks cut, nodes killed, stopped and started again. The seed makes the faults; the scheduler decides what they hit.
 
@@ -344,13 +345,14 @@ class Storm:
 
     def keys(self):
         try:
-            return self.cluster.etcd.pairs("storm!")
+            return self.cluster.etcd.pairs("storm")
         except OSError as error:
             return repr(error)
 
     def is_clean(self):
         try:
-            return not self.cluster.etcd.leases() and not self.cluster.etcd.keys("storm!")
+            etcd = self.cluster.etcd
+            return not etcd.leases() and set(etcd.keys("storm")) <= {"storm-pool!slots"}
         except OSError:
             return False
 
