@@ -188,6 +188,7 @@ void search_key_gone(const char *key, enum model_end how) {
         sim_check(!actor || actor->lost, "the key of a holder is deleted");
         return;
     }
+    sim_check(how != MODEL_EXPIRED || world_had_faults, "a lease ends with its key, and nothing has gone wrong");
     if (actor) {
         actor->vanished = true;
         actor->by_hand = how == MODEL_BY_HAND;
