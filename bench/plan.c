@@ -210,7 +210,7 @@ const struct target targets[] = {
     {"sem_uncontended", false, 1, "glibc", NULL, "at most glibc's"},
     {"barrier_2", false, 1, "glibc", NULL, "at most glibc's"},
     {"shared_notify_nobody", false, 2, "vigil", "notify_nobody", "at most 2x the private word's"},
-    {"shared_mutex_uncontended", false, 1.2, "vigil", "mutex_uncontended", "at most 1.2x the private mutex's"},
+    {"shared_mutex_uncontended", false, 1.2, "3-state", NULL, "at most 1.2x the three-state lock"},
     {"shared_mutex_uncontended", false, 1 / 1.4, "glibc robust", NULL, "robust glibc at least 1.4x slower"},
     {"shared_mutex_contended_2", true, 1, BEST_PEER, NULL, "at least the best peer's"},
     {"shared_pingpong_block", false, 1.0 / 2, "futex", NULL, "at most half of raw shared futex"},
