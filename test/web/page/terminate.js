@@ -45,46 +45,66 @@ function wordsOf(vigil) {
   return array;
 }
 
+/*
+ * worker.terminate() may meet a worker that is in line already, but has yet to leave the library. That damages the
+ * memory, as the README says, and the test begins again.
+ */
+const ATTEMPTS = 3;
+const untilOutside = (body) => async (t) => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await body(t);
+    } catch (error) {
+      if (t.damage.length === 0 || attempt === ATTEMPTS) throw error;
+    }
+    t.note(`a worker was inside at attempt ${attempt}`);
+    t.mayDamage = true;
+    t.damage.length = 0;
+    t.forget(t.vigil);
+    t.vigil = await t.createVigil();
+  }
+};
+
 /* All kinds at the same time, because each takes two seconds. */
-async function eachKind(t, body) {
+const eachKind = (body) => untilOutside(async (t) => {
   const array = wordsOf(t.vigil);
   const all = Object.entries(KINDS).map(([name, kind], index) =>
-    body({ name, kind, array, index, take: lockOf(t.vigil, array, index, kind) })
+    body({ t, name, kind, array, index, take: lockOf(t.vigil, array, index, kind) })
       .catch((error) => { throw new Error(`${name}: ${error.stack}`); }));
   const outcomes = await Promise.allSettled(all);
   const failed = outcomes.filter(({ status }) => status === 'rejected');
   if (failed.length > 0) throw new Error(failed.map(({ reason }) => reason.message).join('\n'));
-}
+});
 
 for (const isSync of [true, false]) {
-  test(`terminate: while holding, taken ${isSync ? 'by blocking' : 'as a promise'}`, (t) =>
-    eachKind(t, async ({ kind, array, index, take }) => {
-      const made = t.worker(codeOf(kind, isSync, '', "globalThis.kept = held; say('holds');"), { array, index });
-      equal(await made.next(), 'holds');
-      const next = take();
-      await t.waiting(array, index, 1);
-      made.terminate();
-      const held = await within(next, 'the next holder', DIED_MS);
-      equal(held.ownerDied, kind.tells, 'ownerDied');
-      held();
-    }));
+  const held = `terminate: while holding, taken ${isSync ? 'by blocking' : 'as a promise'}`;
+  test(held, eachKind(async ({ t, kind, array, index, take }) => {
+    const made = t.worker(codeOf(kind, isSync, '', "globalThis.kept = held; say('holds');"), { array, index });
+    equal(await made.next(), 'holds');
+    const next = take();
+    await t.waiting(array, index, 1);
+    made.terminate();
+    const held = await within(next, 'the next holder', DIED_MS);
+    equal(held.ownerDied, kind.tells, 'ownerDied');
+    held();
+  }));
 
-  test(`terminate: while waiting, ${isSync ? 'blocked' : 'as a promise'}`, (t) =>
-    eachKind(t, async ({ kind, array, index, take }) => {
-      const held = await take();
-      const made = t.worker(codeOf(kind, isSync), { array, index });
-      await t.waiting(array, index, 1);
-      const next = take();
-      await t.waiting(array, index, 2);
-      made.terminate();
-      await until(() => t.vigil.waiters(array, index) === 1, 'its place to disappear', DIED_MS);
-      held();
-      (await within(next, 'the next holder'))();
-    }));
+  const waiting = `terminate: while waiting, ${isSync ? 'blocked' : 'as a promise'}`;
+  test(waiting, eachKind(async ({ t, kind, array, index, take }) => {
+    const held = await take();
+    const made = t.worker(codeOf(kind, isSync), { array, index });
+    await t.waiting(array, index, 1);
+    const next = take();
+    await t.waiting(array, index, 2);
+    made.terminate();
+    await until(() => t.vigil.waiters(array, index) === 1, 'its place to disappear', DIED_MS);
+    held();
+    (await within(next, 'the next holder'))();
+  }));
 }
 
 /* The worker never returns to its event loop after it has attached. */
-test('terminate: while holding, in an endless loop', (t) => eachKind(t, async ({ kind, array, index, take }) => {
+test('terminate: while holding, in an endless loop', eachKind(async ({ t, kind, array, index, take }) => {
   const made = t.worker(codeOf(kind, true, '', 'Atomics.store(array, 8 + index, 1); for (;;);'), { array, index });
   await until(() => Atomics.load(array, 8 + index) === 1, 'it to hold');
   const next = take();
@@ -95,7 +115,7 @@ test('terminate: while holding, in an endless loop', (t) => eachKind(t, async ({
   held();
 }));
 
-test('terminate: while holding, and blocked in a wait', (t) => eachKind(t, async ({ kind, array, index, take }) => {
+test('terminate: while holding, and blocked in a wait', eachKind(async ({ t, kind, array, index, take }) => {
   const made = t.worker(codeOf(kind, true, '', 'vigil.wait(array, 8 + index, 0);'), { array, index });
   await t.waiting(array, 8 + index, 1);
   const next = take();
@@ -108,7 +128,7 @@ test('terminate: while holding, and blocked in a wait', (t) => eachKind(t, async
 }));
 
 /* It is granted while the worker runs JavaScript, so that the worker cannot take delivery. */
-test('terminate: while being granted', (t) => eachKind(t, async ({ kind, array, index, take }) => {
+test('terminate: while being granted', eachKind(async ({ t, kind, array, index, take }) => {
   if (kind.onlySync) return;
   const held = await take();
   const made = t.worker(codeOf(kind, false,
@@ -136,7 +156,7 @@ test('terminate: a wait that was notified passes it on', async (t) => {
   equal(await within(behind, 'the next', DIED_MS), 'ok');
 });
 
-test('terminate: a condition and a barrier', async (t) => {
+test('terminate: a condition and a barrier', untilOutside(async (t) => {
   const { vigil } = t, array = vigil.allocate(8);
   const mutex = new vigil.Mutex(array, 0), condition = new vigil.Condition(array, 1);
   vigil.Barrier.initialize(array, 2, 3);
@@ -153,7 +173,7 @@ test('terminate: a condition and a barrier', async (t) => {
   await within(mutex.lockAsync(), 'the mutex');
   equal(mutex.ownerDied, false);
   mutex.unlock();
-});
+}));
 
 test('terminate: idle, and what they had is used again', async (t) => {
   const { vigil } = t, array = vigil.allocate(4), bytes = [];
