@@ -172,9 +172,14 @@ void keeper_before_fork(void) {
         prim_park(&keeper.begun, 0, prim_now_ns() + KEEPER_POLL_NS);
 }
 
+/* The parent's keeper has had the gate, and perhaps has ended: what it did under the gate comes before this. */
 void keeper_in_child(void) {
-    keeper.gate = keeper.asleep = keeper.count = keeper.users = 0;
-    keeper.running = keeper.begun = 0;
+    (void)prim_load_acquire(&keeper.gate);
+    prim_store_relaxed(&keeper.gate, 0);
+    prim_store_relaxed(&keeper.asleep, 0);
+    prim_store_relaxed(&keeper.running, 0);
+    prim_store_relaxed(&keeper.begun, 0);
+    keeper.count = keeper.users = 0;
     guard_in_child();
     prim_pulse_forget();
 }
