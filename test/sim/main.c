@@ -55,7 +55,7 @@ static struct {
     bool list, all_bugs;
     struct sim_search search;
 } options = {
-    .search = {.limit = {9, 9, 2, 1, 2, 3}, .deviations = 6, .executions = 20000, .random_runs = 2000, .seed = 1},
+    .search = {.limit = {9, 9, 2, 1, 2, 3}, .deviations = 6, .executions = 15000, .random_runs = 1500, .seed = 1},
 };
 
 /* Null stands before the first scenario and after the last. */
