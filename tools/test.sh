@@ -18,12 +18,23 @@ steady=""
 setarch -R true 2>/dev/null && steady="setarch -R"
 
 run_preset() {
-    cmake --preset "$1" -DVIGIL_WERROR=ON && cmake --build --preset "$1" -j "$jobs" &&
-        $steady ctest --preset "$1" -j $((jobs + 2)) --no-tests=error # one more: many tests mostly wait
+    cmake --preset "$1" -DVIGIL_WERROR=ON && cmake --build --preset "$1" -j "$jobs" || return
+    rm -f "build/$1/$failed_tests"
+    $steady ctest --preset "$1" -j $((jobs + 2)) --no-tests=error && return # one more: many tests mostly wait
+    only_of_others "build/$1/$failed_tests" && $steady ctest --preset "$1" --rerun-failed
 }
 
-# count PATTERN LOG: how many tests ended so, by ctest's line for each.
-count() { grep -cE "^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*$1" "$2"; }
+# Tests with browsers and with etcd depend on programs of others. If no other test has failed, they are run once more,
+# one at a time, and the stage says so.
+failed_tests=Testing/Temporary/LastTestsFailed.log
+only_of_others() { [ -s "$1" ] && ! grep -qvE '^[0-9]+:(web|remote)\.' "$1"; }
+
+# outcomes LOG: the last of each test, by ctest's lines.
+outcomes() { sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#([0-9]+): ([^ ]+) (.*)/\1 \2 \3/p' "$1" | tac | sort -u -s -n -k 1,1; }
+# count PATTERN LOG: how many tests ended so.
+count() { outcomes "$2" | grep -cE "$1"; }
+# ran_twice LOG
+ran_twice() { sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*/\1/p' "$1" | sort | uniq -d | tr '\n' ' '; }
 
 # progress TITLE: on a terminal, show how far ctest is.
 progress() {
@@ -68,6 +79,7 @@ stage() {
 
     printf '%4d s  %3d passed, %d failed' $((SECONDS - start)) "$p" "$f"
     [ "$s" = 0 ] || printf ', %d skipped' "$s"
+    [ -z "$(ran_twice "$log")" ] || printf '; run once more: %s' "$(ran_twice "$log")"
     echo
     [ $f = 0 ] || what_failed "$log"
 }
