@@ -3,6 +3,7 @@
 #include "shared.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "gift.h"
 #include "line.h"
@@ -86,7 +87,9 @@ static bool shared_fill(struct lot *lot, struct segment *segment, struct lot *ho
 }
 
 static struct lot *shared_make(struct segment *segment) {
-    struct lot *home = lot_private(), *lot = home ? calloc(1, sizeof *lot) : NULL, *other = NULL;
+    struct lot *home = lot_private(), *lot = home ? aligned_alloc(_Alignof(struct lot), sizeof *lot) : NULL;
+    struct lot *other = NULL;
+    if (lot) memset(lot, 0, sizeof *lot);
     if (!lot || !shared_fill(lot, segment, home)) {
         free(lot);
         return NULL;
