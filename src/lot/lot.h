@@ -160,8 +160,10 @@ struct lot_reservation {
 struct lot_lane {
     _Alignas(64) uint64_t locks[PRIM_LANE_PLACES];
 };
-#define LOT_LANES (PRIM_LANES ? PRIM_LANES : 1)
-#define LOT_RESTS 64u
+#define LOT_LANES_OPEN  (1u << 28) /* in the word of a lock: it may have readers there */
+#define LOT_LANE_READER 16u        /* such a reader, once it is counted in the word */
+#define LOT_LANES       (PRIM_LANES ? PRIM_LANES : 1)
+#define LOT_RESTS       64u
 
 struct lot {
     struct bucket *buckets; /* stored last, when the lot is ready: W0 */
@@ -187,7 +189,7 @@ struct lot {
 
     struct lot_reservation reservations[LOT_RESERVATIONS]; /* of locks that were reserved lately: lock_may_reserve */
 
-    struct lot_lane lanes[LOT_LANES]; /* sync/lanes.h. Not emptied in the child of a fork */
+    struct lot_lane lanes[LOT_LANES]; /* sync/lanes.h. In the child of a fork their readers are counted instead */
     uint32_t lanes_used;
     uint64_t lanes_rest_until_ns[LOT_RESTS]; /* of locks whose lanes were closed lately */
 

@@ -38,8 +38,24 @@ static void private_number_from_one(struct lot *lot) {
     lot->chunks_used = lot->seats_used = 1; /* 0 is none */
 }
 
+/*
+ * Readers in lanes are counted in their locks' words instead: then nothing but the lock says that it is held, and the
+ * child can reset it, or free its memory. That may be missing in the child, or wiped (madvise). A place of a lock whose
+ * word does not say that it has any is that of a thread that was on its way in or out.
+ */
+static void private_count_readers(struct lot *lot) {
+    for (uint32_t i = 0; i < lot->lanes_used * PRIM_LANE_PLACES; i++) {
+        uint64_t *place = &lot->lanes[i / PRIM_LANE_PLACES].locks[i % PRIM_LANE_PLACES];
+        uint32_t *word = (uint32_t *)(uintptr_t)*place;
+        bool counts = word && prim_is_mapped(word) && (prim_load_relaxed(word) & LOT_LANES_OPEN);
+        if (counts) prim_fetch_add_acq_rel(word, LOT_LANE_READER);
+        *place = 0;
+    }
+}
+
 void private_empty(struct lot *lot) {
     lot->gate = 0;
+    private_count_readers(lot);
     if (!lot->buckets) return; /* a thread may have been making it: the child starts over */
     prim_map_clear(lot->buckets, private_layout_of(lot->chunk_limit).bytes);
     private_number_from_one(lot);

@@ -52,9 +52,10 @@
  * time, so the lanes rest before that (LANES_REST in base/tuning.h). In a segment there are no lanes: a process may
  * die.
  *
- * The lanes are in the lot, so that all copies of the library share them, and are not emptied in the child of a fork:
- * as with units of the count, what threads held that do not exist there stays held; and if such a thread was closing
- * the lanes of a lock at that moment, as was a reader that is counted in error, its unit stays, too.
+ * The lanes are in the lot, so that all copies of the library share them. In the child of a fork each place becomes a
+ * unit of the count (lot/private.c): what threads held that do not exist there stays held, until the lock is reset; and
+ * if such a thread was closing the lanes of a lock at that moment, as was a reader that is counted in error, its unit
+ * stays, too.
  */
 #ifndef VIGIL_SYNC_LANES_H
 #define VIGIL_SYNC_LANES_H
@@ -62,9 +63,9 @@
 #include "lot/lot.h"
 
 /* The word of a read-write lock: vigil/rwlock.h. */
-#define RWLOCK_READER  16u
+#define RWLOCK_READER  LOT_LANE_READER
 #define RWLOCK_READERS 0x0ffffff0u
-#define RWLOCK_LANES   (1u << 28)
+#define RWLOCK_LANES   LOT_LANES_OPEN
 #define RWLOCK_CLOSING (1u << 29)
 #define RWLOCK_PASS    (1u << 30)
 

@@ -4,6 +4,8 @@
 
 #include "vigil/rwlock.h"
 
+#include <sys/mman.h>
+
 #include "child.h"
 #include "requesters.h"
 #include "takers.h"
@@ -199,6 +201,72 @@ static void after_a_fork(void **state) {
     assert_free();
 }
 
+/* What another thread reads stays held in the child, until the lock is reset: nothing but its word says so. */
+struct other_reader {
+    pthread_t thread;
+    bool reads, may_leave;
+};
+
+static void *read_until_told(void *context) {
+    struct other_reader *other = context;
+    CHECK(vigil_rwlock_read_lock(lock) == VIGIL_OK);
+    STORE(other->reads, true);
+    AWAIT(LOAD(other->may_leave));
+    CHECK(vigil_rwlock_read_unlock(lock) == VIGIL_OK);
+    return NULL;
+}
+
+static void unlock_in_child(void) {
+    CHECK(vigil_rwlock_write_trylock(lock) == VIGIL_TIMED_OUT);
+    CHECK(vigil_rwlock_read_unlock(lock) == VIGIL_OK);
+    CHECK(vigil_rwlock_write_trylock(lock) == VIGIL_OK);
+}
+
+static void reset_in_child(void) {
+    *lock = (vigil_rwlock)VIGIL_RWLOCK_INIT;
+    open_lanes(lock);
+    CHECK(vigil_rwlock_write_trylock(lock) == VIGIL_OK);
+}
+
+static void in_child(void (*body)(void)) {
+    pid_t child = fork_here();
+    if (child == 0) {
+        body();
+        _exit(0);
+    }
+    assert_int_equal(exit_status_of(child), 0);
+}
+
+static void others_read_at_a_fork(void **state) {
+    (void)state;
+    struct other_reader other = {0};
+    assert_int_equal(pthread_create(&other.thread, NULL, read_until_told, &other), 0);
+    AWAIT(LOAD(other.reads));
+    assert_int_equal(LOAD(lock->word), LANES);
+    in_child(unlock_in_child);
+    in_child(reset_in_child);
+    STORE(other.may_leave, true);
+    pthread_join(other.thread, NULL);
+    assert_free();
+}
+
+/* The child has not inherited a lock that is read. */
+static void not_inherited(void **state) {
+    (void)state;
+    vigil_rwlock *here = lock;
+    lock = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(lock, MAP_FAILED);
+    assert_int_equal(madvise(lock, 4096, MADV_DONTFORK), 0);
+    open_lanes(lock);
+    assert_int_equal(vigil_rwlock_read_lock(lock), VIGIL_OK);
+    pid_t child = fork_here();
+    if (child == 0) _exit(vigil_rwlock_write_trylock(here) == VIGIL_OK ? 0 : 1);
+    assert_int_equal(exit_status_of(child), 0);
+    assert_int_equal(vigil_rwlock_read_unlock(lock), VIGIL_OK);
+    munmap(lock, 4096);
+    lock = here;
+}
+
 /* More threads than lanes. What is written is seen, and no writer is beside a reader. */
 enum { CROWD = 90, TURNS = 300 };
 static uint32_t written[2];
@@ -247,6 +315,8 @@ int main(void) {
         TEST(a_loop_reads),
         TEST(readers_may_pass),
         TEST(after_a_fork),
+        TEST(others_read_at_a_fork),
+        TEST(not_inherited),
         TEST(a_crowd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

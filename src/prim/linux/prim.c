@@ -225,6 +225,15 @@ void prim_map_clear(void *mapping, size_t bytes) {
     madvise(mapping, bytes, MADV_DONTNEED); /* private anonymous pages read as zero afterwards */
 }
 
+bool prim_is_mapped(const void *address) {
+    int errno_before = errno;
+    unsigned char resident;
+    uintptr_t page = (uintptr_t)address & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+    bool mapped = mincore((void *)page, 1, &resident) == 0 || errno != ENOMEM;
+    errno = errno_before;
+    return mapped;
+}
+
 /*
  * Bells. By bare system calls: in libc's functions a thread that has been cancelled would end, and the ring would be
  * lost. All of them, because the thread sanitizer must see either all of a descriptor's life or none of it.

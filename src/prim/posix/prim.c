@@ -375,6 +375,15 @@ void prim_map_clear(void *mapping, size_t bytes) {
     if (mmap(mapping, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) abort();
 }
 
+bool prim_is_mapped(const void *address) {
+    int errno_before = errno;
+    unsigned char resident;
+    uintptr_t page = (uintptr_t)address & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+    bool mapped = mincore((void *)page, 1, (void *)&resident) == 0 || errno != ENOMEM;
+    errno = errno_before;
+    return mapped;
+}
+
 /* Bells. */
 
 #define BELL_RING  1u
