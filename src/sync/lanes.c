@@ -41,10 +41,11 @@ static uint64_t *lanes_rest_until(struct lot *lot, const uint32_t *word) {
 }
 
 void lanes_meet(uint32_t *word) {
+    uint32_t seen = prim_load_relaxed(word);
+    if (seen & ~(RWLOCK_READERS | RWLOCK_PASS)) return;
     struct lot *lot = lot_for(word);
     if (!lot || is_shared(lot) || prim_now_ns() < prim_load_relaxed(lanes_rest_until(lot, word))) return;
-    uint32_t seen = prim_load_relaxed(word);
-    if (!(seen & ~(RWLOCK_READERS | RWLOCK_PASS))) prim_cas_acq_rel(word, &seen, seen | RWLOCK_LANES);
+    prim_cas_acq_rel(word, &seen, seen | RWLOCK_LANES);
 }
 
 /* V2 to V4. Returns what has been counted in error. */
