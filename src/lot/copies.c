@@ -6,14 +6,14 @@
 #include "shm/table.h"
 #include "vigil/status.h"
 
+#define COPIES_FENCES (PRIM_FENCES_EVERYWHERE == PRIM_FENCES_ALWAYS) /* without asking */
 static struct lot copies_own PRIM_PROCESS; /* used if this copy is the first */
 static struct lot *copies_met PRIM_PROCESS;
 static uint32_t copies_refused PRIM_PROCESS;
 struct lot *copies_alone PRIM_PROCESS;
 
 #define COPIES_LINES(lot) ((const uint32_t *const *)(void *)&(lot)->buckets)
-const uint32_t *const *vigil__lines PRIM_PROCESS =
-    PRIM_FENCES_EVERYWHERE && !PRIM_COPIES ? COPIES_LINES(&copies_own) : NULL;
+const uint32_t *const *vigil__lines PRIM_PROCESS = COPIES_FENCES ? COPIES_LINES(&copies_own) : NULL;
 _Static_assert(sizeof(struct bucket) == 2 * sizeof(uint32_t) && offsetof(struct bucket, word) == 0,
                "as the inline functions read it");
 
@@ -54,7 +54,7 @@ static bool copies_listed(const struct lot *lot) {
 /* Under the gate. If the process forks midway, the child does it again. */
 static void copies_join(struct lot *lot) {
     prim_generation = lot->forks; /* one for all copies: words of locks have it in them */
-    if (PRIM_FENCES_EVERYWHERE && prim_can_fence_everywhere()) lot->fences = 1;
+    if (PRIM_FENCES_EVERYWHERE && prim_can_fence_everywhere()) prim_store_seq_cst(&lot->fences, 1);
     if (!copies_listed(lot)) {
         copies_self.next = copies_first(lot);
         prim_store_release(&lot->copies, &copies_self);
@@ -84,11 +84,11 @@ struct lot *copies_lot(void) {
     return lot ? lot : copies_meet();
 }
 
-/* A copy that meets no other: holders that come earlier, from other constructors, may release by a store already. A
- * fence fails until then, and copies_fence_everywhere does what is right. */
+/* A copy that meets no other. Callers that come earlier, from other constructors, do without. */
 static void copies_load_alone(void) {
-    bool fences = PRIM_FENCES_EVERYWHERE && prim_can_fence_everywhere();
-    prim_store_release(&vigil__lines, fences ? COPIES_LINES(&copies_own) : NULL);
+    if (!PRIM_FENCES_EVERYWHERE || !prim_can_fence_everywhere()) return;
+    prim_store_seq_cst(&copies_own.fences, 1);
+    prim_store_release(&vigil__lines, COPIES_LINES(&copies_own));
 }
 
 /* When the library is loaded; callers that come earlier, from other constructors, do it themselves. */
@@ -97,9 +97,17 @@ static PRIM_AT_LOAD void copies_load(void) {
     else copies_load_alone();
 }
 
+/*
+ * `fences` is set before the lines are told. So if a waiter reads 0, after W1 in the single order of seq_cst
+ * operations, a holder that is told of the lines later sees W1, and does not release by a store.
+ */
+static bool copies_have_fences(const struct lot *lot) {
+    return COPIES_FENCES || (PRIM_FENCES_EVERYWHERE && prim_load_seq_cst(&lot->fences));
+}
+
 void copies_fence_everywhere(void) {
     struct lot *lot = copies_lot();
-    if (!PRIM_FENCES_EVERYWHERE || (PRIM_COPIES && !lot->fences) || prim_fence_everywhere()) return;
+    if (!copies_have_fences(lot) || prim_fence_everywhere()) return;
     prim_store_relaxed(&vigil__lines, NULL);
     for (const struct lot_copy *copy = copies_first(lot); copy; copy = copy->next)
         prim_store_relaxed(copy->lines, NULL);

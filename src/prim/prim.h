@@ -82,11 +82,13 @@ int prim_park_any(const struct prim_word *words, unsigned count, uint64_t deadli
  * moment on, what the caller did before the call. So where one side is frequent and the other rare, the frequent side
  * needs no fence, only its operations in the order of the program (prim_signal_fence).
  *
- * Only where PRIM_FENCES_EVERYWHERE is 1. prim_can_fence_everywhere: whether the system does that; asked when the
- * library is loaded. prim_fence_everywhere: false if it does so no longer, because the process has given the
- * permission away. Then it has waited for PRIM_STORES_DRAIN_NS instead: until the stores of a running thread are
- * visible, which takes microseconds. A thread that loses its processor has a fence there.
+ * Only where PRIM_FENCES_EVERYWHERE is not 0. prim_can_fence_everywhere: whether the system does that; asked when the
+ * library is loaded, unless it is PRIM_FENCES_ALWAYS. prim_fence_everywhere: false if the system does so no longer,
+ * because the process has given the permission away. Then it has waited for PRIM_STORES_DRAIN_NS instead: until the
+ * stores of a running thread are visible, which takes microseconds. A thread that loses its processor has a fence
+ * there.
  */
+#define PRIM_FENCES_ALWAYS   2
 #define PRIM_STORES_DRAIN_NS UINT64_C(200000)
 bool prim_can_fence_everywhere(void);
 bool prim_fence_everywhere(void);

@@ -6,15 +6,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -1098,8 +1102,46 @@ static int show_fences(void) {
     return 0;
 }
 
+/* Run this program where such fences are refused from the beginning, and a process that asks for one is killed. */
+static int wait_without_fences(void) {
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MEMBARRIER_FENCE, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof steps / sizeof steps[0], .filter = steps};
+    bool filtered =
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    if (!filtered) puts("there are no filters");
+    else execl("/proc/self/exe", "semantics", "waits", (char *)NULL);
+    return filtered;
+}
+
+static void *lock_for_a_moment(void *mutex) {
+    struct timespec until = in_ms(CLOCK_REALTIME, 20);
+    return pthread_mutex_timedlock(mutex, &until) == ETIMEDOUT ? NULL : mutex;
+}
+
+static int wait_in_vain(void) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t waiter;
+    void *failed = &waiter;
+    pthread_mutex_lock(&mutex);
+    pthread_create(&waiter, NULL, lock_for_a_moment, &mutex);
+    pthread_join(waiter, &failed);
+    puts("waited");
+    return failed != NULL;
+}
+
 int main(int count, char **arguments) {
-    if (count > 1 && strcmp(arguments[1], "fences") == 0) return show_fences();
+    const char *part = count > 1 ? arguments[1] : "";
+    if (strcmp(part, "fences") == 0) return show_fences();
+    if (strcmp(part, "without-fences") == 0) return wait_without_fences();
+    if (strcmp(part, "waits") == 0) return wait_in_vain();
     alarm(100); /* rather than for ever */
     test_mutex_kinds();
     test_mutex_excludes();

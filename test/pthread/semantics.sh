@@ -16,4 +16,6 @@ if [ "$("$SEMANTICS" fences)" = "not registered" ]; then
     expect 0 "$vigil" run -- "$SEMANTICS" fences
     [ "$out" = registered ] || fail "the library has not asked for fences: $out"
 fi
+expect 0 "$vigil" run -- "$SEMANTICS" without-fences
+[ "$out" = waited ] || [ "$out" = "there are no filters" ] || fail "without fences: $out"
 verdict

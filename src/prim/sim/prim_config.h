@@ -11,7 +11,7 @@
 
 /* Whether an agent can watch descriptors of others: see prim_bell_watch. */
 #define PRIM_WATCHES 0
-#define PRIM_FENCES_EVERYWHERE 1
+#define PRIM_FENCES_EVERYWHERE PRIM_FENCES_ALWAYS
 #define PRIM_BUCKET_BITS 1
 #define PRIM_CHUNK_LIMIT 64u
 #define PRIM_CHUNK_LEAST 64u
