@@ -45,6 +45,9 @@
  *     2^30  readers pass
  *     2^31  a process died while it was writing (in a segment), or a writer was given up
  *
+ * Do not free or reset a lock that is held: readers that are noted beside it would hold the next lock at that address.
+ * In the child of a fork it may be reset, whichever threads of the parent held it.
+ *
  * BETWEEN PROCESSES
  *
  * A lock in a segment (segment.h) is the same for all processes that have the segment open, and they wait in one
