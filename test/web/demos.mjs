@@ -79,6 +79,18 @@ const chapterIs = (page, ...wanted) => until(page, `holder and line are ${wanted
   return dataset.holder === holder && dataset.line === line;
 }, wanted);
 
+/*
+ * Unlock, and return the worker that has got the lock, and the other one, which waits. Usually that is their order in
+ * the line; but a waiter that is called and does not come for some milliseconds is passed by the next: page/order.js.
+ */
+async function unlockAndSeeHolder(page) {
+  await press(page, '#unlock');
+  return until(page, 'one worker has the lock, and the other one waits', () => {
+    const { holder, line } = document.querySelector('main').dataset;
+    return /^worker-\d$/.test(holder) && /^worker-\d$/.test(line) && [holder, line];
+  });
+}
+
 /* Tokens are on their way for a moment. */
 async function drawnAsMeant(page) {
   let last;
@@ -113,20 +125,28 @@ function articleFaults(figures) {
   return faults;
 }
 
+/* Unlock: both workers must get the lock, and then the page. Returns whether that was in the order of the line. */
+async function isInOrder(browser, demo, note) {
+  const { page, line } = await openChapter(browser, demo, 1);
+  await page.click('#unlock');
+  const names = line.map((id) => id.replace('worker-', 'Worker '));
+  const log = await until(page, 'both workers had it', (both) => {
+    const all = [...document.querySelectorAll('#log li')].map(({ textContent }) => textContent).reverse().join('\n');
+    return both.every((name) => all.includes(`${name} got the lock`)) && all;
+  }, names);
+  const [first, second] = names.map((name) => log.indexOf(`${name} got the lock`));
+  if (first > second) note(`not in the order of the line, ${line}:\n${log}`);
+  await page.click('#lock');
+  await until(page, 'the page has it again', () => document.querySelector('main').dataset.holder === 'page');
+  await page.close();
+  return first < second;
+}
+
 export const demoTests = {
-  'demo: the chapter: the click unlocks, and the workers get the lock in order': async (browser, { demo }) => {
-    const { page, line } = await openChapter(browser, demo, 1);
-    await page.click('#unlock');
-    const log = await until(page, 'both workers had it', () => {
-      const all = [...document.querySelectorAll('#log li')].map(({ textContent }) => textContent).reverse();
-      return all.filter((text) => /Worker \d got the lock/.test(text)).length >= 2 && all.join('\n');
-    });
-    const names = line.map((id) => id.replace('worker-', 'Worker '));
-    const [first, second] = names.map((name) => log.indexOf(`${name} got the lock`));
-    check(first >= 0 && first < second, `not in the order of the line, ${line}:\n${log}`);
-    await page.click('#lock');
-    await until(page, 'the page has it again', () => document.querySelector('main').dataset.holder === 'page');
-    await page.close();
+  /* A busy machine may be late, as in page/order.js: one attempt must be in order. */
+  'demo: the chapter: the click unlocks, and the workers get the lock in order': async (browser, { demo }, note) => {
+    let attempts = 1;
+    while (!await isInOrder(browser, demo, note)) check(++attempts <= 10, 'not once in the order of the line');
   },
 
   'demo: the article: the figures of a run are complete and fit together': async (browser, { demo }, note) => {
@@ -197,14 +217,12 @@ export const demoTests = {
   },
 
   'demo: the chapter: workers that are terminated leave, and the next one gets the lock': async (browser, { demo }) => {
-    const { page, line } = await openChapter(browser, demo, FOR_EVER_MS);
-    await page.click('#unlock');
-    await until(page, 'the first one has it', (id) => document.querySelector('main').dataset.holder === id, line[0]);
-    await page.click(`#${line[0]} .terminate`);
-    await until(page, 'the second one has it', (id) => document.querySelector('main').dataset.holder === id, line[1]);
+    const { page } = await openChapter(browser, demo, FOR_EVER_MS), [holder, other] = await unlockAndSeeHolder(page);
+    await page.click(`#${holder} .terminate`);
+    await until(page, 'the other one has it', (id) => document.querySelector('main').dataset.holder === id, other);
     await page.click('#lock');
     await until(page, 'the page waits', () => document.querySelector('main').dataset.line === 'page');
-    await page.click(`#${line[1]} .terminate`);
+    await page.click(`#${other} .terminate`);
     await until(page, 'the page has it', () => document.querySelector('main').dataset.holder === 'page' &&
       document.querySelectorAll('#threads li').length === 1);
     check((await page.evaluate(() => document.getElementById('said').textContent)).includes('was terminated'),
@@ -213,12 +231,11 @@ export const demoTests = {
   },
 
   'demo: the chapter: the page draws while it waits, and can leave the line': async (browser, { demo }) => {
-    const { page, line: [first, second] } = await openChapter(browser, demo, FOR_EVER_MS);
+    const { page } = await openChapter(browser, demo, FOR_EVER_MS);
     await drawnAsMeant(page);
-    await press(page, '#unlock');
-    await chapterIs(page, first, second);
+    const [holder, other] = await unlockAndSeeHolder(page);
     await press(page, '#lock');
-    await chapterIs(page, first, `${second} page`);
+    await chapterIs(page, holder, `${other} page`);
     await drawnAsMeant(page);
     const texts = await within(page.evaluate(async () => {
       const seen = new Set();
@@ -230,7 +247,7 @@ export const demoTests = {
     }), '30 frames', limits.demoMs);
     check(texts.every((text) => text.startsWith('waits, place 2, ')), texts.join('; '));
     await press(page, '#leave');
-    await chapterIs(page, first, second);
+    await chapterIs(page, holder, other);
     await drawnAsMeant(page);
     const said = await page.evaluate(() => document.getElementById('said').textContent);
     check(said === 'The page left the line.', said);
@@ -246,6 +263,8 @@ export const demoTests = {
     check(await page.evaluate(() => document.querySelector('#add[aria-disabled=true]') !== null), 'no limit');
     await drawnAsMeant(page);
     await press(page, '#unlock');
+    const isQuiet = () => !document.querySelector('.queue[aria-disabled=true]');
+    await until(page, 'all workers had it', isQuiet); // the page could pass the last one
     await press(page, '#lock');
     await chapterIs(page, 'page', '');
     await drawnAsMeant(page);
