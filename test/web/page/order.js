@@ -42,17 +42,22 @@ const AsyncFunction = (async () => {}).constructor;
 /* An environment has one place in the line of a lock, however often it asks for it: so the page is there once. */
 const LINE = ['blocked', 'page', 'async', 'blocked', 'async', 'blocked'];
 
-/* They stand in line when they are told to. Returns a function that tells all, and returns promises of their ends. */
-function createLine(t, array, { blocked, async: notBlocked }) {
-  const bodyOf = (who) => `${append} ${who === 'blocked' ? blocked : notBlocked}`;
+/*
+ * They stand in line when they are told to. Returns a function that tells all, one after the other, checks that this is
+ * their order in the line, and returns promises of their ends.
+ */
+async function createLine(t, array, { blocked, async: notBlocked }) {
+  const bodyOf = (kind) => `${append} ${kind === 'blocked' ? blocked : notBlocked}`;
   const page = new AsyncFunction('vigil', 'array', 'number', bodyOf('page'));
-  const workers = LINE.map((who) => who !== 'page' && t.worker(`
+  const workers = LINE.map((kind) => kind !== 'page' && t.worker(`
     const array = data;
+    say(vigil.thread);
     for (;;) {
       const number = await hear();
-      { ${bodyOf(who)} }
+      { ${bodyOf(kind)} }
       say(number);
     }`, array));
+  const threads = await Promise.all(workers.map((made) => (made ? made.next() : t.vigil.thread)));
   return async () => {
     const ends = [];
     for (const [number, made] of workers.entries()) {
@@ -60,6 +65,8 @@ function createLine(t, array, { blocked, async: notBlocked }) {
       ends.push(made ? made.next() : page(t.vigil, array, number).then(() => number));
       await t.waiting(array, 0, number + 1);
     }
+    const line = t.vigil.look().find(({ address }) => address === array.byteOffset);
+    equal(line?.waiters.map(({ thread }) => thread), threads, 'the line');
     return ends;
   };
 }
@@ -73,12 +80,11 @@ const ALL = [0, 1, 2, 3, 4, 5];
  */
 for (const [name, kind] of Object.entries(KINDS)) {
   test(`order: ${name}, a mixed line`, async (t) => {
-    const array = t.vigil.allocate(16), line = createLine(t, array, kind), seen = [];
+    const array = t.vigil.allocate(16), line = await createLine(t, array, kind), seen = [];
     while (seen.at(-1) !== ALL.join() && seen.length < 40) {
       array.fill(0, 1);
       const held = await within(kind.take(t.vigil, array), 'the lock');
       const ends = await line();
-      equal(t.vigil.look().find(({ address }) => address === array.byteOffset)?.count, 6, 'what look() shows');
       kind.give(t.vigil, array, held);
       equal(await within(Promise.all(ends), 'all of them'), ALL);
       seen.push(array.subarray(2, 8).join());
@@ -90,10 +96,11 @@ for (const [name, kind] of Object.entries(KINDS)) {
 
 test('order: notify, a mixed line', async (t) => {
   const array = t.vigil.allocate(16);
-  const ends = await createLine(t, array, {
+  const line = await createLine(t, array, {
     blocked: 'vigil.wait(array, 0, 0); done(number);',
     async: 'await vigil.waitAsync(array, 0, 0).value; done(number);',
-  })();
+  });
+  const ends = await line();
   for (let i = 1; i <= 6; i++) {
     equal(t.vigil.notify(array, 0, 1), 1);
     await until(() => Atomics.load(array, 1) === i, `waiter ${i}`);
