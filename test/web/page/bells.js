@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The bell of an environment: rung for its event loop, and for its thread that blocks, at the same time.
 
-import { test, equal, within, until, sleep } from './support.js';
+import { test, equal, within, until } from './support.js';
 
 /* The event loop waits for the bell, and then the thread does. array: what it blocks on, what it waits for. */
 test('bells: a worker that blocks while operations are pending is woken', async (t) => {
@@ -28,6 +28,33 @@ test('bells: a worker that blocks while operations are pending is woken', async 
   equal(await made.next(), 'blocked');
   equal(vigil.notify(array, 1), 3);
   equal(await made.next(), 3);
+});
+
+/*
+ * A thread that blocks, and its event loop, sleep on the same word: src/prim/bell_word.h. Here the page sleeps in place
+ * of the thread, behind the event loop, on which a ring for one sleeper would be spent.
+ */
+test('bells: a ring wakes all sleepers on the word', async (t) => {
+  if (typeof Atomics.waitAsync !== 'function') {
+    t.note('it is for helpers as for threads');
+    return;
+  }
+  const { vigil } = t, array = vigil.allocate(2), made = t.worker(`
+    const { waitAsync } = Atomics;
+    let bell;
+    Atomics.waitAsync = (words, index, seen) => {
+      bell = index;
+      return waitAsync(words, index, seen);
+    };
+    const { value } = vigil.waitAsync(data, 0, 0);
+    say(bell);
+    return await value;`, array);
+  const bell = await made.next(), words = new Int32Array(vigil.memory.buffer);
+  const second = Atomics.waitAsync(words, bell, Atomics.load(words, bell));
+  equal(second.async, true, 'it sleeps');
+  equal(vigil.notify(array, 0), 1);
+  equal(await within(second.value, 'the second sleeper'), 'ok');
+  equal(await made.next(), 'ok');
 });
 
 /* What is settled meanwhile must be delivered when the thread comes back to its loop. */
@@ -126,36 +153,47 @@ test('bells: workers that do not block, at one mutex with the page', async (t) =
     array[1]++;
     mutex.unlock();
   }
-  for (const each of made) equal(await each.next(), 'done');
+  for (const each of made) equal(await each.next('the loops of a worker'), 'done');
   equal(array[1], 700);
 });
 
-/* Where Atomics.waitAsync is missing: lib/bell.js. A helper that lives says at once that the word is another. */
+/* named(name): the workers of that name that this page has made, until restore(). */
+function watchWorkers() {
+  const { Worker } = globalThis, made = [];
+  globalThis.Worker = class extends Worker {
+    constructor(url, options) {
+      super(url, options);
+      this.named = options?.name;
+      made.push(this);
+    }
+    terminate() {
+      this.isTerminated = true;
+      super.terminate();
+    }
+  };
+  return { named: (name) => made.filter(({ named }) => named === name), restore() { globalThis.Worker = Worker; } };
+}
+
+/* Where Atomics.waitAsync is missing: lib/bell.js. This page, which has created the memory, starts and ends helpers. */
 test('bells: the helper of an environment ends with it', async (t) => {
   if (typeof Atomics.waitAsync === 'function') {
     t.note('there are no helpers');
     return;
   }
-  const { vigil } = t, array = vigil.allocate(2), begin = async (code) => {
-    const made = t.worker(`vigil.waitAsync(data, 0, 0); say(vigil.thread); ${code}`, array), thread = await made.next();
-    const channel = new BroadcastChannel(`vigil ${vigil.handle.id} ${thread}`);
-    let said = 0;
-    channel.onmessage = () => { said++; };
-    const lives = async () => {
-      const before = said;
-      channel.postMessage([array.byteOffset / 4, 1]);
-      for (let i = 0; i < 10 && said === before; i++) await sleep(20);
-      return said > before;
-    };
-    const isIt = async (expected) => {
-      while (await lives() !== expected);
-    };
-    await within(isIt(true), 'the helper to begin');
-    return { made, gone: () => within(isIt(false), 'the helper to end').finally(() => channel.close()) };
+  const { vigil } = t, array = vigil.allocate(2), { named, restore } = watchWorkers();
+  const begin = async (code) => {
+    const made = t.worker(`vigil.waitAsync(data, 0, 0); say(vigil.thread); ${code}`, array);
+    const name = `vigil ${vigil.handle.id} ${await made.next()}`;
+    await until(() => named(name).length === 1, 'the helper to begin');
+    return { made, gone: (what) => until(() => named(name)[0].isTerminated, `the helper of ${what} to be ended`) };
   };
-  const terminated = await begin(''), closed = await begin('await hear(); vigil.close();');
-  terminated.made.terminate();
-  closed.made.tell('go');
-  await terminated.gone();
-  await closed.gone();
+  try {
+    const terminated = await begin(''), closed = await begin('await hear(); vigil.close();');
+    terminated.made.terminate();
+    closed.made.tell('go');
+    await terminated.gone('the one that was terminated');
+    await closed.gone('the one that has closed');
+  } finally {
+    restore();
+  }
 });
