@@ -24,10 +24,10 @@ run_preset() {
     only_of_others "build/$1/$failed_tests" && $steady ctest --preset "$1" --rerun-failed
 }
 
-# Tests with browsers and with etcd depend on programs of others. If no other test has failed, they are run once more,
-# one at a time, and the stage says so.
+# Tests of pages in browsers and with etcd depend on programs of others. If no other test has failed, they are run once
+# more, one at a time, and the stage says so. Not web.self and web.self_demo: a planted bug must be found each time.
 failed_tests=Testing/Temporary/LastTestsFailed.log
-only_of_others() { [ -s "$1" ] && ! grep -qvE '^[0-9]+:(web|remote)\.' "$1"; }
+only_of_others() { [ -s "$1" ] && ! grep -qvE '^[0-9]+:(web\.(chromium|firefox|screenshots)|remote\.)' "$1"; }
 
 # outcomes LOG: the last of each test, by ctest's lines.
 outcomes() { sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#([0-9]+): ([^ ]+) (.*)/\1 \2 \3/p' "$1" | tac | sort -u -s -n -k 1,1; }
