@@ -80,17 +80,18 @@ optimise "$work/side.wasm" -o "$into/side.wasm"
 internal='^(tryFast|tryOnce|takeAtOnce|noteDeath|unlockContended|checkHeld|onAbort|unlisten|startAsync|startWait'
 internal+='|mayBlock|isMine|addressOf|isShared|segments|holdings|counts|integers|numbers|canBlock|viewOf|wordOf'
 internal+='|lengthOf|outcomeOf|optionsOf|closedError|checkCallback|failure|parts|waitableView|doWait|doWaitAsync'
-internal+='|rejectPending'
+internal+='|rejectPending|deliver|operationsOf|isDamaged|damages|alarm|spin|watch|resume|ended|begin|fail'
 internal+='|doNotify|toExpected|toTimeout|toCount|counted|died|taken|describe|settle|listen|is64|segment|entry|wide'
 internal+='|WAIT32|WAIT64|MUTEX|READ|WRITE|PERMITS|CONDITION|BARRIER|NAMED|COUNTED_MUTEX|RWLOCK|NOT_EQUAL|TIMED_OUT'
 internal+='|PENDING|CANCELLED|LAST|OWNER_DIED|TERMINATED|EIDLE|ETOOLATE|EINVAL|ENOTHELD|ENOTFOUND|EBUSY)$'
-# The files of node/lib are ES modules here: so they become one scope, in which terser shortens all names.
+# The files of node/lib are ES modules here: so they become one scope, in which terser shortens all names. What they
+# throw for a segment that has been closed is left out: there are none.
 modules=$work/modules
 mkdir -p "$modules/web/lib" "$modules/node/lib"
 cp web/lib/*.js "$modules/web/lib"
 for file in node/lib/{core,words,atomics,mutex,sync,errors,held,options}.js; do
-    sed -E "s/^const (\{.*\}) = require\((.*)\);$/import \1 from \2;/; s/^module\.exports = /export /" "$file" \
-        >"$modules/$file"
+    sed -E "s/^const (\{.*\}) = require\((.*)\);$/import \1 from \2;/; s/^module\.exports = /export /
+        /throw closedError\(\);$/d" "$file" >"$modules/$file"
 done
 
 # bundle SIDE FILE
