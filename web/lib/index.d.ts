@@ -19,7 +19,10 @@ export interface CreateOptions {
   memory?: WebAssembly.Memory;
   /** Where vigil.wasm is, or the module. Default: beside the script. */
   wasm?: string | URL | WebAssembly.Module;
-  /** Called if a worker was terminated in the middle of a change to the memory. Default: reportError. */
+  /**
+   * Called if a worker was terminated in the middle of a change to the memory, or a call threw there. Default:
+   * reportError.
+   */
   onDamage?: (error: VigilError) => void;
 }
 

@@ -83,15 +83,23 @@ function createMemory(memory, probe, native) {
   };
 }
 
-/* As native.js of @vigil/node: what core.js needs of the native part. */
+/*
+ * As native.js of @vigil/node: what core.js needs of the native part. An exception, such as that of a stack which is
+ * full, leaves the library in the middle of a change.
+ */
 function createNative(exports, web, patience, threadId) {
   const native = { threadId, holder: () => 0 };
   for (const name of ['start', 'block', 'cancel', 'notify', 'release', 'signal', 'consistent', 'downgrade', 'track',
-    'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look', 'allocate', 'free', 'stop']) {
+    'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look', 'allocate', 'free', 'stop', 'close']) {
     const call = exports[`web_${name}`];
     native[name] = (argument = 0) => {
       patience.begin();
-      return call(web, argument);
+      try {
+        return call(web, argument);
+      } catch (error) {
+        patience.damages.damage();
+        throw error;
+      }
     };
   }
   return native;
@@ -297,10 +305,11 @@ export class Vigil {
   /* Cancel what is pending, and give up what is held. Nothing else may be called afterwards. */
   close() {
     if (this.#closed) return;
+    const { close } = this.#core.native;
     this.#closed = true;
     this.#disable(ECLOSING);
     this.#core.holdings.counts = undefined;
-    if (!this.#failed) this.#instance.exports.web_close(this.#web);
+    if (!this.#failed) close();
     this.#channel.close();
     this.#release(); // the creator frees the rest
   }

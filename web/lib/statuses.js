@@ -11,8 +11,8 @@ const STATUSES = {
   '-13': ['ELIMIT', 'too many waiters or workers', LimitError],
   '-16': ['EINVAL', 'an argument has an invalid value'],
   '-18': ['ENOTHELD', 'not held, or not by this page or worker: release only what was acquired', NotHeldError],
-  '-25': ['ECORRUPT', 'a worker was terminated in the middle of a change to the shared memory, which cannot be ' +
-    'used any more. Reload the page, and see vigil.terminate()'],
+  '-25': ['ECORRUPT', 'a worker was terminated, or a call threw, in the middle of a change to the shared memory, ' +
+    'which cannot be used any more. Reload the page, and see vigil.terminate()'],
 };
 const UNKNOWN = ['ESYSTEM', 'unexpected'];
 

@@ -19,7 +19,7 @@
  * stop a worker where it sleeps, where a loop begins or goes back, and where a function begins that calls others, in
  * WebAssembly as well. So `state` says whether the library was at work; a worker that sleeps in a blocking call is not.
  * web_end then returns VIGIL_ECORRUPT, and changes nothing. JavaScript sets web_damaged, and no environment calls the
- * library any more: lib/death.js.
+ * library any more: lib/death.js. The same if a call ends in an exception, after which `state` stays INSIDE.
  *
  * So that this cannot happen, another environment stops the worker outside before it terminates it: web_stop.
  *
@@ -65,9 +65,12 @@ struct web {
  * created the memory takes others out, and looks for them. */
 static struct web *webs; /* atomic */
 
+/* INSIDE already: what JavaScript is called for there calls the library. The exception is damage (lib/index.js). */
 static void web_enter(struct web *web) {
-    for (uint32_t seen = OUTSIDE; !prim_cas_acquire(&web->state, &seen, INSIDE); seen = OUTSIDE)
+    for (uint32_t seen = OUTSIDE; !prim_cas_acquire(&web->state, &seen, INSIDE); seen = OUTSIDE) {
+        if (seen == INSIDE) __builtin_trap();
         prim_park(&web->state, STOPPED, PRIM_NEVER);
+    }
 }
 
 static void web_leave(struct web *web) {

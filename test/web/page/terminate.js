@@ -342,6 +342,47 @@ test('terminate: with a lock of the library, after which all calls fail', async 
   vigil.close();
 });
 
+/* When the library asks for the time, the stack is full. */
+test('damage: a call that ends in an exception, after which all calls fail', async (t) => {
+  t.mayDamage = true;
+  const { vigil } = t, array = vigil.allocate(8), pending = vigil.waitAsync(array, 3, 0).value;
+  pending.catch(() => {});
+  const made = t.worker(`
+    const failureOf = (call) => {
+      try { return call(); } catch (error) { return error.code ?? error.name; }
+    };
+    const deep = () => deep() + 1;
+    performance.now = deep;
+    say(failureOf(() => vigil.wait(data, 0, 0, 1000)));
+    say(failureOf(() => vigil.notify(data, 0)));`, array);
+  const name = await made.next();
+  ok(['RangeError', 'InternalError'].includes(name), `a full stack, not ${name}`);
+  equal(await made.next(), 'VIGIL_ECORRUPT', 'the next call');
+  equal(await rejectionOf(pending), 'VIGIL_ECORRUPT', 'a promise of the page');
+  equal(t.damage.map(({ code }) => code), ['VIGIL_ECORRUPT'], 'reports');
+  t.forget(vigil);
+});
+
+test('damage: a call from inside the library', async (t) => {
+  t.mayDamage = true;
+  const { vigil } = t, array = vigil.allocate(8), made = t.worker(`
+    const now = performance.now.bind(performance);
+    performance.now = () => {
+      performance.now = now;
+      try {
+        vigil.notify(data, 1);
+        say('none');
+      } catch (error) {
+        say(error.name);
+      }
+      return now();
+    };
+    vigil.wait(data, 0, 0, 100);`, array);
+  equal(await made.next(), 'RuntimeError', 'the exception');
+  await until(() => t.damage.length > 0, 'a report');
+  t.forget(vigil);
+});
+
 test('terminate: by vigil.terminate, which waits until the worker is outside', async (t) => {
   const { vigil } = t, array = vigil.allocate(4), [made, thread] = await stuckWorker(t, array);
   const { now } = performance;
