@@ -60,8 +60,8 @@ export class Vigil {
   look(): SeenLine[];
   /**
    * Terminate the worker in which vigil.thread is that number, when it is not inside the library: nothing is damaged.
-   * On the page that has created the memory.
    * @throws VigilError if the worker does not come out for five seconds; it is terminated all the same
+   * @throws TypeError in an environment that has not created the memory
    */
   terminate(worker: Worker, thread: number): void;
   /** Cancel what is pending, and give up what is held. Nothing may be called afterwards. */

@@ -274,7 +274,8 @@ export class Vigil {
    * holds goes to the next, and nothing is damaged.
    */
   terminate(worker, thread) {
-    const web = this.#creates && this.#instance.exports.web_find(thread);
+    if (!this.#creates) throw typeError('terminate: only for the environment that has created the memory');
+    const web = this.#instance.exports.web_find(thread);
     try {
       if (web && !this.#closed && !this.#failed) this.#core.native.stop(web);
     } finally {

@@ -162,3 +162,15 @@ test('misuse: free, of what was not allocated', async (t) => {
   equal(await made.next(), 1, 'another environment frees it');
   throws(() => vigil.free(other), TypeError, 'twice, by two');
 });
+
+test('misuse: vigil.terminate, by an environment that has not created the memory', async (t) => {
+  const made = t.worker(`
+    let isTerminated = false;
+    try {
+      vigil.terminate({ terminate() { isTerminated = true; } }, 12345);
+      return 'threw nothing';
+    } catch ({ name, message }) {
+      return [name, isTerminated, message.includes('has created the memory')];
+    }`);
+  equal(await made.next(), ['TypeError', false, true]);
+});
