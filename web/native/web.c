@@ -198,7 +198,11 @@ WEB_CALL(signal, locks_signal)
 WEB_CALL(consistent, locks_consistent)
 WEB_CALL(downgrade, locks_downgrade)
 WEB_CALL(untrack, holdings_untrack)
-WEB_CALL(mine, holdings_mine)
+
+/* It only reads, so that a worker may be terminated there. */
+WASM_EXPORT(web_mine) int32_t web_mine(struct web *web) {
+    return holdings_mine(&web->environment, 0);
+}
 
 static int32_t web_track_counted(struct environment *environment, int32_t what) {
     struct web *web = (struct web *)environment;
