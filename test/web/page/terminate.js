@@ -175,6 +175,46 @@ test('terminate: a condition and a barrier', untilOutside(async (t) => {
   mutex.unlock();
 }));
 
+/* The worker leaves the line before it has heard of the signal, so that another one must get it. */
+for (const isHeld of [true, false]) {
+  const when = isHeld ? 'while the mutex is held' : 'when the mutex is free';
+  test(`terminate: a signal of a condition, given ${when}, goes to the next`, async (t) => {
+    const { vigil } = t, array = vigil.allocate(8), mutex = new vigil.Mutex(array, 0);
+    const condition = new vigil.Condition(array, 1);
+    const made = t.worker(`
+      const mutex = new vigil.Mutex(data, 0);
+      await mutex.lockAsync();
+      new vigil.Condition(data, 1).waitAsync(mutex);
+      setTimeout(() => { Atomics.store(data, 4, 1); for (;;); }, 1);`, array);
+    await t.waiting(array, 1, 1);
+    await until(() => Atomics.load(array, 4) === 1, 'it to be busy');
+    await within(mutex.lockAsync(), 'the mutex');
+    const next = condition.waitAsync(mutex);
+    await t.waiting(array, 1, 2);
+    if (isHeld) await within(mutex.lockAsync(), 'the mutex');
+    equal(condition.signal(), 1);
+    if (isHeld) mutex.unlock();
+    made.terminate();
+    equal(await within(next, 'the next', DIED_MS), 'ok');
+    mutex.unlock();
+  });
+}
+
+/* Three parties. If the arrival of the one that is terminated counted, the second of the others would go on. */
+test('terminate: a party of a barrier, whose arrival is taken back', untilOutside(async (t) => {
+  const { vigil } = t, array = vigil.allocate(4);
+  vigil.Barrier.initialize(array, 0, 3);
+  const code = `say('arrives'); return new vigil.Barrier(data, 0).wait();`, first = t.worker(code, array);
+  await t.waiting(array, 0, 1);
+  first.terminate();
+  await until(() => vigil.waiters(array, 0) === 0, 'its place to disappear', DIED_MS);
+  const made = [t.worker(code, array), t.worker(code, array)];
+  for (const each of made) equal(await each.next(), 'arrives');
+  await t.waiting(array, 0, 2);
+  equal(await within(new vigil.Barrier(array, 0).waitAsync(), 'the third'), true, 'the page is the last');
+  equal(await Promise.all(made.map((each) => each.next())), [false, false]);
+}));
+
 test('terminate: idle, and what they had is used again', async (t) => {
   const { vigil } = t, array = vigil.allocate(4), bytes = [];
   for (let round = 0; round < 4; round++) {
