@@ -120,6 +120,12 @@ look() {
         need optional libnsync-dev "a peer: nsync" has_header nsync.h
         need optional libabsl-dev "a peer: Abseil" has_header absl/base/config.h
         need optional libboost-dev "a peer: Boost.Interprocess" has_header boost/version.hpp
+        need optional nodejs "a peer: V8; the packages for Node and the browser" has node
+        need optional npm "makes these packages" has npm
+        need optional clang-19 "the package for the browser" has clang-19
+        need optional lld-19 "the same" has wasm-ld-19
+        need optional wasi-libc "the same" has_wasm_headers
+        need optional chromium "runs it" has_chromium
         ;;
     esac
 }
