@@ -5,7 +5,7 @@
 //
 // Put it beside the pages (it serves the folder that it is in, and below), and into the page, before what needs memory:
 //
-//     if (!crossOriginIsolated) {
+//     if (!crossOriginIsolated && !navigator.serviceWorker.controller) {
 //       await navigator.serviceWorker.register('isolate.js');
 //       await navigator.serviceWorker.ready;
 //       location.reload();
