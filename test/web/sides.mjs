@@ -26,21 +26,21 @@ function buildHost() {
 
 /*
  * In the page: a mutex is held in a place of `bytes`, the page waits for a word, and workers block in lock(). Returns
- * how many KiB the first worker has taken when it had attached, and how many workers got the mutex in the end.
+ * how many bytes the first worker has taken when it had attached, and how many workers got the mutex in the end.
  */
 async function crowd({ bytes, count }) {
   const { Vigil } = await import('/vigil/side.js');
   const memory = new WebAssembly.Memory({ initial: 128, maximum: 128, shared: true });
   const vigil = await Vigil.create({ memory, base: 65536, bytes }), array = vigil.allocate(2);
   const mutex = new vigil.Mutex(array);
-  const freeNow = () => { // 1 KiB each, with what the heap adds
+  const freeNow = () => { // in steps of 1 KiB, with what the heap adds
     const all = [];
     try {
       for (;;) all.push(vigil.allocate(240));
     } catch {
       for (const each of all) vigil.free(each);
     }
-    return all.length;
+    return 1024 * all.length;
   };
   const startOne = () => {
     const worker = new Worker('./worker.js?script=side', { type: 'module' }), said = [], readers = [];
@@ -70,13 +70,13 @@ async function crowd({ bytes, count }) {
 /* The figures of the first two are those of web/README.md. */
 export const sideTests = {
   'memory: for a page and three workers that wait, and for each one more': async (browser, servers, note) => {
-    const page = await browser.open(servers.isolated), least = 2 << 20, ONE = 255000, ENVIRONMENT = 42;
+    const page = await browser.open(servers.isolated), least = 2 << 20, ONE = 255000, ENVIRONMENT = 42000;
     for (const more of [0, 1, 6]) {
       const asked = { bytes: Math.ceil((least + more * ONE) / 64) * 64, count: 3 + more };
       const { taken, got, outcomes } = await within(page.evaluate(crowd, asked), `${more} more`, PAGE_MS);
       if (got !== 3 + more) throw new Error(`${asked.bytes} bytes: ${outcomes.join('; ')}`);
-      if (taken > ENVIRONMENT) throw new Error(`a worker that attaches takes ${taken} KiB`);
-      note(`${asked.bytes} bytes: ${got} workers; one that attaches takes ${taken} KiB`);
+      if (taken > ENVIRONMENT) throw new Error(`a worker that attaches takes ${taken} bytes`);
+      note(`${asked.bytes} bytes: ${got} workers; one that attaches takes ${taken} bytes`);
     }
     await page.close();
   },

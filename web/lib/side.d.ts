@@ -13,7 +13,7 @@ export interface CreateOptions extends Omit<Options, 'memory'> {
   /** The first byte in it that the program has reserved for Vigil: a multiple of 64. It is cleared. */
   base: number;
   /**
-   * How many bytes from there on: at least 2 MiB, which is the default, for four environments that wait, and 210 kB for
+   * How many bytes from there on: at least 2 MiB, which is the default, for four environments that wait, and 255 kB for
    * each one more. Vigil uses no others.
    */
   bytes?: number;
