@@ -56,7 +56,7 @@ export class Vigil {
   free(array: Int32Array): void;
   /** How many wait for the element. */
   waiters(array: Int32Array | BigInt64Array, index?: number): number;
-  /** All lines in which at least one waiter is. */
+  /** The lines in which at least one waiter is; at most 256. */
   look(): SeenLine[];
   /**
    * Terminate the worker in which vigil.thread is that number, when it is not inside the library: nothing is damaged.
