@@ -15,10 +15,10 @@ export const isolation = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-O
 /* Start a server of these folders, by the first part of the path: {'': folder, vigil: folder}. */
 export function serve(folders, { port = 0, headers = isolation } = {}) {
   const server = createServer(async ({ url }, response) => {
-    const path = normalize(decodeURIComponent(new URL(url, 'http://localhost').pathname)).split('/').slice(1);
-    const folder = path.length > 1 && folders[path[0]] !== undefined ? folders[path.shift()] : folders[''];
-    const file = join(folder, ...path, path.at(-1) === '' ? 'index.html' : '');
     try {
+      const path = normalize(decodeURIComponent(new URL(url, 'http://localhost').pathname)).split('/').slice(1);
+      const folder = path.length > 1 && folders[path[0]] !== undefined ? folders[path.shift()] : folders[''];
+      const file = join(folder, ...path, path.at(-1) === '' ? 'index.html' : '');
       const body = await readFile(file);
       response.writeHead(200, { 'Content-Type': types[extname(file)] ?? 'application/octet-stream', ...headers,
         'Cache-Control': 'no-store' });
