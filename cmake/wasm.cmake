@@ -6,7 +6,8 @@ set(CMAKE_SYSTEM_PROCESSOR wasm32)
 set(CMAKE_C_COMPILER clang-19)
 set(CMAKE_C_COMPILER_TARGET wasm32-unknown-unknown)
 set(CMAKE_C_FLAGS_INIT
-    "-matomics -mbulk-memory -mmutable-globals -ffunction-sections -isystem /usr/include/wasm32-wasi -D__wasi__")
+    "-matomics -mbulk-memory -mmutable-globals -ffunction-sections -isystem /usr/include/wasm32-wasi -D__wasi__ \
+-DPRIM_PARK_MOST_NS=1000000000000000") # eleven days: see src/prim/wasm/prim.c
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY) # linking needs what is below
 set(CMAKE_EXECUTABLE_SUFFIX_C .wasm)
 
