@@ -107,6 +107,15 @@ static void cluster_arguments(const struct cluster *cluster, int node, struct ar
     a->list[a->count] = NULL;
 }
 
+/* The status as of waitpid; -1: there is no such child. */
+static int cluster_wait(pid_t pid, int flags) {
+    int status;
+    pid_t changed;
+    do changed = waitpid(pid, &status, flags);
+    while (changed < 0 && errno == EINTR);
+    return changed == pid ? status : -1;
+}
+
 static bool cluster_spawn(struct cluster *cluster, int node) {
     static struct arguments arguments;
     arguments.count = 0;
@@ -118,6 +127,7 @@ static bool cluster_spawn(struct cluster *cluster, int node) {
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
+        setpgid(0, 0);
         int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
         dup2(fd, 1);
         dup2(fd, 2);
@@ -186,7 +196,7 @@ static void cluster_run(char *const *arguments) {
         execvp(arguments[0], arguments);
         _exit(127);
     }
-    waitpid(pid, NULL, 0);
+    cluster_wait(pid, 0);
 }
 
 static void cluster_forget(struct cluster *cluster) {
@@ -220,16 +230,19 @@ void cluster_kill(struct cluster *cluster, int node) {
     struct cluster_node *self = &cluster->nodes[node];
     if (!self->pid) return;
     kill(self->pid, SIGKILL);
-    waitpid(self->pid, NULL, 0);
+    cluster_wait(self->pid, 0);
     self->pid = 0;
 }
 
 /* A node that has been killed has no process: 0 would be the process group of the test. */
-void cluster_freeze(struct cluster *cluster, int node) {
-    pid_t pid = cluster->nodes[node].pid;
-    if (!pid) return;
-    kill(pid, SIGSTOP);
-    waitpid(pid, NULL, WUNTRACED); /* until then some of its threads run on */
+bool cluster_freeze(struct cluster *cluster, int node) {
+    struct cluster_node *self = &cluster->nodes[node];
+    if (!self->pid) return false;
+    kill(self->pid, SIGSTOP);
+    int status = cluster_wait(self->pid, WUNTRACED); /* until then some of its threads run on */
+    if (status >= 0 && WIFSTOPPED(status)) return true;
+    self->pid = 0;
+    return false;
 }
 
 void cluster_thaw(struct cluster *cluster, int node) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cluster.h - a real etcd for tests: one node or several, on free ports of the loopback, in a folder below TMPDIR. The
- * nodes end with the thread that has started them, also if it is killed.
+ * nodes end with the thread that has started them, also if it is killed. Each is a process group of its own: a signal
+ * to the group of the test does not stop or continue it.
  */
 #ifndef VIGIL_TEST_CLUSTER_H
 #define VIGIL_TEST_CLUSTER_H
@@ -35,9 +36,10 @@ const char *cluster_etcd(void);
 /* Starts the nodes and waits until each accepts connections. False, with a message: that fails. */
 bool cluster_start(struct cluster *cluster, int count, const struct cluster_options *options);
 void cluster_stop(struct cluster *cluster); /* and removes the folder */
-/* One node: kill it, stop it (SIGSTOP) and let it go on, start it again with its data. */
+/* One node: kill it, stop it (SIGSTOP) and let it go on, start it again with its data. False: it does not run, or has
+ * ended, and is not stopped. */
 void cluster_kill(struct cluster *cluster, int node);
-void cluster_freeze(struct cluster *cluster, int node);
+bool cluster_freeze(struct cluster *cluster, int node);
 void cluster_thaw(struct cluster *cluster, int node);
 bool cluster_restart(struct cluster *cluster, int node);
 

@@ -30,7 +30,7 @@ cluster_spawn() {
     local node=$1 all="" i
     for i in "${!cluster_ports[@]}"; do all+=${all:+,}n$i=http://127.0.0.1:${cluster_peers[i]}; done
     local client=http://127.0.0.1:${cluster_ports[node]} peer=http://127.0.0.1:${cluster_peers[node]}
-    setpriv --pdeathsig KILL etcd --name="n$node" --data-dir="$cluster_folder/n$node" \
+    setsid setpriv --pdeathsig KILL etcd --name="n$node" --data-dir="$cluster_folder/n$node" \
         --listen-client-urls="$client" --advertise-client-urls="$client" --listen-peer-urls="$peer" \
         --initial-advertise-peer-urls="$peer" --initial-cluster="$all" --logger=zap --log-level=warn \
         >>"$cluster_folder/n$node.log" 2>&1 &

@@ -74,7 +74,7 @@ static bool serve_obey(const char *line) {
     }
     if (words != 2 || node < 0 || node >= cluster.count) good = false;
     else if (strcmp(verb, "kill") == 0) cluster_kill(&cluster, node);
-    else if (strcmp(verb, "freeze") == 0) cluster_freeze(&cluster, node);
+    else if (strcmp(verb, "freeze") == 0) good = cluster_freeze(&cluster, node);
     else if (strcmp(verb, "thaw") == 0) cluster_thaw(&cluster, node);
     else if (strcmp(verb, "restart") == 0) good = cluster_restart(&cluster, node);
     else good = false;

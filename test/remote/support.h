@@ -37,9 +37,14 @@ static inline void turn(void) {
     assert_true(vigil_agent_dispatch(agent) >= 0);
 }
 
+/* A call whose deadline is PATIENT from now ends before this has failed. */
 #define UNTIL(condition)                                                                                               \
     do {                                                                                                               \
-        while (!(condition)) turn();                                                                                   \
+        int64_t until_ns = loop_now_ns() + PATIENT + PATIENT / 8;                                                      \
+        while (!(condition)) {                                                                                         \
+            if (loop_now_ns() >= until_ns) fail_msg("never came true: %s", #condition);                                \
+            turn();                                                                                                    \
+        }                                                                                                              \
     } while (0)
 
 static inline void open_client(const char *at, const vigil_remote_options *options) {
@@ -50,6 +55,16 @@ static inline void open_client(const char *at, const vigil_remote_options *optio
 static inline void close_client(void) {
     etcd_close(etcd);
     assert_int_equal(vigil_agent_destroy(agent), VIGIL_OK);
+    etcd = NULL;
+    agent = NULL;
+}
+
+/* After a test that has failed as well: nothing of it is left for the next one. What the client knows of must not be on
+ * the stack of the test, which has ended. */
+static inline void leave_nothing(struct cluster *cluster) {
+    for (int i = 0; i < cluster->count; i++) cluster_thaw(cluster, i);
+    if (etcd) etcd_close(etcd);
+    if (agent) vigil_agent_destroy(agent);
     etcd = NULL;
     agent = NULL;
 }

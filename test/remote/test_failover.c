@@ -9,8 +9,14 @@
 
 static struct cluster cluster;
 
+/* Of the test that runs: see leave_nothing. */
+static int counts[4];
+static struct outcome outcome;
+static struct etcd_watch watch;
+
 static int set_up(void **state) {
     (void)state;
+    memset(counts, 0, sizeof counts);
     for (int i = 0; i < cluster.count; i++)
         if (!cluster.nodes[i].pid && !cluster_restart(&cluster, i)) return -1;
     open_client(cluster_at(&cluster), NULL);
@@ -20,7 +26,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     (void)state;
-    close_client();
+    leave_nothing(&cluster);
     return 0;
 }
 
@@ -35,18 +41,15 @@ static int linked_node(void) {
     return -1;
 }
 
-static void told(struct etcd_watch *watch, enum etcd_news news, const struct etcd_pair *pair, int64_t revision) {
-    (void)pair, (void)revision;
-    int *counts = watch->data;
+static void told(struct etcd_watch *which, enum etcd_news news, const struct etcd_pair *pair, int64_t revision) {
+    (void)which, (void)pair, (void)revision;
     counts[news]++;
 }
 
 /* The node with which the client speaks is killed: calls go on with another. What was under way may be done. */
 static void one_node_is_lost(void **state) {
     (void)state;
-    int counts[4] = {0};
-    struct outcome outcome;
-    struct etcd_watch watch = {.told = told, .data = counts};
+    watch = (struct etcd_watch){.told = told};
     etcd_watch(etcd, &watch, text("o"), text(""), false);
     UNTIL(counts[ETCD_WATCH_CREATED]);
     cluster_kill(&cluster, linked_node());
@@ -61,9 +64,8 @@ static void one_node_is_lost(void **state) {
 /* A stopped node keeps its connections: the silence is noticed, and another node is found. */
 static void one_node_is_frozen(void **state) {
     (void)state;
-    struct outcome outcome;
     int node = linked_node();
-    cluster_freeze(&cluster, node);
+    assert_true(cluster_freeze(&cluster, node));
     int64_t begun_ns = etcd_now_ns(etcd);
     while (do_txn(&outcome, put("z", "x", 0)) != VIGIL_OK) assert_int_equal(outcome.status, VIGIL_EUNREACHABLE);
     assert_true(etcd_now_ns(etcd) - begun_ns < PATIENT);
@@ -74,12 +76,10 @@ static void one_node_is_frozen(void **state) {
  * what it has. */
 static void the_quorum_is_lost(void **state) {
     (void)state;
-    int counts[4] = {0};
-    struct outcome outcome;
     assert_int_equal(do_txn(&outcome, put("q", "old", 0)), VIGIL_OK);
     close_client();
     open_client(cluster_at_node(&cluster, 2), NULL);
-    struct etcd_watch watch = {.told = told, .data = counts};
+    watch = (struct etcd_watch){.told = told};
     etcd_watch(etcd, &watch, text("q"), text(""), false);
     UNTIL(counts[ETCD_WATCH_CREATED]);
     cluster_kill(&cluster, 0);
@@ -106,10 +106,8 @@ static void the_quorum_is_lost(void **state) {
 /* The history is compacted while a watch is there: it goes on, because it has missed nothing. */
 static void compaction(void **state) {
     (void)state;
-    int counts[4] = {0};
-    struct outcome outcome;
     char command[256];
-    struct etcd_watch watch = {.told = told, .data = counts};
+    watch = (struct etcd_watch){.told = told};
     etcd_watch(etcd, &watch, text("c"), text(""), false);
     UNTIL(counts[ETCD_WATCH_CREATED]);
     for (int i = 0; i < 10; i++) assert_int_equal(do_txn(&outcome, put("c", "x", 0)), VIGIL_OK);
@@ -128,11 +126,9 @@ static void compaction(void **state) {
  * lost, on the same connection, and the next one begins. */
 static void compaction_overtakes(void **state) {
     (void)state;
-    int counts[4] = {0};
-    struct outcome outcome;
     char command[256], value[4096] = "";
     memset(value, 'x', sizeof value - 1);
-    struct etcd_watch watch = {.told = told, .data = counts};
+    watch = (struct etcd_watch){.told = told};
     etcd_watch(etcd, &watch, text("slow"), text(""), false);
     UNTIL(counts[ETCD_WATCH_CREATED]);
     vigil_agent *slow_agent = agent;

@@ -11,27 +11,33 @@
 
 static struct cluster cluster;
 
+/* Of the test that runs: see leave_nothing. */
+static int counts[4];
+static struct outcome outcome;
+static struct etcd_watch watch;
+static bool no_ipv6; /* see socket */
+
 /* One call through such a proxy, or without a server. */
-static void try_call(struct outcome *outcome, const char *at, const vigil_remote_options *options, int64_t timeout_ns) {
+static void try_call(const char *at, const vigil_remote_options *options, int64_t timeout_ns) {
     open_client(at, options);
     struct etcd_txn txn = put("f", "x", 0);
-    etcd_txn(etcd, begin(outcome), &txn, in_ns(timeout_ns));
-    end(outcome);
+    etcd_txn(etcd, begin(&outcome), &txn, in_ns(timeout_ns));
+    end(&outcome);
     close_client();
 }
 
-static void try_proxy(struct outcome *outcome, struct proxy *proxy, int64_t timeout_ns) {
+static void try_proxy(struct proxy *proxy, int64_t timeout_ns) {
     proxy_start(proxy);
-    try_call(outcome, proxy_at(proxy), NULL, timeout_ns);
+    try_call(proxy_at(proxy), NULL, timeout_ns);
     proxy_stop(proxy);
 }
 
-static void assert_fails(const struct outcome *outcome, int status, const char *why) {
-    if (outcome->status != status || !strstr(outcome->why, why))
-        printf("# status %d, why: %s\n", outcome->status, outcome->why);
-    assert_int_equal(outcome->status, status);
-    assert_non_null(strstr(outcome->why, why));
-    assert_false(outcome->reply.maybe_done);
+static void assert_fails(int status, const char *why) {
+    if (outcome.status != status || !strstr(outcome.why, why))
+        printf("# status %d, why: %s\n", outcome.status, outcome.why);
+    assert_int_equal(outcome.status, status);
+    assert_non_null(strstr(outcome.why, why));
+    assert_false(outcome.reply.maybe_done);
 }
 
 static void bad_lists(void **state) {
@@ -55,51 +61,48 @@ static void bad_lists(void **state) {
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_int_equal(etcd_open(&etcd, agent, good[i], NULL), VIGIL_OK);
         etcd_close(etcd);
+        etcd = NULL;
     }
     assert_int_equal(vigil_agent_destroy(agent), VIGIL_OK);
+    agent = NULL;
 }
 
 static void nothing_listens(void **state) {
     (void)state;
-    struct outcome outcome;
     char at[64], name[64];
     int port = cluster_free_port();
     snprintf(at, sizeof at, "etcd://127.0.0.1:%d/name", port);
     snprintf(name, sizeof name, "127.0.0.1:%d: Connection refused", port);
-    try_call(&outcome, at, NULL, PATIENT);
-    assert_fails(&outcome, VIGIL_EUNREACHABLE, name);
+    try_call(at, NULL, PATIENT);
+    assert_fails(VIGIL_EUNREACHABLE, name);
     snprintf(at, sizeof at, "localhost:%d,[::1]:%d", port, port);
-    try_call(&outcome, at, NULL, PATIENT);
-    assert_fails(&outcome, VIGIL_EUNREACHABLE, "onnection refused");
+    try_call(at, NULL, PATIENT);
+    assert_fails(VIGIL_EUNREACHABLE, "onnection refused");
 }
 
 static void unknown_name(void **state) {
     (void)state;
-    struct outcome outcome;
-    try_call(&outcome, "etcd://no-such-host.invalid:2379", NULL, PATIENT);
-    assert_fails(&outcome, VIGIL_EUNREACHABLE, "no-such-host.invalid:2379: its address is not known");
+    try_call("etcd://no-such-host.invalid:2379", NULL, PATIENT);
+    assert_fails(VIGIL_EUNREACHABLE, "no-such-host.invalid:2379: its address is not known");
 }
 
 /* One of several endpoints is enough, whichever it is. */
 static void others_fail(void **state) {
     (void)state;
-    struct outcome outcome;
     char at[128];
     int dead = cluster_free_port(), port = cluster.nodes[0].client_port;
     snprintf(at, sizeof at, "127.0.0.1:%d,127.0.0.1:%d,http://localhost:%d/", dead, dead, port);
-    try_call(&outcome, at, NULL, PATIENT);
+    try_call(at, NULL, PATIENT);
     assert_int_equal(outcome.status, VIGIL_OK);
     struct proxy mute = {.mode = PROXY_MUTE};
     proxy_start(&mute);
     snprintf(at, sizeof at, "127.0.0.1:%d,127.0.0.1:%d", mute.port, port);
-    try_call(&outcome, at, NULL, PATIENT);
+    try_call(at, NULL, PATIENT);
     assert_int_equal(outcome.status, VIGIL_OK);
     proxy_stop(&mute);
 }
 
 /* A system without IPv6, which says so when it is asked for a socket: this is called instead of libc's. */
-static bool no_ipv6;
-
 int socket(int family, int type, int protocol) {
     errno = EAFNOSUPPORT;
     return no_ipv6 && family == AF_INET6 ? -1 : (int)syscall(SYS_socket, family, type, protocol);
@@ -108,16 +111,15 @@ int socket(int family, int type, int protocol) {
 /* Another address is tried, or an error says which could not be. */
 static void without_ipv6(void **state) {
     (void)state;
-    struct outcome outcome;
     char at[128];
     int port = cluster.nodes[0].client_port;
     no_ipv6 = true;
     snprintf(at, sizeof at, "[::1]:%d,127.0.0.1:%d", port, port);
-    try_call(&outcome, at, NULL, PATIENT);
+    try_call(at, NULL, PATIENT);
     assert_int_equal(outcome.status, VIGIL_OK);
     snprintf(at, sizeof at, "[::1]:%d", port);
-    try_call(&outcome, at, NULL, PATIENT);
-    assert_fails(&outcome, VIGIL_EUNREACHABLE, at);
+    try_call(at, NULL, PATIENT);
+    assert_fails(VIGIL_EUNREACHABLE, at);
     no_ipv6 = false;
 }
 
@@ -125,12 +127,11 @@ static void without_ipv6(void **state) {
  * although the other endpoint has failed too. */
 static void slow_to_greet(void **state) {
     (void)state;
-    struct outcome outcome;
     struct proxy late = {.mode = PROXY_LATE, .server_port = cluster.nodes[0].client_port};
     char at[128];
     proxy_start(&late);
     snprintf(at, sizeof at, "127.0.0.1:%d,127.0.0.1:%d", cluster_free_port(), late.port);
-    try_call(&outcome, at, NULL, PATIENT);
+    try_call(at, NULL, PATIENT);
     assert_int_equal(outcome.status, VIGIL_OK);
     assert_true(late.connections > 1);
     proxy_stop(&late);
@@ -142,7 +143,6 @@ static void reads_fail_over(void **state) {
     int connections = 0;
     for (long cut_at = 0; cut_at < 300; cut_at += 3) {
         struct proxy proxy = {.mode = PROXY_CUT, .server_port = cluster.nodes[0].client_port, .at = cut_at};
-        struct outcome outcome;
         char at[128];
         proxy_start(&proxy);
         snprintf(at, sizeof at, "127.0.0.1:%d,127.0.0.1:%d", proxy.port, cluster.nodes[0].client_port);
@@ -161,31 +161,29 @@ static void reads_fail_over(void **state) {
 
 static void not_etcd(void **state) {
     (void)state;
-    struct outcome outcome;
     static const char http1[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
     static const unsigned char alert[] = {0x15, 3, 3, 0, 2, 2, 70};
     struct proxy proxy = {.mode = PROXY_SAY, .text = http1, .text_length = sizeof http1 - 1};
-    try_proxy(&outcome, &proxy, PATIENT);
-    assert_fails(&outcome, VIGIL_EPROTOCOL, "HTTP/1");
+    try_proxy(&proxy, PATIENT);
+    assert_fails(VIGIL_EPROTOCOL, "HTTP/1");
     proxy = (struct proxy){.mode = PROXY_SAY, .text = alert, .text_length = sizeof alert};
-    try_proxy(&outcome, &proxy, PATIENT);
-    assert_fails(&outcome, VIGIL_EPROTOCOL, "wants TLS");
+    try_proxy(&proxy, PATIENT);
+    assert_fails(VIGIL_EPROTOCOL, "wants TLS");
     proxy = (struct proxy){.mode = PROXY_SAY, .text = "220 mail.example ESMTP\r\n", .text_length = 24};
-    try_proxy(&outcome, &proxy, PATIENT);
-    assert_fails(&outcome, VIGIL_EPROTOCOL, "not etcd");
+    try_proxy(&proxy, PATIENT);
+    assert_fails(VIGIL_EPROTOCOL, "not etcd");
     proxy = (struct proxy){.mode = PROXY_SLAM};
-    try_proxy(&outcome, &proxy, PATIENT);
-    assert_fails(&outcome, VIGIL_EPROTOCOL, "without a word");
+    try_proxy(&proxy, PATIENT);
+    assert_fails(VIGIL_EPROTOCOL, "without a word");
 }
 
 /* HTTP/2, but the frames after the first are nonsense. */
 static void not_http2(void **state) {
     (void)state;
-    struct outcome outcome;
     static const unsigned char frames[] = {0, 0, 0, 4, 0,   0,   0,   0,   0,   0,   0,   9,   1,  4,
                                            0, 0, 0, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255};
     struct proxy proxy = {.mode = PROXY_SAY, .text = frames, .text_length = sizeof frames};
-    try_proxy(&outcome, &proxy, PATIENT);
+    try_proxy(&proxy, PATIENT);
     assert_true(outcome.status == VIGIL_EPROTOCOL || outcome.status == VIGIL_EUNREACHABLE);
 }
 
@@ -232,7 +230,7 @@ static void headers(struct frames *frames, int status, const char *type, const c
     frame(frames, HEADERS, END_HEADERS | (last ? END_STREAM : 0), 1, block, length);
 }
 
-static void reply_with(struct outcome *outcome, const struct frames *frames, int64_t timeout_ns) {
+static void reply_with(const struct frames *frames, int64_t timeout_ns) {
     struct frames first = {.length = 0};
     frame(&first, SETTINGS, 0, 0, NULL, 0);
     struct proxy proxy = {.mode = PROXY_SAY,
@@ -240,41 +238,39 @@ static void reply_with(struct outcome *outcome, const struct frames *frames, int
                           .text_length = first.length,
                           .text2 = frames->data,
                           .text2_length = frames->length};
-    try_proxy(outcome, &proxy, timeout_ns);
+    try_proxy(&proxy, timeout_ns);
 }
 
-static void reply_without_body(struct outcome *outcome, int http, const char *type, const char *status,
-                               const char *message) {
+static void reply_without_body(int http, const char *type, const char *status, const char *message) {
     struct frames frames = {.length = 0};
     headers(&frames, http, type, status, message, true);
-    reply_with(outcome, &frames, PATIENT);
+    reply_with(&frames, PATIENT);
 }
 
 #define GRPC "application/grpc"
 
 static void odd_ends(void **state) {
     (void)state;
-    struct outcome outcome;
-    reply_without_body(&outcome, STATUS_404, "text/html", NULL, NULL);
-    assert_fails(&outcome, VIGIL_EPROTOCOL, "HTTP status 404");
-    reply_without_body(&outcome, STATUS_200, "text/html", NULL, NULL);
+    reply_without_body(STATUS_404, "text/html", NULL, NULL);
+    assert_fails(VIGIL_EPROTOCOL, "HTTP status 404");
+    reply_without_body(STATUS_200, "text/html", NULL, NULL);
     assert_int_equal(outcome.status, VIGIL_EPROTOCOL);
     assert_non_null(strstr(outcome.why, "not etcd"));
-    reply_without_body(&outcome, STATUS_200, GRPC, "12", "unknown%20service%21");
-    assert_fails(&outcome, VIGIL_EPROTOCOL, "unknown service!");
-    reply_without_body(&outcome, STATUS_200, GRPC, "8", "etcdserver: too many requests");
-    assert_fails(&outcome, VIGIL_EUNREACHABLE, "too many requests");
-    reply_without_body(&outcome, STATUS_200, GRPC, "14", "etcdserver: request timed out");
+    reply_without_body(STATUS_200, GRPC, "12", "unknown%20service%21");
+    assert_fails(VIGIL_EPROTOCOL, "unknown service!");
+    reply_without_body(STATUS_200, GRPC, "8", "etcdserver: too many requests");
+    assert_fails(VIGIL_EUNREACHABLE, "too many requests");
+    reply_without_body(STATUS_200, GRPC, "14", "etcdserver: request timed out");
     assert_int_equal(outcome.status, VIGIL_EUNREACHABLE);
     assert_true(outcome.reply.maybe_done);
-    reply_without_body(&outcome, STATUS_200, GRPC, "14", "etcdserver: no leader");
-    assert_fails(&outcome, VIGIL_EUNREACHABLE, "no leader");
-    reply_without_body(&outcome, STATUS_200, GRPC, "4", "");
+    reply_without_body(STATUS_200, GRPC, "14", "etcdserver: no leader");
+    assert_fails(VIGIL_EUNREACHABLE, "no leader");
+    reply_without_body(STATUS_200, GRPC, "4", "");
     assert_int_equal(outcome.status, VIGIL_TIMED_OUT);
     assert_true(outcome.reply.maybe_done);
-    reply_without_body(&outcome, STATUS_200, GRPC, "999999", "%");
+    reply_without_body(STATUS_200, GRPC, "999999", "%");
     assert_true(outcome.status < 0);
-    reply_without_body(&outcome, STATUS_200, GRPC, "0", NULL); /* well, but without a reply */
+    reply_without_body(STATUS_200, GRPC, "0", NULL); /* well, but without a reply */
     assert_int_equal(outcome.status, VIGIL_EPROTOCOL);
 }
 
@@ -294,11 +290,10 @@ static void odd_bodies(void **state) {
     };
     for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
         struct frames frames = {.length = 0};
-        struct outcome outcome;
         headers(&frames, STATUS_200, GRPC, NULL, NULL, false);
         frame(&frames, DATA, bodies[i].trailers ? 0 : END_STREAM, 1, bodies[i].body, bodies[i].length);
         if (bodies[i].trailers) headers(&frames, 0, NULL, "0", NULL, true);
-        reply_with(&outcome, &frames, PATIENT);
+        reply_with(&frames, PATIENT);
         assert_int_equal(outcome.status, VIGIL_EPROTOCOL);
         assert_true(outcome.reply.maybe_done);
     }
@@ -307,45 +302,41 @@ static void odd_bodies(void **state) {
 /* The server says that it has not looked at the request. */
 static void turned_away(void **state) {
     (void)state;
-    struct outcome outcome;
     struct frames reset = {.length = 0}, goaway = {.length = 0};
     frame(&reset, RST_STREAM, 0, 1, "\0\0\0\7", 4);
-    reply_with(&outcome, &reset, PATIENT);
-    assert_fails(&outcome, VIGIL_EUNREACHABLE, "no more requests");
+    reply_with(&reset, PATIENT);
+    assert_fails(VIGIL_EUNREACHABLE, "no more requests");
     frame(&goaway, GOAWAY, 0, 0, "\0\0\0\0\0\0\0\0", 8);
-    reply_with(&outcome, &goaway, PATIENT);
-    assert_fails(&outcome, VIGIL_EUNREACHABLE, "no more requests");
+    reply_with(&goaway, PATIENT);
+    assert_fails(VIGIL_EUNREACHABLE, "no more requests");
 }
 
 /* Plaintext to TLS is tested where there is TLS: test_security.c. */
 static void tls_to_plaintext(void **state) {
     (void)state;
-    struct outcome outcome;
     vigil_remote_options options = {.tls = true};
-    try_call(&outcome, cluster_at(&cluster), &options, PATIENT);
+    try_call(cluster_at(&cluster), &options, PATIENT);
     assert_int_equal(outcome.status, VIGIL_EPROTOCOL);
     assert_non_null(strstr(outcome.why, "does not speak TLS"));
     options = (vigil_remote_options){.cacert = "/no/such/file"};
-    try_call(&outcome, cluster_at(&cluster), &options, PATIENT);
-    assert_fails(&outcome, VIGIL_EREFUSED, "/no/such/file");
+    try_call(cluster_at(&cluster), &options, PATIENT);
+    assert_fails(VIGIL_EREFUSED, "/no/such/file");
 }
 
 static void mute(void **state) {
     (void)state;
-    struct outcome outcome;
     struct proxy proxy = {.mode = PROXY_MUTE};
-    try_proxy(&outcome, &proxy, SECOND / 5);
+    try_proxy(&proxy, SECOND / 5);
     assert_int_equal(outcome.status, VIGIL_TIMED_OUT);
     assert_false(outcome.reply.maybe_done);
-    try_proxy(&outcome, &proxy, PATIENT);
-    assert_fails(&outcome, VIGIL_EUNREACHABLE, "did not reply");
+    try_proxy(&proxy, PATIENT);
+    assert_fails(VIGIL_EUNREACHABLE, "did not reply");
 }
 
 static void drip(void **state) {
     (void)state;
-    struct outcome outcome;
     struct proxy proxy = {.mode = PROXY_DRIP, .server_port = cluster.nodes[0].client_port};
-    try_proxy(&outcome, &proxy, PATIENT);
+    try_proxy(&proxy, PATIENT);
     assert_int_equal(outcome.status, VIGIL_OK);
 }
 
@@ -357,7 +348,7 @@ static void cut(void **state) {
     for (long at = 0; status != VIGIL_OK; at++) {
         assert_true(at < 2000);
         struct proxy proxy = {.mode = PROXY_CUT, .server_port = cluster.nodes[0].client_port, .at = at};
-        struct outcome outcome, look;
+        struct outcome look;
         char key[32];
         snprintf(key, sizeof key, "cut/%ld", at);
         proxy_start(&proxy);
@@ -382,16 +373,14 @@ static void flip(void **state) {
     (void)state;
     for (long at = 0; at < 200; at++) {
         struct proxy proxy = {.mode = PROXY_FLIP, .server_port = cluster.nodes[0].client_port, .at = at};
-        struct outcome outcome;
-        try_proxy(&outcome, &proxy, SECOND / 2);
+        try_proxy(&proxy, SECOND / 2);
         assert_int_equal(outcome.calls, 1);
     }
 }
 
-static void told_nothing(struct etcd_watch *watch, enum etcd_news news, const struct etcd_pair *pair,
+static void told_nothing(struct etcd_watch *which, enum etcd_news news, const struct etcd_pair *pair,
                          int64_t revision) {
-    (void)pair, (void)revision;
-    int *counts = watch->data;
+    (void)which, (void)pair, (void)revision;
     counts[news]++;
 }
 
@@ -399,10 +388,9 @@ static void told_nothing(struct etcd_watch *watch, enum etcd_news news, const st
 static void silence(void **state) {
     (void)state;
     struct proxy proxy = {.mode = PROXY_SILENCE, .server_port = cluster.nodes[0].client_port, .at = 1000000};
-    int counts[4] = {0};
     proxy_start(&proxy);
     open_client(proxy_at(&proxy), NULL);
-    struct etcd_watch watch = {.told = told_nothing, .data = counts};
+    watch = (struct etcd_watch){.told = told_nothing};
     etcd_watch(etcd, &watch, text("s"), text(""), false);
     UNTIL(counts[ETCD_WATCH_CREATED]);
     int64_t before_ns = etcd_now_ns(etcd);
@@ -418,10 +406,9 @@ static void silence(void **state) {
 /* The server is stopped: a call that it has received may be done. */
 static void frozen(void **state) {
     (void)state;
-    struct outcome outcome;
     open_client(cluster_at(&cluster), NULL);
     await_leader();
-    cluster_freeze(&cluster, 0);
+    assert_true(cluster_freeze(&cluster, 0));
     struct etcd_txn txn = put("frozen", "x", 0);
     etcd_txn(etcd, begin(&outcome), &txn, in_ns(PATIENT));
     assert_int_equal(end(&outcome), VIGIL_EUNREACHABLE);
@@ -434,10 +421,8 @@ static void frozen(void **state) {
 /* Killed and started again: watches are lost, and the client comes back by itself. */
 static void restarted(void **state) {
     (void)state;
-    int counts[4] = {0};
-    struct outcome outcome;
     open_client(cluster_at(&cluster), NULL);
-    struct etcd_watch watch = {.told = told_nothing, .data = counts};
+    watch = (struct etcd_watch){.told = told_nothing};
     etcd_watch(etcd, &watch, text("k"), text(""), false);
     UNTIL(counts[ETCD_WATCH_CREATED]);
     cluster_kill(&cluster, 0);
@@ -455,6 +440,14 @@ static void restarted(void **state) {
     close_client();
 }
 
+static int tear_down(void **state) {
+    (void)state;
+    memset(counts, 0, sizeof counts);
+    no_ipv6 = false;
+    leave_nothing(&cluster);
+    return 0;
+}
+
 int main(void) {
     if (!cluster_etcd()) {
         puts("skipped: no etcd");
@@ -465,26 +458,26 @@ int main(void) {
     await_leader();
     close_client();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_lists),
-        cmocka_unit_test(nothing_listens),
-        cmocka_unit_test(unknown_name),
-        cmocka_unit_test(others_fail),
-        cmocka_unit_test(without_ipv6),
-        cmocka_unit_test(slow_to_greet),
-        cmocka_unit_test(reads_fail_over),
-        cmocka_unit_test(not_etcd),
-        cmocka_unit_test(not_http2),
-        cmocka_unit_test(odd_ends),
-        cmocka_unit_test(odd_bodies),
-        cmocka_unit_test(turned_away),
-        cmocka_unit_test(tls_to_plaintext),
-        cmocka_unit_test(mute),
-        cmocka_unit_test(drip),
-        cmocka_unit_test(cut),
-        cmocka_unit_test(flip),
-        cmocka_unit_test(silence),
-        cmocka_unit_test(frozen),
-        cmocka_unit_test(restarted),
+        cmocka_unit_test_teardown(bad_lists, tear_down),
+        cmocka_unit_test_teardown(nothing_listens, tear_down),
+        cmocka_unit_test_teardown(unknown_name, tear_down),
+        cmocka_unit_test_teardown(others_fail, tear_down),
+        cmocka_unit_test_teardown(without_ipv6, tear_down),
+        cmocka_unit_test_teardown(slow_to_greet, tear_down),
+        cmocka_unit_test_teardown(reads_fail_over, tear_down),
+        cmocka_unit_test_teardown(not_etcd, tear_down),
+        cmocka_unit_test_teardown(not_http2, tear_down),
+        cmocka_unit_test_teardown(odd_ends, tear_down),
+        cmocka_unit_test_teardown(odd_bodies, tear_down),
+        cmocka_unit_test_teardown(turned_away, tear_down),
+        cmocka_unit_test_teardown(tls_to_plaintext, tear_down),
+        cmocka_unit_test_teardown(mute, tear_down),
+        cmocka_unit_test_teardown(drip, tear_down),
+        cmocka_unit_test_teardown(cut, tear_down),
+        cmocka_unit_test_teardown(flip, tear_down),
+        cmocka_unit_test_teardown(silence, tear_down),
+        cmocka_unit_test_teardown(frozen, tear_down),
+        cmocka_unit_test_teardown(restarted, tear_down),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     cluster_stop(&cluster);
