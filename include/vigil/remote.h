@@ -111,7 +111,7 @@ typedef struct vigil_remote_lock_options {
  *
  * vigil_remote_lock_close - VIGIL_OK: it is closed, and the handle is freed. VIGIL_PENDING: what it holds is being
  * released, and then `closed(status, data)` is called and the handle freed; status as for release. `closed` may be
- * null. VIGIL_EBUSY while a request is pending: cancel it before.
+ * null. VIGIL_EBUSY while a request is pending: cancel it before; and while a release is: wait for its callback.
  *
  * vigil_remote_lock_abandon - free the handle as if its process had been killed, for a user of it that has ended while
  * the process goes on, such as a worker of a language runtime: VIGIL_OK. No call is made. Of a lock that is held alone

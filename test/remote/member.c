@@ -76,7 +76,9 @@ static void member_closed(int status, void *data) {
 
 static void member_close(struct request *request) {
     bool closed = false;
-    int status = vigil_remote_lock_close(request->lock, member_closed, &closed);
+    int status;
+    while ((status = vigil_remote_lock_close(request->lock, member_closed, &closed)) == VIGIL_EBUSY)
+        member_run(&closed, 10); /* a release is pending */
     member_check("close", status);
     if (status == VIGIL_PENDING) member_run(&closed, -1);
 }
@@ -130,11 +132,7 @@ static int crowd_main(const char *name, int count, const char *label) {
     }
     puts("queued");
     while (left) member_run(&never, 50);
-    member_run(&never, 50);
-    for (int i = 0; i < count; i++) {
-        while (vigil_remote_lock_release(all[i].request.lock, NULL, NULL) == VIGIL_EBUSY) member_run(&never, 10);
-        member_close(&all[i].request);
-    }
+    for (int i = 0; i < count; i++) member_close(&all[i].request);
     free(all);
     return 0;
 }
