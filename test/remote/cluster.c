@@ -139,13 +139,30 @@ static bool cluster_spawn(struct cluster *cluster, int node) {
     return pid > 0;
 }
 
+static void cluster_run(char *const *arguments) {
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execvp(arguments[0], arguments);
+        _exit(127);
+    }
+    cluster_wait(pid, 0);
+}
+
+static void cluster_show_log(const struct cluster *cluster, int node) {
+    char command[256];
+    fprintf(stderr, "etcd has ended:\n");
+    snprintf(command, sizeof command, "tail -n 3 '%s/n%d.log' >&2", cluster->folder, node);
+    cluster_run((char *[]){"sh", "-c", command, NULL});
+}
+
 static bool cluster_await(struct cluster *cluster, int node) {
     struct cluster_node *self = &cluster->nodes[node];
     while (!cluster_accepts(self->client_port)) {
         int status;
         if (waitpid(self->pid, &status, WNOHANG) == self->pid) {
-            fprintf(stderr, "etcd has ended: see %s/n%d.log\n", cluster->folder, node);
             self->pid = 0;
+            cluster_show_log(cluster, node);
             return false;
         }
         cluster_nap();
@@ -189,16 +206,6 @@ static bool cluster_begin(struct cluster *cluster) {
     return true;
 }
 
-static void cluster_run(char *const *arguments) {
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        execvp(arguments[0], arguments);
-        _exit(127);
-    }
-    cluster_wait(pid, 0);
-}
-
 static void cluster_forget(struct cluster *cluster) {
     for (int i = 0; i < cluster->count; i++) {
         char data[256], log[256];
@@ -209,7 +216,8 @@ static void cluster_forget(struct cluster *cluster) {
     }
 }
 
-/* About one new etcd 3.4.23 in ten elects no leader, and waits for ever: then begin again, with more patience. */
+/* About one new etcd 3.4.23 in ten elects no leader, and waits for ever: then begin again, with more patience. Also if
+ * another program has taken one of the ports since it was found free. */
 bool cluster_start(struct cluster *cluster, int count, const struct cluster_options *options) {
     struct cluster_options none = {0};
     *cluster = (struct cluster){.count = count, .options = options ? *options : none};
@@ -218,8 +226,7 @@ bool cluster_start(struct cluster *cluster, int count, const struct cluster_opti
     if (!mkdtemp(cluster->folder)) return false;
     if (cluster->options.tls && !cluster_make_certificates(cluster->folder)) return false;
     for (int patience_s = 5; patience_s < 200; patience_s *= 2) {
-        if (!cluster_begin(cluster)) return false;
-        if (cluster_all_serve(cluster, patience_s)) return true;
+        if (cluster_begin(cluster) && cluster_all_serve(cluster, patience_s)) return true;
         cluster_forget(cluster);
     }
     fprintf(stderr, "etcd does not begin to serve\n");

@@ -46,17 +46,27 @@ cluster_await() {
     done
 }
 
-cluster_start() {
-    command -v etcd >/dev/null && command -v setpriv >/dev/null || { echo "skipped: no etcd"; exit 77; }
-    cluster_folder=$(mktemp -d "${TMPDIR:-/tmp}/vigil-etcd-XXXXXX")
-    trap cluster_stop EXIT
-    local free i
+# Fails if a node has ended, as when another program has taken its port meanwhile, or if no leader is elected.
+cluster_try() {
+    local free i end=$((SECONDS + 30))
     read -ra free <<<"$(cluster_free_ports $((2 * $1)))"
     for ((i = 0; i < $1; i++)); do cluster_ports[i]=${free[2 * i]} cluster_peers[i]=${free[2 * i + 1]}; done
     cluster_at=etcd://$(IFS=, && echo "${cluster_ports[*]/#/127.0.0.1:}")
     for ((i = 0; i < $1; i++)); do cluster_spawn "$i"; done
     for ((i = 0; i < $1; i++)); do cluster_await "$i" || return 1; done
-    until cluster_ctl put vigil-cluster ready >/dev/null 2>&1; do :; done
+    until cluster_ctl put vigil-cluster ready >/dev/null 2>&1; do [ $SECONDS -lt $end ] || return 1; done
+}
+
+cluster_start() {
+    command -v etcd >/dev/null && command -v setpriv >/dev/null || { echo "skipped: no etcd"; exit 77; }
+    cluster_folder=$(mktemp -d "${TMPDIR:-/tmp}/vigil-etcd-XXXXXX")
+    trap cluster_stop EXIT
+    local i tries=0
+    until cluster_try "$1"; do
+        [ $((++tries)) -lt 5 ] || return 1
+        for i in "${!cluster_pids[@]}"; do cluster_kill "$i"; done
+        rm -rf "${cluster_folder:?}"/n*
+    done
 }
 
 cluster_kill() {
