@@ -194,13 +194,15 @@ static void storm_hold(struct request *request) {
     int pause_ms = storm_random(20) == 0 ? 1500 : (int)storm_random(20);
     long long token = vigil_remote_lock_token(request->lock);
     storm_tell("granted %lld %d", token, request->status == VIGIL_OWNER_DIED);
+    bool told = false;
     for (unsigned i = storm_random(4) + 1; i && (!request->lost || stubborn); i--) {
         storm_tell("write %lld", token);
-        if (request->lost) member_run(&(bool){false}, pause_ms);
-        else member_run(&request->lost, pause_ms);
+        member_run(told ? &(bool){false} : &request->lost, pause_ms);
+        if (request->lost && !told) storm_tell("lost %lld", token);
+        told = request->lost;
     }
     if (request->lost) {
-        storm_tell("lost %lld", token);
+        if (!told) storm_tell("lost %lld", token);
     } else if (request->status == VIGIL_OWNER_DIED && storm_random(4)) {
         vigil_remote_lock_consistent(request->lock);
         storm_tell("consistent %lld", token);

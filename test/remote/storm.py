@@ -10,13 +10,18 @@ accepts a write only with a token that is not less than the last one accepted. P
 networks cut, nodes killed, stopped and started again. The seed makes the faults; the scheduler decides what they hit.
 
 What is checked:
-  * no token is granted twice, and no member gets one that is less than one that it or its machine had before;
-  * of the accepted writes, those of one token are in one piece: no other token's is in between;
+  * no token is granted twice, and no member gets one that is less than one that it had before;
+  * a grant is told while the holder before still holds only if there was a fault since that one's grant; and a token
+    that is less than that of a grant told before, only if there was one, and not any more when the faults have stopped;
   * a holder that died or lost the lock is told to the next; none is told where none did;
+  * no member ends but by a kill of ours, or at the end with the status 0;
   * when the faults have stopped, each member gets the lock again, three times, and then ends well;
   * at the end no key and no lease is left.
+What the machine does to us counts as a fault: if this program runs late, so may a holder, past the end of its lease.
+check_ledger feeds the ledger with mistakes before each storm: it must find them.
 """
 import argparse
+import bisect
 import os
 import random
 import re
@@ -32,6 +37,8 @@ from etcd import Etcd
 PATIENCE_S = 200  # for what must happen in the end
 MACHINES = 4
 MEMBERS = 8
+LATE_S = 0.25  # if we run so late, members may too
+SETTLE_S = 3  # for members that were stopped to say what they had to say
 HUB = "10.77.0.1"
 
 
@@ -46,7 +53,7 @@ def run(*words):
 class Cluster:
     def __init__(self):
         self.serve = subprocess.Popen([os.environ["SERVE"], "--host", HUB, "3"], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, text=True)
+                                      stdout=subprocess.PIPE, text=True, start_new_session=True)
         self.at = self.serve.stdout.readline().split()[0]
         ports = re.findall(r":(\d+)", self.at)
         self.etcd = Etcd(",".join(f"127.0.0.1:{port}" for port in ports), timeout=5)
@@ -55,7 +62,10 @@ class Cluster:
     def do(self, verb, node=0):
         self.serve.stdin.write(f"{verb} {node}\n")
         self.serve.stdin.flush()
-        return self.serve.stdout.readline().strip()
+        reply = self.serve.stdout.readline().strip()
+        if verb != "leader" and reply != "done":
+            raise Failure(f"{verb} of node {node}: {reply}")
+        return reply
 
     def hurt(self, verb, node):
         """False: it is hurt already, and must not be healed for this."""
@@ -105,21 +115,20 @@ class Machine:
 class Ledger:
     """What members tell, in the order in which it arrives."""
 
-    def __init__(self, path):
+    def __init__(self):
         self.selector = selectors.DefaultSelector()
         self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
-        self.listener.listen(64)
-        self.selector.register(self.listener, selectors.EVENT_READ)
         self.pieces = {}  # of what a connection has said
         self.pid_of = {}
         self.last = 0  # the token that was accepted last
         self.owner = {}  # of a token: the pid that got it
-        self.state = {}  # of a token: held, releasing, lost, dirty
+        self.state = {}  # of a token: held, releasing, lost, dirty, late
         self.order = []  # tokens, as they were told
         self.seen = {}  # of a pid: its last token
         self.doubts = 0  # faults after which a death may be told
         self.doubts_before = 0
+        self.hits = 0  # beginnings and ends of faults
+        self.hits_at = {}  # of a token: when it was told
         self.faults = 0  # that are in effect
         self.broken = False  # a holder died, and nothing has been repaired since
         self.phase = "storm"
@@ -127,9 +136,22 @@ class Ledger:
         self.counts = dict.fromkeys(("grants", "told", "accepted", "refused", "lost", "released", "ended"), 0)
         self.bye = set()
 
+    def listen(self, path):
+        self.listener.bind(path)
+        self.listener.listen(64)
+        self.selector.register(self.listener, selectors.EVENT_READ)
+
     def demand(self, good, text):
         if not good:
             raise Failure(text)
+
+    def hit(self):
+        """A fault begins or ends."""
+        self.doubts += 1
+        self.hits += 1
+
+    def was_hit_since(self, token):
+        return self.faults > 0 or self.hits != self.hits_at[token]
 
     def serve(self, seconds):
         end = time.monotonic() + seconds
@@ -172,7 +194,7 @@ class Ledger:
         elif verb == "granted":
             self.granted(pid, token, words[2] == "1")
         elif verb == "write":
-            return self.write(pid, token)
+            return self.write(token)
         elif verb == "lost":
             self.counts["lost"] += 1
             self.doubts += 1
@@ -196,11 +218,12 @@ class Ledger:
         self.demand(token not in self.owner, f"token {token} is that of {self.owner.get(token)}, and of {pid}")
         self.demand(token > self.seen.get(pid, 0), f"{pid} had {self.seen.get(pid)} and then {token}")
         if self.order and token < self.order[-1]:  # it was stopped before it could tell
-            self.owner[token], self.state[token], self.seen[pid] = pid, "late", token
-            self.doubts += 1
+            self.granted_late(pid, token)
             return
         before = self.order[-1] if self.order else None
         if before is not None:
+            self.demand(self.state[before] != "held" or self.was_hit_since(before),
+                        f"{pid} was granted {token} while {self.owner[before]} held {before}")
             if self.state[before] == "dirty":
                 self.broken = True
             if self.state[before] in ("held", "lost"):
@@ -217,11 +240,18 @@ class Ledger:
             self.broken = False
         self.doubts_before = self.doubts if not told else self.doubts_before
         self.owner[token], self.state[token], self.seen[pid] = pid, "held", token
+        self.hits_at[token] = self.hits
         self.order.append(token)
         self.grants_since[pid] = self.grants_since.get(pid, 0) + (self.phase != "storm")
 
-    def write(self, pid, token):
-        self.demand(self.owner.get(token) == pid, f"{pid} wrote with {token} of {self.owner.get(token)}")
+    def granted_late(self, pid, token):
+        at = bisect.bisect(self.order, token)
+        good = self.phase == "storm" and (at == 0 or self.was_hit_since(self.order[at - 1]))
+        self.demand(good, f"{pid} was granted {token} when {self.order[-1]} had been")
+        self.owner[token], self.state[token], self.seen[pid] = pid, "late", token
+        self.doubts += 1
+
+    def write(self, token):
         if token < self.last:
             self.counts["refused"] += 1
             return "no"
@@ -236,20 +266,74 @@ class Ledger:
             self.state[token] = "dirty"
 
 
+# What a ledger hears of the members 1 and 2, and whether it must object. "fault" and "calm" are the storm's.
+LEDGER_CHECKS = (
+    (False, "1 granted 5 0; 1 release 5 0; 2 granted 7 0; fault; 1 granted 8 0; 2 release 7 0"),
+    (True, "1 granted 5 0; 2 granted 5 0"),
+    (True, "1 granted 5 0; 1 release 5 0; 2 granted 7 0; 2 release 7 0; 2 granted 6 0"),
+    (True, "1 granted 5 0; 2 granted 7 0"),
+    (True, "fault; 1 granted 5 0; 2 granted 7 0"),
+    (True, "1 granted 5 0; calm; 1 release 5 0; 2 granted 7 0; 1 granted 8 0"),
+    (False, "1 granted 5 0; fault; 2 granted 7 0"),
+    (False, "1 granted 5 0; 1 lost 5; 2 granted 7 1"),
+    (True, "1 granted 5 0; 1 release 5 0; 2 granted 7 0; 2 release 7 0; 1 granted 6 0"),
+    (False, "1 granted 5 0; 1 release 5 0; fault; 2 granted 7 0; 1 granted 6 0"),
+    (True, "1 granted 5 0; 1 release 5 0; fault; 2 granted 7 0; calm; 1 granted 6 0"),
+    (True, "1 granted 5 0; fault; killed 1; 2 granted 7 0"),
+    (False, "1 granted 5 0; fault; killed 1; 2 granted 7 1"),
+    (True, "1 granted 5 0; 1 release 5 0; 2 granted 7 1"),
+)
+
+
+def check_ledger():
+    for bad, story in LEDGER_CHECKS:
+        ledger, caught = Ledger(), ""
+        ledger.pid_of = {"1": 1, "2": 2}
+        try:
+            for words in (step.split() for step in story.split("; ")):
+                if words[0] == "fault":
+                    ledger.hit()
+                elif words[0] == "calm":
+                    ledger.phase = "calm"
+                elif words[0] == "killed":
+                    ledger.killed(int(words[1]))
+                else:
+                    ledger.hear(words[0], words[1:])
+        except Failure as failure:
+            caught = str(failure)
+        if bool(caught) != bad:
+            sys.exit(f"FAILED: the ledger {'objects' if caught else 'does not object'} to: {story}. {caught}")
+
+
 class Storm:
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.scratch = os.environ["REMOTE_SCRATCH"]
         self.cluster = Cluster()
         self.machines = [Machine(i + 1) for i in range(MACHINES)]
-        self.ledger = Ledger(self.scratch + "/ledger")
+        self.ledger = Ledger()
+        self.ledger.listen(self.scratch + "/ledger")
         self.members = [None] * MEMBERS
+        self.killed = set()  # processes, by us
         self.lives = 0
         self.due = []  # (when, what): the ends of faults
         self.counts = {}
 
+    def check_end(self, member):
+        """Whether it has ended, which it must not have done by itself."""
+        status = member.poll()
+        if status is None:
+            return False
+        good = status == -signal.SIGKILL if member in self.killed else status == 0 and member.pid in self.ledger.bye
+        if not good:
+            raise Failure(f"the member {member.pid} has ended with {status}")
+        return True
+
+    def check_ends(self):
+        return all([self.check_end(member) for member in self.members if member])
+
     def start(self, number):
-        if self.members[number] and self.members[number].poll() is None:
+        if self.members[number] and not self.check_end(self.members[number]):
             return
         self.lives += 1
         words = [os.environ["MEMBER"], "storm", self.cluster.at, "storm", self.scratch + "/ledger",
@@ -258,9 +342,11 @@ class Storm:
 
     def kill(self, number):
         member = self.members[number]
-        if member.poll() is None:
+        if not self.check_end(member):
+            self.killed.add(member)
             member.kill()
         member.wait()
+        self.check_end(member)
         self.ledger.serve(0.001)  # what it has said before
         self.ledger.killed(member.pid)
 
@@ -270,15 +356,14 @@ class Storm:
 
     def stop(self, number, seconds):
         member = self.members[number]
-        if member.poll() is None:
-            self.ledger.doubts += 1
+        if not self.check_end(member):
             member.send_signal(signal.SIGSTOP)
             self.later(seconds, lambda: member.poll() is None and member.send_signal(signal.SIGCONT))
 
     def fail_machine(self, machine, seconds):
         there = [i for i in range(MEMBERS) if i % MACHINES == machine]
         for i in there:
-            if self.members[i].poll() is None:
+            if not self.check_end(self.members[i]):
                 self.members[i].send_signal(signal.SIGSTOP)
         for i in there:
             self.kill(i)
@@ -289,13 +374,13 @@ class Storm:
         return next((i for i in range(MEMBERS) if self.members[i].pid == pid), number)
 
     def fault(self):
-        """One fault, chosen by the seed alone; half of those of members are aimed at the last holder."""
+        """One fault. The seed chooses which, and how long; half of those of members are aimed at the last holder."""
         choice, number = self.random.randrange(20), self.random.randrange(MEMBERS)
         if self.random.randrange(2):
             number = self.holder(number)
         seconds, node = self.random.choice((0.1, 0.5, 1, 3, 4)), self.random.randrange(3)
         machine, way = self.machines[number % MACHINES], self.random.choice(("both", "requests", "answers"))
-        self.ledger.doubts += 1
+        self.ledger.hit()
         if choice < 7:
             name = "kill"
             self.kill(number)
@@ -323,6 +408,7 @@ class Storm:
             leader = self.cluster.do("leader")
             if leader.isdigit() and self.cluster.hurt("kill", int(leader)):
                 self.later(seconds, lambda: self.cluster.heal("restart", int(leader)))
+        self.ledger.hit()  # it took its time, while members waited for a reply of the ledger
         self.counts[name] = self.counts.get(name, 0) + 1
         return self.random.choice((0.1, 0.3, 0.6, 1.5))
 
@@ -333,9 +419,14 @@ class Storm:
             self.due = [one for one in self.due if one[0] > now]
             for _, what in ready:
                 what()
+                self.ledger.hit()
             self.ledger.faults = len(self.due)
-            self.ledger.doubts += len(ready)
-            self.ledger.serve(min([end - now, 0.05]))
+            began, wanted = time.monotonic(), min([end - now, 0.05])
+            self.ledger.serve(wanted)
+            if time.monotonic() - began > wanted + LATE_S:
+                self.ledger.hit()
+                self.counts["late"] = self.counts.get("late", 0) + 1
+            self.check_ends()
 
     def await_(self, what, good):
         end = time.monotonic() + PATIENCE_S
@@ -343,12 +434,6 @@ class Storm:
             if time.monotonic() > end:
                 raise Failure(f"never came true: {what}; keys {self.keys()}")
             self.serve(0.1)
-
-    def has_all_ended(self):
-        for member in self.members:
-            if member.poll() not in (None, 0):
-                raise Failure(f"a member ended with {member.returncode}")
-        return all(member.poll() == 0 for member in self.members)
 
     def keys(self):
         try:
@@ -384,11 +469,11 @@ class Storm:
         for machine in self.machines:
             machine.mend()
         for i in range(MEMBERS):
-            if self.members[i].poll() is not None:
-                self.ledger.killed(self.members[i].pid)
             self.start(i)
+        self.ledger.hit()
+        self.serve(SETTLE_S)
         self.ledger.phase = "calm"
-        self.await_("each member gets the lock three times more, and ends", self.has_all_ended)
+        self.await_("each member gets the lock three times more, and ends", self.check_ends)
         at = self.cluster.at + "/storm"
         words = [os.environ["VIGIL"], "lock", "--at", at, "--ttl", "2s", "--", "true"]
         last = subprocess.run(self.machines[0].there(*words), check=False)
@@ -404,6 +489,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=0)
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else int(time.time())
+    check_ledger()
     print(f"storm of a cluster: seed {seed}", flush=True)
     storm = Storm(seed)
     began, faults = time.monotonic(), 0
