@@ -102,8 +102,10 @@ static int reply_range(struct etcd_result *result, const Etcdpb__RangeReply *ran
     return VIGIL_OK;
 }
 
-static int reply_txn(struct etcd_reply *reply, const Etcdpb__TxnReply *txn) {
-    int status = txn->n_responses > ETCD_OPERATIONS ? VIGIL_EPROTOCOL : VIGIL_OK;
+/* The callers rely on it that each operation has a result. */
+static int reply_txn(struct etcd_reply *reply, const Etcdpb__TxnReply *txn, const struct call *call) {
+    size_t wanted = txn->succeeded ? call->then_count : call->otherwise_count;
+    int status = txn->n_responses != wanted ? VIGIL_EPROTOCOL : VIGIL_OK;
     reply->succeeded = txn->succeeded;
     for (size_t i = 0; status == VIGIL_OK && i < txn->n_responses; i++) {
         const Etcdpb__OperationReply *operation = txn->responses[i];
@@ -117,7 +119,7 @@ static int reply_txn(struct etcd_reply *reply, const Etcdpb__TxnReply *txn) {
 }
 
 static int reply_header(struct etcd_reply *reply, const Etcdpb__Header *header) {
-    if (!header) return VIGIL_EPROTOCOL;
+    if (!header || !header->cluster_id) return VIGIL_EPROTOCOL; /* 0 would say that no reply has come yet */
     reply->cluster = header->cluster_id;
     reply->member = header->member_id;
     reply->revision = header->revision;
@@ -148,24 +150,24 @@ static const ProtobufCMessageDescriptor *call_reply_type(enum call_kind kind) {
     }
 }
 
-static int reply_read(struct etcd_reply *reply, const ProtobufCMessage *message, enum call_kind kind) {
-    switch (kind) {
+static int reply_read(struct etcd_reply *reply, const ProtobufCMessage *message, const struct call *call) {
+    switch (call->kind) {
     case CALL_TXN: {
         const Etcdpb__TxnReply *txn = (const void *)message;
         int status = reply_header(reply, txn->header);
-        return status == VIGIL_OK ? reply_txn(reply, txn) : status;
+        return status == VIGIL_OK ? reply_txn(reply, txn, call) : status;
     }
     case CALL_GRANT: {
         const Etcdpb__GrantReply *grant = (const void *)message;
         reply->ttl_s = grant->ttl;
-        return reply_header(reply, grant->header);
+        return grant->ttl < 1 ? VIGIL_EPROTOCOL : reply_header(reply, grant->header);
     }
     case CALL_STATUS: {
         const Etcdpb__StatusReply *status = (const void *)message;
         reply_status(reply, status);
         return reply_header(reply, status->header);
     }
-    default: return reply_lease(reply, (const void *)message, kind);
+    default: return reply_lease(reply, (const void *)message, call->kind);
     }
 }
 
@@ -200,7 +202,7 @@ static void call_answer(struct call *call) {
     int status = VIGIL_EPROTOCOL;
     if (grpc_next(&call->stream.in, &data, &length) == 1)
         status = grpc_read(call_reply_type(call->kind), data, length, &message);
-    if (status == VIGIL_OK) status = reply_read(&reply, message, call->kind);
+    if (status == VIGIL_OK) status = reply_read(&reply, message, call);
     if (status == VIGIL_OK && call->kind == CALL_STATUS && reply_has_old_version(&reply)) {
         call_refuse_version(call, reply.version);
     } else if (status == VIGIL_OK) {
@@ -333,6 +335,20 @@ void calls_end_all(struct etcd *etcd, int status) {
 
 /* Beginning. */
 
+static bool txn_reads(const struct etcd_txn *txn) {
+    unsigned ranges = 0;
+    for (unsigned i = 0; i < txn->then_count; i++) ranges += txn->then[i].action == ETCD_RANGE;
+    for (unsigned i = 0; i < txn->otherwise_count; i++) ranges += txn->otherwise[i].action == ETCD_RANGE;
+    return ranges == txn->then_count + txn->otherwise_count;
+}
+
+static bool txn_is_stale(const struct etcd_txn *txn) {
+    unsigned stale = 0;
+    for (unsigned i = 0; i < txn->then_count; i++) stale += txn->then[i].serializable;
+    for (unsigned i = 0; i < txn->otherwise_count; i++) stale += txn->otherwise[i].serializable;
+    return stale && stale == txn->then_count + txn->otherwise_count;
+}
+
 static struct call *call_new(const ProtobufCMessage *message) {
     struct call *call = calloc(1, sizeof *call);
     if (call && grpc_put(&call->request, message)) return call;
@@ -341,7 +357,7 @@ static struct call *call_new(const ProtobufCMessage *message) {
 }
 
 static void call_begin(struct etcd *etcd, struct etcd_call *user, enum call_kind kind, const ProtobufCMessage *message,
-                       int64_t deadline_ns, bool reads, bool stale) {
+                       int64_t deadline_ns, const struct etcd_txn *txn) {
     struct call *call = call_new(message);
     user->sent_ns = loop_now_ns();
     if (!call) {
@@ -352,8 +368,10 @@ static void call_begin(struct etcd *etcd, struct etcd_call *user, enum call_kind
                           .etcd = etcd,
                           .user = user,
                           .kind = kind,
-                          .reads = reads,
-                          .stale = stale,
+                          .reads = txn ? txn_reads(txn) : kind == CALL_STATUS,
+                          .stale = txn && txn_is_stale(txn),
+                          .then_count = txn ? txn->then_count : 0,
+                          .otherwise_count = txn ? txn->otherwise_count : 0,
                           .deadline_ns = deadline_ns,
                           .begun_after = etcd->failures,
                           .deadline.due = call_on_deadline};
@@ -376,14 +394,14 @@ void etcd_cancel(struct etcd *etcd, struct etcd_call *user) {
 static void lease_begin(struct etcd *etcd, struct etcd_call *call, enum call_kind kind, int64_t lease, int64_t at_ns) {
     Etcdpb__Lease message = ETCDPB__LEASE__INIT;
     message.id = lease;
-    call_begin(etcd, call, kind, &message.base, at_ns, false, false);
+    call_begin(etcd, call, kind, &message.base, at_ns, NULL);
 }
 
 void etcd_grant(struct etcd *etcd, struct etcd_call *call, int64_t lease, int64_t ttl_s, int64_t deadline_ns) {
     Etcdpb__Grant message = ETCDPB__GRANT__INIT;
     message.id = lease;
     message.ttl = ttl_s;
-    call_begin(etcd, call, CALL_GRANT, &message.base, deadline_ns, false, false);
+    call_begin(etcd, call, CALL_GRANT, &message.base, deadline_ns, NULL);
 }
 
 void etcd_revoke(struct etcd *etcd, struct etcd_call *call, int64_t lease, int64_t deadline_ns) {
@@ -400,7 +418,7 @@ void etcd_time_to_live(struct etcd *etcd, struct etcd_call *call, int64_t lease,
 
 void etcd_status(struct etcd *etcd, struct etcd_call *call, int64_t deadline_ns) {
     Etcdpb__Status message = ETCDPB__STATUS__INIT;
-    call_begin(etcd, call, CALL_STATUS, &message.base, deadline_ns, true, false);
+    call_begin(etcd, call, CALL_STATUS, &message.base, deadline_ns, NULL);
 }
 
 /* Transactions: the messages are made on the stack. */
@@ -483,20 +501,6 @@ static void txn_operations(struct txn_operations *made, const struct etcd_operat
     }
 }
 
-static bool txn_reads(const struct etcd_txn *txn) {
-    unsigned ranges = 0;
-    for (unsigned i = 0; i < txn->then_count; i++) ranges += txn->then[i].action == ETCD_RANGE;
-    for (unsigned i = 0; i < txn->otherwise_count; i++) ranges += txn->otherwise[i].action == ETCD_RANGE;
-    return ranges == txn->then_count + txn->otherwise_count;
-}
-
-static bool txn_is_stale(const struct etcd_txn *txn) {
-    unsigned stale = 0;
-    for (unsigned i = 0; i < txn->then_count; i++) stale += txn->then[i].serializable;
-    for (unsigned i = 0; i < txn->otherwise_count; i++) stale += txn->otherwise[i].serializable;
-    return stale && stale == txn->then_count + txn->otherwise_count;
-}
-
 void etcd_txn(struct etcd *etcd, struct etcd_call *call, const struct etcd_txn *txn, int64_t deadline_ns) {
     Etcdpb__Txn message = ETCDPB__TXN__INIT;
     Etcdpb__Compare compares[ETCD_COMPARES], *compare_list[ETCD_COMPARES];
@@ -513,5 +517,5 @@ void etcd_txn(struct etcd *etcd, struct etcd_call *call, const struct etcd_txn *
     message.success = then.list;
     message.n_failure = txn->otherwise_count;
     message.failure = otherwise.list;
-    call_begin(etcd, call, CALL_TXN, &message.base, deadline_ns, txn_reads(txn), txn_is_stale(txn));
+    call_begin(etcd, call, CALL_TXN, &message.base, deadline_ns, txn);
 }

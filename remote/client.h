@@ -21,8 +21,9 @@ struct call {
     struct etcd *etcd;
     struct etcd_call *user;
     enum call_kind kind;
-    bool reads; /* it changes nothing: if the connection is lost, it is sent again */
-    bool stale; /* a serializable read: no leader is needed */
+    bool reads;                           /* it changes nothing: if the connection is lost, it is sent again */
+    bool stale;                           /* a serializable read: no leader is needed */
+    unsigned then_count, otherwise_count; /* how many results a transaction must have */
     unsigned retries;
     struct bytes request; /* to be sent, perhaps again */
     int64_t deadline_ns;

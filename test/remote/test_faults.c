@@ -15,13 +15,15 @@ static struct cluster cluster;
 static int counts[4];
 static struct outcome outcome;
 static struct etcd_watch watch;
-static bool no_ipv6; /* see socket */
+static bool no_ipv6;    /* see socket */
+static bool asks_lease; /* try_call asks for a lease */
 
 /* One call through such a proxy, or without a server. */
 static void try_call(const char *at, const vigil_remote_options *options, int64_t timeout_ns) {
     open_client(at, options);
     struct etcd_txn txn = put("f", "x", 0);
-    etcd_txn(etcd, begin(&outcome), &txn, in_ns(timeout_ns));
+    if (asks_lease) etcd_grant(etcd, begin(&outcome), 5, 10, in_ns(timeout_ns));
+    else etcd_txn(etcd, begin(&outcome), &txn, in_ns(timeout_ns));
     end(&outcome);
     close_client();
 }
@@ -274,29 +276,52 @@ static void odd_ends(void **state) {
     assert_int_equal(outcome.status, VIGIL_EPROTOCOL);
 }
 
+#define HEAD "\12\4\10\1\30\1" /* the header of a reply: cluster 1, revision 1 */
+
+struct body {
+    const char *body;
+    size_t length;
+    bool trailers;
+    int status;
+};
+
+static void reply_with_body(const struct body *body) {
+    struct frames frames = {.length = 0};
+    headers(&frames, STATUS_200, GRPC, NULL, NULL, false);
+    frame(&frames, DATA, body->trailers ? 0 : END_STREAM, 1, body->body, body->length);
+    if (body->trailers) headers(&frames, 0, NULL, "0", NULL, true);
+    reply_with(&frames, PATIENT);
+    assert_int_equal(outcome.status, body->status);
+    assert_int_equal(outcome.reply.maybe_done, body->status != VIGIL_OK);
+}
+
 static void odd_bodies(void **state) {
     (void)state;
-    static const struct {
-        const char *body;
-        size_t length;
-        bool trailers;
-    } bodies[] = {
-        {"\0\0\0\0\3\377\377\377", 8, true}, /* not protobuf */
-        {"\0\0\0\0\0", 5, true},             /* without a header */
-        {"\1\0\0\0\0", 5, true},             /* compressed */
-        {"\0\377\377\377\377x", 6, true},    /* of 4 GB */
-        {"\0\0\0\0\12\12", 6, true},         /* cut */
-        {"\0\0\0\0\4\12\2\30\1", 9, false},  /* good, but what ends it is missing */
+    static const struct body bodies[] = {
+        {"\0\0\0\0\3\377\377\377", 8, true, VIGIL_EPROTOCOL}, /* not protobuf */
+        {"\0\0\0\0\0", 5, true, VIGIL_EPROTOCOL},             /* without a header */
+        {"\1\0\0\0\0", 5, true, VIGIL_EPROTOCOL},             /* compressed */
+        {"\0\377\377\377\377x", 6, true, VIGIL_EPROTOCOL},    /* of 4 GB */
+        {"\0\0\0\0\12\12", 6, true, VIGIL_EPROTOCOL},         /* cut */
+        {"\0\0\0\0\14" HEAD "\20\1\32\2\22\0", 17, true, VIGIL_OK},
+        {"\0\0\0\0\14" HEAD "\20\1\32\2\22\0", 17, false, VIGIL_EPROTOCOL},          /* what ends it is missing */
+        {"\0\0\0\0\10" HEAD "\20\1", 13, true, VIGIL_EPROTOCOL},                     /* without its result */
+        {"\0\0\0\0\20" HEAD "\20\1\32\2\22\0\32\2\22\0", 21, true, VIGIL_EPROTOCOL}, /* with one more */
+        {"\0\0\0\0\12" HEAD "\32\2\22\0", 15, true, VIGIL_EPROTOCOL},                /* of the other branch */
+        {"\0\0\0\0\12\12\2\30\1\20\1\32\2\22\0", 15, true, VIGIL_EPROTOCOL},         /* cluster 0 */
     };
-    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
-        struct frames frames = {.length = 0};
-        headers(&frames, STATUS_200, GRPC, NULL, NULL, false);
-        frame(&frames, DATA, bodies[i].trailers ? 0 : END_STREAM, 1, bodies[i].body, bodies[i].length);
-        if (bodies[i].trailers) headers(&frames, 0, NULL, "0", NULL, true);
-        reply_with(&frames, PATIENT);
-        assert_int_equal(outcome.status, VIGIL_EPROTOCOL);
-        assert_true(outcome.reply.maybe_done);
-    }
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) reply_with_body(&bodies[i]);
+}
+
+static void odd_leases(void **state) {
+    (void)state;
+    static const struct body bodies[] = {
+        {"\0\0\0\0\12" HEAD "\20\5\30\12", 15, true, VIGIL_OK},  /* lease 5 for 10 s */
+        {"\0\0\0\0\10" HEAD "\20\5", 13, true, VIGIL_EPROTOCOL}, /* for 0 s */
+        {"\0\0\0\0\23" HEAD "\20\5\30\377\377\377\377\377\377\377\377\377\1", 24, true, VIGIL_EPROTOCOL}, /* -1 s */
+    };
+    asks_lease = true;
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) reply_with_body(&bodies[i]);
 }
 
 /* The server says that it has not looked at the request. */
@@ -443,7 +468,7 @@ static void restarted(void **state) {
 static int tear_down(void **state) {
     (void)state;
     memset(counts, 0, sizeof counts);
-    no_ipv6 = false;
+    no_ipv6 = asks_lease = false;
     leave_nothing(&cluster);
     return 0;
 }
@@ -469,6 +494,7 @@ int main(void) {
         cmocka_unit_test_teardown(not_http2, tear_down),
         cmocka_unit_test_teardown(odd_ends, tear_down),
         cmocka_unit_test_teardown(odd_bodies, tear_down),
+        cmocka_unit_test_teardown(odd_leases, tear_down),
         cmocka_unit_test_teardown(turned_away, tear_down),
         cmocka_unit_test_teardown(tls_to_plaintext, tear_down),
         cmocka_unit_test_teardown(mute, tear_down),
