@@ -83,8 +83,10 @@ static void client_on_failure(struct loop_timer *timer) {
 
 static void client_end_all(struct etcd *etcd) {
     loop_set(&etcd->loop, &etcd->failure, LOOP_NEVER);
-    calls_end_all(etcd, VIGIL_CANCELLED);
-    while (etcd->failed_calls) client_end_failed_call(etcd, VIGIL_CANCELLED);
+    while (etcd->call_count) { /* callbacks may begin others */
+        calls_end_all(etcd, VIGIL_CANCELLED);
+        while (etcd->failed_calls) client_end_failed_call(etcd, VIGIL_CANCELLED);
+    }
     watches_end_all(etcd);
     while (etcd->failed_watches) client_drop_watch(etcd, etcd->failed_watches);
 }
@@ -145,6 +147,10 @@ void etcd_close(struct etcd *etcd) {
     link_close(etcd);
     client_end_all(etcd);
     loop_leave(&etcd->loop);
+}
+
+bool etcd_is_over(const struct etcd *etcd) {
+    return !etcd->loop.agent;
 }
 
 /* Timers. */

@@ -167,5 +167,8 @@ const char *etcd_why(const struct etcd *etcd);
 int etcd_open(struct etcd **etcd, vigil_agent *agent, const char *at, const vigil_remote_options *options);
 /* Ends every call with VIGIL_CANCELLED and every watch without news. */
 void etcd_close(struct etcd *etcd);
+/* The agent has been destroyed, which ends calls and watches like etcd_close, also those that callbacks begin then. Of
+ * what is begun later nothing is heard before etcd_close. */
+bool etcd_is_over(const struct etcd *etcd);
 
 #endif

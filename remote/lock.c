@@ -85,8 +85,8 @@ static void lock_set_state(vigil_remote_lock *lock, enum lock_state state) {
     bool was_busy = lock->state != LOCK_IDLE && lock->state != LOCK_HELD;
     bool is_busy = state != LOCK_IDLE && state != LOCK_HELD;
     lock->state = state;
-    if (is_busy && !was_busy) vigil_agent_ref(lock->remote->agent);
-    if (was_busy && !is_busy) vigil_agent_unref(lock->remote->agent);
+    if (is_busy && !was_busy) remote_keep_going(lock->remote);
+    if (was_busy && !is_busy) remote_let_end(lock->remote);
 }
 
 static void lock_unlock_named(vigil_remote_lock *lock) {
@@ -417,6 +417,7 @@ int vigil_remote_lock_take(vigil_remote_lock *lock, unsigned how, int64_t timeou
     bool shared = how & VIGIL_NAMED_SHARED;
     if (how & ~(unsigned)(VIGIL_NAMED_SHARED | VIGIL_NAMED_FAIR) || (shared && lock->options.slots))
         return VIGIL_EINVAL;
+    if (etcd_is_over(lock->remote->etcd)) return VIGIL_ECLOSING;
     if (lock->state != LOCK_IDLE && !lock_is_on_its_way_out(lock)) return VIGIL_EINUSE;
     int64_t now_ns = etcd_now_ns(lock->remote->etcd);
     bool for_ever = timeout_ns >= ETCD_NEVER - now_ns;
@@ -436,6 +437,7 @@ int vigil_remote_lock_take(vigil_remote_lock *lock, unsigned how, int64_t timeou
 
 int vigil_remote_lock_cancel(vigil_remote_lock *lock) {
     if (!lock) return VIGIL_ENULL;
+    if (etcd_is_over(lock->remote->etcd)) return VIGIL_ECLOSING;
     if (lock->queued) {
         lock->queued = false;
         return VIGIL_OK;
@@ -465,6 +467,7 @@ static bool lock_is_others_turn(const vigil_remote_lock *lock) {
 int vigil_remote_lock_release(vigil_remote_lock *lock, vigil_remote_callback *callback, void *data) {
     if (!lock) return VIGIL_ENULL;
     if (lock->state != LOCK_HELD) return VIGIL_ENOTHELD;
+    if (etcd_is_over(lock->remote->etcd)) return VIGIL_ECLOSING;
     lock->released = NULL; /* it is not called before this returns */
     if (!lock_is_alone(lock) || lock->lost || lock_is_others_turn(lock)) {
         lock_leave(lock, AFTER_RELEASE, false);
@@ -585,8 +588,17 @@ static bool lock_close_leaves(vigil_remote_lock *lock) {
     return true;
 }
 
+/* Without the agent the cluster is not told: its keys end with the lease. The next process of the machine may take the
+ * place over. */
+static int lock_close_without_agent(vigil_remote_lock *lock) {
+    if (lock->state == LOCK_HELD && lock_is_alone(lock) && !lock->lost) place_keep(&lock->place);
+    lock_free(lock, VIGIL_OK);
+    return VIGIL_OK;
+}
+
 int vigil_remote_lock_close(vigil_remote_lock *lock, vigil_remote_closed *closed, void *data) {
     if (!lock) return VIGIL_ENULL;
+    if (etcd_is_over(lock->remote->etcd)) return lock_close_without_agent(lock);
     bool leaving = lock_is_on_its_way_out(lock);
     if (lock->state != LOCK_IDLE && lock->state != LOCK_HELD && !leaving) return VIGIL_EBUSY;
     bool freed = false;

@@ -70,6 +70,7 @@ static void look_done(struct etcd_call *call, const struct etcd_reply *reply) {
 int vigil_remote_look(vigil_remote *remote, const char *name, vigil_remote_looked *looked, void *data) {
     if (!remote || !name || !looked) return VIGIL_ENULL;
     if (!remote_name_is_good(name)) return VIGIL_ENAME;
+    if (etcd_is_over(remote->etcd)) return VIGIL_ECLOSING;
     char keys[4][PLACE_KEY], ends[2][PLACE_KEY];
     static const char *const kinds[] = {"held/", "line/", "mark", "slots"};
     struct look *look = calloc(1, sizeof *look + strlen(name) + 1);
@@ -134,6 +135,7 @@ static void health_has_status(struct etcd_call *call, const struct etcd_reply *r
 
 int vigil_remote_ask_health(vigil_remote *remote, vigil_remote_told *told, void *data) {
     if (!remote || !told) return VIGIL_ENULL;
+    if (etcd_is_over(remote->etcd)) return VIGIL_ECLOSING;
     struct health *health = calloc(1, sizeof *health);
     if (!health) return VIGIL_ENOMEM;
     *health = (struct health){.remote = remote, .told = told, .data = data};

@@ -40,14 +40,22 @@ const char *vigil_remote_why(const vigil_remote *remote) {
     return remote ? etcd_why(remote->etcd) : "";
 }
 
+void remote_keep_going(struct vigil_remote *remote) {
+    if (!etcd_is_over(remote->etcd)) vigil_agent_ref(remote->agent);
+}
+
+void remote_let_end(struct vigil_remote *remote) {
+    if (!etcd_is_over(remote->etcd)) vigil_agent_unref(remote->agent);
+}
+
 void remote_begin(struct vigil_remote *remote, bool keeps_going) {
     remote->open++;
-    if (keeps_going) vigil_agent_ref(remote->agent);
+    if (keeps_going) remote_keep_going(remote);
 }
 
 void remote_end(struct vigil_remote *remote, bool keeps_going) {
     remote->open--;
-    if (keeps_going) vigil_agent_unref(remote->agent);
+    if (keeps_going) remote_let_end(remote);
 }
 
 struct etcd_bytes remote_bytes(const char *text) {

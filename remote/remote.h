@@ -21,6 +21,9 @@ struct vigil_remote {
 /* Something of the cluster is open, or pending: keep the agent going. */
 void remote_begin(struct vigil_remote *remote, bool keeps_going);
 void remote_end(struct vigil_remote *remote, bool keeps_going);
+/* The agent alone; nothing if it has been destroyed. */
+void remote_keep_going(struct vigil_remote *remote);
+void remote_let_end(struct vigil_remote *remote);
 
 bool remote_name_is_good(const char *name);
 struct etcd_bytes remote_bytes(const char *text);

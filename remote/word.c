@@ -46,6 +46,7 @@ static int word_begin(struct word **result, vigil_remote *remote, const char *na
                       void *data) {
     if (!remote || !name || !done) return VIGIL_ENULL;
     if (!remote_name_is_good(name)) return VIGIL_ENAME;
+    if (etcd_is_over(remote->etcd)) return VIGIL_ECLOSING;
     struct word *word = calloc(1, sizeof *word);
     if (!word) return VIGIL_ENOMEM;
     *word = (struct word){.remote = remote, .done = done, .data = data};
@@ -264,7 +265,7 @@ static void wait_stop(vigil_remote_wait *wait) {
     etcd_timer(etcd, &wait->deadline, ETCD_NEVER);
     etcd_cancel(etcd, &wait->renewal);
     etcd_cancel(etcd, &wait->call);
-    if (!wait->lease) {
+    if (!wait->lease || etcd_is_over(etcd)) {
         wait_free(wait);
         return;
     }
@@ -485,6 +486,7 @@ int vigil_remote_word_wait(vigil_remote *remote, const char *name, int64_t expec
                            vigil_remote_done *done, void *data, vigil_remote_wait **result) {
     if (!remote || !name || !done) return VIGIL_ENULL;
     if (!remote_name_is_good(name)) return VIGIL_ENAME;
+    if (etcd_is_over(remote->etcd)) return VIGIL_ECLOSING;
     vigil_remote_wait *wait = calloc(1, sizeof *wait);
     if (!wait) return VIGIL_ENOMEM;
     *wait = (vigil_remote_wait){.remote = remote, .done = done, .data = data, .expected = expected, .read = -1};

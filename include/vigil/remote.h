@@ -37,6 +37,11 @@
  * MEMORY. A request for which there is no memory ends with VIGIL_ENOMEM, and nothing of it stays. What is held is not
  * lost by that: renewals and releases are tried again.
  *
+ * ENDING. Close the locks, then the cluster, and then destroy the agent. If the agent is destroyed before, nothing is
+ * called back after that: a request for a lock ends without its callback, other calls with VIGIL_CANCELLED before. Then
+ * locks can be closed or abandoned, waits can be cancelled, which is done at once and not told to the cluster, whose
+ * keys go with their leases; and the cluster can be closed. All other calls return VIGIL_ECLOSING.
+ *
  * Every call returns VIGIL_ENULL for a null pointer that it needs. Handles are for the thread of their agent, and
  * not for the child of a fork. What is pending keeps vigil_agent_run going.
  */

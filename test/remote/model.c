@@ -710,6 +710,11 @@ uint64_t etcd_random(struct etcd *etcd) {
 
 /* ---- The connection ---- */
 
+bool etcd_is_over(const struct etcd *etcd) {
+    (void)etcd;
+    return false;
+}
+
 const char *etcd_why(const struct etcd *etcd) {
     (void)etcd;
     return "";

@@ -359,6 +359,73 @@ static void agent_ends_first(void **state) {
     open_client(cluster_at(&cluster), NULL);
 }
 
+/* The same with locks: one is held, one is being released, and others wait in line, for the machine's and for the
+ * cluster's; with waiters at a word, of which one is cancelled. All can be closed, and the next process, which is this
+ * one, gets the lock. */
+
+enum { OVER_LOCKS = 5 };
+
+static void over_told(vigil_remote_lock *lock, int status, void *data) {
+    (void)lock;
+    *(int *)data = status;
+}
+
+static void over_done(int status, int64_t value, void *data) {
+    (void)value;
+    *(int *)data = status;
+}
+
+static void over_take(vigil_remote_lock *lock, unsigned how, int *status) {
+    *status = 1000;
+    assert_int_equal(vigil_remote_lock_take(lock, how, VIGIL_FOREVER, over_told, status), VIGIL_PENDING);
+}
+
+static void over_begin(vigil_remote *remote, vigil_remote_lock **locks, int *told, vigil_remote_wait **wait) {
+    static const char *const names[OVER_LOCKS] = {"over", "over", "over", "over-shared", "over-shared"};
+    for (int i = 0; i < OVER_LOCKS; i++)
+        assert_int_equal(vigil_remote_lock_open(&locks[i], remote, names[i], NULL), VIGIL_OK);
+    over_take(locks[0], 0, &told[0]);
+    UNTIL(told[0] != 1000);
+    assert_int_equal(told[0], VIGIL_OK);
+    over_take(locks[1], 0, &told[1]);                  /* in the line of the machine */
+    over_take(locks[2], VIGIL_NAMED_SHARED, &told[2]); /* of the cluster */
+    over_take(locks[3], VIGIL_NAMED_SHARED, &told[3]);
+    UNTIL(told[3] == VIGIL_OK);
+    over_take(locks[4], 0, &told[4]);
+    assert_int_equal(vigil_remote_word_wait(remote, "over", 0, VIGIL_FOREVER, over_done, &told[5], wait),
+                     VIGIL_PENDING);
+    for (int i = 0; i < 20; i++) {
+        struct pollfd seat = {.fd = vigil_agent_fd(agent), .events = POLLIN};
+        poll(&seat, 1, 10);
+        vigil_agent_dispatch(agent);
+    }
+    assert_int_equal(vigil_remote_lock_release(locks[3], over_told, &told[3]), VIGIL_PENDING);
+}
+
+static void agent_ends_before_locks(void **state) {
+    (void)state;
+    int told[OVER_LOCKS + 1] = {0};
+    vigil_remote *remote;
+    vigil_remote_lock *locks[OVER_LOCKS];
+    vigil_remote_wait *wait;
+    const vigil_remote_options options = {.ttl_ns = 2 * SECOND};
+    close_client();
+    for (int round = 0; round < 2; round++) { /* the second one finds what the first has left */
+        assert_int_equal(vigil_agent_create(&agent, 0), VIGIL_OK);
+        assert_int_equal(vigil_remote_open(&remote, agent, cluster_at(&cluster), &options), VIGIL_OK);
+        over_begin(remote, locks, told, &wait);
+        assert_int_equal(vigil_agent_destroy(agent), VIGIL_OK);
+        assert_int_equal(vigil_remote_lock_release(locks[0], NULL, NULL), VIGIL_ECLOSING);
+        assert_int_equal(vigil_remote_lock_take(locks[3], 0, 0, over_told, told), VIGIL_ECLOSING);
+        assert_int_equal(vigil_remote_word_load(remote, "over", over_done, told), VIGIL_ECLOSING);
+        assert_int_equal(vigil_remote_word_cancel(wait), VIGIL_OK);
+        assert_int_equal(vigil_remote_close(remote), VIGIL_EBUSY);
+        for (int i = 0; i < OVER_LOCKS; i++) assert_int_equal(vigil_remote_lock_close(locks[i], NULL, NULL), VIGIL_OK);
+        assert_int_equal(vigil_remote_close(remote), VIGIL_OK);
+    }
+    open_client(cluster_at(&cluster), NULL);
+}
+
 /* Without a loop of the caller's: a pending call keeps vigil_agent_run going, and nothing else does. */
 static void run(void **state) {
     (void)state;
@@ -420,6 +487,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(close_ends_calls, set_up, tear_down),
         cmocka_unit_test_setup_teardown(close_in_a_callback, set_up, tear_down),
         cmocka_unit_test_setup_teardown(agent_ends_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(agent_ends_before_locks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(fork_and_close, set_up, tear_down),
     };
