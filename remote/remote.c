@@ -15,9 +15,9 @@ int vigil_remote_open(vigil_remote **result, vigil_agent *agent, const char *at,
     static const vigil_remote_options none = {0};
     if (!result || !agent || !at) return VIGIL_ENULL;
     if (!options) options = &none;
+    if (options->ttl_ns < 0 || (options->ttl_ns && options->ttl_ns < SECOND_NS)) return VIGIL_EINVAL;
+    if (options->ttl_ns > UINT16_MAX * SECOND_NS) return VIGIL_ERANGE;
     int64_t ttl_s = options->ttl_ns ? (options->ttl_ns + SECOND_NS - 1) / SECOND_NS : REMOTE_TTL_S;
-    if (options->ttl_ns < 0 || (options->ttl_ns && options->ttl_ns < SECOND_NS) || ttl_s > UINT16_MAX)
-        return VIGIL_EINVAL;
     vigil_remote *remote = calloc(1, sizeof *remote);
     if (!remote) return VIGIL_ENOMEM;
     remote->agent = agent;

@@ -77,6 +77,7 @@ bool at_open(struct at *at) {
     if (status == VIGIL_OK) return true;
     if (status == VIGIL_EINVAL && at->options.ttl_ns && at->options.ttl_ns < INT64_C(1000000000))
         cli_fail(VIGIL_OK, "--ttl: at least 1s, or a lease would end before it can be renewed");
+    else if (status == VIGIL_ERANGE) cli_fail(VIGIL_OK, "--ttl: at most 65535s, which is some 18h");
     else if (status == VIGIL_EINVAL)
         cli_fail(VIGIL_OK, "%s: the endpoints, or the files of --cacert, --cert and --key, cannot be used: %s",
                  at->endpoints, errno ? strerror(errno) : "write etcd://host:2379,host:2379/NAME");

@@ -75,15 +75,15 @@ typedef struct vigil_remote_options {
     const char *cert, *key; /* files: the certificate of this client, and its key */
     const char *user;       /* "name", or "name:password" */
     const char *password;
-    int64_t ttl_ns; /* how long a lock outlives a machine that fails, at least 1 s, in whole seconds; 0: 10 s */
+    int64_t ttl_ns; /* how long a lock outlives a machine that fails, 1 to 65,535 s, in whole seconds; 0: 10 s */
     bool tls;
 } vigil_remote_options;
 
 /*
  * vigil_remote_open - VIGIL_OK; the connection is made when it is needed. `at`: "etcd://host:port,host:port"; what
  * follows a slash after that is ignored. VIGIL_EINVAL: `at` cannot be read, or ttl_ns is less than a second.
- * VIGIL_ENOMEM, VIGIL_ESYSTEM; the errors of vigil_agent_watch. A file that cannot be used is told by the first call:
- * VIGIL_EREFUSED.
+ * VIGIL_ERANGE: it is more than 65,535 s. VIGIL_ENOMEM, VIGIL_ESYSTEM; the errors of vigil_agent_watch. A file that
+ * cannot be used is told by the first call: VIGIL_EREFUSED.
  *
  * vigil_remote_close - VIGIL_OK, VIGIL_EBUSY while a lock of it is open or a call is pending.
  *

@@ -71,6 +71,13 @@ expect 0 run lock --at "etcd://$hub:$port/$name" -- echo ran
 expect 0 run lock --at "etcd://$hub:$port/a/b" -- true
 expect 125 run lock --at "etcd://$hub:$port/job" --ttl 900ms -- echo ran
 contains "$err" '--ttl: at least 1s'
+for ttl in 65536s 9223372036.5s; do
+    expect 125 run lock --at "etcd://$hub:$port/job" --ttl $ttl -- echo ran
+    contains "$err" '--ttl: at most 65535s'
+done
+expect 125 run lock --at "etcd://$hub:$port/job" --ttl 999999999999h -- echo ran
+contains "$err" '--ttl 999999999999h is too long'
+expect 0 run lock --at "etcd://$hub:$port/job" --ttl 65535s -- echo ran
 expect 125 run lock --at "etcd://$hub:$port/job"
 contains "$err" 'command to run is missing'
 expect 125 run lock --at "etcd://$hub:$port/job" -E 256 -- true

@@ -426,6 +426,21 @@ static void agent_ends_before_locks(void **state) {
     open_client(cluster_at(&cluster), NULL);
 }
 
+static void bounds_of_ttl(void **state) {
+    (void)state;
+    static const struct {
+        int64_t ttl_ns;
+        int status;
+    } bounds[] = {{-1, VIGIL_EINVAL},         {SECOND - 1, VIGIL_EINVAL},         {SECOND, VIGIL_OK},
+                  {65535 * SECOND, VIGIL_OK}, {65535 * SECOND + 1, VIGIL_ERANGE}, {INT64_MAX, VIGIL_ERANGE}};
+    for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
+        vigil_remote_options options = {.ttl_ns = bounds[i].ttl_ns};
+        vigil_remote *remote = NULL;
+        assert_int_equal(vigil_remote_open(&remote, agent, cluster_at(&cluster), &options), bounds[i].status);
+        if (remote) assert_int_equal(vigil_remote_close(remote), VIGIL_OK);
+    }
+}
+
 /* Without a loop of the caller's: a pending call keeps vigil_agent_run going, and nothing else does. */
 static void run(void **state) {
     (void)state;
@@ -488,6 +503,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(close_in_a_callback, set_up, tear_down),
         cmocka_unit_test_setup_teardown(agent_ends_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(agent_ends_before_locks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bounds_of_ttl, set_up, tear_down),
         cmocka_unit_test_setup_teardown(run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(fork_and_close, set_up, tear_down),
     };
