@@ -202,18 +202,17 @@ int run_signals_fd(void) {
 }
 
 /* Orphans of the command are ours as well, if run_keep_orphans was called. */
-static bool run_reap(const struct command *command, int *end) {
-    bool ended = false;
+static bool run_reap(struct command *command, int *end) {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
         if (pid != command->pid) continue;
-        ended = true;
+        command->ended = true;
         *end = status;
     }
-    return ended;
+    return command->ended;
 }
 
-bool run_attend(const struct command *command, int *exit_status) {
+bool run_attend(struct command *command, int *exit_status) {
     const struct timespec at_once = {0};
     siginfo_t info;
     int end = 0;
@@ -240,12 +239,21 @@ static bool run_is_descendant(pid_t pid) {
     return false;
 }
 
-unsigned run_signal_all(int number) {
+/* What can be reached without /proc: the command, and the group that it leads, if it does. */
+static unsigned run_signal_command(struct command *command, int number) {
+    bool runs = command->pid > 0 && !command->ended;
+    if (runs && getpgid(command->pid) == command->pid) command->group = command->pid;
+    if (command->group) return kill(-command->group, number) == 0;
+    return runs && kill(command->pid, number) == 0;
+}
+
+unsigned run_signal_all(struct command *command, int number) {
+    unsigned count = run_signal_command(command, number);
     DIR *folder = opendir("/proc");
-    unsigned count = 0;
     for (const struct dirent *entry; folder && (entry = readdir(folder));) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (pid > 1 && pid != getpid() && run_is_descendant(pid) && kill(pid, number) == 0) count++;
+        bool had = pid == command->pid || (command->group && getpgid(pid) == command->group);
+        if (pid > 1 && pid != getpid() && !had && run_is_descendant(pid) && kill(pid, number) == 0) count++;
     }
     if (folder) closedir(folder);
     return count;

@@ -12,6 +12,8 @@ struct command {
     int tie_fd; /* the command inherits it: see vigil_named_tie; -1: none */
 
     pid_t pid;
+    pid_t group; /* run_signal_all: a process group that the command leads; 0: none */
+    bool ended;  /* as run_attend has seen */
     int64_t since_ns;
 };
 
@@ -39,11 +41,12 @@ int run_finish(const struct command *command);
  * which passes signals on, and returns whether the command has ended, with *exit_status.
  *
  * With run_keep_orphans, called before the command starts, processes that it leaves behind become children of this
- * process, and run_signal_all reaches everything that the command has started. It returns how many processes that were.
+ * process, and run_signal_all reaches everything that the command has started; without /proc, the command and a process
+ * group that it leads. It returns how many processes that were, at least.
  */
 int run_signals_fd(void);
-bool run_attend(const struct command *command, int *exit_status);
+bool run_attend(struct command *command, int *exit_status);
 void run_keep_orphans(void);
-unsigned run_signal_all(int number);
+unsigned run_signal_all(struct command *command, int number);
 
 #endif

@@ -209,7 +209,7 @@ static void at_lost(vigil_remote_lock *handle, int64_t left_ns, void *data) {
     lock->kill_at_ns = vigil_now_ns() + (left_ns > 2 * KILL_BEFORE_NS ? left_ns - KILL_BEFORE_NS : KILL_AFTER_NS);
     if (left_ns && lock->kill_at_ns > vigil_now_ns() + left_ns) lock->kill_at_ns = vigil_now_ns() + left_ns / 2;
     lock->lost = true;
-    run_signal_all(SIGTERM);
+    run_signal_all(&lock->command, SIGTERM);
 }
 
 static int at_say_lost(const struct at_lock *lock) {
@@ -238,9 +238,9 @@ static int at_watch_command(struct at_lock *lock) {
     static const bool never = false;
     int status = 0, signals_fd = run_signals_fd();
     bool ended = false;
-    while (!ended || (lock->lost && run_signal_all(0))) {
+    while (!ended || (lock->lost && run_signal_all(&lock->command, 0))) {
         at_run(&lock->at, lock->lost ? &never : &lock->lost, signals_fd, at_patience_ms(lock));
-        if (lock->lost && vigil_now_ns() >= lock->kill_at_ns) run_signal_all(SIGKILL);
+        if (lock->lost && vigil_now_ns() >= lock->kill_at_ns) run_signal_all(&lock->command, SIGKILL);
         ended |= run_attend(&lock->command, &status);
     }
     close(signals_fd);

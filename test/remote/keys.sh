@@ -30,6 +30,23 @@ until_true is_gone "$(cat holder.out)"
 expect 0 on west "${lock[@]}" -- sh -c 'echo "${VIGIL_OWNER_DIED-}"'
 [ "$out" = 1 ] || fail "the loss was not told"
 
+# The same if /proc cannot be read any more: the command ends, and the group that it leads.
+for leads in "" setsid; do
+    begin east holder "${lock[@]}" -- $leads sh -c 'trap "" TERM; sleep 1000 & echo $! $$; while :; do sleep 1; done'
+    holder=$begun
+    until_true lines holder.out 1
+    read -r child command <holder.out
+    until_true key_count 'job!held/' 1
+    on east mount -t tmpfs tmpfs /proc
+    etcd delete "$(etcd keys 'job!held/')" >deleted
+    ends 75 $holder holder
+    on east umount /proc
+    until_true is_gone "$command"
+    [ -n "$leads" ] || kill -KILL "$child" # it keeps the lock of its machine
+    until_true is_gone "$child"
+    expect 0 on west "${lock[@]}" -- true
+done
+
 # The holder's lease is revoked.
 begin east holder "${lock[@]}" -- sh -c "$patient"; holder=$begun
 until_true lines holder.out 1
