@@ -271,8 +271,10 @@ static int lock_open_named(vigil_remote_lock *lock) {
     lock_local_name(lock, name);
     int status = vigil_named_open(&lock->named, name, NULL);
     if (status != VIGIL_OK) lock->named = NULL;
-    if (status == VIGIL_OK && lock->options.ties && vigil_named_tie(lock->named) < 0) status = VIGIL_ESYSTEM;
-    return status;
+    if (status != VIGIL_OK || !lock->options.ties || vigil_named_tie(lock->named) >= 0) return status;
+    vigil_named_close(lock->named); /* the next request ties anew */
+    lock->named = NULL;
+    return VIGIL_ESYSTEM;
 }
 
 static void lock_refusal_due(struct etcd_timer *timer) {
