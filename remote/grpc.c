@@ -98,7 +98,8 @@ static bool grpc_says(const struct http2_stream *stream, const char *text) {
     return strstr(stream->grpc_message, text);
 }
 
-/* What etcd says before it proposes a request, or when all members have refused to carry it out. */
+/* `not_done`: what etcd says before it proposes a request, or when all members have refused to carry it out. That there
+ * is no space is also said of a request that was carried out with the last of it. */
 static void grpc_judge_status(const struct http2_stream *stream, struct grpc_end *end) {
     switch (stream->grpc_status) {
     case GRPC_OK: end->status = VIGIL_OK; break;
@@ -120,8 +121,8 @@ static void grpc_judge_status(const struct http2_stream *stream, struct grpc_end
         end->not_done = true;
         break;
     case GRPC_RESOURCE_EXHAUSTED:
-        end->status = grpc_says(stream, "space exceeded") ? VIGIL_EREFUSED : VIGIL_EUNREACHABLE;
-        end->not_done = true;
+        end->not_done = !grpc_says(stream, "space exceeded");
+        end->status = end->not_done ? VIGIL_EUNREACHABLE : VIGIL_EREFUSED;
         break;
     case GRPC_UNIMPLEMENTED:
         end->status = VIGIL_EPROTOCOL;

@@ -386,7 +386,7 @@ static void wait_told(struct etcd_watch *watch, enum etcd_news news, const struc
 static void wait_has_joined(struct etcd_call *call, const struct etcd_reply *reply) {
     vigil_remote_wait *wait = call->data;
     if (reply->status != VIGIL_OK && reply->maybe_done && reply->status != VIGIL_ENOTFOUND) {
-        int status = reply->status == VIGIL_ENOMEM ? reply->status : VIGIL_EUNREACHABLE;
+        int status = reply->status == VIGIL_TIMED_OUT ? VIGIL_EUNREACHABLE : reply->status;
         wait_end(wait, wait->leaves ? VIGIL_TIMED_OUT : status); /* the lease goes, and the key with it */
         return;
     }

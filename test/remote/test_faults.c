@@ -262,6 +262,9 @@ static void odd_ends(void **state) {
     assert_fails(VIGIL_EPROTOCOL, "unknown service!");
     reply_without_body(STATUS_200, GRPC, "8", "etcdserver: too many requests");
     assert_fails(VIGIL_EUNREACHABLE, "too many requests");
+    reply_without_body(STATUS_200, GRPC, "8", "etcdserver: mvcc: database space exceeded");
+    assert_int_equal(outcome.status, VIGIL_EREFUSED);
+    assert_true(outcome.reply.maybe_done);
     reply_without_body(STATUS_200, GRPC, "14", "etcdserver: request timed out");
     assert_int_equal(outcome.status, VIGIL_EUNREACHABLE);
     assert_true(outcome.reply.maybe_done);
