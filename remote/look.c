@@ -33,6 +33,7 @@ static bool look_is_held_alone(const vigil_remote_one *all, uint32_t count) {
 
 /* The text of a mark begins with the key that it belongs to, and a space. */
 static void look_read_mark(const struct etcd_bytes *value, vigil_remote_holder *dead) {
+    if (!value->length) return;
     const char *space = memchr(value->data, ' ', value->length), *text = space ? space + 1 : value->data;
     remote_read_holder(text, value->length - (size_t)(text - (const char *)value->data), dead);
 }

@@ -146,7 +146,7 @@ static void place_else(struct etcd_txn *txn, struct etcd_operation operation) {
 
 static void place_copy(char *text, size_t bytes, const struct etcd_pair *pair) {
     size_t length = pair->value.length < bytes ? pair->value.length : bytes - 1;
-    memcpy(text, pair->value.data, length);
+    if (length) memcpy(text, pair->value.data, length);
     text[length] = 0;
 }
 
@@ -501,8 +501,9 @@ static void place_watch_holders(struct place *place) {
     etcd_watch(place->etcd, &place->ahead_watch, place_bytes(held.from), place_bytes(held.to), true);
 }
 
+/* Of more than 9 digits, the first ones: there are never so many holders. */
 static int64_t place_number_in(const struct etcd_pair *pair) {
-    char text[24];
+    char text[10];
     int64_t number = 0;
     place_copy(text, sizeof text, pair);
     for (const char *digit = text; *digit >= '0' && *digit <= '9'; digit++) number = number * 10 + (*digit - '0');

@@ -188,8 +188,8 @@ static void doctor_say(struct finding *finding, bool bad, const char *text) {
 
 static void doctor_check_leader(struct finding *finding) {
     const vigil_remote_health *health = &finding->health;
-    char text[256];
-    snprintf(text, sizeof text, "the cluster replies: etcd %s", health->version);
+    char text[256], version[128];
+    snprintf(text, sizeof text, "the cluster replies: etcd %s", cli_visible(version, sizeof version, health->version));
     doctor_say(finding, false, text);
     doctor_say(finding, !health->has_leader,
                health->has_leader ? "it has a leader" : "it has no leader: more than half of its members are missing");

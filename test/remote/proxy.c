@@ -73,7 +73,8 @@ static void proxy_pass(struct proxy *proxy, int client) {
 
 static void proxy_serve(struct proxy *proxy, int client) {
     char data[4096];
-    bool mute = proxy->mode == PROXY_MUTE || (proxy->mode == PROXY_LATE && proxy->connections == 1);
+    bool first = __atomic_load_n(&proxy->connections, __ATOMIC_RELAXED) == 1;
+    bool mute = proxy->mode == PROXY_MUTE || (proxy->mode == PROXY_LATE && first);
     if (proxy->mode < PROXY_MUTE && !mute) {
         proxy_pass(proxy, client);
     } else if (mute) {

@@ -44,6 +44,11 @@ contains "$out" '"faults":1'
 expect 0 on west "$vigil" doctor --at "etcd://$hub:7000/job" --ttl 600s
 contains "$out" 'good  a round trip takes'
 
+# What a server says is not for the terminal to obey.
+relay 7100 --replace 3.4. $'3.4\x1b'
+expect 0 on west "$vigil" doctor --at "etcd://$hub:7100/job" --ttl 600s
+contains "$out" 'the cluster replies: etcd 3.4\x1b'
+
 # A holder dies: the next is told, and while nothing holds the lock, doctor and show say that it has died.
 fail_machine west
 wait $waiter 2>/dev/null

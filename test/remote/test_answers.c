@@ -74,7 +74,7 @@ static int take_once(enum proxy_mode mode, long at, int64_t *token, bool *unreac
     assert_int_equal(taken.status, VIGIL_OK);
     while (vigil_remote_close(remote) == VIGIL_EBUSY) turn();
     assert_int_equal(vigil_agent_destroy(agent), VIGIL_OK);
-    int connections = proxy.connections;
+    int connections = __atomic_load_n(&proxy.connections, __ATOMIC_RELAXED);
     proxy_stop(&proxy);
     return connections;
 }
