@@ -27,23 +27,40 @@ grep -h failed east.log west.log && fail "a turn" # that a release was not confi
 [ "$(wc -l <tokens)" = 16 ] || fail "turns: $(wc -l <tokens) of 16"
 sort -nu tokens | cmp -s - tokens || fail "tokens out of order: $(tr '\n' ' ' <tokens)"
 
-# With one node lost (it is still), a holder with a short lease holds on, over a hand-over to the second leader.
+# The leader is killed while a lock is held: the next leader knows the lease, and renews it.
+seconds_left() {
+    etcd call kv/lease/timetolive "{\"ID\": \"$(etcd lease-of "$key")\"}" | grep -o '"TTL": "[0-9]*' | grep -o '[0-9]*$'
+}
+renewed() {
+    local left
+    left=$(seconds_left) || return
+    [ "$left" -le "$seen" ] || return 0
+    seen=$left
+    return 1
+}
 mkfifo go
-begin east holder "${lock[@]}" --ttl 3s -- sh -c 'echo up; read -r line <go'; holder=$begun
-until_true lines holder.out 1
-begin west waiter "${lock[@]}" -- echo ran; waiter=$begun
-until_true waits job
-revision=$(etcd revision)
-key=$(etcd keys 'job!held/')
 node restart "$second"
-until_true etcd put more "$revision"
+until_true leader
+begin east holder "${lock[@]}" --ttl 20s -- sh -c 'echo up; read -r line <go'; holder=$begun
+until_true lines holder.out 1
+begin west waiter "${lock[@]}" --ttl 60s -- echo ran; waiter=$begun
+until_true waits job
+key=$(etcd keys 'job!held/')
+third=$(leader); node kill "$third"
+until_true leader
+[ "$(leader)" != "$third" ] || fail "the leader is the node that was killed"
+until_true etcd put more yes
 [ "$(etcd keys 'job!held/')" = "$key" ] || fail "the key changed: $(etcd keys 'job!')"
+seen=100
+until_true renewed
+[ -z "$(cat waiter.out)" ] || fail "the waiter ran beside the holder"
+node restart "$third"
 echo >go
 ends 0 $holder holder
 ends 0 $waiter waiter
 
 # The quorum is lost: the holder's command is ended before its lease could be granted to another, with status 75.
-begin east holder "${lock[@]}" --ttl 4s -- sh -c 'trap "echo told; exit 0" TERM; echo up; while :; do sleep 0.05; done'
+begin east holder "${lock[@]}" --ttl 20s -- sh -c 'trap "echo told; exit 0" TERM; echo up; while :; do sleep 0.05; done'
 holder=$begun
 until_true lines holder.out 1
 begin west waiter "${lock[@]}" -- sh -c 'echo "${VIGIL_OWNER_DIED-}"'; waiter=$begun
