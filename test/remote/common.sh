@@ -25,6 +25,8 @@
 #     machine NAME                  makes a simulated machine: its own /dev/shm, host name, and network
 #     on NAME COMMAND...            runs the command there, as a child of this shell without another in between
 #     cut NAME [requests|answers]; mend NAME
+#     resource                      makes write: sh write FILE TOKEN WHO, of which FILE accepts no token that is less
+#                                   than one it has seen
 #     fail_machine NAME             the power goes: all its processes end at the same moment
 set -u
 vigil=${VIGIL:?the path of the vigil command}
@@ -229,6 +231,16 @@ fail_machine() {
     done
     # shellcheck disable=SC2086
     kill -KILL $all 2>/dev/null
+}
+
+resource() {
+    cat >write <<'W'
+exec 9>>"$1.lock"
+flock 9
+seen=$(tail -n 1 "$1" 2>/dev/null | cut -d' ' -f1)
+[ "$2" -ge "${seen:-0}" ] || { echo "refused $2 $3"; exit 1; }
+echo "$2 $3" >>"$1"
+W
 }
 
 # The last line of each test.

@@ -7,16 +7,9 @@
 cluster 1
 machine east
 machine west
-lock=("$vigil" lock --at "$at/job" --ttl 2s)
-
-# A resource that checks tokens: write FILE TOKEN WHO. It accepts none that is less than one it has seen.
-cat >write <<'W'
-exec 9>>"$1.lock"
-flock 9
-seen=$(tail -n 1 "$1" 2>/dev/null | cut -d' ' -f1)
-[ "$2" -ge "${seen:-0}" ] || { echo "refused $2 $3"; exit 1; }
-echo "$2 $3" >>"$1"
-W
+lock=("$vigil" lock --at "$at/job" --ttl 5s)    # of those that are stopped for longer
+steady=("$vigil" lock --at "$at/job" --ttl 60s) # of those that are not
+resource
 
 # The holder and its command are stopped, another machine gets the lock and writes; then they go on.
 begin east holder "${lock[@]}" -- sh -c '
@@ -28,7 +21,7 @@ begin east holder "${lock[@]}" -- sh -c '
 holder=$begun
 until_true lines holder.out 1
 read -r token command <holder.out
-begin west heir "${lock[@]}" -- sh -c 'sh write resource $VIGIL_TOKEN west; echo "$VIGIL_TOKEN ${VIGIL_OWNER_DIED-}"'
+begin west heir "${steady[@]}" -- sh -c 'sh write resource $VIGIL_TOKEN west; echo "$VIGIL_TOKEN ${VIGIL_OWNER_DIED-}"'
 heir=$begun
 until_true waits job
 kill -STOP $holder "$command"
@@ -50,7 +43,7 @@ $next west" ] || fail "the resource: $(cat resource)"
 
 # A waiter is stopped until its lease has ended, and the lock is free for long. It goes on: at the end of the line.
 mkfifo go1 go2
-begin west holder "${lock[@]}" -- sh -c 'echo up; read -r line <go1'; holder=$begun
+begin west holder "${steady[@]}" -- sh -c 'echo up; read -r line <go1'; holder=$begun
 until_true lines holder.out 1
 begin east waiter "${lock[@]}" -- sh -c 'echo waiter >>turns; key=$VIGIL_KEY
     python3 '"$here"'/etcd.py '"${at#etcd://}"' keys "$key" | grep -q . && echo holds'
@@ -59,7 +52,7 @@ until_true waits job
 kill -STOP $waiter
 until_true waits job 0
 echo >go1; ends 0 $holder holder
-begin west second "${lock[@]}" -- sh -c 'echo up; read -r line <go2; echo second >>turns'; second=$begun
+begin west second "${steady[@]}" -- sh -c 'echo up; read -r line <go2; echo second >>turns'; second=$begun
 until_true lines second.out 1
 kill -CONT $waiter
 until_true waits job 1
@@ -70,13 +63,13 @@ ends 0 $waiter waiter
 [ "$(cat waiter.out)" = holds ] || fail "the waiter ran without its key"
 
 # A waiter is stopped when it is granted its turn, that is while its key is in line, and its lease ends then.
-begin west holder "${lock[@]}" -- sh -c 'echo up; read -r line <go1'; holder=$begun
+begin west holder "${steady[@]}" -- sh -c 'echo up; read -r line <go1'; holder=$begun
 until_true lines holder.out 1
 begin east waiter "${lock[@]}" -- sh -c 'echo ran >>late'; waiter=$begun
 until_true waits job
 kill -STOP $waiter
 echo >go1; ends 0 $holder holder
-expect 0 on west "${lock[@]}" -- true # after the lease of the stopped one
+expect 0 on west "${steady[@]}" -- true # after the lease of the stopped one
 [ ! -e late ] || fail "a stopped waiter ran"
 kill -CONT $waiter
 ends 0 $waiter waiter

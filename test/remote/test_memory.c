@@ -167,7 +167,7 @@ static void use_word(void) {
 }
 
 static void run(unsigned long from, unsigned long count) {
-    const vigil_remote_options options = {.ttl_ns = 2 * SECOND, .user = "nobody:secret"};
+    const vigil_remote_options options = {.ttl_ns = 20 * SECOND, .user = "nobody:secret"};
     allocations = 0;
     fails_from = from;
     fails_until = from + count;
