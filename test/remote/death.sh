@@ -82,6 +82,27 @@ ends 0 $holder holder
 ends 0 $second second
 [ "$(cat second.out)" = ran ] && [ ! -s first.out ] || fail "ran: $(cat first.out second.out)"
 
+# Only vigil is killed, and its command with it: what the command has started runs on, and keeps the lock on its own
+# machine. When the lease has ended, another machine gets the lock beside it, and the token tells them apart.
+resource
+begin east holder "${lock[@]}" -- sh -c '
+    { until [ -e continued ]; do sleep 0.05; done; sh write resource $VIGIL_TOKEN orphan; } >orphan.out &
+    sh write resource $VIGIL_TOKEN east; echo $! $$; wait'
+holder=$begun
+until_true lines holder.out 1
+read -r orphan command <holder.out
+kill -KILL "$holder"
+wait "$holder" 2>/dev/null
+until_true is_gone "$command"
+expect 0 on west "${lock[@]}" --ttl 60s -- sh -c 'sh write resource $VIGIL_TOKEN west; echo "$VIGIL_OWNER_DIED"'
+[ "$out" = 1 ] || fail "west was not told of the death"
+! is_gone "$orphan" || fail "the orphan has ended"
+expect 124 on east "${lock[@]}" --timeout 300ms -- echo ran
+touch continued
+until_true is_gone "$orphan"
+contains "$(cat orphan.out)" 'refused' 'orphan'
+[ "$(sed 's,.* ,,' resource | tr '\n' ' ')" = "east west " ] || fail "the resource: $(cat resource)"
+
 # A process of east keeps the lock, another one of east has it, and both that one and its command are killed: west need
 # not wait for the end of the lease, which the first renews.
 begin east keeper "${MEMBER:?}" keep "$at" job 600 east; keeper=$begun
