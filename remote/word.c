@@ -4,19 +4,23 @@
  *
  *     NAME           the word; absent: 0
  *     NAME!wait/L    leased. A waiter with the lease L; the order is that of create_revision
+ *     NAME!in/L      leased. That waiter has joined the line; it may have been woken since, or has left ("left")
  *
  * To wait: read the word; then, in one transaction, compare that the word has not changed since (by its mod_revision),
- * and put the waiter's key. A notify that comes later finds the key.
+ * and put the waiter's keys. A notify that comes later finds the first. If no reply comes, the same is asked again: the
+ * transaction compares that the second key is not there. So it is carried out once, and if that was before, also if it
+ * has been woken meanwhile, the second key says so.
  *
  * To notify: read the first keys of the line, and delete them: the deletions that were done are the waiters that were
- * woken. A waiter whose key is gone while its lease is alive has been woken. To give up, a waiter deletes its own key:
- * if it was not there any more, the waiter has been woken, and says so.
+ * woken. A waiter whose first key is gone while the second is there has been woken. To give up, a waiter deletes the
+ * first and changes the second: if the first was not there any more, the waiter has been woken, and says so.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bug.h"
 #include "remote.h"
 
 #define SECOND_NS     INT64_C(1000000000)
@@ -214,15 +218,15 @@ struct vigil_remote_wait {
     vigil_remote *remote;
     vigil_remote_done *done;
     void *data;
-    char name[PLACE_NAME + 1], key[PLACE_KEY];
+    char name[PLACE_NAME + 1], key[PLACE_KEY], in_key[PLACE_KEY];
     int64_t expected;
     int64_t lease; /* 0: none yet */
     int64_t read;  /* mod_revision of the word when it was read as expected; -1: not yet */
     bool reached;  /* the cluster has replied */
     bool joined;   /* the key has been put */
+    bool doubt;    /* it may have been */
     bool look;     /* whether it is still there */
     bool leaves;   /* the deadline has passed: delete the key, unless it is gone already */
-    bool gone;     /* it is: but is the lease alive? */
     int64_t leave_by_ns;
     struct etcd_call call, renewal;
     struct etcd_watch watch;
@@ -280,6 +284,11 @@ static void wait_end(vigil_remote_wait *wait, int status) {
     done(status, 0, data);
 }
 
+/* It has not joined, and will not. If that is not certain, it may have been woken. */
+static void wait_end_outside(vigil_remote_wait *wait) {
+    wait_end(wait, wait->doubt ? VIGIL_ELOST : VIGIL_TIMED_OUT);
+}
+
 static void wait_pause_due(struct etcd_timer *timer) {
     wait_go(timer->data);
 }
@@ -290,7 +299,7 @@ static bool wait_has_reply(vigil_remote_wait *wait, const struct etcd_reply *rep
                   (reply->status == VIGIL_ENOMEM && wait->joined); /* it may be woken any moment */
     if (reply->status == VIGIL_OK) wait->reached = true;
     if (reply->status == VIGIL_OK) return true;
-    if (passes && !wait->reached && !wait->leaves) {
+    if (passes && !wait->reached && !wait->remote->cluster && !wait->leaves) {
         wait_end(wait, VIGIL_EUNREACHABLE);
         return false;
     }
@@ -298,8 +307,12 @@ static bool wait_has_reply(vigil_remote_wait *wait, const struct etcd_reply *rep
         wait_end(wait, VIGIL_ELOST); /* it may have been woken */
         return false;
     }
-    if (!passes || (wait->leaves && !wait->joined)) {
-        wait_end(wait, wait->leaves ? VIGIL_TIMED_OUT : reply->status == VIGIL_ENOTFOUND ? VIGIL_ELOST : reply->status);
+    if (wait->leaves && !wait->joined) {
+        wait_end_outside(wait);
+        return false;
+    }
+    if (!passes) {
+        wait_end(wait, reply->status == VIGIL_ENOTFOUND ? VIGIL_ELOST : wait->leaves ? VIGIL_TIMED_OUT : reply->status);
         return false;
     }
     wait->pause = (struct etcd_timer){.due = wait_pause_due, .data = wait};
@@ -313,8 +326,9 @@ static bool wait_has_reply(vigil_remote_wait *wait, const struct etcd_reply *rep
 static void wait_renewed(struct etcd_call *call, const struct etcd_reply *reply) {
     vigil_remote_wait *wait = call->data;
     bool gone = reply->status == VIGIL_ENOTFOUND || (reply->status == VIGIL_OK && reply->ttl_s <= 0);
+    int64_t ttl_ns = wait->remote->ttl_s * SECOND_NS, pause_ns = reply->status == VIGIL_OK ? ttl_ns / 3 : ttl_ns / 20;
     if (gone) wait_end(wait, VIGIL_ELOST);
-    else etcd_timer(wait->remote->etcd, &wait->clock, wait_soon(wait, wait->remote->ttl_s * SECOND_NS / 3));
+    else etcd_timer(wait->remote->etcd, &wait->clock, wait_soon(wait, pause_ns));
 }
 
 static void wait_clock_due(struct etcd_timer *timer) {
@@ -335,6 +349,7 @@ static void wait_leased(struct etcd_call *call, const struct etcd_reply *reply) 
 static void wait_ask_for_lease(vigil_remote_wait *wait) {
     wait->lease = (int64_t)(etcd_random(wait->remote->etcd) >> 1 | 1);
     snprintf(wait->key, sizeof wait->key, "%s!wait/%llx", wait->name, (unsigned long long)wait->lease);
+    snprintf(wait->in_key, sizeof wait->in_key, "%s!in/%llx", wait->name, (unsigned long long)wait->lease);
     wait->call = wait_call(wait, wait_leased);
     etcd_grant(wait->remote->etcd, &wait->call, wait->lease, wait->remote->ttl_s, wait_soon(wait, REMOTE_CALL_NS));
 }
@@ -353,7 +368,7 @@ static void wait_ask_for_cluster(vigil_remote_wait *wait) {
     etcd_status(wait->remote->etcd, &wait->call, wait_soon(wait, REMOTE_CALL_NS));
 }
 
-/* Joining. If it is not known whether the key was put, the look finds out. */
+/* Joining. */
 
 static void wait_has_read(struct etcd_call *call, const struct etcd_reply *reply) {
     vigil_remote_wait *wait = call->data;
@@ -385,38 +400,50 @@ static void wait_told(struct etcd_watch *watch, enum etcd_news news, const struc
 
 static void wait_has_joined(struct etcd_call *call, const struct etcd_reply *reply) {
     vigil_remote_wait *wait = call->data;
-    if (reply->status != VIGIL_OK && reply->maybe_done && reply->status != VIGIL_ENOTFOUND) {
-        int status = reply->status == VIGIL_TIMED_OUT ? VIGIL_EUNREACHABLE : reply->status;
-        wait_end(wait, wait->leaves ? VIGIL_TIMED_OUT : status); /* the lease goes, and the key with it */
-        return;
-    }
+    if (reply->status != VIGIL_OK && reply->maybe_done) wait->doubt = true;
     if (!wait_has_reply(wait, reply)) return;
-    wait->joined = reply->succeeded;
+    bool before = !reply->succeeded && reply->results[0].pair_count && !BUG(joined_unseen);
+    wait->joined = reply->succeeded || before;
+    wait->look = before;
+    wait->doubt = false;
     if (!wait->joined) wait->read = -1; /* the word has changed */
     wait_go(wait);
 }
 
 static void wait_join(vigil_remote_wait *wait) {
+    const struct etcd_bytes word = remote_bytes(wait->name), in = remote_bytes(wait->in_key);
     const struct etcd_txn txn = {
-        .compares = {{.key = remote_bytes(wait->name), .target = ETCD_MOD_REVISION, .revision = wait->read}},
-        .then = {{.action = ETCD_PUT, .key = remote_bytes(wait->key), .lease = wait->lease}},
-        .compare_count = 1,
-        .then_count = 1,
+        .compares = {{.key = word, .target = ETCD_MOD_REVISION, .revision = wait->read},
+                     {.key = in, .target = ETCD_CREATE_REVISION}},
+        .then = {{.action = ETCD_PUT, .key = remote_bytes(wait->key), .lease = wait->lease},
+                 {.action = ETCD_PUT, .key = in, .lease = wait->lease}},
+        .otherwise = {{.action = ETCD_RANGE, .key = in}},
+        .compare_count = BUG(joined_twice) ? 1 : 2,
+        .then_count = 2,
+        .otherwise_count = 1,
     };
     wait_send(wait, &txn, wait_has_joined);
 }
 
 /* In line. */
 
+/* The first key is gone. Without the second one, the lease has ended. */
+static void wait_end_without_key(vigil_remote_wait *wait, const struct etcd_result *in) {
+    bool left = in->pair_count && in->pairs->value.length && !BUG(left_as_woken);
+    wait_end(wait, left ? VIGIL_TIMED_OUT : in->pair_count ? VIGIL_OK : VIGIL_ELOST);
+}
+
 static void wait_looked(struct etcd_call *call, const struct etcd_reply *reply) {
     vigil_remote_wait *wait = call->data;
     if (!wait_has_reply(wait, reply)) return;
-    wait->gone = !reply->results[0].pair_count;
-    wait_go(wait);
+    if (reply->results[0].pair_count) wait_go(wait);
+    else wait_end_without_key(wait, &reply->results[1]);
 }
 
 static void wait_look(vigil_remote_wait *wait) {
-    const struct etcd_txn txn = {.then = {{.action = ETCD_RANGE, .key = remote_bytes(wait->key)}}, .then_count = 1};
+    const struct etcd_txn txn = {.then = {{.action = ETCD_RANGE, .key = remote_bytes(wait->key)},
+                                          {.action = ETCD_RANGE, .key = remote_bytes(wait->in_key)}},
+                                 .then_count = 2};
     wait->look = false;
     wait_send(wait, &txn, wait_looked);
 }
@@ -424,28 +451,23 @@ static void wait_look(vigil_remote_wait *wait) {
 static void wait_left(struct etcd_call *call, const struct etcd_reply *reply) {
     vigil_remote_wait *wait = call->data;
     if (!wait_has_reply(wait, reply)) return;
-    if (reply->results[0].count) {
-        wait_end(wait, VIGIL_TIMED_OUT);
-        return;
-    }
-    wait->gone = true; /* woken, just in time */
-    wait_go(wait);
+    if (reply->succeeded) wait_end_without_key(wait, &reply->results[0]);
+    else wait_end(wait, VIGIL_TIMED_OUT);
 }
 
+/* The second key remembers that: if it was carried out and the reply is lost, and if a call to join comes late. */
 static void wait_leave(vigil_remote_wait *wait) {
-    const struct etcd_txn txn = {.then = {{.action = ETCD_DELETE, .key = remote_bytes(wait->key)}}, .then_count = 1};
+    const struct etcd_bytes key = remote_bytes(wait->key), in = remote_bytes(wait->in_key);
+    const struct etcd_txn txn = {
+        .compares = {{.key = key, .target = ETCD_CREATE_REVISION}},
+        .then = {{.action = ETCD_RANGE, .key = in}},
+        .otherwise = {{.action = ETCD_DELETE, .key = key},
+                      {.action = ETCD_PUT, .key = in, .value = remote_bytes("left"), .lease = wait->lease}},
+        .compare_count = 1,
+        .then_count = 1,
+        .otherwise_count = 2,
+    };
     wait_send(wait, &txn, wait_left);
-}
-
-static void wait_has_ttl(struct etcd_call *call, const struct etcd_reply *reply) {
-    vigil_remote_wait *wait = call->data;
-    if (reply->status != VIGIL_ENOTFOUND && !wait_has_reply(wait, reply)) return;
-    wait_end(wait, reply->status == VIGIL_OK && reply->ttl_s > 0 ? VIGIL_OK : VIGIL_ELOST);
-}
-
-static void wait_ask_for_ttl(vigil_remote_wait *wait) {
-    wait->call = wait_call(wait, wait_has_ttl);
-    etcd_time_to_live(wait->remote->etcd, &wait->call, wait->lease, wait_soon(wait, REMOTE_CALL_NS));
 }
 
 static void wait_watch(vigil_remote_wait *wait) {
@@ -456,10 +478,8 @@ static void wait_watch(vigil_remote_wait *wait) {
 
 static void wait_go(vigil_remote_wait *wait) {
     if (wait->call.pending || wait->pause.pending) return;
-    if (wait->gone) {
-        wait_ask_for_ttl(wait);
-    } else if (wait->leaves && !wait->joined) {
-        wait_end(wait, VIGIL_TIMED_OUT);
+    if (wait->leaves && !wait->joined) {
+        wait_end_outside(wait);
     } else if (!wait->remote->cluster) {
         wait_ask_for_cluster(wait);
     } else if (!wait->lease) {

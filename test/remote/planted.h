@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * planted.h - the planted bugs of remote/: mistakes that place.c and lock.c make on purpose when the search is told to.
- * See src/prim/sim/bugs.h. In the library that is shipped BUG is 0.
+ * planted.h - the planted bugs of remote/: mistakes that place.c, lock.c and word.c make on purpose when the search is
+ * told to. See src/prim/sim/bugs.h. In the library that is shipped BUG is 0.
  */
 #ifndef VIGIL_TEST_REMOTE_PLANTED_H
 #define VIGIL_TEST_REMOTE_PLANTED_H
@@ -40,7 +40,10 @@
     X(reserve_by_hand, loss_unsaid, "a process that keeps the place does not tell others that it is lost")             \
     X(no_memory, holder_fails, "a holder fails as a request does, because there is no memory just then")               \
     X(abandoned, abandoned_unlocked, "what is abandoned counts as released on its own machine")                        \
-    X(tried, refused_at_once, "a request ends before the call that makes it returns")
+    X(tried, refused_at_once, "a request ends before the call that makes it returns")                                  \
+    X(word_lost, left_as_woken, "a waiter that has left without a reply says that it was woken")                       \
+    X(word_lost, joined_twice, "a waiter whose first joining had no reply, and was woken, joins again")                \
+    X(word_cut, joined_unseen, "a waiter does not see that its first joining was carried out")
 
 #define X(scenario, name, text) REMOTE_BUG_##name,
 enum { REMOTE_BUG_none, REMOTE_BUGS(X) REMOTE_BUG_COUNT };

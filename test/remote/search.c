@@ -126,6 +126,9 @@ static struct {
     int64_t alone_token, any_token;
     unsigned streak, streak_machine, kills;
     int64_t streak_since; /* a revision */
+    /* Of the word: waiters that notifiers were told of, and notifiers that do not know; waiters that were woken, and
+     * those that do not know. */
+    unsigned notified, maybe_notified, woken, maybe_woken;
 } truth;
 
 /*
@@ -392,6 +395,53 @@ static void actor_release(struct actor *actor) {
     }
 }
 
+/* Of the word. */
+
+static void search_waited(int status, int64_t value, void *data) {
+    struct actor *actor = data;
+    bool cluster = actor->process->remote->cluster;
+    (void)value;
+    world_trace("  actor %u has waited: %d", actor->number, status);
+    sim_check(actor->state == ACTOR_PENDING && !actor->in_call, "a waiter ends, unasked");
+    sim_check(status == VIGIL_OK || status == VIGIL_TIMED_OUT || (status == VIGIL_ELOST && world_had_faults) ||
+                  (status == VIGIL_EUNREACHABLE && world_had_faults && (!actor->knows || !cluster)),
+              "a waiter ends with %d", status);
+    truth.woken += status == VIGIL_OK;
+    truth.maybe_woken += status == VIGIL_ELOST;
+    actor->rounds_left--;
+    actor->state = actor->rounds_left ? ACTOR_READY : ACTOR_CLOSED;
+    actor_goes_on(actor, actor->plan->pause_ns);
+}
+
+static void search_notified(int status, int64_t value, void *data) {
+    struct actor *actor = data;
+    world_trace("  actor %u has woken %d: %d", actor->number, (int)value, status);
+    sim_check(actor->state == ACTOR_PENDING && !actor->in_call && value <= 1, "a notify ends, unasked");
+    truth.notified += status == VIGIL_OK ? (unsigned)value : 0;
+    truth.maybe_notified += status != VIGIL_OK;
+    actor->rounds_left--;
+    actor->state = actor->rounds_left ? ACTOR_READY : ACTOR_CLOSED;
+    actor_goes_on(actor, actor->plan->pause_ns);
+}
+
+static void actor_use_word(struct actor *actor) {
+    vigil_remote *remote = actor->process->remote;
+    actor->state = ACTOR_PENDING;
+    actor->knows = remote->cluster;
+    int status = actor->plan->acts & ACTS_NOTIFIES
+                     ? vigil_remote_word_notify(remote, NAME, 1, search_notified, actor)
+                     : vigil_remote_word_wait(remote, NAME, 0, actor->plan->timeout_ns, search_waited, actor, NULL);
+    sim_check(status == VIGIL_PENDING, "a call of the word returns %d", status);
+}
+
+/* Each that was woken knows that it was, or that it may have been; and no other does. */
+static void check_word(void) {
+    sim_check(truth.notified <= truth.woken + truth.maybe_woken, "%u were woken, and %u know", truth.notified,
+              truth.woken);
+    sim_check(truth.woken <= truth.notified + truth.maybe_notified, "%u were woken, and %u say so", truth.notified,
+              truth.woken);
+}
+
 static void actor_close(struct actor *actor) {
     if (actor->state == ACTOR_HOLDS) truth_of_late_release(actor);
     actor->state = ACTOR_CLOSING;
@@ -409,7 +459,8 @@ static void actor_step(void *what, unsigned way) {
     bool closes = !actor->rounds_left && (actor->state == ACTOR_READY || actor->plan->acts & ACTS_CLOSES_HELD);
     actor->in_call = true;
     world_trace("  actor %u %s", actor->number, closes ? "closes" : actor->state == ACTOR_HOLDS ? "releases" : "takes");
-    if (closes) actor_close(actor);
+    if (actor->plan->acts & (ACTS_WAITS | ACTS_NOTIFIES)) actor_use_word(actor);
+    else if (closes) actor_close(actor);
     else if (actor->state == ACTOR_HOLDS) actor_release(actor);
     else actor_take(actor);
     actor->in_call = false;
@@ -771,6 +822,7 @@ static void run_down(void) {
     for (unsigned i = 0; i < world_process_count; i++) {
         struct process *process = &world_processes[i];
         if (!process->alive) continue;
+        while (process->remote->open && world_step()) continue; /* the lease of a waiter is being revoked */
         sim_check(process->references == 0, "process %u keeps %d references", i, process->references);
         sim_check(vigil_remote_close(process->remote) == VIGIL_OK, "the cluster cannot be closed");
         process->remote = NULL;
@@ -807,6 +859,7 @@ static void actor_open(const struct actor_plan *plan) {
     if (plan->acts & ACTS_IMMORTAL) process->may_die = false;
     *actor = (struct actor){.plan = plan, .process = process, .rounds_left = plan->rounds, .number = actor_count++};
     actor->next_ns = world_now_ns + plan->begin_ns;
+    if (plan->acts & (ACTS_WAITS | ACTS_NOTIFIES)) return;
     vigil_remote_lock_options options = {
         .slots = plan->slots, .gives_back = plan->acts & ACTS_GIVES_BACK, .on_lost = search_lost, .data = actor};
     world_running = process;
@@ -825,6 +878,7 @@ enum sim_outcome sim_execute(const struct sim_scenario *scenario) {
     for (const struct actor_plan *plan = world_scenario->plans; plan->rounds; plan++) actor_open(plan);
     run_with_faults();
     run_to_the_end();
+    check_word();
     run_down();
     return SIM_PASSED;
 }

@@ -19,6 +19,8 @@ enum {
     ACTS_MIXED = 64,       /* each second round is shared */
     ACTS_IMMORTAL = 128,   /* its process is not killed */
     ACTS_ABANDON = 256,    /* it may abandon its handle at any moment, which counts as a kill */
+    ACTS_WAITS = 512,      /* it has no handle, and waits for the word instead, until its timeout */
+    ACTS_NOTIFIES = 1024,  /* it has no handle, and wakes one waiter */
 };
 struct actor_plan {
     unsigned machine, process;
