@@ -25,8 +25,8 @@ run_preset() {
 }
 
 # Tests of pages in browsers and with etcd depend on programs of others. If no other test has failed, they are run once
-# more, one at a time, and the stage says so, with what the first run said. Not web.self and web.self_demo: a planted bug
-# must be found each time; nor the storm of a cluster, whose second run would have other faults.
+# more, one at a time, and the stage says so, with what the first run said. Not web.self and web.self_demo: a planted
+# bug must be found each time. Nor the storm of a cluster: its second run would have other faults.
 failed_tests=Testing/Temporary/LastTestsFailed.log
 may_run_again='^[0-9]+:(web\.(chromium|firefox|screenshots)|remote\..*)$'
 only_of_others() { [ -s "$1" ] && ! grep -qvE "$may_run_again" "$1" && ! grep -q ':remote\.storm$' "$1"; }
