@@ -78,5 +78,20 @@ for bug in CALL_MORE UNGUARDED PASS_UNGUARDED GUARD_FOREVER; do
     check caught ends mutex FAIR OWN_REQUEST $bug
 done
 
+for players in NEWCOMERS THREE_HOLDERS STRAY; do
+    check ok ends lanes $players
+done
+check ok cycles lanes HOLDERS
+check ok cycles lanes STRAY
+for bug in NOT_CHECKED ADDED_UNSEEN; do
+    check caught ends lanes NEWCOMERS $bug
+done
+for bug in NOT_COUNTED COUNTED_TWICE CLEARED_EARLY NOT_SEARCHED SEARCHED_ONCE TAKEN_WHILE_CLOSING JOINED_UNCLOSED; do
+    check caught ends lanes HOLDERS $bug
+done
+check caught ends lanes THREE_HOLDERS TAKEN_BACK_EARLY
+check caught ends lanes STRAY LEFT_SILENTLY
+check caught cycles lanes STRAY NOT_CLOSED
+
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
