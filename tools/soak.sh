@@ -53,9 +53,9 @@ VIGIL=$root/build/release/bin/vigil SERVE=$root/${cluster}_serve MEMBER=$root/${
 
 build tsan
 for preset in release tsan; do
-    for stress in stress locks; do
-        echo "Stress of $stress, $preset: from seed $seed, $((share_s / 4)) s"
-        $steady build/$preset/test/stress_$stress --seconds $((share_s / 4)) --seed "$seed"
+    for stress in stress locks rwlocks; do
+        echo "Stress of $stress, $preset: from seed $seed, $((share_s / 6)) s"
+        $steady build/$preset/test/stress_$stress --seconds $((share_s / 6)) --seed "$seed"
     done
 done
 
