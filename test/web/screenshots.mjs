@@ -44,7 +44,7 @@ const scenes = {
 
   async lines(page) {
     await page.waitForSelector('main[data-state="ready"]');
-    await page.waitForSelector('#line-0[data-waiters*=" "]');
+    await page.waitForSelector('#lines tr[data-waiters*=" "]');
   },
 };
 
