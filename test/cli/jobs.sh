@@ -113,6 +113,8 @@ over() { # STATUS CONDITION...: of the timeout in the background, whose time is 
     local want=$1 timeout=$! got
     shift
     until_true "$@"
+    # Not while it is still in fork: it would end at once, without its child.
+    until_true grep -q '^State:.S' "/proc/$timeout/status"
     kill -ALRM "$timeout"
     { wait "$timeout"; got=$?; } 2>/dev/null
     [ $got = "$want" ] || fail "exit status $got under timeout instead of $want"
