@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "cluster.h"
 
+#include "vigil/named.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -261,7 +263,45 @@ bool cluster_restart(struct cluster *cluster, int node) {
     return cluster_spawn(cluster, node) && cluster_await(cluster, node);
 }
 
+/* The number of the cluster, as 16 digits, by the log of its first node. */
+static bool cluster_number(const struct cluster *cluster, char number[17]) {
+    static const char before[] = "\"cluster-id\":\"";
+    char path[256], line[4096];
+    bool found = false;
+    snprintf(path, sizeof path, "%s/n0.log", cluster->folder);
+    FILE *log = fopen(path, "r");
+    while (log && !found && fgets(line, sizeof line, log)) {
+        const char *at = strstr(line, before);
+        found = at && sscanf(at + sizeof before - 1, "%16[0-9a-f]", number) == 1;
+    }
+    if (log) fclose(log);
+    return found;
+}
+
+/* A machine has a named lock of its own before each lock of the cluster: lock_local_name in remote/lock.c. */
+struct local_names {
+    char prefix[32], names[64][256];
+    int count;
+};
+
+static void cluster_note_name(const char *name, void *data) {
+    struct local_names *local = data;
+    bool ours = strncmp(name, local->prefix, strlen(local->prefix)) == 0;
+    if (ours && local->count < 64) snprintf(local->names[local->count++], sizeof local->names[0], "%s", name);
+}
+
+static void cluster_remove_local_names(const struct cluster *cluster) {
+    static struct local_names local;
+    char number[17];
+    local.count = 0;
+    if (!cluster_number(cluster, number)) return;
+    snprintf(local.prefix, sizeof local.prefix, "etcd-%016llx-", strtoull(number, NULL, 16));
+    vigil_named_list(cluster_note_name, &local);
+    for (int i = 0; i < local.count; i++) vigil_named_remove(local.names[i], true);
+}
+
 void cluster_stop(struct cluster *cluster) {
+    cluster_remove_local_names(cluster);
     for (int i = 0; i < cluster->count; i++) cluster_kill(cluster, i);
     if (cluster->folder[0]) cluster_run((char *[]){"rm", "-rf", cluster->folder, NULL});
     cluster->folder[0] = 0;
