@@ -52,7 +52,10 @@
  *                 due.
  *     leaving     a writer leaves the line, and readers have waited behind it while others read: it updates the line.
  *                 That is a thread that has timed out or been interrupted, or an event loop that has given its
- *                 request up, whether that is in line or called (decline).
+ *                 request up, whether that is in line or called (decline). If no waiter is left, the lock is not
+ *                 RESERVED any more: the waiter that left may have been the one for which it was, which had come, found
+ *                 a reader that was counted in error, and gone back to the line. If it was for another one, which has
+ *                 yet to come, that one takes its chance with newcomers.
  *
  * A lock is RESERVED for the head of the line if that has waited for PATIENCE_NS, once in that time (lock_may_reserve):
  * else a long line would have every lock and unlock wait for a thread to wake up. Or if the head is a thread that has
@@ -144,6 +147,7 @@ struct rwlock_update {
     uint32_t number;       /* by which we hold it: see rwlock_number; 0: whatever it is */
     uint32_t died;         /* DIED, if we leave in place of a writer that has ended */
     bool drop_reservation; /* drop the reservation */
+    bool gave_up;          /* a waiter has left the line: drop it if that was the last one */
     bool if_still_saved;   /* if it is not SAVED any more, another thread has updated the line */
     bool over;
     uint32_t now;           /* the word without flags, after this change */
@@ -172,7 +176,7 @@ static bool rwlock_is_thread_here(const struct rwlock_update *update, const stru
 static uint32_t rwlock_flags_for(const struct rwlock_update *update, uint32_t seen, const struct slot *head,
                                  bool entitled) {
     uint32_t reserved = update->drop_reservation ? 0 : seen & RESERVED;
-    if (!head) return reserved;
+    if (!head) return update->gave_up ? 0 : reserved;
     if (update->now & WRITER) return WAITERS;
     if (update->now && rwlock_writes(head)) return WAITERS | (update->pass ? 0 : SAVED);
     return (rwlock_is_thread_here(update, head) ? 0 : WAITERS) | (reserved || entitled ? RESERVED : 0);
@@ -347,7 +351,7 @@ static void rwlock_joined(uint32_t *word, uint32_t seen) {
 }
 
 static void rwlock_left(uint32_t *word) {
-    if (!BUG(rwlock_left_silently)) rwlock_update_line((struct rwlock_update){.word = word});
+    if (!BUG(rwlock_left_silently)) rwlock_update_line((struct rwlock_update){.word = word, .gave_up = true});
 }
 
 static const struct lock_kind rwlock_locking;
