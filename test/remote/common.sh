@@ -25,7 +25,7 @@
 #     machine NAME                  makes a simulated machine: its own /dev/shm, host name, and network
 #     on NAME COMMAND...            runs the command there, as a child of this shell without another in between
 #     cut NAME [requests|answers]; mend NAME
-#     resource                      makes write: sh write FILE TOKEN WHO, of which FILE accepts no token that is less
+#     resource                      makes write: sh write FILE TOKEN NAME, of which FILE accepts no token that is less
 #                                   than one it has seen
 #     fail_machine NAME             the power goes: all its processes end at the same moment
 set -u

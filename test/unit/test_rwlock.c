@@ -325,6 +325,19 @@ static void a_writer_that_leaves_lets_readers_in(void **state) {
     for (int i = 0; i < 3; i++) unlock(READ);
 }
 
+/* A writer that was called can find a reader that is counted in error, and go back to the line: the lock is still
+ * reserved, for no other. If the writer gives up there, before it could look again, so does the reservation. */
+static void a_reservation_ends_with_the_last_waiter(void **state) {
+    (void)state;
+    const uint32_t reader = 16, reserved = 4;
+    STORE(rwlock.word, reader | reserved);
+    assert_int_equal(vigil_rwlock_write_lock_for(&rwlock, 1), VIGIL_TIMED_OUT); /* 1 ns */
+    assert_int_equal(LOAD(rwlock.word), reader);
+    assert_int_equal(vigil_rwlock_read_unlock(&rwlock), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_write_trylock(&rwlock), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_write_unlock(&rwlock), VIGIL_OK);
+}
+
 static void what_was_locked_here_is_unlocked_there(void **state) {
     (void)state;
     struct taker reader, writer;
@@ -650,6 +663,7 @@ int main(void) {
         TEST(readers_in_line_pass_a_writer_in_line),
         TEST(a_writing_loop_gets_its_turn_after_those_that_pass),
         TEST(a_writer_that_leaves_lets_readers_in),
+        TEST(a_reservation_ends_with_the_last_waiter),
         TEST(what_was_locked_here_is_unlocked_there),
         TEST(who_waits_on_forgotten_memory_is_cancelled),
         TEST(a_plain_wait_ends_with_an_unlock),
