@@ -176,7 +176,7 @@ static bool rwlock_is_thread_here(const struct rwlock_update *update, const stru
 static uint32_t rwlock_flags_for(const struct rwlock_update *update, uint32_t seen, const struct slot *head,
                                  bool entitled) {
     uint32_t reserved = update->drop_reservation ? 0 : seen & RESERVED;
-    if (!head) return update->gave_up ? 0 : reserved;
+    if (!head) return update->gave_up && !BUG(rwlock_reserved_for_nobody) ? 0 : reserved;
     if (update->now & WRITER) return WAITERS;
     if (update->now && rwlock_writes(head)) return WAITERS | (update->pass ? 0 : SAVED);
     return (rwlock_is_thread_here(update, head) ? 0 : WAITERS) | (reserved || entitled ? RESERVED : 0);

@@ -122,7 +122,7 @@ static const struct sim_search efforts[] = {
     {.limit = {9, 3, 1, 1, 2, 2}, .deviations = 3, .executions = 30000, .random_runs = 5000, .seed = 1},
 };
 
-/* Scenarios that find the bugs that take a particular kill: they are tried first, and with more effort. */
+/* Scenarios that find the bugs that take a particular kill or moment: they are tried first, and with more effort. */
 static const struct {
     const char *bug, *scenario;
 } found_by[] = {
@@ -148,6 +148,7 @@ static const struct {
     {"dead_holder_kept", "holder_killed"},
     {"repair_drops", "order_kept"},
     {"relay_not_missed", "notifier_killed_loop"},
+    {"rwlock_reserved_for_nobody", "rwlock_patience_in_vain"},
 };
 static const struct sim_search most_effort = {
     .limit = {9, 9, 2, 1, 2, 3}, .deviations = 3, .executions = 50000, .random_runs = 20000, .seed = 1};

@@ -12,14 +12,15 @@
 #include "lot/lot.h"
 #include "scenario.h"
 
-#define WRITER  1u
-#define WAITERS 2u
-#define SAVED   8u
-#define READER  16u
-#define READERS 0x0ffffff0u
-#define LANES   (1u << 28)
-#define CLOSING (1u << 29)
-#define PASS    (1u << 30)
+#define WRITER   1u
+#define WAITERS  2u
+#define RESERVED 4u
+#define SAVED    8u
+#define READER   16u
+#define READERS  0x0ffffff0u
+#define LANES    (1u << 28)
+#define CLOSING  (1u << 29)
+#define PASS     (1u << 30)
 
 enum { TO_READ, TO_WRITE }; /* what a turn wants */
 
@@ -697,6 +698,38 @@ static void rwlock_patience_of_reader(void) {
     begin_with(WRITER);
     go("reader", reader);
     go("barger", barger);
+}
+
+/* The lock is reserved for a writer that finds a reader which is counted for a moment, and gives up. */
+static bool writer_has_waited(void *unused) {
+    (void)unused;
+    return writer_is_through || in_line() == 1;
+}
+
+FIBER(holder_for_patient_writer) {
+    (void)argument;
+    sim_until(writer_has_waited, NULL);
+    let_pass(PATIENCE);
+    leave(true);
+}
+
+static bool is_reserved_or_over(void *unused) {
+    (void)unused;
+    return (rwlock.word & RESERVED) || writer_is_through;
+}
+
+FIBER(hasty_reader_of_reserved) {
+    sim_until(is_reserved_or_over, NULL);
+    hasty_reader(argument);
+}
+
+static void rwlock_patience_in_vain(void) {
+    begin_with(WRITER);
+    writer_is_through = false;
+    sim_moment(1000 + LONG_NS);
+    go("writer", patient_writer);
+    go("reader", hasty_reader_of_reserved);
+    go("holder", holder_for_patient_writer);
 }
 
 static void rwlock_patience_of_loop(void) {
@@ -1544,6 +1577,7 @@ const struct sim_scenario rwlock_scenarios[] = {
     {"rwlock_patience_of_writer", "a writer gets what is reserved for it", rwlock_patience_of_writer, all_over},
     {"rwlock_patience_of_reader", "a reader gets what is reserved for it", rwlock_patience_of_reader, all_over},
     {"rwlock_patience_of_loop", "a loop gets what is reserved for it", rwlock_patience_of_loop, all_over},
+    {"rwlock_patience_in_vain", "a writer gives up what is reserved for it", rwlock_patience_in_vain, all_over},
     {"rwlock_downgrade", "a writer downgrades, others write and read", rwlock_downgrade, all_over},
     {"rwlock_downgrade_lets_in", "a reader in line is let in", rwlock_downgrade_lets_in, all_over},
     {"rwlock_read_unlocked_twice", "two threads unlock what one reads", rwlock_read_unlocked_twice, unlocked_once},

@@ -57,6 +57,7 @@
     X(sem, sem_comes_silently, "a thread that was called does not say that it has come")                               \
     X(sem, sem_covered_by_one, "one thread that was called stands for any number of permits released meanwhile")       \
     X(rwlock, rwlock_left_silently, "a writer leaves the line without calling the readers behind it")                  \
+    X(rwlock, rwlock_reserved_for_nobody, "the last waiter gives up, and the lock stays reserved")                     \
     X(rwlock, rwlock_comes_silently, "a thread that was called does not say that others may wait")                     \
     X(rwlock, rwlock_not_further, "a reader that was called does not look whether others must be called")              \
     X(rwlock, rwlock_never_saved, "new readers pass a writer for as long as others read")                              \
