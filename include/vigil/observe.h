@@ -97,15 +97,16 @@ typedef struct vigil_seen_waiter {
     bool called;      /* it has been notified, or called for a lock, and has not run since */
     bool shared;      /* of a read-write lock: it wants to read */
     uint32_t permits; /* of a semaphore: how many it wants; 0 if that is not known */
-    int64_t since_ns; /* on the clock of vigil_now_ns; from 0 to at_ns of the look, even if the memory is damaged */
+    int64_t since_ns; /* on the clock of vigil_now_ns, but of a thread some milliseconds early, never late; from 0 to
+                       * at_ns of the look, even if the memory is damaged */
 } vigil_seen_waiter;
 
 typedef struct vigil_seen_holder {
     uint32_t number;  /* of its process; if no member has it, that has died, and the lock will go to the next waiter */
     bool shared;      /* it reads */
     uint32_t count;   /* how many times, or how many permits */
-    int64_t since_ns; /* on the same clock: since when the process has held any of it. Known for read-write locks and
-                       * leased permits; otherwise 0 */
+    int64_t since_ns; /* since when the process has held any of it, as early as with threads. Known for read-write
+                       * locks and leased permits; otherwise 0 */
 } vigil_seen_holder;
 
 /*

@@ -256,10 +256,10 @@ int64_t observer_past(uint64_t at_ns, uint64_t now_ns) {
 
 /* The time of which `ms` is the low 32 bits, in milliseconds. Returns nanoseconds; 0: it would be before time 0. */
 static int64_t observer_since(uint32_t ms, uint64_t now_ns) {
-    uint32_t ago_ms = (uint32_t)(now_ns / 1000000) - ms;
+    uint64_t now_ms = now_ns / 1000000;
+    uint32_t ago_ms = (uint32_t)now_ms - ms;
     if (ago_ms > UINT32_MAX - OBSERVER_AHEAD_MS) ago_ms = 0; /* it began after we read the clock */
-    uint64_t ago_ns = (uint64_t)ago_ms * 1000000;
-    return ago_ns < now_ns ? (int64_t)(now_ns - ago_ns) : 0;
+    return ago_ms < now_ms ? (int64_t)(now_ms - ago_ms) * 1000000 : 0;
 }
 
 static vigil_seen_waiter observer_waiter_of(const struct seen_slot *seen, uint64_t now_ns) {
