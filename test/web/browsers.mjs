@@ -88,8 +88,8 @@ async function launchFirefox() {
 
 /*
  * Returns {open(address), close()}. open() returns a page when that is loaded and its module has run: {evaluate(f,
- * argument), click(selector), press(key), resize(width), reload(), close(), driver}; driver is what playwright or
- * puppeteer calls a page.
+ * argument), click(selector), press(key), resize(width), reload(), close(), requests, driver}; requests: the addresses
+ * that it has asked for; driver is what playwright or puppeteer calls a page.
  */
 export async function launch(name) {
   const start = () => (name === 'chromium' ? launchChromium() : launchFirefox());
@@ -106,7 +106,10 @@ export async function launch(name) {
     async open(address, { ready = true, first } = {}) {
       const page = await browser.newPage();
       if (first) await (page.addInitScript ?? page.evaluateOnNewDocument).call(page, ...first);
+      const requests = [];
+      page.on('request', (request) => requests.push(request.url()));
       const opened = {
+        requests,
         evaluate: (body, argument) => page.evaluate(body, argument),
         click: (selector) => page.click(selector),
         press: (key) => page.keyboard.press(key),

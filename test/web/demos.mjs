@@ -319,6 +319,18 @@ export const demoTests = {
     await page.close();
   },
 
+  'demo: nothing is loaded from elsewhere': async (browser, { demo }, note) => {
+    const originOf = (address) => new URL(address).origin; // of blob:http://..., too
+    for (const name of NAMES) {
+      const page = await openNamed(browser, demo, name);
+      await page.close();
+      check(page.requests.includes(`${demo}${name}.html`), `${name}: its requests are not seen`);
+      const elsewhere = page.requests.filter((address) => originOf(address) !== originOf(demo));
+      check(elsewhere.length === 0, `${name}: ${elsewhere.join(' ')}`);
+      note(`${name}: ${page.requests.length} requests`);
+    }
+  },
+
   'demo: nothing is cut off, or wider than the page': async (browser, { demo }) => {
     for (const name of NAMES) {
       const page = await openNamed(browser, demo, name);

@@ -6,6 +6,10 @@
 const EXCLUSION = 'exclusion: Mutex, two workers that block and the page';
 const HOLDING = 'terminate: while holding, taken as a promise';
 const DAMAGED = 'terminate: with a lock of the library, after which all calls fail';
+const READ_AND_WRITE = 'RwLock: downgrade, try, and readers together';
+const PERMITS = 'Semaphore: try, and a release that calls who waits';
+const CONDITION = 'Condition: timeout and broadcast; the mutex is held again';
+const BARRIER = 'Barrier: the page and workers go on together';
 
 export const plants = {
   'the bell wakes one sleeper': { source: 'src/prim/wasm/prim.c', from: 'prim_wake_some(word, UINT32_MAX)',
@@ -79,6 +83,32 @@ export const plants = {
   'a lock that is held is taken': { file: 'node/lib/mutex.js',
     from: 'if (compareExchange(this.array, this.index, this.free, this.taken) !== this.free) return false;',
     to: 'store(this.array, this.index, this.taken);', found: EXCLUSION, says: /two are inside/ },
+  'a reader comes in beside a writer': { file: 'node/lib/sync.js', to: '',
+    from: 'if ((seen & 0x8000000f) !== 0) return false; // a writer, waiters, or an owner that died',
+    found: READ_AND_WRITE, says: /expected undefined, got/ },
+  'a writer leaves without calling those who wait': { file: 'node/lib/sync.js',
+    from: 'if (this.#fast && compareExchange(this.#array, this.#index, 1, 0) === 1) holdings',
+    to: 'if (this.#fast && Atomics.exchange(this.#array, this.#index, 0) !== 0) holdings',
+    found: READ_AND_WRITE, says: /hangs: the reader/ },
+  'downgrade gives the lock up': { file: 'node/lib/sync.js', from: 'check(native.downgrade());',
+    to: 'this.writeUnlock();', found: READ_AND_WRITE, says: /NotHeldError[^]*readUnlock/ },
+  'permits are taken that are not there': { file: 'node/lib/sync.js',
+    from: 'if ((seen & 14) !== 0 || seen >>> 4 < permits) return false;', to: '',
+    found: PERMITS, says: /expected undefined, got/ },
+  'permits are released without a look at the line': { file: 'node/lib/sync.js',
+    from: 'const simple = (seen & 9) === 0 && permits', to: 'const simple = permits',
+    found: PERMITS, says: /hangs: the waiter/ },
+  'broadcast is a signal': { file: 'node/lib/sync.js', from: 'broadcast() { return this.#signal(0); }',
+    to: 'broadcast() { return this.#signal(1); }', found: CONDITION,
+    says: /expected 3, got 1/ },
+  'a condition does not say that it has timed out': { file: 'node/lib/sync.js',
+    from: "return status === STATUS.TIMED_OUT ? 'timed-out' : 'ok';", to: "return 'ok';",
+    found: CONDITION, says: /expected "timed-out", got "ok"/ },
+  'a barrier is of one party too few': { file: 'node/lib/sync.js', from: 'store(word.array, index + 1, parties);',
+    to: 'store(word.array, index + 1, parties - 1);', found: BARRIER,
+    says: /too soon in round/ },
+  'no party completes the round': { file: 'node/lib/sync.js', from: 'return status === STATUS.LAST;',
+    to: 'return false;', found: BARRIER, says: /expected 100, got 0/ },
   'an early alarm is not set again': { file: 'web/lib/bell.js', from: 'setTimeout(setAlarm,',
     to: 'setTimeout(dispatch,', found: 'wait: an early alarm is set again', says: /hangs: a timeout of 400 ms/ },
   'abort leaves the waiter in line': { file: 'node/lib/core.js',
@@ -111,6 +141,9 @@ export const plants = {
   'the first in line is not counted': { demo: 'lines.js', from: 'setText(view.count, String(count));',
     to: 'setText(view.count, String(Math.max(0, count - 1)));',
     found: 'demo: who waits: what is shown fits together', says: /0 in line: W/ },
+  'a worker loads something from elsewhere': { demo: 'lines_worker.js', from: 'const sleepWord =',
+    to: "fetch('http://127.0.0.1:9/').catch(() => {}); const sleepWord =",
+    found: 'demo: nothing is loaded from elsewhere', says: /lines: http:\/\/127\.0\.0\.1:9/ },
   'chips are written again and again': { demo: 'lines.js', from: 'if (chip.hidden !== isHidden) chip', to: 'chip',
     found: 'demo: who waits: at rest nothing flashes or changes its place', says: /^hidden of span/ },
   'the service worker adds one header only': { demo: 'isolate.js', to: '',

@@ -148,7 +148,9 @@ test('RwLock: downgrade, try, and readers together', async (t) => {
   const writer = lock.acquireWrite();
   made.tell('go');
   equal(await made.next(), 'released');
-  (await within(writer))();
+  const held = await within(writer, 'the writer'), reader = lock.acquireRead();
+  held();
+  (await within(reader, 'the reader'))();
   ok(write.ownerDied === false);
 });
 
@@ -182,6 +184,16 @@ test('exclusion: Semaphore of three, one and two at a time', async (t) => {
   for (const each of made) rounds += await each.next();
   equal([array[1], array[3]], [0, rounds]);
   equal(new t.vigil.Semaphore(array).permits, 3);
+});
+
+test('Semaphore: try, and a release that calls who waits', async ({ vigil }) => {
+  const semaphore = new vigil.Semaphore(3);
+  equal(semaphore.tryAcquire(4), undefined);
+  const permits = semaphore.tryAcquire(3), waiter = semaphore.acquire(2);
+  equal(semaphore.tryAcquire(), undefined);
+  permits();
+  (await within(waiter, 'the waiter'))();
+  equal(semaphore.permits, 3);
 });
 
 /* A queue of at most four numbers. array: mutex, not full, not empty, first, length, and the numbers from 8 on. */

@@ -59,7 +59,8 @@ export function randomOf(seed) {
 
 /* Assertions. */
 
-const shown = (value) => JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}n` : each));
+const KINDS = { bigint: (each) => `${each}n`, function: (each) => `function ${each.name}` };
+const shown = (value) => JSON.stringify(value, (_, each) => KINDS[typeof each]?.(each) ?? each);
 
 export function ok(condition, what = 'expected something else') {
   if (!condition) throw new Error(what);
