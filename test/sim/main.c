@@ -122,7 +122,8 @@ static const struct sim_search efforts[] = {
     {.limit = {9, 3, 1, 1, 2, 2}, .deviations = 3, .executions = 30000, .random_runs = 5000, .seed = 1},
 };
 
-/* Scenarios that find the bugs that take a particular kill or moment: they are tried first, and with more effort. */
+/* Scenarios that find the bugs that take a particular kill or moment, or much time: they are tried first, and with more
+ * effort. */
 static const struct {
     const char *bug, *scenario;
 } found_by[] = {
@@ -149,6 +150,15 @@ static const struct {
     {"repair_drops", "order_kept"},
     {"relay_not_missed", "notifier_killed_loop"},
     {"rwlock_reserved_for_nobody", "rwlock_patience_in_vain"},
+    {"hold_not_numbered", "writer_robbed"},
+    {"relay_forgotten", "notify_across_async"},
+    {"repair_in_any_order", "killed_inside"},
+    {"taken_over_as_it_is", "waiter_killed"},
+    {"dead_stays_linked", "waiter_killed"},
+    {"event_early", "recorder_killed"},
+    {"holder_not_told", "mutex_three_threads"},
+    {"rows_lowered", "mended_beside_joiner"},
+    {"passed_on_unchecked", "signal_swept_twice"},
 };
 static const struct sim_search most_effort = {
     .limit = {9, 9, 2, 1, 2, 3}, .deviations = 3, .executions = 50000, .random_runs = 20000, .seed = 1};
