@@ -52,6 +52,14 @@ with_descriptors() (
     exec "$@"
 )
 
+# status_is STATUS COMMAND...
+status_is() {
+    local want=$1
+    shift
+    "$@"
+    [ $? = "$want" ]
+}
+
 # contains TEXT PART...: each part is somewhere in it.
 contains() {
     local text=$1 part
