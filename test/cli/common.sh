@@ -78,6 +78,10 @@ until_true() {
     done
 }
 
+# has_described PID NAME: the lock or semaphore says that it is held for this command, which its vigil writes down once
+# the command runs. In a test that names the holder, after the command has begun.
+has_described() { "$vigil" show "$2" --json | grep -q "\"command_pid\":$1,"; }
+
 # is_locked SEGMENT: the mutex at byte 64 of it; until it has a waiter, only its word says so.
 is_locked() {
     local word

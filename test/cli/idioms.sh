@@ -74,6 +74,7 @@ END
     kill -KILL $sleeper
     { wait $sleeper; } 2>/dev/null
     until_true can_be_taken
+    until_true no_background
 
     # It keeps nothing of the script open: a pipeline ends with the script, and so does what reads its errors.
     script pipe <<'END'
@@ -224,6 +225,7 @@ expect 0 "$scratch/limited"
 contains "$err" "was killed while holding it"
 until_true can_be_taken
 expect 0 "$vigil" lock "$name" --on-owner-died fail -- true
+until_true no_background
 # The background process is killed while it holds the lock: the next one is told.
 sleep 1000 &
 sleeper=$!

@@ -27,6 +27,7 @@ expect 0 "$scratch/cron" echo next
 "$vigil" lock "$name-deploy" -- "$hold" "$scratch/deploy" &
 until_true [ -e "$scratch/deploy.begun" ]
 pid=$(cat "$scratch/deploy.begun")
+until_true has_described "$pid" "$name-deploy"
 expect 124 "$vigil" lock "$name-deploy" --timeout 50ms -- touch "$scratch/overlap"
 contains "$err" "for $name-deploy; held for " " by pid $pid: $hold $scratch/deploy; gave up"
 [[ $err =~ "held for "[0-9.]+\ (us|ms|s)" by pid" ]] || fail "how long is not said: $err"

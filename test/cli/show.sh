@@ -74,6 +74,8 @@ until_true line 512
 start write 512
 writer=$!
 until_true in_line 1 512
+saves() { (($("$vigil" load "$name:128") & 8)); } # the word of the lock: the writer keeps out new readers
+until_true saves
 start read-async 512
 until_true in_line 2 512
 expect 0 "$vigil" show "$name"

@@ -18,6 +18,7 @@ chmod 777 "$scratch"
 # A name: both have it at once, and root sees both.
 "${nobody[@]}" "$vigil" lock "$name" -- "$hold" "$scratch/theirs" &
 until_true [ -e "$scratch/theirs.begun" ]
+until_true has_described "$(cat "$scratch/theirs.begun")" "nobody:$name"
 expect 0 "$vigil" lock "$name" --try -- true
 expect 0 "$vigil" ls --all-users "*:$name"
 contains "$out" "root:$name" "nobody:$name"
@@ -42,6 +43,7 @@ path=$scratch/lock
 install -m 0666 /dev/null "$path"
 "${nobody[@]}" "$vigil" lock "$path" -- "$hold" "$scratch/first" 2>/dev/null &
 until_true [ -e "$scratch/first.begun" ]
+until_true has_described "$(cat "$scratch/first.begun")" "$path"
 expect 124 "$vigil" lock "$path" --try -- true
 expect 124 "$vigil" lock "$path" --timeout 10ms -- true
 contains "$err" "by pid $(cat "$scratch/first.begun")"

@@ -80,7 +80,7 @@ static void *result_of(int index) {
 }
 
 int main(void) {
-    alarm(100); /* rather than for ever */
+    alarm(500); /* rather than for ever */
     sem_init(&crowd, 0, 0);
     sem_init(&late, 0, 0);
     for (int i = 0; i < CROWD + LATE; i++) {

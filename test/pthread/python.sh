@@ -5,11 +5,11 @@
 . "$(dirname "$0")/common.sh"
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }
 
-expect 0 timeout 120 "$vigil" run -- python3 "$here/threads.py"
+expect 0 timeout 600 "$vigil" run -- python3 "$here/threads.py"
 [ "$out" = well ] || fail "python: $out $err"
 if python3 -c 'import test.test_threading' 2>/dev/null; then # (the one left out depends on how Python is installed)
     cd "$scratch" || exit 1
-    expect 0 timeout 250 "$vigil" run -- python3 -m test -i test_import_from_another_thread \
+    expect 0 timeout 600 "$vigil" run -- python3 -m test -i test_import_from_another_thread \
         test_threading test_thread test_queue test_threadsignals
 fi
 

@@ -1142,7 +1142,7 @@ int main(int count, char **arguments) {
     if (strcmp(part, "fences") == 0) return show_fences();
     if (strcmp(part, "without-fences") == 0) return wait_without_fences();
     if (strcmp(part, "waits") == 0) return wait_in_vain();
-    alarm(100); /* rather than for ever */
+    alarm(500); /* rather than for ever */
     test_mutex_kinds();
     test_mutex_excludes();
     test_robust();
@@ -1163,7 +1163,7 @@ int main(int count, char **arguments) {
     alarm(0);
     test_sem_in_handler();
     handle(SIGALRM, SIG_DFL);
-    alarm(100);
+    alarm(500);
     test_barrier();
     test_once();
     test_cancel();

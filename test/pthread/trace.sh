@@ -5,15 +5,23 @@
 trace=$scratch/trace.json picture=$scratch/trace.svg
 
 mkfifo "$scratch/input"
-dies_with_us "$vigil" run -- "$OBSERVED" contend <"$scratch/input" &
+dies_with_us "$vigil" run -- "$OBSERVED" contend <"$scratch/input" >"$scratch/done" &
 pid=$!
 exec 5>"$scratch/input"
 all_wait() { "$vigil" show $pid --json | grep -q '"waiting":4,'; }
 until_true all_wait
-"$vigil" trace $pid -o "$trace" --svg "$picture" --json >"$scratch/summary" 2>"$scratch/trace-err" &
+"$vigil" trace $pid -o "$trace" --svg "$picture" --json >"$scratch/summary" 2>"$scratch/trace-err" 5>&- &
 tracer=$!
 until_true grep -q recording "$scratch/trace-err"
 echo >&5
+# The program ends when the tracer has read all events: it finds names in a process that lives, and rests after a look.
+all_done() { [ "$(wc -c <"$scratch/done")" = 4 ]; }
+rests() { sed -n 's/^voluntary_ctxt_switches:\s*//p' /proc/$tracer/status; }
+until_true all_done
+at_first=$(rests)
+has_read_all() { (($(rests) >= at_first + 5)); }
+until_true has_read_all
+exec 5>&-
 wait $pid || fail "the program failed: $?"
 wait $tracer || fail "vigil trace: $? $(cat "$scratch/trace-err")"
 contains "$(cat "$scratch/trace-err")" "process $pid has ended"
@@ -75,11 +83,15 @@ dies_with_us "$vigil" run -- "$OBSERVED" hold >"$scratch/out" &
 pid=$!
 two_wait() { "$vigil" show $pid --json | grep -q '"waiting":2,'; }
 until_true two_wait
-"$vigil" trace $pid -o "$trace" 2>"$scratch/ctrl-c-err" >"$scratch/summary" &
-tracer=$!
-until_true grep -q recording "$scratch/ctrl-c-err"
-kill -INT $tracer
-wait $tracer || fail "vigil trace, interrupted: $?"
+knows_holder() { # the process is asked, and may be too slow to reply in time
+    "$vigil" trace $pid -o "$trace" 2>"$scratch/ctrl-c-err" >"$scratch/summary" &
+    tracer=$!
+    until_true grep -q recording "$scratch/ctrl-c-err"
+    kill -INT $tracer
+    wait $tracer || fail "vigil trace, interrupted: $?"
+    grep -q "holds: 1" "$scratch/summary"
+}
+until_true knows_holder
 contains "$(cat "$scratch/summary")" "process $pid, " "waits: 2, holds: 1, hand-overs: 0"
 contains "$(cat "$trace")" '"name":"holds mutex wanted (pthread_observed)"' \
     '"name":"waits at mutex wanted (pthread_observed)"' \

@@ -222,7 +222,7 @@ static void judge_tokens(void) {
     }
     DEMAND(more >= -tokens.excused, "%" PRId64 " notifications too many, %" PRId64 " explained", -more, tokens.excused);
     if (more > offered) tokens.on_few_instructions += more - offered;
-    DEMAND(tokens.on_few_instructions <= 1 + (int64_t)killed_waiting() / 2000,
+    DEMAND(tokens.on_few_instructions <= 2 + (int64_t)killed_waiting() / 2000,
            "%" PRId64 " notifications lost; %" PRIu64 " were killed waiting", tokens.on_few_instructions,
            killed_waiting());
     tokens.excused = more < 0 ? 0 : more < offered ? more : offered;

@@ -206,7 +206,7 @@ static void killed_makers_leave_a_usable_path(void **state) {
             actor_end(&actors[i]);
         }
         vigil_named *named = open_it(path);
-        int status = vigil_named_lock_for(named, 0, 10 * SECOND);
+        int status = vigil_named_lock_for(named, 0, 100 * SECOND);
         assert_true(status == VIGIL_OK || status == VIGIL_OWNER_DIED);
         close_it(named);
     }
@@ -329,7 +329,7 @@ static void the_mode_decides(void **state) {
             assert_int_equal(vigil_named_trylock(named, 0), VIGIL_TIMED_OUT);
         }
         actor_end(&actor);
-        assert_int_equal(vigil_named_lock_for(named, 0, 10 * SECOND),
+        assert_int_equal(vigil_named_lock_for(named, 0, 100 * SECOND),
                          cases[i].status == VIGIL_OK ? VIGIL_OWNER_DIED : VIGIL_OK);
         close_it(named);
     }
@@ -359,7 +359,7 @@ static void what_cannot_be_read_is_not_removed(void **state) {
 
 #define CASES 2000u
 #define CASES_EACH 25u /* by one child */
-#define HANGS_S 10u
+#define HANGS_S 100u
 
 static void no_name(const char *name, void *data) {
     (void)name, (void)data;
