@@ -99,12 +99,15 @@ static PRIM_AT_LOAD void copies_load(void) {
 
 /*
  * `fences` is set before the lines are told. So if a waiter reads 0, after W1 in the single order of seq_cst
- * operations, a holder that is told of the lines later sees W1, and does not release by a store.
+ * operations, a holder that is told of the lines later sees W1, and does not release by a store. (It reaches the
+ * bucket's word through the address that it is told, so its load cannot be earlier, although it does not acquire.)
  */
 static bool copies_have_fences(const struct lot *lot) {
     return COPIES_FENCES || (PRIM_FENCES_EVERYWHERE && prim_load_seq_cst(&lot->fences));
 }
 
+/* If that is refused from some moment on: a holder may have been told of the lines before, and may yet release by a
+ * store, so each waiter that begins a line must go on waiting for stores to drain. */
 void copies_fence_everywhere(void) {
     struct lot *lot = copies_lot();
     if (!copies_have_fences(lot) || prim_fence_everywhere()) return;

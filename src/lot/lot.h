@@ -60,9 +60,11 @@
  *
  * WF is needed if the line is empty, and the holder may release by a store (`stored`; sync/mutex.c knows). If the line
  * is not empty (but of plain waiters), the bucket's word has not been zero since its first waiter joined. The holder at
- * that time either could not release by a store, or each thread has had a fence since. A holder that came later has
- * taken the mutex after a release under the lock of the bucket, and so sees the bucket's word as that waiter left it;
- * or after a release by a store, and has had the fence.
+ * that time either could not release by a store, or each thread has had a fence since. By induction each later holder,
+ * too, sees a word that is not zero, or has had the fence. It has taken the mutex after a release under the lock of the
+ * bucket, and so sees the bucket's word as that waiter left it, or a later one; or after a release by
+ * compare-and-exchange, whose holder had seen such a word, and then coherence forbids an older one; or after a release
+ * by a store, which is no longer possible once each thread sees such a word, and before that came the fence.
  *
  * This also defines "first come": the order in which the waiters took the bucket's lock. Waiters for a lock are
  * ordered by their began_ns instead, since they may leave the line and come back: see sync/lock.h. Other waiters get
@@ -190,7 +192,8 @@ struct lot {
     struct lot_reservation reservations[LOT_RESERVATIONS]; /* of locks that were reserved lately: lock_may_reserve */
 
     struct lot_lane lanes[LOT_LANES]; /* sync/lanes.h. In the child of a fork their readers are counted instead */
-    uint32_t lanes_used;
+    uint32_t lanes_used;              /* up to here: only grows */
+    uint32_t lane_threads[LOT_LANES]; /* atomic: how many threads have each */
     uint64_t lanes_rest_until_ns[LOT_RESTS]; /* of locks whose lanes were closed lately */
 
     struct lot_copy *copies; /* under the gate: the copies of the library that use it, see copies.h */

@@ -27,9 +27,17 @@ static struct layout private_layout_of(uint32_t chunk_limit) {
     return at;
 }
 
+/* What it still reads keeps its place: other threads can use the others. */
+static void private_leave_lane(struct lot *lot, struct prim_thread *thread) {
+    if (!thread->lane) return;
+    prim_fetch_add_acq_rel(&lot->lane_threads[thread->lane - lot->lanes], 0u - 1u);
+    thread->lane = NULL;
+}
+
 static void private_at_thread_exit(struct prim_thread *thread) {
     if (thread->on_exit) thread->on_exit(thread);
     if (thread->robust_on_end) thread->robust_on_end(thread, false);
+    private_leave_lane(copies_lot(), thread);
     slot_release_all(copies_lot(), thread);
     interrupt_thread_ends(thread);
 }
@@ -40,17 +48,19 @@ static void private_number_from_one(struct lot *lot) {
 
 /*
  * Readers in lanes are counted in their locks' words instead: then nothing but the lock says that it is held, and the
- * child can reset it, or free its memory. That may be missing in the child, or wiped (madvise). A place of a lock whose
- * word does not say that it has any is that of a thread that was on its way in or out.
+ * child can reset it, or free its memory. That may be missing in the child, or wiped (madvise), or the parent's as well
+ * (MAP_SHARED): there its readers are where they were. A place of a lock whose word does not say that it has any is
+ * that of a thread that was on its way in or out.
  */
 static void private_count_readers(struct lot *lot) {
     for (uint32_t i = 0; i < lot->lanes_used * PRIM_LANE_PLACES; i++) {
         uint64_t *place = &lot->lanes[i / PRIM_LANE_PLACES].locks[i % PRIM_LANE_PLACES];
         uint32_t *word = (uint32_t *)(uintptr_t)*place;
-        bool counts = word && prim_is_mapped(word) && (prim_load_relaxed(word) & LOT_LANES_OPEN);
+        bool counts = word && prim_is_own(word) && (prim_load_relaxed(word) & LOT_LANES_OPEN);
         if (counts) prim_fetch_add_acq_rel(word, LOT_LANE_READER);
         *place = 0;
     }
+    for (uint32_t i = 0; i < LOT_LANES; i++) lot->lane_threads[i] = 0;
 }
 
 void private_empty(struct lot *lot) {
@@ -67,8 +77,9 @@ void private_empty(struct lot *lot) {
  */
 static void private_in_child(void) {
     const struct lot *lot = copies_in_child();
-    if (!lot || !lot->buckets) return;
     struct prim_thread *self = prim_self();
+    self->lane = NULL;
+    if (!lot || !lot->buckets) return;
     self->chunk_free = 0;
     self->spare_slot = self->id = 0;
     self->may_not_block &= CRITICAL_DEPTH;

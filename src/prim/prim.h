@@ -129,8 +129,9 @@ void prim_unmap(void *mapping, size_t bytes);
 void prim_map_densely(void *part, size_t bytes);
 /* Make the mapping all zero again and give its pages back. Only while no other thread exists (after fork). */
 void prim_map_clear(void *mapping, size_t bytes);
-/* Whether there is memory at that address, whosever it is. Only while no other thread exists (after fork). */
-bool prim_is_mapped(const void *address);
+/* Whether there is memory at that address which this process does not share with its parent. Only in the child of a
+ * fork, while it has one thread. */
+bool prim_is_own(const void *address);
 
 /*
  * A bell: how a notifier on any thread gets the attention of one event loop. A ring stays until it is taken; the

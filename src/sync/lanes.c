@@ -6,17 +6,32 @@
 #include "lot/copies.h"
 #include "lot/line.h"
 
-/* In S, so that V2 knows of each lane that a reader may use. */
-static uint32_t lanes_next(struct lot *lot) {
-    uint32_t used;
-    while ((used = prim_load_seq_cst(&lot->lanes_used)) < PRIM_LANES)
-        if (prim_cas_seq_cst(&lot->lanes_used, &used, used + 1)) return used;
-    return prim_thread_id() % LOT_LANES;
+/* One that no thread has. If there is none, threads share. */
+static uint32_t lanes_claim(struct lot *lot) {
+    for (uint32_t lane = 0; lane < LOT_LANES; lane++) {
+        uint32_t none = 0, *threads = &lot->lane_threads[lane];
+        if (!prim_load_relaxed(threads) && prim_cas_acq_rel(threads, &none, 1u)) return lane;
+    }
+    uint32_t lane = prim_thread_id() % LOT_LANES;
+    prim_fetch_add_acq_rel(&lot->lane_threads[lane], 1u);
+    return lane;
 }
 
+/* In S, so that V2 knows of each lane that a reader may use. */
+static void lanes_use(struct lot *lot, uint32_t lane) {
+    uint32_t used = prim_load_seq_cst(&lot->lanes_used);
+    while (used <= lane && !prim_cas_seq_cst(&lot->lanes_used, &used, lane + 1)) {
+    }
+}
+
+/* A thread whose end we are not told keeps its lane. */
 struct lot_lane *lanes_new(void) {
     struct lot *lot = copies_lot();
-    return lot ? prim_self()->lane = &lot->lanes[lanes_next(lot)] : NULL;
+    if (!lot) return NULL;
+    prim_keep_self(false);
+    uint32_t lane = lanes_claim(lot);
+    lanes_use(lot, lane);
+    return prim_self()->lane = &lot->lanes[lane];
 }
 
 /* The places that readers may use, from 0 on. */

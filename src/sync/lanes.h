@@ -23,14 +23,15 @@
  *
  * A WRITER IS ALONE. It takes the lock only if the word has neither LANES nor readers. Let V6 be the last one before
  * that. A reader whose R3 comes before V1 in the single order S of seq_cst operations has done R2 before: so V2 sees
- * its place, unless it has left, and counts it. A reader whose R3 comes after V1 sees CLOSING, or what came later, and
- * does not read. (If it sees LANES once more, there was a V6 in between, and R3 sees all that was done before.) So at
- * V6 each reader inside is counted; and the closer too, which therefore leaves as the last reader would.
+ * its place, unless it has left, and counts it. (The closer knows of its lane: the reader has seen lanes_used beyond
+ * it, in S, before R2.) A reader whose R3 comes after V1 sees CLOSING, or what came later, and does not read. (If it
+ * sees LANES once more, there was a V6 in between, and R3 sees all that was done before.) So at V6 each reader inside
+ * is counted; and the closer too, which therefore leaves as the last reader would.
  *
- * R4 fails if the place is empty already: a closer has counted this reader, or a reader that was counted has left by
- * that place. In both cases there is a unit of the count for it, and so no writer. The reader loads the place once
- * more, to acquire: all changes of a place are read-modify-writes, so it sees what the one that has emptied it had
- * seen.
+ * R4 fails if the place has been emptied (it may have another lock by now): a closer has counted this reader, or a
+ * reader that was counted has left by that place. In both cases there is a unit of the count for it, and so no writer.
+ * The reader loads the place once more, to acquire: all changes of a place are read-modify-writes, so it sees what the
+ * one that has emptied it had seen.
  *
  * A READER LEAVES by its own place, if that has the lock, or the count, if that is not zero, or else any place. LANES
  * is set until V6. So even if the count becomes zero meanwhile, because a reader whose place V2 has not come to has
@@ -52,10 +53,11 @@
  * time, so the lanes rest before that (LANES_REST in base/tuning.h). In a segment there are no lanes: a process may
  * die.
  *
- * The lanes are in the lot, so that all copies of the library share them. In the child of a fork each place becomes a
- * unit of the count (lot/private.c): what threads held that do not exist there stays held, until the lock is reset; and
- * if such a thread was closing the lanes of a lock at that moment, as was a reader that is counted in error, its unit
- * stays, too.
+ * The lanes are in the lot, so that all copies of the library share them. When a thread ends another one can have its
+ * lane, in which the locks that it still reads keep their places. In the child of a fork each place becomes a unit of
+ * the count (lot/private.c): what threads held that do not exist there stays held, until the lock is reset; and if such
+ * a thread was closing the lanes of a lock at that moment, as was a reader that is counted in error, its unit stays,
+ * too.
  */
 #ifndef VIGIL_SYNC_LANES_H
 #define VIGIL_SYNC_LANES_H

@@ -1010,10 +1010,17 @@ static void lanes_reader_and_writers(void) {
     go("writer 2", writer);
 }
 
+/* By threads that have not ended. */
+static void use_lanes(uint32_t count) {
+    struct lot *lot = lot_private();
+    lot->lanes_used = count;
+    for (uint32_t i = 0; i < count; i++) lot->lane_threads[i] = 1;
+}
+
 /* The third shares a lane with the first. */
 static void lanes_shared(void) {
     begin_with(LANES);
-    lot_private()->lanes_used = PRIM_LANES - 1;
+    use_lanes(PRIM_LANES - 1);
     go("reader 1", reader);
     go("reader 2", reader);
     go("reader 3", reader);
@@ -1146,7 +1153,7 @@ static void begin_with_two_in_lanes(void) {
     begin_with(LANES);
     struct lot *lot = lot_private();
     readers = 2;
-    lot->lanes_used = 2;
+    use_lanes(2);
     lot->lanes[0].locks[0] = lot->lanes[1].locks[0] = (uintptr_t)&rwlock.word;
 }
 
@@ -1186,7 +1193,9 @@ static bool have_all_left(void *unused) {
 
 /* Its own lane does not have the lock. */
 static void leave_from_elsewhere(void) {
-    prim_self()->lane = &lot_private()->lanes[3];
+    struct lot *lot = lot_private();
+    prim_self()->lane = &lot->lanes[3];
+    prim_fetch_add_acq_rel(&lot->lane_threads[3], 1u);
     leave(false);
     left++;
 }
@@ -1225,7 +1234,7 @@ static void lanes_three_handed_over(void) {
     readers = 3;
     left = 0;
     closed = false;
-    lot->lanes_used = 3;
+    use_lanes(3);
     lot->lanes[2].locks[0] = lot->lanes[0].locks[0];
     go("leaves first", first_to_leave);
     go("leaves second", second_to_leave);
@@ -1280,14 +1289,25 @@ static void open_lanes(void) {
     if (!(seen & ~(READERS | PASS))) prim_cas_acq_rel(&rwlock.word, &seen, seen | LANES);
 }
 
+/* The reader has a place, or waits, or was there before. */
+static const uint64_t *first_place;
+
+static bool a_reader_has_come(void *unused) {
+    (void)unused;
+    return *first_place || (rwlock.word & WAITERS) || had_readers;
+}
+
 FIBER(writer_opens_and_closes) {
-    writer(argument);
+    lock(true);
+    sim_until(a_reader_has_come, NULL);
+    leave(true);
     open_lanes();
     hasty_writer(argument);
 }
 
 static void lanes_reopened(void) {
     begin_with(LANES);
+    first_place = &lot_private()->lanes[0].locks[0];
     go("reader", reader);
     go("writer", writer_opens_and_closes);
 }

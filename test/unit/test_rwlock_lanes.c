@@ -267,6 +267,56 @@ static void not_inherited(void **state) {
     lock = here;
 }
 
+/* The parent reads a lock that the child shares with it: the parent's readers are none of the child's affair. */
+static void shared_with_the_child(void **state) {
+    (void)state;
+    if (!PRIM_SEGMENTS) return; /* POSIX does not tell */
+    vigil_rwlock *here = lock;
+    lock = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(lock, MAP_FAILED);
+    open_lanes(lock);
+    assert_int_equal(vigil_rwlock_read_lock(lock), VIGIL_OK);
+    pid_t child = fork_here();
+    if (child == 0) _exit(vigil_rwlock_write_trylock(here) == VIGIL_OK ? 0 : 1);
+    assert_int_equal(exit_status_of(child), 0);
+    assert_int_equal(LOAD(lock->word), LANES);
+    assert_int_equal(vigil_rwlock_read_unlock(lock), VIGIL_OK);
+    assert_int_equal(vigil_rwlock_write_trylock(lock), VIGIL_OK);
+    munmap(lock, 4096);
+    lock = here;
+}
+
+/* Threads that come one after the other use the same lane. */
+static void *read_and_end(void *unused) {
+    (void)unused;
+    return vigil_rwlock_read_lock(lock) == VIGIL_OK && LOAD(lock->word) == LANES &&
+                   vigil_rwlock_read_unlock(lock) == VIGIL_OK
+               ? NULL
+               : "the thread did not read in a lane";
+}
+
+static void many_read_and_end(void) {
+    open_lanes(lock);
+    for (int i = 0; i < 200; i++) {
+        pthread_t thread;
+        void *failed = NULL;
+        assert_int_equal(pthread_create(&thread, NULL, read_and_end, NULL), 0);
+        assert_int_equal(pthread_join(thread, &failed), 0);
+        assert_null(failed);
+    }
+}
+
+static void lanes_are_used_again(void **state) {
+    (void)state;
+    const uint32_t *used = &lot_private()->lanes_used;
+    assert_int_equal(vigil_rwlock_read_lock(lock), VIGIL_OK);
+    many_read_and_end();
+    uint32_t before = LOAD(*used);
+    many_read_and_end();
+    assert_int_equal(LOAD(*used), before);
+    assert_int_equal(vigil_rwlock_read_unlock(lock), VIGIL_OK);
+}
+
 /* More threads than lanes. What is written is seen, and no writer is beside a reader. */
 enum { CROWD = 90, TURNS = 300 };
 static uint32_t written[2];
@@ -317,6 +367,8 @@ int main(void) {
         TEST(after_a_fork),
         TEST(others_read_at_a_fork),
         TEST(not_inherited),
+        TEST(shared_with_the_child),
+        TEST(lanes_are_used_again),
         TEST(a_crowd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -375,7 +375,8 @@ void prim_map_clear(void *mapping, size_t bytes) {
     if (mmap(mapping, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) abort();
 }
 
-bool prim_is_mapped(const void *address) {
+/* Shared memory is not noticed: POSIX has nothing that tells it. */
+bool prim_is_own(const void *address) {
     int errno_before = errno;
     unsigned char resident;
     uintptr_t page = (uintptr_t)address & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);

@@ -250,7 +250,7 @@ void prim_map_clear(void *mapping, size_t bytes) {
     memset(mapping, 0, bytes);
 }
 
-bool prim_is_mapped(const void *address) {
+bool prim_is_own(const void *address) {
     (void)address;
     return true;
 }
