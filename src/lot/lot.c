@@ -277,11 +277,12 @@ int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t 
     return taken;
 }
 
-int64_t lot_count(struct lot *lot, const volatile void *address) {
+int64_t lot_count(struct lot *lot, const volatile void *address, int64_t most) {
     uint64_t key = key_of(lot, address);
     int64_t count = 0;
     struct bucket *bucket = bucket_find_and_lock(lot, key);
-    for (uint32_t index = *line_of(lot, bucket, key); index; index = lot->slots[index].next) count++;
+    uint32_t index = *line_of(lot, bucket, key);
+    for (; index && count < most; index = lot->slots[index].next) count++;
     bucket_unlock(lot, bucket);
     return count;
 }

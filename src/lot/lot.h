@@ -278,6 +278,8 @@ bool lot_sleep(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
 /* The same, but spins less: for a thread that has spun before it joined. With more threads than processors, spinning
  * longer costs more than it saves. */
 bool lot_sleep_soon(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
+/* The same without spinning. */
+bool lot_sleep_at_once(struct lot *lot, uint32_t slot, uint64_t deadline_ns);
 
 /*
  * What vigil_wait32 does, for a waiter of that kind. `joined`, unless null, is called when the waiter is in line,
@@ -342,8 +344,8 @@ int64_t lot_move(struct lot *lot, const volatile void *address, int64_t most, co
 /* Take all waiters out of the lines with keys from `first` to `last`. Returns how many. Looks at every bucket. */
 int64_t lot_take_range(struct lot *lot, uint64_t first, uint64_t last, uint32_t outcome);
 
-/* How many waiters are in line. */
-int64_t lot_count(struct lot *lot, const volatile void *address);
+/* How many waiters are in line, up to `most`. */
+int64_t lot_count(struct lot *lot, const volatile void *address, int64_t most);
 
 /*
  * For debug/dump.c. A bucket's lines are read in the order of their keys: lot_read_line reads the first line with a key
@@ -398,6 +400,7 @@ void keeper_in_child(void);
 
 /* How many times to spin before a sleep: as many as have paid for this thread lately, and not more than `most`. */
 unsigned spin_budget(unsigned most);
+unsigned spin_processors(void);
 /* Pause after a look at a word that its holder writes to: each look takes the cache line from the holder, so they must
  * be far apart. Returns the number of pauses. */
 unsigned spin_apart(void);

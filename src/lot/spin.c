@@ -14,11 +14,15 @@
 
 #define RANGE       (PRIM_SPIN_MOST - PRIM_SPIN_LEAST)
 
-static bool spin_alone(void) {
+unsigned spin_processors(void) {
     static uint32_t processors PRIM_PROCESS; /* read once; threads that race store the same value */
     uint32_t known = prim_load_relaxed(&processors);
     if (!known) prim_store_relaxed(&processors, known = prim_processors());
-    return known == 1;
+    return known;
+}
+
+static bool spin_alone(void) {
+    return spin_processors() == 1;
 }
 
 unsigned spin_budget(unsigned most) {

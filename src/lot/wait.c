@@ -53,6 +53,10 @@ bool lot_sleep(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
     return wait_sleep_after(PRIM_SPIN_MOST, lot, index, deadline_ns);
 }
 
+bool lot_sleep_at_once(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
+    return wait_sleep_until_decided(lot, &lot->slots[index], true, deadline_ns);
+}
+
 bool lot_sleep_soon(struct lot *lot, uint32_t index, uint64_t deadline_ns) {
     return wait_sleep_after(PRIM_SPIN_LOCK, lot, index, deadline_ns);
 }
@@ -200,7 +204,7 @@ int64_t vigil_waiters(const volatile void *address) {
     int error = check_address(address, WORD_BYTES);
     if (error) return error;
     struct lot *lot = lot_for_if_used(address);
-    return lot ? lot_count(lot, address) : lot_refused(address);
+    return lot ? lot_count(lot, address, INT64_MAX) : lot_refused(address);
 }
 
 static int64_t wait_forget_words(struct lot *lot, const volatile char *first, uint64_t words) {

@@ -66,14 +66,24 @@ static int cond_wait_after_signal(struct lot *lot, uint32_t index, vigil_mutex *
     return status;
 }
 
+/* A thread behind as many others as there are processors does not spin: it has its turn after they have had the mutex,
+ * and would keep them from running. */
+typedef bool cond_sleep(struct lot *lot, uint32_t index, uint64_t deadline_ns);
+
+static cond_sleep *cond_sleep_for(struct lot *lot, const vigil_cond *cond) {
+    if (!lot_occupied(lot, &cond->word)) return lot_sleep;
+    int64_t processors = spin_processors();
+    return lot_count(lot, &cond->word, processors) < processors ? lot_sleep : lot_sleep_at_once;
+}
+
 /*
  * In the condition's line: until signalled (VIGIL_OK), with the privilege for the mutex that follows; or until the
  * deadline.
  */
 static int cond_wait_for_signal(struct lot *lot, uint32_t index, const vigil_cond *cond, vigil_mutex *mutex,
-                                uint64_t deadline_ns, enum lock_privilege *privilege) {
+                                uint64_t deadline_ns, cond_sleep *sleep, enum lock_privilege *privilege) {
     int status;
-    if (lot_sleep(lot, index, deadline_ns)) status = (int)lot->slots[index].state;
+    if (sleep(lot, index, deadline_ns)) status = (int)lot->slots[index].state;
     else if (lot_leave(lot, index, &cond->word)) return interrupt_or_timeout();
     else status = cond_wait_after_signal(lot, index, mutex);
     if (status == VIGIL_OK && lot->slots[index].kind == SLOT_COND) return VIGIL_OK; /* not moved to the mutex's line */
@@ -86,11 +96,12 @@ static int cond_release_and_wait(struct lot *lot, uint32_t index, vigil_cond *co
     struct word word = cond_in_line_of(cond);
     slot_begin(slot, SLOT_COND);
     prim_store_relaxed(&slot->gift, gift_of(GIFT_MOVES, key_of(lot, &mutex->word)));
+    cond_sleep *sleep = cond_sleep_for(lot, cond);
     if (BUG(released_before_joining)) vigil_mutex_unlock(mutex);
     lot_join(lot, index, &word);
     if (!BUG(released_before_joining)) vigil_mutex_unlock(mutex);
     enum lock_privilege privilege = NEWCOMER;
-    int status = cond_wait_for_signal(lot, index, cond, mutex, deadline_ns, &privilege);
+    int status = cond_wait_for_signal(lot, index, cond, mutex, deadline_ns, sleep, &privilege);
     if (status == VIGIL_CANCELLED) return status;
     if (privilege == NEWCOMER) slot->began_ns = prim_now_ns(); /* its old place was in the condition's line */
     if (BUG(heir_starts_anew)) prim_store_relaxed(&slot->gift, 0);

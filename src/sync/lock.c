@@ -88,7 +88,7 @@ int lock_block_in(const struct lock_kind *kind, uint32_t *word, uint32_t argumen
 bool lock_outlived_fork(const struct lock_kind *kind, uint32_t *word, bool kept) {
     if (!prim_generation || !kept) return false;
     struct lot *lot = lot_for(word);
-    if (!lot || lot_count(lot, word)) return false;
+    if (!lot || lot_count(lot, word, 1)) return false;
     kind->decline(word);
     return true;
 }
