@@ -80,8 +80,8 @@ static void private_in_child(void) {
     struct prim_thread *self = prim_self();
     self->lane = NULL;
     if (!lot || !lot->buckets) return;
-    self->chunk_free = 0;
-    self->spare_slot = self->id = 0;
+    self->chunk_free = self->spare_slots = 0;
+    self->id = 0;
     self->may_not_block &= CRITICAL_DEPTH;
     self->holds_interruptions = 0;
     critical_in_child(self);

@@ -5,8 +5,9 @@
  * Slots lie in chunks of up to 64. A chunk's `free` has a bit for each slot that is free and that no thread has
  * taken. A thread takes all free slots of one chunk at once and then uses them up in order, without atomics: so
  * waiters that join one after the other have neighbouring slots, whatever the order in which slots became free. Any
- * thread may release a slot. Each thread keeps one spare slot for its next wait; the bits of the others go back to
- * their chunks. A thread keeps nothing if the library would not learn of its end.
+ * thread may release a slot. It keeps what it releases, for its next waits, as long as that is of one chunk: a release
+ * that begins another chunk gives these spare slots back. So one wait after the other, or the end of many in order,
+ * costs next to no atomics. A thread keeps nothing if the library would not learn of its end.
  *
  * A chunk is in the lot's set of available chunks when some bit of its `free` is set. The thread that changes `free`
  * from zero puts the chunk into the set, a moment later. The thread that takes the chunk out of the set then changes
@@ -83,8 +84,9 @@ static void slot_give_back(struct lot *lot, uint32_t chunk, uint64_t bits) {
     word_unlock(&lot->gate, false);
 }
 
-static void slot_give_back_slot(struct lot *lot, uint32_t index) {
-    slot_give_back(lot, index / SLOT_CHUNK, UINT64_C(1) << index % SLOT_CHUNK);
+static void slot_give_back_spare(struct lot *lot, struct prim_thread *self) {
+    slot_give_back(lot, self->spare_chunk, self->spare_slots);
+    self->spare_slots = 0;
 }
 
 static void slot_give_back_rest(struct lot *lot, struct prim_thread *self) {
@@ -92,12 +94,16 @@ static void slot_give_back_rest(struct lot *lot, struct prim_thread *self) {
     self->chunk_free = 0;
 }
 
+static uint32_t slot_take_lowest(uint32_t chunk, uint64_t *bits) {
+    uint32_t lowest = (uint32_t)__builtin_ctzll(*bits);
+    *bits &= *bits - 1;
+    return chunk * SLOT_CHUNK + lowest;
+}
+
 uint32_t slot_acquire(struct lot *lot) {
     if (is_shared(lot)) return shared_acquire(lot);
     struct prim_thread *self = prim_self();
-    uint32_t spare = self->spare_slot;
-    self->spare_slot = 0;
-    if (spare) return spare;
+    if (self->spare_slots) return slot_take_lowest(self->spare_chunk, &self->spare_slots);
     bool keeps = true;
     if (!self->chunk_free) {
         self->chunk = slot_take_chunk(lot);
@@ -105,10 +111,9 @@ uint32_t slot_acquire(struct lot *lot) {
         self->chunk_free = prim_exchange_acq_rel(&lot->chunks[self->chunk].free, 0);
         keeps = prim_keep_self(false);
     }
-    uint32_t lowest = (uint32_t)__builtin_ctzll(self->chunk_free);
-    self->chunk_free &= self->chunk_free - 1;
+    uint32_t slot = slot_take_lowest(self->chunk, &self->chunk_free);
     if (!keeps) slot_give_back_rest(lot, self);
-    return self->chunk * SLOT_CHUNK + lowest;
+    return slot;
 }
 
 void slot_release(struct lot *lot, uint32_t index) {
@@ -118,13 +123,14 @@ void slot_release(struct lot *lot, uint32_t index) {
     }
     struct prim_thread *self = prim_self();
     prim_store_relaxed(&lot->slots[index].seat, 0);
-    if (self->spare_slot || !prim_keep_self(false)) slot_give_back_slot(lot, index);
-    else self->spare_slot = index;
+    if (self->spare_chunk != index / SLOT_CHUNK) slot_give_back_spare(lot, self);
+    self->spare_chunk = index / SLOT_CHUNK;
+    self->spare_slots |= UINT64_C(1) << index % SLOT_CHUNK;
+    if (!prim_keep_self(false)) slot_give_back_spare(lot, self);
 }
 
 void slot_release_all(struct lot *lot, struct prim_thread *self) {
-    if (self->spare_slot) slot_give_back_slot(lot, self->spare_slot);
-    self->spare_slot = 0;
+    slot_give_back_spare(lot, self);
     slot_give_back_rest(lot, self);
 }
 

@@ -172,7 +172,8 @@ unsigned prim_bell_ready(struct prim_bell *bell, struct prim_ready *ready, unsig
 struct prim_thread {
     uint64_t chunk_free;    /* lot/slot: free slots of its chunk that this thread has taken */
     uint32_t chunk;         /* lot/slot */
-    uint32_t spare_slot;    /* lot/slot: one more */
+    uint32_t spare_chunk;   /* lot/slot: a chunk, and slots of it that the thread has released */
+    uint64_t spare_slots;
     uint32_t spin_caution;  /* lot/spin: by how much to shorten spins, after spins in vain */
     uint32_t spins;         /* lot/spin: how many so far */
     uint32_t conflicts;     /* lot/spin: how often the thread has found a lock taken */

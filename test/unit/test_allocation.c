@@ -229,7 +229,7 @@ static void slots_are_kept_if_possible(void **state) {
 #endif
     assert_int_equal(vigil_wait32(&word, 0, 1), VIGIL_TIMED_OUT);
     assert_int_equal(prim_self()->exit_hooked, possible);
-    assert_int_equal(prim_self()->spare_slot != 0, possible);
+    assert_int_equal(prim_self()->spare_slots != 0, possible);
 }
 
 /* However a thread's slots are kept, none is lost when the thread ends. */

@@ -47,7 +47,7 @@ static void after_a_great_coming_and_going_neighbours_are_neighbours(void **stat
     acquire_many(lot);
     int ascending = 0;
     for (int i = 1; i < MANY; i++) ascending += slots[i] > slots[i - 1];
-    assert_true(ascending >= MANY - 4); /* except the spare one, and what was left of a chunk */
+    assert_true(ascending >= MANY - 4); /* except the spare ones, and what was left of a chunk */
     release_many(lot, 1);
 }
 

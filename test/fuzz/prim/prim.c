@@ -218,7 +218,7 @@ bool prim_keep_self(bool may_allocate) {
 void fuzz_thread_ends(unsigned thread) {
     struct prim_thread *ending = &threads[thread];
     if (ending->exit_hooked) thread_at_exit(ending);
-    CHECK(!ending->chunk_free && !ending->spare_slot, "a thread ends and keeps slots");
+    CHECK(!ending->chunk_free && !ending->spare_slots, "a thread ends and keeps slots");
     *ending = (struct prim_thread){0};
 }
 
