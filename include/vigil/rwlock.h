@@ -46,8 +46,9 @@
  *     2^31  a process died while it was writing (in a segment), or a writer was given up
  *
  * Do not free or reset a lock that is held: readers that are noted beside it would hold the next lock at that address.
- * In the child of a fork it may be reset, whichever threads of the parent held it. It must be if one did, or was just
- * taking or leaving it: that thread does not exist there, and can leave the lock taken.
+ * In the child of a fork it may be reset, whichever threads of the parent held it, unless it is in memory that the
+ * child shares with its parent. It must be if one did, or was just taking or leaving it: that thread does not exist
+ * there, and can leave the lock taken.
  *
  * BETWEEN PROCESSES
  *

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The process's own lot, one for all copies of the library (copies.h): made at first use, emptied in the child of a
  * fork. */
+#include <assert.h>
+
 #include "copies.h"
 #include "interrupt.h"
 #include "line.h"
@@ -30,7 +32,9 @@ static struct layout private_layout_of(uint32_t chunk_limit) {
 /* What it still reads keeps its place: other threads can use the others. */
 static void private_leave_lane(struct lot *lot, struct prim_thread *thread) {
     if (!thread->lane) return;
-    prim_fetch_add_acq_rel(&lot->lane_threads[thread->lane - lot->lanes], 0u - 1u);
+    uint32_t before = prim_fetch_add_acq_rel(&lot->lane_threads[thread->lane - lot->lanes], 0u - 1u);
+    assert(before != 0);
+    (void)before;
     thread->lane = NULL;
 }
 

@@ -5,6 +5,7 @@
 #include "vigil/rwlock.h"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "child.h"
 #include "requesters.h"
@@ -268,22 +269,69 @@ static void not_inherited(void **state) {
 }
 
 /* The parent reads a lock that the child shares with it: the parent's readers are none of the child's affair. */
+static vigil_rwlock *begin_to_share(void) {
+    vigil_rwlock *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
+    vigil_rwlock *here = lock;
+    lock = shared;
+    open_lanes(lock);
+    lock = here;
+    return shared;
+}
+
+static void end_sharing(vigil_rwlock *shared) {
+    CHECK(LOAD(shared->word) == LANES);
+    CHECK(vigil_rwlock_read_unlock(shared) == VIGIL_OK);
+    CHECK(vigil_rwlock_write_trylock(shared) == VIGIL_OK);
+    munmap(shared, 4096);
+}
+
 static void shared_with_the_child(void **state) {
     (void)state;
     if (!PRIM_SEGMENTS) return; /* POSIX does not tell */
-    vigil_rwlock *here = lock;
-    lock = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(lock, MAP_FAILED);
-    open_lanes(lock);
-    assert_int_equal(vigil_rwlock_read_lock(lock), VIGIL_OK);
+    vigil_rwlock *shared = begin_to_share();
+    assert_int_equal(vigil_rwlock_read_lock(shared), VIGIL_OK);
     pid_t child = fork_here();
-    if (child == 0) _exit(vigil_rwlock_write_trylock(here) == VIGIL_OK ? 0 : 1);
+    if (child == 0) _exit(vigil_rwlock_write_trylock(lock) == VIGIL_OK ? 0 : 1);
     assert_int_equal(exit_status_of(child), 0);
-    assert_int_equal(LOAD(lock->word), LANES);
-    assert_int_equal(vigil_rwlock_read_unlock(lock), VIGIL_OK);
-    assert_int_equal(vigil_rwlock_write_trylock(lock), VIGIL_OK);
-    munmap(lock, 4096);
-    lock = here;
+    end_sharing(shared);
+}
+
+/* The same in a process that may not read its pagemap, since it has changed its user. A lock of its own, beside, is
+ * counted in the child. */
+enum { MAY_READ_IT = 77 }; /* an emulator reads it for us, say */
+
+static bool change_user(void) {
+    bool changed = geteuid() != 0 || setuid(65534) == 0;
+    return changed && prctl(PR_SET_DUMPABLE, 0) == 0 && access("/proc/self/pagemap", R_OK) != 0;
+}
+
+static void share_as_another_user(void) {
+    if (!change_user()) _exit(MAY_READ_IT);
+    vigil_rwlock *shared = begin_to_share();
+    CHECK(vigil_rwlock_read_lock(shared) == VIGIL_OK);
+    CHECK(vigil_rwlock_read_lock(lock) == VIGIL_OK);
+    pid_t child = fork_here();
+    if (child == 0) {
+        CHECK(vigil_rwlock_write_trylock(lock) == VIGIL_TIMED_OUT);
+        CHECK(vigil_rwlock_read_unlock(lock) == VIGIL_OK);
+        _exit(vigil_rwlock_write_trylock(lock) == VIGIL_OK ? 0 : 1);
+    }
+    CHECK(exit_status_of(child) == 0);
+    CHECK(vigil_rwlock_read_unlock(lock) == VIGIL_OK);
+    end_sharing(shared);
+}
+
+static void shared_by_another_user(void **state) {
+    (void)state;
+    if (!PRIM_SEGMENTS) return;
+    pid_t child = fork_here();
+    if (child == 0) {
+        share_as_another_user();
+        _exit(0);
+    }
+    int status = exit_status_of(child);
+    assert_true(status == 0 || status == MAY_READ_IT);
 }
 
 /* Threads that come one after the other use the same lane. */
@@ -312,6 +360,7 @@ static void lanes_are_used_again(void **state) {
     assert_int_equal(vigil_rwlock_read_lock(lock), VIGIL_OK);
     many_read_and_end();
     uint32_t before = LOAD(*used);
+    assert_true(before < PRIM_LANES); /* at most as many as threads at once, in this test and those before */
     many_read_and_end();
     assert_int_equal(LOAD(*used), before);
     assert_int_equal(vigil_rwlock_read_unlock(lock), VIGIL_OK);
@@ -368,6 +417,7 @@ int main(void) {
         TEST(others_read_at_a_fork),
         TEST(not_inherited),
         TEST(shared_with_the_child),
+        TEST(shared_by_another_user),
         TEST(lanes_are_used_again),
         TEST(a_crowd),
     };

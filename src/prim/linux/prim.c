@@ -232,38 +232,6 @@ static void prim_close_fd(int fd) {
 }
 
 /*
- * What /proc/self/pagemap says of a page. A child inherits the entries of private memory that was written to, and of
- * shared memory either none, or such that have PAGE_SHARED.
- */
-#define PAGE_THERE  (3ull << 62) /* in memory, or swapped out */
-#define PAGE_SHARED (1ull << 61) /* of a file, or of anonymous memory that is shared */
-
-static bool prim_page_entry(uintptr_t number, uint64_t *entry) {
-    long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    bool found = lseek((int)fd, (off_t)(number * sizeof *entry), SEEK_SET) >= 0 &&
-                 syscall(SYS_read, fd, entry, sizeof *entry) == sizeof *entry;
-    prim_close_fd((int)fd);
-    return found;
-}
-
-static bool prim_is_mapped(uintptr_t address, uintptr_t page_bytes) {
-    unsigned char resident;
-    return mincore((void *)(address & ~(page_bytes - 1)), 1, &resident) == 0 || errno != ENOMEM;
-}
-
-bool prim_is_own(const void *address) {
-    int errno_before = errno;
-    uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uint64_t entry;
-    bool told = prim_page_entry((uintptr_t)address / page_bytes, &entry);
-    bool own = told ? (entry & PAGE_THERE) && !(entry & PAGE_SHARED)
-                    : prim_is_mapped((uintptr_t)address, page_bytes); /* no /proc: shared memory is not noticed */
-    errno = errno_before;
-    return own;
-}
-
-/*
  * Bells. By bare system calls: in libc's functions a thread that has been cancelled would end, and the ring would be
  * lost. All of them, because the thread sanitizer must see either all of a descriptor's life or none of it.
  */
