@@ -25,6 +25,9 @@
 /* Waiters that a broadcast has moved to a mutex are called so many at once: while one has it, the next wake up
  * (cond_broadcast_64). */
 #define BROADCAST_AT_ONCE 3
+/* A thread that waits for a condition counts the waiters before it, up to the number of processors; with more of these
+ * than this it does not count. The count reads a cache line of each, with the mutex held (cond_broadcast_64). */
+#define COND_COUNTED 8
 /* A keeper that guards a call to an event loop looks at the line after PRIM_GUARD_NS, then each time after twice as
  * long, up to this: ten wake-ups in a second for a loop that hangs. It is also how long it waits before it looks at all
  * lines, for calls that have no room in the table of guards: a pass over as much memory as the buckets have was

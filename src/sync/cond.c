@@ -71,8 +71,8 @@ static int cond_wait_after_signal(struct lot *lot, uint32_t index, vigil_mutex *
 typedef bool cond_sleep(struct lot *lot, uint32_t index, uint64_t deadline_ns);
 
 static cond_sleep *cond_sleep_for(struct lot *lot, const vigil_cond *cond) {
-    if (!lot_occupied(lot, &cond->word)) return lot_sleep;
     int64_t processors = spin_processors();
+    if (processors > COND_COUNTED || !lot_occupied(lot, &cond->word)) return lot_sleep;
     return lot_count(lot, &cond->word, processors) < processors ? lot_sleep : lot_sleep_at_once;
 }
 
