@@ -97,8 +97,8 @@ typedef struct vigil_seen_waiter {
     bool called;      /* it has been notified, or called for a lock, and has not run since */
     bool shared;      /* of a read-write lock: it wants to read */
     uint32_t permits; /* of a semaphore: how many it wants; 0 if that is not known */
-    int64_t since_ns; /* on the clock of vigil_now_ns, but of a thread some milliseconds early, never late; from 0 to
-                       * at_ns of the look, even if the memory is damaged */
+    int64_t since_ns; /* on the clock of vigil_now_ns, but of a thread some milliseconds early, never late, if it waits
+                       * for less than 49 days; from 0 to at_ns of the look, even if the memory is damaged */
 } vigil_seen_waiter;
 
 typedef struct vigil_seen_holder {

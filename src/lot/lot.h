@@ -374,7 +374,7 @@ bool lot_surely_empty(const volatile void *address);
 /* Whether a waiter may be in line for the key: N3 above. */
 bool lot_occupied(const struct lot *lot, const volatile void *address);
 
-/* A slot for a waiter or a post; zero when every slot is taken. Any thread may release it. */
+/* A slot for a waiter or a post; zero when every slot is taken, or kept by a thread. Any thread may release it. */
 uint32_t slot_acquire(struct lot *lot);
 void slot_release(struct lot *lot, uint32_t slot);
 void slot_release_all(struct lot *lot, struct prim_thread *thread); /* the thread ends */

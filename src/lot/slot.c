@@ -86,7 +86,7 @@ static void slot_give_back(struct lot *lot, uint32_t chunk, uint64_t bits) {
 
 static void slot_give_back_spare(struct lot *lot, struct prim_thread *self) {
     slot_give_back(lot, self->spare_chunk, self->spare_slots);
-    self->spare_slots = 0;
+    if (!BUG(spares_kept)) self->spare_slots = 0;
 }
 
 static void slot_give_back_rest(struct lot *lot, struct prim_thread *self) {
@@ -123,7 +123,7 @@ void slot_release(struct lot *lot, uint32_t index) {
     }
     struct prim_thread *self = prim_self();
     prim_store_relaxed(&lot->slots[index].seat, 0);
-    if (self->spare_chunk != index / SLOT_CHUNK) slot_give_back_spare(lot, self);
+    if (self->spare_chunk != index / SLOT_CHUNK && !BUG(spares_mixed)) slot_give_back_spare(lot, self);
     self->spare_chunk = index / SLOT_CHUNK;
     self->spare_slots |= UINT64_C(1) << index % SLOT_CHUNK;
     if (!prim_keep_self(false)) slot_give_back_spare(lot, self);

@@ -442,10 +442,7 @@ static uint64_t slots_used(bool with_stops) {
     return used;
 }
 
-/*
- * Posts until there are no more slots, except those that other threads hold in reserve: at most a chunk and a spare
- * each.
- */
+/* Posts until there are no more slots, except those that other threads keep. */
 static void flood(int agent) {
     struct model_agent *is = &model.agents[agent];
     if (dispatch_error(agent)) return;
@@ -454,7 +451,7 @@ static void flood(int agent) {
         model_post(agent, ++model.posted);
         CHECK(slots_used(false) <= SLOTS, "more waiters than slots");
     }
-    CHECK(slots_used(true) + (SLOT_CHUNK + 1) * (FUZZ_THREADS - 1) >= SLOTS, "the limit is reached too early");
+    CHECK(slots_used(true) + fuzz_slots_kept() >= SLOTS, "the limit is reached too early");
     check_answer(vigil_agent_stop(is->real), VIGIL_ELIMIT);
     uint32_t value = (uint32_t)value_at(arena, false);
     int in_use = model.ops[0].place == IDLE ? VIGIL_ELIMIT : VIGIL_EINUSE;

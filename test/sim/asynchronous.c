@@ -298,6 +298,24 @@ static void cancel_and_wait_elsewhere(void) {
     go("notifier", notifier_both_words);
 }
 
+/* The slots of three waits are of two chunks or more, and are used again. */
+FIBER(loop_cancels_three_and_begins_anew) {
+    (void)argument;
+    vigil_agent *agent = new_agent();
+    for (int i = 0; i < 3; i++) start(agent, &requests[i], &words[0], VIGIL_FOREVER);
+    for (int i = 0; i < 3; i++) cancel(&requests[i]);
+    for (int i = 3; i < 6; i++) start(agent, &requests[i], &words[0], VIGIL_FOREVER);
+    run(agent);
+    destroy(agent);
+}
+
+static void cancel_three_and_begin_anew(void) {
+    begin();
+    go("loop", loop_cancels_three_and_begins_anew);
+    go("thread", waiter);
+    go("notifier", notifier_all);
+}
+
 /* ---- Callbacks that wait again, and that notify ---- */
 
 static void wait_again(struct request *request) {
@@ -408,6 +426,8 @@ const struct sim_scenario asynchronous_scenarios[] = {
     {"callback_cancels", "a callback cancels the next wait, against notify", callback_cancels, balance},
     {"cancel_first_of_two", "the first in line is cancelled, against notify of one", cancel_first_of_two, balance},
     {"cancel_and_wait_elsewhere", "a cancelled wait's slot is used again", cancel_and_wait_elsewhere, balance},
+    {"cancel_three_and_begin_anew", "slots of several chunks are used again, beside a thread",
+     cancel_three_and_begin_anew, balance},
     {"callback_waits_again", "a callback starts its operation again", callback_waits_again, balance},
     {"callback_notifies", "callbacks pass the notification on", callback_notifies, balance},
     {"async_forget_and_notify", "forget against notify, an agent and a thread in line", async_forget_and_notify,

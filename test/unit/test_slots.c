@@ -14,16 +14,24 @@
 
 static uint32_t slots[MANY];
 
+static bool in_use[1 << 20]; /* by number */
+
 static void acquire_many(struct lot *lot) {
     for (int i = 0; i < MANY; i++) {
         slots[i] = slot_acquire(lot);
-        assert_true(slots[i] != 0);
+        assert_true(slots[i] != 0 && slots[i] < sizeof in_use);
+        assert_false(in_use[slots[i]]);
+        in_use[slots[i]] = true;
     }
 }
 
 /* In a different order each time. */
 static void release_many(struct lot *lot, int step) {
-    for (int i = 0; i < MANY; i++) slot_release(lot, slots[i * step % MANY]);
+    for (int i = 0; i < MANY; i++) {
+        uint32_t slot = slots[i * step % MANY];
+        in_use[slot] = false;
+        slot_release(lot, slot);
+    }
 }
 
 static void released_slots_are_used_again(void **state) {

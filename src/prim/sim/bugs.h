@@ -22,6 +22,8 @@
     X(mutex, holder_not_told, "a holder that has released a mutex does not tell the next one of the line")             \
     X(mutex, unlocked_another, "a holder that has released a mutex takes another word at its address for the mutex")   \
     X(blocking, missing_fence, "notify reads the count of waiters without a fence before it")                          \
+    X(asynchronous, spares_mixed, "a thread takes free slots of two chunks for slots of one")                          \
+    X(asynchronous, spares_kept, "a thread gives its free slots back, and uses them all the same")                     \
     X(blocking, lifo, "the youngest waiter is served first")                                                           \
     X(blocking, counted_twice, "a notified waiter stays in line and is counted again")                                 \
     X(blocking, timeout_counted, "a waiter that timed out is counted as notified")                                     \

@@ -28,6 +28,8 @@ void fuzz_rescue(void);
 void fuzz_fork(void);
 /* A thread that is not asleep ends, and a new one takes its number. */
 void fuzz_thread_ends(unsigned thread);
+/* How many free slots the other threads keep. */
+unsigned fuzz_slots_kept(void);
 
 /* Whether the descriptor is readable, or would be if it had been requested. */
 bool fuzz_bell_rung(const struct prim_bell *bell);

@@ -222,6 +222,15 @@ void fuzz_thread_ends(unsigned thread) {
     *ending = (struct prim_thread){0};
 }
 
+unsigned fuzz_slots_kept(void) {
+    unsigned kept = 0;
+    for (unsigned i = 0; i < FUZZ_THREADS; i++) {
+        int count = __builtin_popcountll(threads[i].chunk_free) + __builtin_popcountll(threads[i].spare_slots);
+        if (i != fuzz_thread) kept += (unsigned)count;
+    }
+    return kept;
+}
+
 void fuzz_fork(void) {
     prim_generation++;
     if (reset) reset();
