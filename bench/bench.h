@@ -19,8 +19,8 @@ enum { FIGURES_MAX = 3, ROUNDS_MAX = 64, JOBS_MAX = 96, SKILLS_MAX = 14, CONTEST
 
 struct job {
     const char *name;
-    uint64_t n; /* waiters, calls, round trips or threads */
-    unsigned rounds; /* at least; 1: exactly, as what it reports does not vary, or is the worst of many */
+    uint64_t n;                    /* waiters, calls, round trips or threads */
+    unsigned rounds;               /* at least; 1: exactly, as what it reports does not vary, or is the worst of many */
     const char *rows[FIGURES_MAX]; /* the row that each figure is reported as; null: the chart only, or none */
 };
 
@@ -104,7 +104,8 @@ struct known {
     double median, low, high; /* NAN if not measured */
     unsigned rounds;
 };
-#define KNOWN_WELL 0.02
+#define KNOWN_WELL   0.02
+#define KNOWN_ROUNDS 6
 struct known result_known(const char *row, const char *contestant_name);
 /* How far the true median may be away, as a part of the median: 0 if all samples are the same. NAN if not measured, or
  * only once. */

@@ -50,14 +50,22 @@ static void write_value(FILE *out, double value) {
     fprintf(out, "%.*f", value == floor(value) ? 0 : value < 10 ? 2 : value < 100 ? 1 : 0, value);
 }
 
+/* With fewer rounds than 95 % confidence takes, how many they were. */
+static void write_few_rounds(FILE *out, struct known known) {
+    if (known.rounds < KNOWN_ROUNDS) fprintf(out, " of %u round%s", known.rounds, known.rounds == 1 ? "" : "s");
+}
+
 static void write_peers(FILE *out, const struct row *row) {
     const char *separator = "";
+    bool varies = result_known(row->name, "vigil").rounds > 1;
     for (size_t i = 1; i < contestant_count; i++) {
         if (!has_figure(row, contestants[i]->name)) continue;
         fprintf(out, "%s%s ", separator, contestants[i]->name);
         write_value(out, result_of_row(row->name, contestants[i]->name));
-        double error = known_error(result_known(row->name, contestants[i]->name));
+        struct known known = result_known(row->name, contestants[i]->name);
+        double error = known_error(known);
         if (error > KNOWN_WELL) fprintf(out, " ±%.0f %%", 100 * error);
+        if (varies) write_few_rounds(out, known);
         separator = ", ";
     }
 }
@@ -70,8 +78,10 @@ static void write_part(FILE *out, enum part part) {
                 rows[i].higher_is_better ? ", more is better" : "");
         write_value(out, result_of_row(rows[i].name, "vigil"));
         fprintf(out, " | ");
-        double error = known_error(result_known(rows[i].name, "vigil"));
+        struct known known = result_known(rows[i].name, "vigil");
+        double error = known_error(known);
         if (!isnan(error)) fprintf(out, "%.*f %%", error < 0.1 ? 1 : 0, 100 * error);
+        if (!isnan(error)) write_few_rounds(out, known);
         fprintf(out, " | ");
         write_peers(out, &rows[i]);
         fprintf(out, " |\n");
@@ -98,7 +108,9 @@ bool figures_markdown(const char *path) {
     fprintf(out, "<!-- SPDX-License-Identifier: MIT -->\n# Figures\n\n"
                  "Written by `make bench`: Vigil and its peers interleaved in one run, medians. Read them as\n"
                  "ratios: the absolute times are those of one machine, on one day. ± is how far Vigil's median may be\n"
-                 "from the true one, with 95 %% confidence; a peer's is known to 2 %% where nothing is said.\n\n");
+                 "from the true one, with 95 %% confidence; 'of 5 rounds': these are too few for that, and it is the\n"
+                 "greatest distance. No ±: measured once, as it does not vary, or is the median or the worst of many.\n"
+                 "A peer's is known to 2 %% where nothing is said.\n\n");
     write_machine(out);
     load_describe(out);
     for (enum part part = 0; part < PARTS; part++) write_part(out, part);

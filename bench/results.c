@@ -62,7 +62,7 @@ bool job_is_known(size_t job) {
         for (size_t figure = 0; figure < FIGURES_MAX; figure++) {
             struct known known = known_of(job, i, figure);
             if (jobs[job].rows[figure] == NULL || known.rounds < 2) continue; /* or not measured, or just once */
-            if (rank_of_bounds(known.rounds) == 0 || known_error(known) > KNOWN_WELL) return false;
+            if (known.rounds < KNOWN_ROUNDS || known_error(known) > KNOWN_WELL) return false;
         }
     return true;
 }

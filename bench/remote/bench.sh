@@ -10,9 +10,11 @@ program=build/bench/bin/vigil-bench-remote
     echo "skipped: libvigil-etcd was not built; see tools/need.sh for what it needs" >&2
     exit 0
 }
+. bench/load.sh
 PATH=$PATH:$PWD/build/etcd/usr/bin
 status=0
+load_before
 ETCDCTL_API=3 "$program" --json build/bench-remote.json --markdown build/figures-remote.md >&2 || status=$?
 [ "$status" -ne 77 ] || exit 0
 [ "$status" -eq 0 ] || exit "$status"
-printf '\n' | cat - build/figures-remote.md >>build/figures.md
+load_append build/figures-remote.md

@@ -155,6 +155,20 @@ static double report_quantile(const struct samples *samples, double share) {
     return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
 }
 
+/*
+ * How far the true median may be from that of the samples, as a part of it, with 95 % confidence: bench/results.c has
+ * the argument. How many of n samples are below the median has a standard deviation of half the root of n; with less
+ * than 6 it is the greatest distance. NAN: there are less than two.
+ */
+static double report_error(const struct samples *samples) {
+    double count = samples->count, middle = report_quantile(samples, 0.5);
+    if (count < 2) return NAN;
+    double distance = count < 6 ? 0.5 : 0.98 / sqrt(count);
+    double low = report_quantile(samples, fmax(0.5 - distance, 0)),
+           high = report_quantile(samples, fmin(0.5 + distance, 1));
+    return middle == 0 ? 0 : fmax(high - middle, middle - low) / middle;
+}
+
 static double report_ours(const struct row *row, const struct samples *series) {
     return report_quantile(&series[row->ours], row->tail ? 0.99 : 0.5);
 }
@@ -201,11 +215,15 @@ static void report_ratio(FILE *out, const struct row *row, const struct samples 
 }
 
 static void report_nodes(FILE *out, const struct samples *series) {
-    fprintf(out, "| row | what | unit | Vigil | others | ratio | wanted | |\n|---|---|---|---|---|---|---|---|\n");
+    fprintf(out, "| row | what | unit | Vigil | ± | others | ratio | wanted | |\n"
+                 "|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < ROWS; i++) {
         if (isnan(report_ours(&rows[i], series))) continue;
         fprintf(out, "| `%s` | %s | %s | ", rows[i].name, rows[i].what, rows[i].unit);
         report_value(out, report_ours(&rows[i], series));
+        fprintf(out, " | ");
+        double error = rows[i].tail ? NAN : report_error(&series[rows[i].ours]);
+        if (!isnan(error)) fprintf(out, "%.1f %%", 100 * error);
         fprintf(out, " | ");
         report_peers(out, &rows[i], series);
         fprintf(out, " | ");
@@ -215,8 +233,10 @@ static void report_nodes(FILE *out, const struct samples *series) {
 }
 
 void report_markdown(FILE *out, const struct samples *all) {
-    fprintf(out, "## Beyond one machine\n\n"
-                 "On etcd, all nodes and clients on this one machine; the ratio is to the first of the others.\n");
+    fprintf(out,
+            "## Beyond one machine\n\n"
+            "On etcd, all nodes and clients on this one machine; the ratio is to the first of the others. ± is how\n"
+            "far Vigil's median may be from the true one, with 95 %% confidence.\n");
     for (unsigned i = 0; i < 2; i++) {
         fprintf(out, "\nOn %s:\n\n", nodes_text[i]);
         report_nodes(out, all + i * SERIES);
@@ -251,6 +271,8 @@ static void report_json_row(FILE *out, const struct row *row, const struct sampl
         separator = ", ";
     }
     fprintf(out, "}, \"samples\": %u", series[row->ours].count);
+    double error = row->tail ? NAN : report_error(&series[row->ours]);
+    if (!isnan(error)) fprintf(out, ", \"error\": %g", error);
     if (report_verdict(row, series)[0])
         fprintf(out, ", \"target\": \"%s\", \"met\": %s", row->wanted, report_met(row, series) ? "true" : "false");
     fprintf(out, ", \"what\": \"%s\"}", row->what);

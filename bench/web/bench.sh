@@ -11,6 +11,8 @@ for program in node npm clang-19 wasm-ld-19 chromium; do
         exit 0
     }
 done
+. bench/load.sh
 web/build.sh >&2
+load_before
 node bench/web/bench.js --chromium "$(command -v chromium)" --json build/bench-web.json --markdown build/figures-web.md
-printf '\n' | cat - build/figures-web.md >>build/figures.md
+load_append build/figures-web.md
