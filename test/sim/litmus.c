@@ -39,6 +39,9 @@ FIBER(sb_1_release) { STORE(release, &x, 1u); LOAD(acquire, 0, &y); }
 FIBER(sb_2_release) { STORE(release, &y, 1u); LOAD(acquire, 1, &x); }
 FIBER(sb_1_seq_cst) { STORE(seq_cst, &x, 1u); LOAD(seq_cst, 0, &y); }
 FIBER(sb_2_seq_cst) { STORE(seq_cst, &y, 1u); LOAD(seq_cst, 1, &x); }
+/* A fence in all threads serves those without one. */
+FIBER(sb_1_everywhere) { STORE(relaxed, &x, 1u); prim_fence_everywhere(); LOAD(relaxed, 0, &y); }
+FIBER(mp_read_everywhere) { LOAD(relaxed, 0, &y); prim_fence_everywhere(); LOAD(relaxed, 1, &x); }
 static bool both_missed(void) { return r[0] == 0 && r[1] == 0; }
 
 /* A seq_cst update and load against a relaxed store, a fence and a relaxed load: the waiter and the notifier. */
@@ -217,6 +220,7 @@ static const struct litmus litmus[] = {
     {"SB release/acquire", true, both_missed, false, false, {sb_1_release, sb_2_release}},
     {"SB one fence", true, both_missed, false, false, {sb_1_fence, sb_2}},
     {"SB fences", false, both_missed, false, false, {sb_1_fence, sb_2_fence}},
+    {"SB fence everywhere", false, both_missed, false, false, {sb_1_everywhere, sb_2}},
     {"SB seq_cst", false, both_missed, false, false, {sb_1_seq_cst, sb_2_seq_cst}},
     {"SB seq_cst and fence", false, both_missed, false, false, {sb_1_seq_cst, sb_2_fence}},
     {"waiter and notifier", false, both_missed, false, false, {waiter, notifier}},
@@ -230,6 +234,7 @@ static const struct litmus litmus[] = {
     {"MP fences", false, message_without_data, false, false, {mp_write_fence, mp_read_fence}},
     {"MP fence, acquire", false, message_without_data, false, false, {mp_write_fence, mp_read_acquire}},
     {"MP release, fence", false, message_without_data, false, false, {mp_write_release, mp_read_fence}},
+    {"MP fence everywhere", false, message_without_data, false, false, {mp_write, mp_read_everywhere}},
     {"MP fence, relaxed", true, message_without_data, false, false, {mp_write_fence, mp_read}},
     {"release sequence by update", false, carried_without_data, false, false,
      {mp_write_release, sequence_update, mp_read_acquire}},

@@ -593,6 +593,46 @@ static void what_is_reserved_can_be_had_in_the_child(void **state) {
     child_succeeds(child);
 }
 
+/* Threads of the child contend for a mutex that the forking thread holds, and for which a thread of the parent waits.
+ * The child may still ask for fences in all threads, as the parent may. */
+static vigil_mutex contended;
+static unsigned counted_under_it; /* not atomic: the mutex protects it */
+
+static void *count_under_it(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 2000; i++) {
+        CHECK(vigil_mutex_lock(&contended) == VIGIL_OK);
+        counted_under_it++;
+        CHECK(vigil_mutex_unlock(&contended) == VIGIL_OK);
+    }
+    return NULL;
+}
+
+static void contend_in_child(void) {
+    pthread_t threads[4];
+    bool stores = vigil__own_lines() != NULL;
+    counted_under_it = 0;
+    for (int i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, count_under_it, NULL) == 0);
+    while (vigil_waiters(&contended) < 4) sched_yield();
+    CHECK(vigil_mutex_unlock(&contended) == VIGIL_OK);
+    for (int i = 0; i < 4; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(counted_under_it == 8000 && contended.word == 0);
+    CHECK(stores == (vigil__own_lines() != NULL));
+}
+
+static void a_mutex_is_contended_in_the_child(void **state) {
+    (void)state;
+    if (!children_have_threads) return;
+    pthread_t thread;
+    contended = (vigil_mutex)VIGIL_MUTEX_INIT;
+    assert_int_equal(vigil_mutex_lock(&contended), VIGIL_OK);
+    assert_int_equal(pthread_create(&thread, NULL, lock_and_unlock, &contended), 0);
+    while (vigil_waiters(&contended) < 1) sched_yield();
+    run_in_child(contend_in_child);
+    assert_int_equal(vigil_mutex_unlock(&contended), VIGIL_OK);
+    pthread_join(thread, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_loop_is_passed_by_in_the_child_too),
@@ -612,6 +652,7 @@ int main(void) {
         TEST(a_once_is_called_again_in_the_child),
         TEST(the_function_of_a_once_forks),
         TEST(what_is_reserved_can_be_had_in_the_child),
+        TEST(a_mutex_is_contended_in_the_child),
     };
     return cmocka_run_group_tests(tests, try_threads, NULL);
 }
