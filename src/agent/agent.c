@@ -317,14 +317,23 @@ int64_t vigil_now_ns(void) {
 
 /* End. */
 
+/* The operation that has this slot; null: none of ours. */
+static vigil_op *agent_op_at(const vigil_agent *agent, uint32_t index) {
+    const struct slot *slot = &agent->lot->slots[index];
+    if (prim_load_relaxed(&slot->seat) != agent->seat.number || slot->op == SLOT_OP_GONE) return NULL;
+    return (vigil_op *)(uintptr_t)slot->op;
+}
+
+/* Operations are wherever their callers have them: fetch one while those before it end. */
+#define CANCEL_AHEAD 8
+
 /* Scan all slots for ours, so that an operation costs nothing extra to be found here. */
 static void agent_cancel_pending(vigil_agent *agent) {
     struct lot *lot = agent->lot;
     for (uint32_t index = 1; agent->pending && !agent_forked(agent) && index < slot_bound(lot); index++) {
-        struct slot *slot = &lot->slots[index];
-        if (prim_load_relaxed(&slot->seat) != agent->seat.number || slot->op == SLOT_OP_GONE) continue;
-        vigil_op *op = (vigil_op *)(uintptr_t)slot->op;
-        if (agent_leave(agent, op)) agent_complete(agent, op, VIGIL_CANCELLED);
+        if (index + CANCEL_AHEAD < slot_bound(lot)) __builtin_prefetch(agent_op_at(agent, index + CANCEL_AHEAD), 1);
+        vigil_op *op = agent_op_at(agent, index);
+        if (op && agent_leave(agent, op)) agent_complete(agent, op, VIGIL_CANCELLED);
     }
 }
 
