@@ -84,14 +84,16 @@ internal+='|rejectPending|deliver|operationsOf|isDamaged|damages|alarm|spin|watc
 internal+='|doNotify|toExpected|toTimeout|toCount|counted|died|taken|describe|settle|listen|is64|segment|entry|wide'
 internal+='|WAIT32|WAIT64|MUTEX|READ|WRITE|PERMITS|CONDITION|BARRIER|NAMED|COUNTED_MUTEX|RWLOCK|NOT_EQUAL|TIMED_OUT'
 internal+='|PENDING|CANCELLED|LAST|OWNER_DIED|TERMINATED|EIDLE|ETOOLATE|EINVAL|ENOTHELD|ENOTFOUND|EBUSY)$'
-# The files of node/lib are ES modules here: so they become one scope, in which terser shortens all names. What they
-# throw for a segment that has been closed is left out: there are none.
+# The files of node/lib are ES modules here: so they become one scope, in which terser shortens all names. What they do
+# for segments is left out, as there are none, and so are the parts of atomics.js that only @vigil/node uses.
 modules=$work/modules
 mkdir -p "$modules/web/lib" "$modules/node/lib"
 cp web/lib/*.js "$modules/web/lib"
 for file in node/lib/{core,words,atomics,mutex,sync,errors,held,options}.js; do
     sed -E "s/^const (\{.*\}) = require\((.*)\);$/import \1 from \2;/; s/^module\.exports = /export /
-        /throw closedError\(\);$/d" "$file" >"$modules/$file"
+        /throw closedError\(\);$|^ *(this\.(counted|#fast) =|parts:)/d; s/ #fast;//
+        s/word\.segment === undefined|this\.#fast/true/g; s/word\.segment !== undefined|(this|word)\.counted/false/g
+        " "$file" >"$modules/$file"
 done
 
 # bundle SIDE FILE
