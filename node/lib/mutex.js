@@ -258,6 +258,8 @@ function createMutexes(core, { wordOf }) {
       word.wait(optionsOf()).then(() => {
         word.noteDeath();
         this.#execute(f);
+      }, (error) => {
+        if (error.code !== 'VIGIL_CANCELLED') throw error; // by close() of the browser's package: no turn, no call
       });
     }
 

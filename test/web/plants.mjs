@@ -9,6 +9,7 @@ const DAMAGED = 'terminate: with a lock of the library, after which all calls fa
 const READ_AND_WRITE = 'RwLock: downgrade, try, and readers together';
 const PERMITS = 'Semaphore: try, and a release that calls who waits';
 const CONDITION = 'Condition: timeout and broadcast; the mutex is held again';
+const CLOSED = 'close: what is pending is rejected, and a later abort throws nothing';
 const BARRIER = 'Barrier: the page and workers go on together';
 
 export const plants = {
@@ -48,6 +49,14 @@ export const plants = {
   'a call that ends in an exception is not damage': { file: 'web/lib/index.js', from: 'patience.damages.damage();',
     to: '', found: 'damage: a call that ends in an exception, after which all calls fail',
     says: /the next call: expected "VIGIL_ECORRUPT"/ },
+  'what is pending hangs after close()': { file: 'web/lib/index.js', from: '    rejectPending(error);',
+    to: '    if (status === ECORRUPT) rejectPending(error);', found: CLOSED, says: /hangs: lockAsync/ },
+  'an abort after close() throws': { file: 'node/lib/core.js', to: 'fail(error) {',
+    from: 'fail(error) {\n      if (this.signal !== undefined) this.unlisten();', found: CLOSED,
+    says: /this Vigil has been closed/ },
+  'close() leaves a rejection that nothing handles': { file: 'node/lib/mutex.js',
+    from: "if (error.code !== 'VIGIL_CANCELLED') throw error;", to: 'throw error;',
+    found: 'close: a callback of executeLocked is not called, and nothing is reported', says: /got .*ended by close/ },
   'the library is entered from inside': { source: 'web/native/web.c', from: 'if (seen == INSIDE) __builtin_trap();',
     to: 'if (seen == INSIDE) break;', found: 'damage: a call from inside the library',
     says: /the exception: expected "RuntimeError", got "none"/ },

@@ -64,7 +64,10 @@ export class Vigil {
    * @throws TypeError in an environment that has not created the memory
    */
   terminate(worker: Worker, thread: number): void;
-  /** Cancel what is pending, and give up what is held. Nothing may be called afterwards. */
+  /**
+   * Reject what is pending, with VIGIL_CANCELLED, and give up what is held. Callbacks of executeLocked that wait are not
+   * called. Nothing may be called afterwards.
+   */
   close(): void;
 
   readonly wait: typeof common.wait;

@@ -12,7 +12,7 @@ import { STACK_BYTES, openInstance, startThread } from './instance.js';
 import { createBell, startHelper } from './bell.js';
 import { announce, createDamage, createPatience, lockOf, takeCare } from './death.js';
 import { prepare } from './side.js';
-import { ECLOSING, ECORRUPT, ENOMEM, failure } from './statuses.js';
+import { CANCELLED, ECLOSING, ECORRUPT, ENOMEM, failure } from './statuses.js';
 
 const PAGE_BYTES = 65536, PAGES_FIRST = 4, PAGES_MOST = 16384;
 const LINE_WORDS = 4 + 2 * 8; // struct seen_line of native/look.c
@@ -283,32 +283,32 @@ export class Vigil {
     }
   }
 
-  /* The library is not called any more. */
-  #disable(status) {
-    const { native, holdings } = this.#core;
+  /* The library is not called any more. What is pending is rejected with the error. */
+  #disable(status, error) {
+    const { native, holdings, rejectPending } = this.#core;
     for (const name of Object.keys(native)) {
       if (name !== 'threadId') native[name] = () => { throw failure(status); };
     }
     native.start = () => status;
     holdings.ended = true;
     this.#bell.close();
+    rejectPending(error);
   }
 
   /* The memory is damaged. Before the end of attach it is enough that this throws. */
   #fail(error, onDamage) {
     if (this.#failed || this.#closed || !this.#core) return;
     this.#failed = true;
-    this.#disable(ECORRUPT);
-    this.#core.rejectPending(error);
+    this.#disable(ECORRUPT, error);
     if (onDamage) queueMicrotask(() => onDamage(error)); // not inside of WebAssembly
   }
 
-  /* Cancel what is pending, and give up what is held. Nothing else may be called afterwards. */
+  /* Cancel what is pending, by rejecting it, and give up what is held. Nothing else may be called afterwards. */
   close() {
     if (this.#closed) return;
     const { close } = this.#core.native;
     this.#closed = true;
-    this.#disable(ECLOSING);
+    this.#disable(ECLOSING, failure(CANCELLED));
     this.#core.holdings.counts = undefined;
     if (!this.#failed) close();
     this.#channel.close();

@@ -16,7 +16,7 @@ const STATUSES = {
 };
 const UNKNOWN = ['ESYSTEM', 'unexpected'];
 
-export const ECLOSING = -11, ENOMEM = -12, ECORRUPT = -25;
+export const CANCELLED = 4, ECLOSING = -11, ENOMEM = -12, ECORRUPT = -25;
 
 export function failure(status) {
   const [code, text, type = VigilError] = STATUSES[status] ?? UNKNOWN;

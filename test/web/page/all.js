@@ -9,6 +9,7 @@ import './abort.js';
 import './misuse.js';
 import './bells.js';
 import './scale.js';
+import './close.js';
 import './terminate.js';
 import './soak.js';
 

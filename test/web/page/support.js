@@ -175,10 +175,11 @@ class Context {
   }
 }
 
-/* Errors that no test has asked for. */
+/* Errors that no test has asked for. What a test leaves pending is cancelled at its end. */
 let stray = [], mayBeDamaged = () => false;
 function noteStray(error, text) {
-  if (!(error?.code === 'VIGIL_ECORRUPT' && mayBeDamaged())) stray.push(text);
+  const isExpected = error?.code === 'VIGIL_CANCELLED' || (error?.code === 'VIGIL_ECORRUPT' && mayBeDamaged());
+  if (!isExpected) stray.push(text);
 }
 addEventListener('error', ({ error, message }) => noteStray(error, String(message)));
 addEventListener('unhandledrejection', ({ reason }) => noteStray(reason, `unhandled: ${reason?.stack ?? reason}`));

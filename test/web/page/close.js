@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// vigil.close(), and attach that fails: nothing hangs, and nothing is left.
+
+import { test, equal, within, sleep } from './support.js';
+
+const outcomeOf = (promise, what) => within(promise.then(String, ({ code, message }) => `${code}: ${message}`), what);
+
+/* What no program handles while the function runs, and soon after. */
+async function uncaughtIn(body) {
+  const seen = [], note = ({ reason, message }) => seen.push(String(reason ?? message));
+  for (const name of ['error', 'unhandledrejection']) addEventListener(name, note);
+  try {
+    await body(seen);
+    await sleep(50);
+  } finally {
+    for (const name of ['error', 'unhandledrejection']) removeEventListener(name, note);
+  }
+  return seen;
+}
+
+test('close: what is pending is rejected, and a later abort throws nothing', async (t) => {
+  const { vigil } = t, array = vigil.allocate(8), { signal } = new AbortController(), all = new AbortController();
+  const other = await t.createVigil(), mutex = new vigil.Mutex(array, 0), held = await mutex.acquire();
+  await new vigil.Mutex(array, 3).lockAsync();
+  const options = { signal: all.signal };
+  const pending = {
+    lockAsync: mutex.lockAsync(options),
+    acquireWrite: new vigil.RwLock(array, 1).acquireRead().then(() => new vigil.RwLock(array, 1).acquireWrite()),
+    acquire: new vigil.Semaphore(array, 2).acquire(1, options),
+    'Condition.waitAsync': new vigil.Condition(array, 4).waitAsync(new vigil.Mutex(array, 3), { signal }),
+    waitAsync: vigil.waitAsync(array, 5, 0).value,
+    'waitAsync with a timeout': vigil.waitAsync(array, 5, 0, 1e6).value,
+    'waitAsync with a signal': vigil.waitAsync(array, 5, 0, options).value,
+  };
+  const elsewhere = other.waitAsync(other.allocate(1), 0, 0, options).value;
+  await sleep(0); // acquireWrite
+  vigil.close();
+  for (const [what, each] of Object.entries(pending))
+    equal(await outcomeOf(each, what), 'VIGIL_CANCELLED: ended by close()', what);
+  const uncaught = await uncaughtIn(async () => {
+    all.abort(new Error('aborted'));
+    equal(await outcomeOf(elsewhere, 'a wait of another Vigil'), 'undefined: aborted');
+  });
+  equal([uncaught, typeof held], [[], 'function']);
+});
+
+test('close: a callback of executeLocked is not called, and nothing is reported', async (t) => {
+  const { vigil } = t, lock = new vigil.AsyncLock(vigil.allocate(1)), uncaught = await uncaughtIn((seen) => {
+    lock.lock();
+    lock.executeLocked(() => seen.push('called'));
+    vigil.close();
+  });
+  equal(uncaught, []);
+});
