@@ -19,11 +19,11 @@ const hasLocks = () => typeof navigator !== 'undefined' && navigator.locks !== u
  */
 export function announce(handle, channel, thread) {
   if (!hasLocks()) return Promise.resolve(() => {});
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     navigator.locks.request(lockOf(handle, thread), () => new Promise((release) => {
       channel.postMessage({ attached: thread });
       resolve(release);
-    }));
+    })).catch(reject); // a page whose storage is blocked gets no locks
   });
 }
 

@@ -144,7 +144,7 @@ export class Vigil {
   }
 
   /* In a worker: `handle` is that of the Vigil which was created. */
-  static attach(handle) {
+  static async attach(handle) {
     checkIsolated();
     if (!(handle?.memory instanceof WebAssembly.Memory))
       throw typeError('attach: expected the handle of another Vigil: postMessage(vigil.handle)');

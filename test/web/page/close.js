@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // vigil.close(), and attach that fails: nothing hangs, and nothing is left.
 
-import { test, equal, within, sleep } from './support.js';
+import { library, test, equal, within, sleep } from './support.js';
 
 const outcomeOf = (promise, what) => within(promise.then(String, ({ code, message }) => `${code}: ${message}`), what);
 
@@ -49,6 +49,21 @@ test('close: a callback of executeLocked is not called, and nothing is reported'
     lock.lock();
     lock.executeLocked(() => seen.push('called'));
     vigil.close();
+  });
+  equal(uncaught, []);
+});
+
+/* As where storage is blocked, or in a frame with an opaque origin. */
+test('attach: without Web Locks, create and attach are rejected', async ({ vigil }) => {
+  const { prototype } = LockManager, { request } = prototype, { Vigil } = library;
+  const uncaught = await uncaughtIn(async () => {
+    prototype.request = () => Promise.reject(new Error('blocked'));
+    try {
+      equal(await outcomeOf(Vigil.attach(vigil.handle), 'attach'), 'undefined: blocked');
+      equal(await outcomeOf(Vigil.create(), 'create'), 'undefined: blocked');
+    } finally {
+      prototype.request = request;
+    }
   });
   equal(uncaught, []);
 });
