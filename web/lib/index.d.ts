@@ -61,12 +61,13 @@ export class Vigil {
   /**
    * Terminate the worker in which vigil.thread is that number, when it is not inside the library: nothing is damaged.
    * @throws VigilError if the worker does not come out for five seconds; it is terminated all the same
-   * @throws TypeError in an environment that has not created the memory
+   * @throws TypeError in an environment that has not created the memory, or if the number is its own: the worker goes
+   * on
    */
   terminate(worker: Worker, thread: number): void;
   /**
-   * Reject what is pending, with VIGIL_CANCELLED, and give up what is held. Callbacks of executeLocked that wait are not
-   * called. Nothing may be called afterwards.
+   * Reject what is pending, with VIGIL_CANCELLED, and give up what is held. Callbacks of executeLocked that wait are
+   * not called. Nothing may be called afterwards.
    */
   close(): void;
 

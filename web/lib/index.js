@@ -275,6 +275,7 @@ export class Vigil {
    */
   terminate(worker, thread) {
     if (!this.#creates) throw typeError('terminate: only for the environment that has created the memory');
+    if (thread === this.thread) throw typeError("terminate: this is the caller's own: give vigil.thread of the worker");
     const web = this.#instance.exports.web_find(thread);
     try {
       if (web && !this.#closed && !this.#failed) this.#core.native.stop(web);

@@ -163,6 +163,15 @@ test('misuse: free, of what was not allocated', async (t) => {
   throws(() => vigil.free(other), TypeError, 'twice, by two');
 });
 
+test('misuse: vigil.terminate, with the thread of the caller', async (t) => {
+  const { vigil } = t, made = t.worker('say(1); await hear(); return 2;');
+  equal(await made.next(), 1);
+  throws(() => made.terminateBy(vigil, vigil.thread), TypeError, 'terminate', /vigil\.thread of the worker/);
+  made.tell('go');
+  equal(await made.next(), 2, 'the worker goes on');
+  vigil.free(vigil.allocate(1));
+});
+
 test('misuse: vigil.terminate, by an environment that has not created the memory', async (t) => {
   const made = t.worker(`
     let isTerminated = false;
