@@ -52,18 +52,19 @@ export function createDamage(memory, address, channel, fail) {
 
 /*
  * What a thread calls that waits for a lock inside the library, or sleeps: it throws, rather than hang, if the memory
- * is damaged. One that may not sleep finds that out by itself: such locks are held for microseconds. begin() is called
- * before each call of the library.
+ * is damaged. One that may not sleep, and the creator, which is not told, find that out by themselves: such locks are
+ * held for microseconds. A worker that has created the memory may also be asleep in a call that blocks. begin() is
+ * called before each call of the library.
  */
-export function createPatience(mayPark) {
-  let since = 0;
+export function createPatience(canBlock, creates) {
+  let since = 0, call;
   return {
     damages: undefined, // set when there is an instance
-    begin() { since = 0; },
+    begin(name) { since = 0, call = name; },
     spin() {
-      const { isDamaged, damage } = this.damages;
+      const { isDamaged, damage } = this.damages, mayTakeLong = canBlock && (!creates || call === 'block');
       since ||= performance.now();
-      if (!isDamaged() && (mayPark || performance.now() - since <= SPIN_MOST_MS)) return;
+      if (!isDamaged() && (mayTakeLong || performance.now() - since <= SPIN_MOST_MS)) return;
       damage();
       throw failure(ECORRUPT);
     },
@@ -74,16 +75,16 @@ export function createPatience(mayPark) {
  * In the environment that has created the memory, of which `own` is the instance: end those that were terminated, and
  * start threads and helpers for all.
  */
-export function takeCare(handle, channel, own, mayPark, damages) {
+export function takeCare(handle, channel, own, damages) {
   const { isDamaged, damage } = damages;
   async function end(thread) {
     own.unlock(thread);
     const web = own.exports.web_find(thread);
     if (web === 0 || isDamaged()) return; // it had not attached yet, or cannot be ended
-    const patience = Object.assign(createPatience(mayPark), { damages }), area = own.exports.web_area(web);
+    const patience = Object.assign(createPatience(), { damages }), area = own.exports.web_area(web);
     const hooks = { alarm() {}, start: () => 0, spin: () => patience.spin() };
     const instance = await openInstance(handle, hooks, STACK_BYTES);
-    instance.resume(area, mayPark);
+    instance.resume(area);
     if (instance.exports.web_end(web) !== 0) throw failure(ECORRUPT);
     await instance.end(area);
   }

@@ -93,7 +93,7 @@ function createNative(exports, web, patience, threadId) {
     'untrack', 'mine', 'dispatch', 'delivered', 'waiters', 'look', 'allocate', 'free', 'stop', 'close']) {
     const call = exports[`web_${name}`];
     native[name] = (argument = 0) => {
-      patience.begin();
+      patience.begin(name);
       try {
         return call(web, argument);
       } catch (error) {
@@ -165,7 +165,7 @@ export class Vigil {
       () => (onDamage ? startHelper(memory, name()) : channel.postMessage({ helper: name() })));
     const start = onDamage ? (main, argument) => startThread(handle, main, argument)
       : (main, argument) => channel.postMessage({ start: [main, argument] });
-    const canBlock = canSleep(), patience = createPatience(canBlock);
+    const canBlock = canSleep(), patience = createPatience(canBlock, onDamage);
     const hooks = { alarm: bell.alarm, spin: () => patience.spin(), start: (main, argument) => {
       try {
         start(main, argument);
@@ -190,7 +190,7 @@ export class Vigil {
     this.#instance = instance, this.#web = web, this.#handle = handle, this.#channel = channel, this.#bell = bell;
     this.#offer(bell, canBlock, patience);
     this.#creates = onDamage !== undefined;
-    if (onDamage) takeCare(handle, channel, instance, canBlock, damages);
+    if (onDamage) takeCare(handle, channel, instance, damages);
     if (damages.isDamaged()) throw failure(ECORRUPT);
   }
 

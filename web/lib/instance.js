@@ -78,11 +78,11 @@ export async function openInstance(handle, hooks, stackBytes) {
       return area;
     },
 
-    /* Be the thread that has that area, and does not run any more. */
-    resume(area, mayPark) {
+    /* Be the thread that has that area, and does not run any more. This one does not sleep: it may be a page's. */
+    resume(area) {
       stack.value = area + stackBytes;
       exports.__tls_base.value = area + stackBytes;
-      exports.prim_wasm_resume_thread(mayPark);
+      exports.prim_wasm_resume_thread(false);
     },
 
     end(area) {

@@ -123,7 +123,7 @@ class TestWorker {
     this.#worker.postMessage({ handle, code, data });
   }
 
-  next(what = 'what the worker says') { return within(this.#queue.next(), what).then(unpack); }
+  next(what = 'what the worker says', ms = HANGS_MS) { return within(this.#queue.next(), what, ms).then(unpack); }
   tell(message) { this.#worker.postMessage({ told: message }); }
   terminate() { this.#worker.terminate(); }
   /* By the library, outside of it. */

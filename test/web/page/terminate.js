@@ -458,6 +458,72 @@ test('terminate: by vigil.terminate, after which the worker calls nothing', asyn
   ok(more <= 1, `${more} calls more`);
 });
 
+/*
+ * A worker that creates the memory, and workers of its own: begin(code) returns one, of which next() is what it says.
+ */
+const CREATES = `
+  const { STUCK, withBucket } = data, damage = [];
+  vigil = await library.Vigil.create({ onDamage: ({ code }) => damage.push(code) });
+  const array = vigil.allocate(16), until = async (condition) => { while (!condition()) await tick(); };
+  function begin(code) {
+    const worker = new Worker('./worker.js', { type: 'module' }), said = [];
+    worker.onmessage = ({ data }) => said.push(data);
+    worker.postMessage({ handle: vigil.handle, code, data: array });
+    return { worker, next: async () => {
+      await until(() => said.length > 0);
+      const { said: message, error } = said.shift();
+      if (error !== undefined) throw new Error(error);
+      return message;
+    } };
+  }`;
+/* The library spins for five seconds. */
+const SPINS_MS = HANGS_MS + 5000;
+const creator = (t, code) => t.worker(`${CREATES}${code}`, { STUCK, withBucket }, null);
+
+test('created by a worker: those that are terminated are ended, also while the worker blocks', async (t) => {
+  const made = creator(t, `
+    const mutex = new vigil.Mutex(array, 0), holder = begin('new vigil.Mutex(data, 0).lock(); say("holds");');
+    await holder.next();
+    holder.worker.terminate();
+    const held = await mutex.acquire();
+    say(held.ownerDied);
+    mutex.consistent();
+    const waiter = begin('say("waits"); vigil.wait(data, 1, 0); say("woken");');
+    await waiter.next();
+    await until(() => vigil.waiters(array, 1) === 1);
+    say(vigil.wait(array, 2, 0, 7500));
+    held();
+    say([vigil.notify(array, 1), await waiter.next(), damage]);`);
+  equal(await made.next(), true, 'ownerDied');
+  equal(await made.next('a wait', SPINS_MS), 'timed-out', 'a wait of more than five seconds');
+  equal(await made.next(), [1, 'woken', []]);
+});
+
+test('created by a worker: vigil.terminate, of one that does not come out', async (t) => {
+  const made = creator(t, `
+    const stuck = begin(STUCK), thread = await stuck.next();
+    await until(() => Atomics.load(array, 1) === 1);
+    try {
+      vigil.terminate(stuck.worker, thread);
+    } catch ({ code }) {
+      say(code);
+    }`);
+  equal(await made.next('vigil.terminate', SPINS_MS), 'VIGIL_ECORRUPT');
+});
+
+/* The first is in a line of which the second, which has stopped, has locked the bucket. */
+test('created by a worker: one is terminated behind a lock that another one has kept', async (t) => {
+  const made = creator(t, `
+    const first = begin('const m = new vigil.Mutex(data, 1); m.lock(); new vigil.Condition(data, 0).wait(m);');
+    await until(() => vigil.waiters(array, 0) === 1);
+    begin(withBucket);
+    await until(() => Atomics.load(array, 5) === 1);
+    first.worker.terminate();
+    await until(() => damage.length > 0);
+    return damage;`);
+  equal(await made.next('the report', SPINS_MS), ['VIGIL_ECORRUPT']);
+});
+
 /* The page does nothing else meanwhile, so the message of the worker's attaching cannot have come. */
 test('terminate: by vigil.terminate, of a worker that the page has not heard of', async (t) => {
   const { vigil } = t, array = vigil.allocate(8);
