@@ -43,7 +43,8 @@ export function createDamage(memory, address, channel, fail) {
   const flag = new Int32Array(memory.buffer, address, 1);
   const isDamaged = () => Atomics.load(flag, 0) !== 0;
   function damage(error = failure(ECORRUPT)) {
-    if (Atomics.exchange(flag, 0, 1) === 0) channel.postMessage({ damaged: true });
+    /* The creator may have closed its own channel. */
+    if (Atomics.exchange(flag, 0, 1) === 0) new BroadcastChannel(channel.name).postMessage({ damaged: true });
     fail(error);
   }
   channel.onmessage = ({ data: { damaged } }) => { if (damaged) damage(); };

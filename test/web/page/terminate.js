@@ -335,6 +335,15 @@ test('terminate: inside the library, which is reported', async (t) => {
   t.forget(t.vigil);
 });
 
+test('terminate: inside the library, after the creator has closed: the others are told', async (t) => {
+  const { vigil } = t, array = vigil.allocate(4), [made] = await stuckWorker(t, array);
+  const promised = t.worker(caught('return await vigil.waitAsync(data, 3, 0).value;'), array);
+  await t.waiting(array, 3, 1);
+  vigil.close();
+  made.terminate();
+  equal(await promised.next('the worker with a promise', HANGS_MS + DIED_MS), 'VIGIL_ECORRUPT');
+});
+
 /*
  * A worker that stops when the library asks for the time while it moves the waiters of a condition: it has locked the
  * bucket of their line then. The worker in the line, one that wants the bucket's lock, promises and newcomers all fail.
