@@ -10,6 +10,7 @@ const READ_AND_WRITE = 'RwLock: downgrade, try, and readers together';
 const PERMITS = 'Semaphore: try, and a release that calls who waits';
 const CONDITION = 'Condition: timeout and broadcast; the mutex is held again';
 const CLOSED = 'close: what is pending is rejected, and a later abort throws nothing';
+const LEFT = 'attach: one that fails leaves neither a channel nor a Web Lock';
 const BARRIER = 'Barrier: the page and workers go on together';
 
 export const plants = {
@@ -77,6 +78,12 @@ export const plants = {
     from: 'new BroadcastChannel(channel.name).postMessage',
     found: 'terminate: inside the library, after the creator has closed: the others are told',
     says: /hangs: the worker with a promise.*InvalidStateError/s },
+  'attach that fails leaves its channel open': { file: 'web/lib/index.js', from: '      vigil.#channel.close();\n',
+    to: '', found: LEFT, says: /no module: expected \[0,0\], got \[1,0\]/ },
+  'attach that fails leaves its Web Lock': { file: 'web/lib/index.js', from: 'vigil.#release?.();', to: '',
+    found: LEFT, says: /damaged memory: expected \[0,0\], got \[0,1\]/ },
+  'attach that fails leaves its stack': { file: 'web/lib/index.js', from: 'if (area) await instance.end(area);', to: '',
+    found: 'attach: one that finds too little memory gives back what it has taken', says: /^LimitError/ },
   'attach throws': { file: 'web/lib/index.js', from: 'static async attach(', to: 'static attach(',
     found: 'misuse: create and attach', says: /^TypeError: attach: expected the handle/ },
   'the library is entered from inside': { source: 'web/native/web.c', from: 'if (seen == INSIDE) __builtin_trap();',

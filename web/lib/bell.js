@@ -53,7 +53,10 @@ export function startHelper(memory, name) {
   helpers[name].postMessage([memory, name]);
 }
 
-export const endHelper = (name) => helpers[name]?.terminate();
+export function endHelper(name) {
+  helpers[name]?.terminate();
+  delete helpers[name];
+}
 
 /*
  * Returns {watch(address), alarm(word, at), close()}: dispatch() is called when the bell has rung, as long as it

@@ -153,13 +153,19 @@ export class Vigil {
 
   static async #open(handle, onDamage) {
     const vigil = new Vigil();
-    await vigil.#begin(handle, onDamage);
-    return vigil;
+    vigil.#channel = new BroadcastChannel(`vigil ${handle.id}`);
+    try {
+      await vigil.#begin(handle, onDamage);
+      return vigil;
+    } catch (error) {
+      vigil.#channel.close();
+      vigil.#release?.();
+      throw error;
+    }
   }
 
   async #begin(handle, onDamage) {
-    const { memory } = handle;
-    const channel = new BroadcastChannel(`vigil ${handle.id}`);
+    const { memory } = handle, channel = this.#channel;
     const name = () => lockOf(handle, instance.number);
     const bell = createBell(memory, () => this.#dispatch(), name,
       () => (onDamage ? startHelper(memory, name()) : channel.postMessage({ helper: name() })));
@@ -184,10 +190,10 @@ export class Vigil {
     this.#release = await announce(handle, channel, instance.number);
     const area = await instance.begin(canBlock), web = area && exports.web_begin(area);
     if (!web) {
-      this.#release();
+      if (area) await instance.end(area);
       throw failure(ENOMEM);
     }
-    this.#instance = instance, this.#web = web, this.#handle = handle, this.#channel = channel, this.#bell = bell;
+    this.#instance = instance, this.#web = web, this.#handle = handle, this.#bell = bell;
     this.#offer(bell, canBlock, patience);
     this.#creates = onDamage !== undefined;
     if (onDamage) takeCare(handle, channel, instance, damages);

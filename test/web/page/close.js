@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // vigil.close(), and attach that fails: nothing hangs, and nothing is left.
 
-import { library, test, equal, within, sleep } from './support.js';
+import { library, test, equal, throws, within, until, sleep } from './support.js';
 
 const outcomeOf = (promise, what) => within(promise.then(String, ({ code, message }) => `${code}: ${message}`), what);
 
@@ -66,4 +66,59 @@ test('attach: without Web Locks, create and attach are rejected', async ({ vigil
     }
   });
   equal(uncaught, []);
+});
+
+/*
+ * How many channels are open after the function which were not before, and how many Web Locks are held: the browser
+ * takes them back a moment later.
+ */
+async function leftBy(body) {
+  const { BroadcastChannel: Channel } = globalThis, open = new Set();
+  globalThis.BroadcastChannel = class extends Channel {
+    constructor(name) {
+      super(name);
+      open.add(this);
+    }
+    close() {
+      open.delete(this);
+      super.close();
+    }
+  };
+  const held = async () => (await navigator.locks.query()).held.length, before = await held();
+  try {
+    await body();
+  } finally {
+    globalThis.BroadcastChannel = Channel;
+  }
+  for (let i = 0; i < 100 && await held() > before; i++) await sleep(20);
+  return [open.size, await held() - before];
+}
+
+test('attach: one that fails leaves neither a channel nor a Web Lock', async (t) => {
+  t.mayDamage = true;
+  const { vigil } = t, { handle } = vigil, { attach } = library.Vigil;
+  equal(await leftBy(async () => {
+    const wrong = { ...handle, module: {} };
+    equal((await outcomeOf(attach(wrong), 'attach')).split(':')[0], 'undefined', 'a TypeError');
+  }), [0, 0], 'no module');
+  new BroadcastChannel(`vigil ${handle.id}`).postMessage({ damaged: true });
+  await until(() => t.damage.length > 0, 'the report');
+  equal(await leftBy(async () => {
+    equal((await outcomeOf(attach(handle), 'attach')).split(':')[0], 'VIGIL_ECORRUPT');
+  }), [0, 0], 'damaged memory');
+  t.forget(vigil);
+});
+
+/* There is memory for its stack, but not for more. */
+test('attach: one that finds too little memory gives back what it has taken', async (t) => {
+  const memory = new WebAssembly.Memory({ initial: 4, maximum: 8, shared: true }), { attach } = library.Vigil;
+  const vigil = await t.createVigil({ memory }), blocks = [], count = 38;
+  const allocate = () => blocks.push(vigil.allocate(252)); // a kilobyte with its header
+  throws(() => { for (;;) allocate(); }, library.LimitError);
+  for (let round = 0; round < 3; round++) {
+    for (const block of blocks.splice(-count)) vigil.free(block);
+    const outcome = await outcomeOf(attach(vigil.handle), 'attach');
+    equal(outcome, 'VIGIL_ENOMEM: the memory is full, and cannot grow any more', `round ${round}`);
+    for (let i = 0; i < count; i++) allocate();
+  }
 });
