@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # build.sh [FOLDER] - build the package for the browser into FOLDER, default build/web: vigil.wasm, vigil.js, the same
-# for memory of other programs (side.wasm, side.js), types, package.json; npm can install that folder.
+# for memory of other programs (side.wasm, side.js), the service worker isolate.js, types, package.json; npm can install
+# that folder.
 #
 # build.sh --plant SOURCE CHANGED FOLDER - for test/web/self.mjs: FOLDER/vigil.wasm, not optimised, with the file
 # CHANGED in place of SOURCE; the package must have been built before.
@@ -106,7 +107,11 @@ bundle() {
 bundle false "$into/vigil.js"
 bundle true "$into/side.js"
 cp web/lib/index.d.ts "$into/vigil.d.ts"
-cp node/lib/common.d.ts web/lib/{target,side}.d.ts web/package.json web/README.md LICENSE "$into"
+cp node/lib/common.d.ts web/lib/{target,side}.d.ts web/package.json web/demo/isolate.js LICENSE "$into"
+# Of what a checkout has and the package has not, the README of the package says where it is.
+sed -E 's@\[demo/isolate\.js\]\(demo/isolate\.js\)@[isolate.js](isolate.js)@g
+    s@!\[([^]]*)\]\(\.\./([^)]*)\)@\1: `\2` in a checkout.@g; s@\[([^]]*)\]\(\.\./[^)]*\)@\1@g
+    s@\[[^]]*\]\(((example|emscripten)/[^)]*)\)@`web/\1` in a checkout@g' web/README.md >"$into/README.md"
 
 # shellcheck disable=SC2016 # it is JavaScript
 for file in vigil.wasm vigil.js side.wasm side.js; do

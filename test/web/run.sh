@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # run.sh TEST [ARGUMENT...] - one of the tests of the package for the browser: chromium, firefox, self, self_demo,
-# size, serve, screenshots, types or emscripten.
+# size, serve, screenshots, types, package or emscripten.
 # By hand:
 #
 #     web/build.sh && test/web/run.sh chromium 'order|abort'
