@@ -84,6 +84,13 @@ export const plants = {
     found: LEFT, says: /damaged memory: expected \[0,0\], got \[0,1\]/ },
   'attach that fails leaves its stack': { file: 'web/lib/index.js', from: 'if (area) await instance.end(area);', to: '',
     found: 'attach: one that finds too little memory gives back what it has taken', says: /^LimitError/ },
+  'a lock is sometimes given to the second in line': { source: 'src/sync/mutex.c',
+    from: '    struct mutex_release *release = context;\n    if (release->threads',
+    to: `    struct mutex_release *release = context;
+    static uint32_t calls;
+    if (slot->next && prim_fetch_add_acq_rel(&calls, 1) % 50 == 49) return LOT_SKIP;
+    if (release->threads`,
+    found: 'order: a fair mutex, a mixed line, in each attempt', says: /the order of attempt \d+: expected \[0,1,2/ },
   'attach throws': { file: 'web/lib/index.js', from: 'static async attach(', to: 'static attach(',
     found: 'misuse: create and attach', says: /^TypeError: attach: expected the handle/ },
   'the library is entered from inside': { source: 'web/native/web.c', from: 'if (seen == INSIDE) __builtin_trap();',

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One line for all: blocked workers, workers that do not block, and the page are served in the order of their arrival.
 
-import { test, equal, until, within } from './support.js';
+import { test, equal, ok, until, within } from './support.js';
 
 /* The waiters append their number to array[2...] when they are served. array[1] is how many were. */
 const append = 'const done = (number) => { array[2 + Atomics.add(array, 1, 1)] = number; };';
@@ -93,6 +93,34 @@ for (const [name, kind] of Object.entries(KINDS)) {
     if (seen.length > 1) t.note(`in order at attempt ${seen.length}`);
   });
 }
+
+/*
+ * A fair lock is passed on in order, unless a waiter that is called does not come for a second: then the next is called
+ * (FAIR_PATIENCE_NS). An attempt that is over sooner must be in order, each of them; others say nothing.
+ */
+const PATIENCE_MS = 900;
+
+test('order: a fair mutex, a mixed line, in each attempt', async (t) => {
+  const array = t.vigil.allocate(16), mutex = new t.vigil.Mutex(array, 0, { fair: true });
+  const made = 'const lock = new vigil.Mutex(array, 0, { fair: true });';
+  const line = await createLine(t, array, {
+    blocked: `${made} lock.lock(); done(number); lock.unlock();`,
+    async: `${made} await lock.lockAsync(); done(number); lock.unlock();`,
+  });
+  let sooner = 0, attempts = 0;
+  for (; sooner < 20 && attempts < 40; attempts++) {
+    array.fill(0, 1);
+    await within(mutex.lockAsync(), 'the lock');
+    const ends = await line(), began = performance.now();
+    mutex.unlock();
+    equal(await within(Promise.all(ends), 'all of them'), ALL);
+    if (performance.now() - began >= PATIENCE_MS) continue;
+    sooner++;
+    equal([...array.subarray(2, 8)], ALL, `the order of attempt ${attempts}`);
+  }
+  ok(sooner > 0, 'no attempt was over within a second');
+  if (sooner < attempts) t.note(`${attempts - sooner} of ${attempts} attempts took too long`);
+});
 
 test('order: notify, a mixed line', async (t) => {
   const array = t.vigil.allocate(16);
