@@ -45,8 +45,11 @@ async function open(browser, address, first) {
 const openNamed = (browser, demo, name) => (name === 'index' ? browser.open(`${demo}index.html`, { ready: false })
   : open(browser, `${demo}${name}.html`));
 
+/* Also what the page does not offer. */
 const select = (page, id, value) => page.evaluate(([which, what]) => {
-  document.getElementById(which).value = what;
+  const chosen = document.getElementById(which);
+  chosen.value = what;
+  if (chosen.value !== what) chosen.add(new Option(what, what, true, true));
 }, [id, value]);
 
 /*
@@ -163,6 +166,24 @@ export const demoTests = {
       check(grants.length === 5 && sum > 0, `${kind}: ${grants} grants`);
       note(`${kind}: ${sum} grants; the page ${(100 * grants[0] / sum).toFixed(1)} %, ${longestMs[0].toFixed(0)} ms`);
     }
+    await page.close();
+  },
+
+  /*
+   * The page holds the lock for 400 ms, in which it draws nothing, and then waits for the four workers: four times as
+   * long. So a page which blocks or spins while it waits draws nothing for longer than its longest wait. How fast the
+   * computer is does not matter: all of them look at the clock.
+   */
+  'demo: the article: the page draws while it waits': async (browser, { demo }, note) => {
+    const page = await open(browser, `${demo}article.html`);
+    for (const choice of [['hold', '400'], ['length', '4000'], ['rounds', '1']]) await select(page, ...choice);
+    await page.click('#start');
+    const { vigil } = await until(page, 'the run ends', () => document.querySelector('main').dataset.state === 'done' &&
+      JSON.parse(document.getElementById('figures').textContent));
+    const frameMs = vigil.longestFrameMs, waitMs = vigil.longestMs[0];
+    const seen = `${frameMs.toFixed(0)} ms without a frame, ${waitMs.toFixed(0)} ms of waiting`;
+    check(frameMs < 0.75 * waitMs, seen);
+    note(`${seen}; ${vigil.drawn} frames`);
     await page.close();
   },
 

@@ -181,6 +181,18 @@ export const plants = {
     says: /hangs: holder and line are page, worker-5/ },
   'the rate is of another time': { demo: 'article.js', from: 'Math.max(1, total.ms) * 1000', to: 'total.ms * 999',
     found: 'demo: the article: the figures of a run are complete and fit together', says: /article-rate: \d+, \d+/ },
+  'the page spins while it waits': { demo: 'article.js', from: '      return lock.executeLocked(() => {',
+    to: `      for (let isFree = false; !isFree && !figures.isOver;) {
+        try {
+          lock.lock(); // a page must not block
+          lock.unlock();
+          isFree = true;
+        } catch {
+          isFree = false;
+        }
+      }
+      return lock.executeLocked(() => {`,
+    found: 'demo: the article: the page draws while it waits', says: /ms without a frame/ },
   'Stop is not heeded': { demo: 'article.js', from: '  isStopped = true;\n', to: '',
     found: 'demo: the article: Stop ends a run, and another can begin', says: /hangs: the run ends/ },
   'the first in line is not counted': { demo: 'lines.js', from: 'setText(view.count, String(count));',
