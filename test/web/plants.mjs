@@ -124,7 +124,7 @@ export const plants = {
     found: 'misuse: blocking forms throw a TypeError on the page', says: /expected TypeError, got/ },
   'unlock wakes no waiter': { file: 'node/lib/mutex.js', from: 'const status = native.release(KIND.MUTEX);',
     to: 'const status = STATUS.OK; store(this.array, this.index, this.free);', found: EXCLUSION,
-    says: /hangs: the page/ },
+    says: /hangs: (the page|what the worker says)/ },
   'a lock that is held is taken': { file: 'node/lib/mutex.js',
     from: 'if (compareExchange(this.array, this.index, this.free, this.taken) !== this.free) return false;',
     to: 'store(this.array, this.index, this.taken);', found: EXCLUSION, says: /two are inside/ },
