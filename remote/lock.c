@@ -466,6 +466,12 @@ static bool lock_is_others_turn(const vigil_remote_lock *lock) {
             since_ns > place->record.ttl_s * INT64_C(1000000000) / 2);
 }
 
+/* The next process of the machine may have the place, without being granted it by the cluster. */
+static void lock_hand_over(vigil_remote_lock *lock) {
+    lock->place.record.handovers++;
+    place_keep(&lock->place);
+}
+
 int vigil_remote_lock_release(vigil_remote_lock *lock, vigil_remote_callback *callback, void *data) {
     if (!lock) return VIGIL_ENULL;
     if (lock->state != LOCK_HELD) return VIGIL_ENOTHELD;
@@ -475,8 +481,7 @@ int vigil_remote_lock_release(vigil_remote_lock *lock, vigil_remote_callback *ca
         lock_leave(lock, AFTER_RELEASE, false);
     } else {
         bool gives_up = lock->place.wanted || lock->options.gives_back;
-        lock->place.record.handovers++;
-        place_keep(&lock->place);
+        lock_hand_over(lock);
         if (!gives_up) lock_unlock_named(lock);
         bool leaves = gives_up && lock_give_up_unless_wanted_here(lock, AFTER_RELEASE, false);
         if (gives_up && !leaves) place_stop(&lock->place); /* the next process of the machine has the place now */
@@ -578,10 +583,13 @@ int vigil_remote_lock_open(vigil_remote_lock **result, vigil_remote *remote, con
     return VIGIL_OK;
 }
 
-/* What the machine has and no process uses is given up, with the lease. */
+/* What the machine has and no process uses is given up, with the lease. What is held is released: `vigil lock` closes
+ * its handle while it holds, and its machine may have more such commands in line without end. */
 static bool lock_close_leaves(vigil_remote_lock *lock) {
-    if (lock->state == LOCK_HELD && lock_is_alone(lock) && !lock->lost) {
-        place_keep(&lock->place);
+    bool turn_ends = lock_is_others_turn(lock) && !BUG(closes_unbounded);
+    if (lock->state == LOCK_HELD && lock_is_alone(lock) && !lock->lost && !turn_ends) {
+        if (BUG(closes_unbounded)) place_keep(&lock->place);
+        else lock_hand_over(lock);
         return lock_give_up_unless_wanted_here(lock, AFTER_CLOSE, true);
     }
     bool has_place = lock->place.record.lease != 0;
@@ -593,7 +601,7 @@ static bool lock_close_leaves(vigil_remote_lock *lock) {
 /* Without the agent the cluster is not told: its keys end with the lease. The next process of the machine may take the
  * place over. */
 static int lock_close_without_agent(vigil_remote_lock *lock) {
-    if (lock->state == LOCK_HELD && lock_is_alone(lock) && !lock->lost) place_keep(&lock->place);
+    if (lock->state == LOCK_HELD && lock_is_alone(lock) && !lock->lost) lock_hand_over(lock);
     lock_free(lock, VIGIL_OK);
     return VIGIL_OK;
 }

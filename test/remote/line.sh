@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # 200 waiters on 4 machines, of 5 processes each. On each machine they get the lock in the order in which they came, and
-# tokens grow. While other machines wait, a machine hands the lock over on its own at most 16 times.
+# tokens grow. While other machines wait, a machine hands the lock over on its own at most 16 times: also if it has a
+# command in line at any time.
 . "$(dirname "$0")/common.sh"
 cluster 1
 lock=("$vigil" lock --at "$at/job")
@@ -48,5 +49,26 @@ for machine, length in runs:
 assert [machine for machine, _ in runs[:4]] == list("abcd"), runs # they came in this order
 P
 until_true no_keys job
+until_true no_leases
+
+# On one machine three loops run a command under the lock, again and again: two are in line always. Another machine gets
+# its turn.
+loops=()
+for loop in 1 2 3; do
+    begin a loop$loop sh -c 'while [ ! -e enough ]; do "$@" || exit 1; done' loop \
+        "$vigil" lock --at "$at/turn" -- sh -c 'echo a >>turns; sleep 0.02'
+    loops+=("$begun")
+done
+until_true lines turns 20
+begin b other "$vigil" lock --at "$at/turn" --timeout 60s -- sh -c 'echo b >>turns'; other=$begun
+in_line_or_done() { waits turn || has turns b; }
+until_true in_line_or_done
+before=$(wc -l <turns) # it is in line by now: those that follow are bounded
+ends 0 $other other
+touch enough
+for pid in "${loops[@]}"; do ends 0 "$pid" loop; done
+passed=$(($(sed -n '/b/=' turns) - 1 - before))
+[ $passed -le 17 ] || fail "another machine waits, and $passed commands of this one run"
+until_true no_keys turn
 until_true no_leases
 verdict

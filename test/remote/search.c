@@ -345,12 +345,22 @@ static void search_released(vigil_remote_lock *lock, int status, void *data) {
     actor_goes_on(actor, actor->plan->pause_ns);
 }
 
+static void actor_open_lock(struct actor *actor);
+
+static void actor_closed(struct actor *actor) {
+    bool again = actor->plan->acts & ACTS_REOPENS && actor->rounds_left;
+    actor->state = again ? ACTOR_READY : ACTOR_CLOSED;
+    actor->lock = NULL;
+    if (!again) return;
+    actor_open_lock(actor);
+    actor->next_ns = world_now_ns + actor->plan->pause_ns;
+}
+
 static void search_closed(int status, void *data) {
     struct actor *actor = data;
     sim_check(actor->state == ACTOR_CLOSING && !actor->in_call, "closed, unasked");
     world_trace("  actor %u is closed: %d", actor->number, status);
-    actor->state = ACTOR_CLOSED;
-    actor->lock = NULL;
+    actor_closed(actor);
 }
 
 static void search_lost(vigil_remote_lock *lock, int64_t left_ns, void *data) {
@@ -447,16 +457,15 @@ static void actor_close(struct actor *actor) {
     actor->state = ACTOR_CLOSING;
     int status = vigil_remote_lock_close(actor->lock, search_closed, actor);
     sim_check(status == VIGIL_OK || status == VIGIL_PENDING, "close returns %d", status);
-    if (status == VIGIL_OK) {
-        actor->state = ACTOR_CLOSED;
-        actor->lock = NULL;
-    }
+    if (status == VIGIL_OK) actor_closed(actor);
 }
 
 static void actor_step(void *what, unsigned way) {
     struct actor *actor = what;
     (void)way;
-    bool closes = !actor->rounds_left && (actor->state == ACTOR_READY || actor->plan->acts & ACTS_CLOSES_HELD);
+    bool held = actor->state == ACTOR_HOLDS;
+    bool closes = !actor->rounds_left && (!held || actor->plan->acts & ACTS_CLOSES_HELD);
+    closes |= held && actor->plan->acts & ACTS_REOPENS;
     actor->in_call = true;
     world_trace("  actor %u %s", actor->number, closes ? "closes" : actor->state == ACTOR_HOLDS ? "releases" : "takes");
     if (actor->plan->acts & (ACTS_WAITS | ACTS_NOTIFIES)) actor_use_word(actor);
@@ -846,6 +855,14 @@ static void world_clear(void) {
     world_running = NULL;
 }
 
+static void actor_open_lock(struct actor *actor) {
+    const struct actor_plan *plan = actor->plan;
+    bool gives_back = plan->acts & (ACTS_GIVES_BACK | ACTS_REOPENS);
+    vigil_remote_lock_options options = {
+        .slots = plan->slots, .gives_back = gives_back, .on_lost = search_lost, .data = actor};
+    assert(vigil_remote_lock_open(&actor->lock, actor->process->remote, NAME, &options) == VIGIL_OK);
+}
+
 static void actor_open(const struct actor_plan *plan) {
     struct actor *actor = &actors[actor_count];
     struct process *process = &world_processes[plan->process];
@@ -860,10 +877,8 @@ static void actor_open(const struct actor_plan *plan) {
     *actor = (struct actor){.plan = plan, .process = process, .rounds_left = plan->rounds, .number = actor_count++};
     actor->next_ns = world_now_ns + plan->begin_ns;
     if (plan->acts & (ACTS_WAITS | ACTS_NOTIFIES)) return;
-    vigil_remote_lock_options options = {
-        .slots = plan->slots, .gives_back = plan->acts & ACTS_GIVES_BACK, .on_lost = search_lost, .data = actor};
     world_running = process;
-    assert(vigil_remote_lock_open(&actor->lock, process->remote, NAME, &options) == VIGIL_OK);
+    actor_open_lock(actor);
     world_running = NULL;
 }
 

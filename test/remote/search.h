@@ -21,6 +21,7 @@ enum {
     ACTS_ABANDON = 256,    /* it may abandon its handle at any moment, which counts as a kill */
     ACTS_WAITS = 512,      /* it has no handle, and waits for the word instead, until its timeout */
     ACTS_NOTIFIES = 1024,  /* it has no handle, and wakes one waiter */
+    ACTS_REOPENS = 2048,   /* each round has a handle of its own, closed while it holds: as `vigil lock` does */
 };
 struct actor_plan {
     unsigned machine, process;
