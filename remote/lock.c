@@ -114,6 +114,7 @@ static bool lock_has_place(vigil_remote_lock *lock, bool died) {
 
 /* Without waiting, to give up the place. */
 static bool lock_trylock_named(vigil_remote_lock *lock) {
+    if (lock->named_held) return true;
     int status = lock->named ? vigil_named_trylock(lock->named, VIGIL_NAMED_FAIR) : VIGIL_TIMED_OUT;
     lock->named_held = status == VIGIL_OK || status == VIGIL_OWNER_DIED;
     if (status == VIGIL_OWNER_DIED && lock_has_place(lock, true)) place_inherit(&lock->place, lock_record(lock), true);

@@ -271,8 +271,7 @@ static int64_t place_lost_at(const struct place *place) {
     return place->record.renewed_ns + place->record.ttl_s * SECOND_NS / 100 * 85;
 }
 
-static bool place_lease_is_fresh(const struct place *place) {
-    int64_t now_ns = etcd_now_ns(place->etcd);
+static bool place_lease_is_fresh(const struct place *place, int64_t now_ns) {
     bool fresh = (now_ns < place_lost_at(place) && now_ns >= place->record.renewed_ns) || BUG(stale_grant);
     return place->record.lease && place->record.renewed_ns && fresh;
 }
@@ -325,14 +324,14 @@ static void place_give_up_leaving(struct place *place) {
 
 /* Renew the lease in time; and if that does not succeed, say so in time: returns false then, and the owner may have
  * freed the place. */
-static bool place_tick(struct place *place) {
+static bool place_tick_at(struct place *place, int64_t now_ns) {
     const struct place_record *record = &place->record;
-    if (place->goal == GOAL_LEAVE && etcd_now_ns(place->etcd) >= place->leave_by_ns) {
+    if (place->goal == GOAL_LEAVE && now_ns >= place->leave_by_ns) {
         place_give_up_leaving(place);
         return false;
     }
     if (place->goal == GOAL_NONE || place->goal == GOAL_LEAVE || !record->lease || !record->renewed_ns) return true;
-    int64_t now_ns = etcd_now_ns(place->etcd), lost_at_ns = place_lost_at(place);
+    int64_t lost_at_ns = place_lost_at(place);
     if (place->granted && now_ns >= lost_at_ns) {
         place_lose(place, place_ends_at(place) - now_ns);
         return false;
@@ -346,6 +345,10 @@ static bool place_tick(struct place *place) {
     place->clock.data = place;
     etcd_timer(place->etcd, &place->clock, next_ns);
     return true;
+}
+
+static bool place_tick(struct place *place) {
+    return place_tick_at(place, etcd_now_ns(place->etcd));
 }
 
 static void place_lease_granted(struct etcd_call *call, const struct etcd_reply *reply) {
@@ -831,7 +834,9 @@ static void place_guard_due(struct etcd_timer *timer) {
     place_go(place);
 }
 
-static void place_grant(struct place *place) {
+/* The lease is fresh by that reading of the clock. A later one may say that it is lost, if this process is stopped in
+ * between: the owner must be told of the grant before. */
+static void place_grant(struct place *place, int64_t now_ns) {
     place->granted = true;
     place->goal = GOAL_HOLD;
     place->record.use = PLACE_BUSY;
@@ -840,7 +845,8 @@ static void place_grant(struct place *place) {
     place->retry.data = place;
     if (!place->own_watch.pending || place->unnamed)
         etcd_timer(place->etcd, &place->retry, etcd_now_ns(place->etcd) + WATCH_AFTER_NS);
-    if (place_tick(place)) place_tell(place, PLACE_GRANTED, place->record.died ? VIGIL_OWNER_DIED : VIGIL_OK);
+    int status = place->record.died ? VIGIL_OWNER_DIED : VIGIL_OK;
+    if (place_tick_at(place, now_ns)) place_tell(place, PLACE_GRANTED, status);
 }
 
 /* Leaving. */
@@ -898,10 +904,11 @@ static void place_begin_leaving(struct place *place, bool drops_lease) {
 
 static void place_go_on(struct place *place) {
     struct place_record *record = &place->record;
+    int64_t now_ns = etcd_now_ns(place->etcd);
     if (place->unmark) place_remove_own_mark(place);
     else if (record->lease && record->doubt && record->at == PLACE_NOWHERE && !BUG(doubt_left)) place_revoke(place);
     else if (record->at != PLACE_NOWHERE && record->use == PLACE_GOING) place_delete_key(place);
-    else if (!place_lease_is_fresh(place) && !(BUG(reserve_outlives_lease) && place_has_reserve(place)))
+    else if (!place_lease_is_fresh(place, now_ns) && !(BUG(reserve_outlives_lease) && place_has_reserve(place)))
         place_refresh_lease(place);
     else if (record->at == PLACE_NOWHERE) place_join(place);
     else if (record->at == PLACE_IN_LINE && place->look) place_look_around(place);
@@ -909,7 +916,7 @@ static void place_go_on(struct place *place) {
     else if (record->at == PLACE_HELD && !place->token && !place_has_reserve(place)) place_confirm(place);
     else if (record->at == PLACE_HELD) {
         if (!place->token) place_take_reserve(place);
-        place_grant(place);
+        place_grant(place, BUG(clock_read_twice) ? etcd_now_ns(place->etcd) : now_ns);
     }
     else if (place->goal == GOAL_TRY) {
         place_stop(place);

@@ -664,6 +664,7 @@ void etcd_unwatch(struct etcd *etcd, struct etcd_watch *watch) {
 
 int64_t etcd_now_ns(struct etcd *etcd) {
     (void)etcd;
+    world_pause();
     return world_now_ns;
 }
 

@@ -11,6 +11,7 @@
     X(killed_and_lost, no_doubt, "the record does not say that a call is on its way")                                  \
     X(cancelled, doubt_left, "a place is left without revoking a lease of which a key may yet appear")                 \
     X(stopped, stale_grant, "it is granted though the lease may have ended")                                           \
+    X(stopped_inside, clock_read_twice, "a grant is decided with one reading of the clock, and made with another")     \
     X(cut, deadline_from_reply, "the end of a lease is counted from the reply, not from the sending")                  \
     X(unrepaired, release_compares_nothing, "a release does not compare the create_revision of its key")               \
     X(unrepaired, mark_deleted_unrepaired, "a release deletes the mark though what a death left is not repaired")      \

@@ -564,6 +564,16 @@ void world_point(void) {
     longjmp(killed_here, 1);
 }
 
+void world_pause(void) {
+    if (!world_running || !world_others_left || !(world_scenario->faults & FAULT_INSIDE)) return;
+    unsigned way = world_choose(3, CHOOSE_FAULT);
+    if (!way) return;
+    world_others_left--;
+    world_now_ns += way == 1 ? WORLD_TTL_NS * 9 / 10 : 3 * WORLD_TTL_NS;
+    world_trace("  it is stopped, and goes on at %lld ms", (long long)(world_now_ns / 1000000));
+    world_fault_ns = world_late_ns = world_now_ns;
+}
+
 static void fault_kill(void *what, unsigned way) {
     (void)way;
     process_kill(what);

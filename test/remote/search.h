@@ -43,6 +43,7 @@ enum {
     FAULT_KILL = 32,
     FAULT_REFUSAL = 64, /* with LOSS: the cluster refuses calls */
     FAULT_MEMORY = 128, /* with LOSS: there is no memory for a call, or for its reply */
+    FAULT_INSIDE = 256, /* a process is stopped in the middle of an event, before it reads the clock */
 };
 struct scenario {
     struct sim_scenario sim; /* the first: choose.c passes it on */

@@ -70,6 +70,8 @@ static inline bool process_is_cut(const struct process *process) {
 
 /* The running process may be killed here. Never returns then. */
 void world_point(void);
+/* The running process may be stopped here, and go on much later: nothing happens meanwhile but that time passes. */
+void world_pause(void);
 void world_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* model.c */
