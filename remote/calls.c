@@ -7,7 +7,8 @@
 
 #include "client.h"
 
-#define CALL_RETRIES 3u
+#define CALL_RETRIES     3u
+#define CALL_UNAVAILABLE 2u /* so many replies of that kind, one after the other, and another member is tried */
 
 /* Lists. */
 
@@ -190,7 +191,7 @@ static void call_end_well(struct call *call, struct etcd_reply *reply) {
     etcd->why[0] = 0;
     etcd->status = VIGIL_OK;
     etcd->proven = true;
-    etcd->failures_in_turn = 0;
+    etcd->failures_in_turn = etcd->unavailable_in_turn = 0;
     call_end(call, reply);
 }
 
@@ -231,6 +232,13 @@ static void call_wait_again(struct call *call) {
     call_move(&call->etcd->waiting, call);
 }
 
+/* This member replies, but is of no use, while another may be. One reply says little: the cluster may be choosing a new
+ * leader, and to leave a member costs its watches. */
+static bool call_has_had_enough(struct etcd *etcd, const struct grpc_end *end) {
+    if (end->unavailable) etcd->unavailable_in_turn++;
+    return end->unavailable && etcd->unavailable_in_turn >= CALL_UNAVAILABLE && etcd->endpoint_count > 1;
+}
+
 static void call_on_change(struct http2_stream *stream) {
     struct call *call = (struct call *)(void *)stream;
     struct etcd *etcd = call->etcd;
@@ -242,15 +250,16 @@ static void call_on_change(struct http2_stream *stream) {
         return;
     }
     link_note_error(etcd, end.status, end.why);
-    bool again = end.not_done && (end.token_stale || end.no_leader || stream->refused);
+    bool again = end.not_done && (end.token_stale || end.elsewhere || stream->refused);
     if (again && call->retries++ < CALL_RETRIES) {
         call_wait_again(call);
         if (end.token_stale) link_login_again(etcd);
         else link_give_up(etcd, end.status, end.why, true);
         return;
     }
+    bool leaves = end.elsewhere || call_has_had_enough(etcd, &end);
     call_end_badly(call, end.status, !end.not_done);
-    if (end.no_leader && !etcd->closed) link_give_up(etcd, end.status, end.why, true);
+    if (leaves && !etcd->closed) link_give_up(etcd, end.status, end.why, true);
 }
 
 static bool call_send(struct call *call) {

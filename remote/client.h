@@ -64,7 +64,7 @@ struct etcd {
     bool proven;       /* this connection has brought a reply */
     int64_t tried_ns;  /* when this address was tried */
     uint64_t failures; /* in all */
-    unsigned failures_in_turn;
+    unsigned failures_in_turn, unavailable_in_turn;
     struct resolver resolver;
     struct http2 *http2;
     struct loop_timer retry;

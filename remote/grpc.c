@@ -130,7 +130,9 @@ static void grpc_judge_status(const struct http2_stream *stream, struct grpc_end
         break;
     case GRPC_UNAVAILABLE:
         end->status = VIGIL_EUNREACHABLE;
-        end->no_leader = end->not_done = grpc_says(stream, "etcdserver: no leader");
+        end->unavailable = true;
+        end->elsewhere = grpc_says(stream, "etcdserver: no leader") || grpc_says(stream, "not supported for learner");
+        end->not_done = end->elsewhere;
         break;
     default: end->status = VIGIL_EUNREACHABLE; break;
     }

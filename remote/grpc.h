@@ -33,7 +33,8 @@ int grpc_next(const struct bytes *bytes, const uint8_t **message, size_t *length
 struct grpc_end {
     int status;       /* as in etcd.h */
     bool not_done;    /* the cluster has said that it has not carried it out */
-    bool no_leader;   /* this member has no leader: another may have one */
+    bool unavailable; /* this member cannot carry it out now */
+    bool elsewhere;   /* another may: this one has no leader, or is a learner */
     bool token_stale; /* authenticate again */
     bool no_auth;     /* authentication is not enabled */
     char why[HTTP2_TEXT + 80];

@@ -187,6 +187,7 @@ static void link_try_address(struct etcd *etcd) {
     const struct http2_owner owner = {etcd, link_usable, link_failed};
     etcd->state = LINK_CONNECTING;
     etcd->proven = false;
+    etcd->unavailable_in_turn = 0;
     etcd->tried_ns = loop_now_ns();
     etcd->http2 = http2_open(&etcd->loop, &target, &owner);
     if (!etcd->http2) link_give_up(etcd, VIGIL_ENOMEM, link_no_memory, true);

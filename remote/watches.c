@@ -184,7 +184,7 @@ static void watches_on_change(struct http2_stream *stream) {
     grpc_judge(stream, &end);
     if (end.status == VIGIL_OK) end.status = VIGIL_EUNREACHABLE;
     if (end.token_stale) link_login_again(etcd);
-    else if (end.no_leader || end.status == VIGIL_EPROTOCOL) link_give_up(etcd, end.status, end.why, true);
+    else if (end.elsewhere || end.status == VIGIL_EPROTOCOL) link_give_up(etcd, end.status, end.why, true);
     else {
         link_note_error(etcd, end.status, end.why);
         watches_lose_link(etcd);

@@ -71,6 +71,31 @@ static void proxy_pass(struct proxy *proxy, int client) {
     close(server);
 }
 
+static bool proxy_read(const struct proxy *proxy, int client, void *data, size_t length) {
+    for (size_t i = 0; i < length;) {
+        ssize_t read = proxy_await(proxy, client, -1) ? recv(client, (char *)data + i, length - i, 0) : 0;
+        if (read <= 0) return false;
+        i += (size_t)read;
+    }
+    return true;
+}
+
+/* What ends a stream of the client's is ended with text2. */
+static void proxy_refuse(const struct proxy *proxy, int client) {
+    unsigned char preface[24], header[9], payload[65536], reply[512];
+    bool good = proxy_read(proxy, client, preface, sizeof preface) &&
+                proxy_write(client, proxy->text, proxy->text_length, false);
+    while (good && proxy_read(proxy, client, header, sizeof header)) {
+        size_t length = (size_t)header[0] << 16 | (size_t)header[1] << 8 | header[2];
+        if (length > sizeof payload || !proxy_read(proxy, client, payload, length)) break;
+        bool ends = header[3] <= 1 && header[4] & 1; /* DATA, HEADERS; END_STREAM */
+        if (!ends) continue;
+        memcpy(reply, proxy->text2, proxy->text2_length);
+        memcpy(reply + 5, header + 5, 4);
+        good = proxy_write(client, (char *)reply, proxy->text2_length, false);
+    }
+}
+
 static void proxy_serve(struct proxy *proxy, int client) {
     char data[4096];
     bool first = __atomic_load_n(&proxy->connections, __ATOMIC_RELAXED) == 1;
@@ -79,6 +104,8 @@ static void proxy_serve(struct proxy *proxy, int client) {
         proxy_pass(proxy, client);
     } else if (mute) {
         while (proxy_await(proxy, client, -1) && recv(client, data, sizeof data, 0) > 0) continue;
+    } else if (proxy->mode == PROXY_REFUSE) {
+        proxy_refuse(proxy, client);
     } else if (proxy_await(proxy, client, -1) && recv(client, data, sizeof data, 0) > 0 && proxy->mode == PROXY_SAY) {
         proxy_write(client, proxy->text, proxy->text_length, false);
         if (proxy->text2 && proxy_await(proxy, client, -1) && recv(client, data, sizeof data, 0) > 0)

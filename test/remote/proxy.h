@@ -18,6 +18,7 @@ enum proxy_mode {
     PROXY_LATE,    /* nothing of the first connection, everything of those after it */
     PROXY_MUTE,    /* no server: accept, and say nothing */
     PROXY_SLAM,    /* no server: read something, close */
+    PROXY_REFUSE,  /* no server: say `text`; end each HTTP/2 stream with `text2`, a frame without a stream number */
     PROXY_SAY,     /* no server: read something, say `text`; read more, say `text2` if there is one; close */
 };
 

@@ -279,6 +279,37 @@ static void odd_ends(void **state) {
     assert_int_equal(outcome.status, VIGIL_EPROTOCOL);
 }
 
+/* A member that is there and of no use, the first of two. That it has refused is certain of a learner: the call goes to
+ * the other one. Of another member it is left after some replies, of which each call is told. */
+static void useless_member(const char *message, unsigned most_failures) {
+    struct frames first = {.length = 0}, refusal = {.length = 0};
+    char at[128];
+    unsigned failures = 0;
+    frame(&first, SETTINGS, 0, 0, NULL, 0);
+    headers(&refusal, STATUS_200, GRPC, "14", message, true);
+    struct proxy proxy = {.mode = PROXY_REFUSE,
+                          .text = first.data,
+                          .text_length = first.length,
+                          .text2 = refusal.data,
+                          .text2_length = refusal.length};
+    proxy_start(&proxy);
+    snprintf(at, sizeof at, "127.0.0.1:%d,127.0.0.1:%d", proxy.port, cluster.nodes[0].client_port);
+    open_client(at, NULL);
+    while (do_txn(&outcome, put("u", "x", 0)) != VIGIL_OK) {
+        assert_int_equal(outcome.status, VIGIL_EUNREACHABLE);
+        assert_true(outcome.reply.maybe_done && ++failures <= most_failures);
+    }
+    assert_int_equal(failures, most_failures);
+    close_client();
+    proxy_stop(&proxy);
+}
+
+static void useless_members(void **state) {
+    (void)state;
+    useless_member("etcdserver: rpc not supported for learner", 0);
+    useless_member("etcdserver: request timed out", 2);
+}
+
 #define HEAD "\12\4\10\1\30\1" /* the header of a reply: cluster 1, revision 1 */
 
 struct body {
@@ -496,6 +527,7 @@ int main(void) {
         cmocka_unit_test_teardown(not_etcd, tear_down),
         cmocka_unit_test_teardown(not_http2, tear_down),
         cmocka_unit_test_teardown(odd_ends, tear_down),
+        cmocka_unit_test_teardown(useless_members, tear_down),
         cmocka_unit_test_teardown(odd_bodies, tear_down),
         cmocka_unit_test_teardown(odd_leases, tear_down),
         cmocka_unit_test_teardown(turned_away, tear_down),
