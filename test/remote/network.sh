@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The network of a machine is cut: both ways, only its requests, only the answers. The holder's command ends before the
-# lease does, status 75; the other machine goes on; a waiter that is cut off comes back when the network does.
-# kubernetes#89488, etcd#8980, #17611: a connection that is silent is noticed. striker#33: deadlines hold.
+# lease does, status 75, also if it ignores SIGTERM; the other machine goes on; a waiter that is cut off comes back when
+# the network does. kubernetes#89488, etcd#8980, #17611: a connection that is silent is noticed. consul#2022: what the
+# command has started ends too. striker#33: deadlines hold.
 . "$(dirname "$0")/common.sh"
 cluster 1
 machine east
@@ -53,6 +54,26 @@ for way in both requests answers; do
     ends 0 $waiter waiter
     [ "$(cat waiter.out)" = ran ] || fail "$way: the waiter did not run"
 done
+
+# The holder's command ignores SIGTERM, and has started a process in a session of its own that does too: both get
+# SIGKILL before the lease ends on the server.
+stays='trap "echo told >>order" TERM; echo $$; while :; do sleep 0.05; done'
+begin east holder "${lock[@]}" --ttl 20s -- sh -c "setsid sh -c '$stays' & $stays"; holder=$begun
+until_true lines holder.out 2
+mapfile -t stubborn <holder.out
+begin west heir "${lock[@]}" --ttl 60s -- sh -c '
+    for pid; do grep "^State:[^ZX]*$" "/proc/$pid/status"; done 2>/dev/null; echo "${VIGIL_OWNER_DIED-}"' \
+    heir "${stubborn[@]}"
+heir=$begun
+until_true waits job
+rm -f order
+cut east
+ends 75 $holder holder
+for pid in "${stubborn[@]}"; do is_gone "$pid" || fail "process $pid runs on"; done
+mend east
+ends 0 $heir heir
+[ "$(cat heir.out)" = 1 ] || fail "the heir begins beside: $(cat heir.out)"
+lines order 2 || fail "they did not get SIGTERM before"
 
 # A short cut changes nothing: the holder goes on.
 mkfifo go
