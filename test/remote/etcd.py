@@ -10,7 +10,6 @@
     etcd.py HOST:PORT[,...] leases             all leases
     etcd.py HOST:PORT[,...] revoke LEASE
     etcd.py HOST:PORT[,...] compact            all history up to now
-    etcd.py HOST:PORT[,...] revision
     etcd.py HOST:PORT[,...] leader             which of these leads, from 0
     etcd.py HOST:PORT[,...] call PATH JSON     any call
 """
@@ -111,8 +110,6 @@ def main(endpoints, verb, *words):
         etcd.revoke(int(words[0]))
     elif verb == "compact":
         etcd.compact()
-    elif verb == "revision":
-        print(etcd.revision())
     elif verb == "leader":
         print(etcd.leader())
     elif verb == "call":
