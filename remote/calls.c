@@ -179,9 +179,39 @@ static bool reply_has_old_version(const struct etcd_reply *reply) {
     return major < 3 || (major == 3 && minor < 4);
 }
 
-static void call_refuse_version(struct call *call, const char *version) {
+static void reply_say_old_version(const struct etcd_reply *reply, char *why, size_t size) {
+    snprintf(why, size, "this is etcd %.32s: version 3.4 or later is needed", reply->version ? reply->version : "?");
+}
+
+int calls_judge_member(const struct etcd *etcd, const struct bytes *in, char *why, size_t size) {
+    struct etcd_reply reply = {0};
+    const uint8_t *data;
+    size_t length;
+    ProtobufCMessage *message = NULL;
+    int status = VIGIL_EPROTOCOL;
+    if (grpc_next(in, &data, &length) == 1)
+        status = grpc_read(&etcdpb__status_reply__descriptor, data, length, &message);
+    snprintf(why, size, "%s", grpc_misread(status));
+    if (status == VIGIL_OK) {
+        const Etcdpb__StatusReply *said = (const void *)message;
+        reply_status(&reply, said);
+        status = reply_header(&reply, said->header);
+    }
+    if (status == VIGIL_OK && reply.cluster != etcd->cluster) {
+        status = VIGIL_EPROTOCOL;
+        snprintf(why, size, "it is of cluster %llx, and the endpoint before of %llx: name members of one cluster",
+                 (unsigned long long)reply.cluster, (unsigned long long)etcd->cluster);
+    } else if (status == VIGIL_OK && reply_has_old_version(&reply)) {
+        status = VIGIL_EPROTOCOL;
+        reply_say_old_version(&reply, why, size);
+    }
+    if (message) protobuf_c_message_free_unpacked(message, NULL);
+    return status;
+}
+
+static void call_refuse_version(struct call *call, const struct etcd_reply *reply) {
     char why[128];
-    snprintf(why, sizeof why, "this is etcd %.32s: version 3.4 or later is needed", version ? version : "?");
+    reply_say_old_version(reply, why, sizeof why);
     link_note_error(call->etcd, VIGIL_EPROTOCOL, why);
     call_end_badly(call, VIGIL_EPROTOCOL, false);
 }
@@ -191,6 +221,8 @@ static void call_end_well(struct call *call, struct etcd_reply *reply) {
     etcd->why[0] = 0;
     etcd->status = VIGIL_OK;
     etcd->proven = true;
+    if (!etcd->cluster) etcd->cluster_endpoint = etcd->endpoint;
+    if (etcd->endpoint == etcd->cluster_endpoint) etcd->cluster = reply->cluster;
     etcd->failures_in_turn = etcd->unavailable_in_turn = 0;
     call_end(call, reply);
 }
@@ -205,7 +237,7 @@ static void call_answer(struct call *call) {
         status = grpc_read(call_reply_type(call->kind), data, length, &message);
     if (status == VIGIL_OK) status = reply_read(&reply, message, call);
     if (status == VIGIL_OK && call->kind == CALL_STATUS && reply_has_old_version(&reply)) {
-        call_refuse_version(call, reply.version);
+        call_refuse_version(call, &reply);
     } else if (status == VIGIL_OK) {
         call_end_well(call, &reply);
     } else {

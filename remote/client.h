@@ -50,7 +50,7 @@ struct watch {
 
 #define WATCH_HEADS 64u
 
-enum link_state { LINK_DOWN, LINK_RESOLVING, LINK_CONNECTING, LINK_AUTHENTICATING, LINK_UP };
+enum link_state { LINK_DOWN, LINK_RESOLVING, LINK_CONNECTING, LINK_AUTHENTICATING, LINK_CHECKING, LINK_UP };
 
 struct etcd {
     struct loop loop; /* first */
@@ -71,8 +71,10 @@ struct etcd {
     SSL_CTX *tls;
     char tls_why[256]; /* the files for TLS cannot be used; "": they can */
     char *user, *password, *token;
-    struct http2_stream login;
+    struct http2_stream login; /* and of the check, which comes after it */
     bool login_pending;
+    uint64_t cluster; /* of the endpoint that was the first to reply; 0: none has yet */
+    size_t cluster_endpoint;
 
     /* calls.c */
     struct call_list waiting, sent, ending;
@@ -116,6 +118,8 @@ void link_tell_busy(struct etcd *etcd);
 
 /* calls.c */
 void calls_init(struct etcd *etcd);
+/* A member that replies so to CALL_STATUS can be used: VIGIL_OK. Else why not. */
+int calls_judge_member(const struct etcd *etcd, const struct bytes *in, char *why, size_t size);
 void calls_send_waiting(struct etcd *etcd);
 /* All that were sent: those that the server may have received end, the others wait again. */
 void calls_lose_link(struct etcd *etcd, int status);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The link: a connection to one of the endpoints, with a user logged in if there is one. When it fails, the next one is
- * tried at once, and after all of them comes a pause, which grows.
+ * tried at once, if it is of the same cluster, and after all of them comes a pause, which grows.
  */
 #define _GNU_SOURCE
 #include <openssl/err.h>
@@ -88,6 +88,42 @@ static void link_is_up(struct etcd *etcd) {
     link_tell_busy(etcd);
 }
 
+static struct etcd *link_of_login(struct http2_stream *stream) {
+    return (struct etcd *)(void *)((char *)stream - offsetof(struct etcd, login));
+}
+
+static void link_ask(struct etcd *etcd, enum link_state state, const ProtobufCMessage *message, const char *path,
+                     void (*changed)(struct http2_stream *)) {
+    etcd->state = state;
+    etcd->login = (struct http2_stream){.changed = changed, .out_ends = true};
+    struct grpc_call call = {.path = path, .timeout_ns = LINK_LOGIN_NS};
+    if (state == LINK_CHECKING) call.token = etcd->token;
+    etcd->login_pending = grpc_put(&etcd->login.out, message) && grpc_start(etcd->http2, &etcd->login, &call);
+    loop_set(&etcd->loop, &etcd->retry, loop_now_ns() + LINK_LOGIN_NS);
+    if (!etcd->login_pending) link_give_up(etcd, VIGIL_ENOMEM, link_no_memory, true);
+}
+
+static void link_on_check(struct http2_stream *stream) {
+    struct etcd *etcd = link_of_login(stream);
+    if (!stream->ended) return;
+    struct grpc_end end;
+    grpc_judge(stream, &end);
+    if (end.status == VIGIL_OK) end.status = calls_judge_member(etcd, &stream->in, end.why, sizeof end.why);
+    link_end_login(etcd);
+    if (end.status == VIGIL_OK) link_is_up(etcd);
+    else link_give_up(etcd, end.status, end.why, true);
+}
+
+/* A list of endpoints may have members of two clusters, by mistake: each would have a holder of its own. So an endpoint
+ * says what it is before it is used. The one that was the first to reply is not asked: it would cost each command a
+ * round trip. */
+static void link_check(struct etcd *etcd) {
+    Etcdpb__Status message = ETCDPB__STATUS__INIT;
+    bool known = !etcd->cluster || etcd->endpoint == etcd->cluster_endpoint;
+    if (known) link_is_up(etcd);
+    else link_ask(etcd, LINK_CHECKING, &message.base, "/etcdserverpb.Maintenance/Status", link_on_check);
+}
+
 /* VIGIL_OK, VIGIL_EPROTOCOL, VIGIL_ENOMEM. */
 static int link_take_token(struct etcd *etcd) {
     const uint8_t *data;
@@ -105,7 +141,7 @@ static int link_take_token(struct etcd *etcd) {
 }
 
 static void link_on_login(struct http2_stream *stream) {
-    struct etcd *etcd = (struct etcd *)(void *)((char *)stream - offsetof(struct etcd, login));
+    struct etcd *etcd = link_of_login(stream);
     if (!stream->ended) return;
     struct grpc_end end;
     grpc_judge(stream, &end);
@@ -114,7 +150,7 @@ static void link_on_login(struct http2_stream *stream) {
         snprintf(end.why, sizeof end.why, "login: %s", grpc_misread(end.status));
     }
     link_end_login(etcd);
-    if (end.no_auth || end.status == VIGIL_OK) link_is_up(etcd);
+    if (end.no_auth || end.status == VIGIL_OK) link_check(etcd);
     else link_give_up(etcd, end.status, end.why, true);
 }
 
@@ -122,12 +158,7 @@ static void link_log_in(struct etcd *etcd) {
     Etcdpb__Authenticate message = ETCDPB__AUTHENTICATE__INIT;
     message.name = etcd->user;
     message.password = etcd->password;
-    etcd->state = LINK_AUTHENTICATING;
-    etcd->login = (struct http2_stream){.changed = link_on_login, .out_ends = true};
-    struct grpc_call call = {.path = "/etcdserverpb.Auth/Authenticate", .timeout_ns = LINK_LOGIN_NS};
-    etcd->login_pending = grpc_put(&etcd->login.out, &message.base) && grpc_start(etcd->http2, &etcd->login, &call);
-    loop_set(&etcd->loop, &etcd->retry, loop_now_ns() + LINK_LOGIN_NS);
-    if (!etcd->login_pending) link_give_up(etcd, VIGIL_ENOMEM, link_no_memory, true);
+    link_ask(etcd, LINK_AUTHENTICATING, &message.base, "/etcdserverpb.Auth/Authenticate", link_on_login);
 }
 
 void link_login_again(struct etcd *etcd) {
@@ -142,7 +173,7 @@ void link_login_again(struct etcd *etcd) {
 static void link_usable(void *data) {
     struct etcd *etcd = data;
     if (etcd->user) link_log_in(etcd);
-    else link_is_up(etcd);
+    else link_check(etcd);
 }
 
 static void link_try_address(struct etcd *etcd);
@@ -215,6 +246,7 @@ static void link_try(struct etcd *etcd) {
 static void link_on_retry(struct loop_timer *timer) {
     struct etcd *etcd = (struct etcd *)(void *)((char *)timer - offsetof(struct etcd, retry));
     if (etcd->state == LINK_AUTHENTICATING) link_give_up(etcd, VIGIL_EUNREACHABLE, "the login was not answered", true);
+    else if (etcd->state == LINK_CHECKING) link_give_up(etcd, VIGIL_EUNREACHABLE, "it did not say what it is", true);
     else link_try(etcd);
 }
 

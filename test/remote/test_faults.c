@@ -499,6 +499,30 @@ static void restarted(void **state) {
     close_client();
 }
 
+/* The list has an endpoint of another cluster: it is not used when the first one fails. */
+static void two_clusters(void **state) {
+    (void)state;
+    static struct cluster other;
+    char at[128];
+    assert_true(cluster_start(&other, 1, NULL));
+    open_client(cluster_at(&other), NULL);
+    await_leader();
+    close_client();
+    snprintf(at, sizeof at, "127.0.0.1:%d,127.0.0.1:%d", cluster.nodes[0].client_port, other.nodes[0].client_port);
+    open_client(at, NULL);
+    assert_int_equal(do_txn(&outcome, put("two", "x", 0)), VIGIL_OK);
+    cluster_kill(&cluster, 0);
+    UNTIL(strstr(etcd_why(etcd), "name members of one cluster"));
+    assert_int_not_equal(do_txn(&outcome, put("two", "y", 0)), VIGIL_OK);
+    assert_false(outcome.reply.maybe_done);
+    assert_true(cluster_restart(&cluster, 0));
+    await_leader();
+    assert_int_equal(do_txn(&outcome, get("two")), VIGIL_OK);
+    assert_string_equal(outcome.value, "x");
+    close_client();
+    cluster_stop(&other);
+}
+
 static int tear_down(void **state) {
     (void)state;
     memset(counts, 0, sizeof counts);
@@ -539,6 +563,7 @@ int main(void) {
         cmocka_unit_test_teardown(silence, tear_down),
         cmocka_unit_test_teardown(frozen, tear_down),
         cmocka_unit_test_teardown(restarted, tear_down),
+        cmocka_unit_test_teardown(two_clusters, tear_down),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     cluster_stop(&cluster);
