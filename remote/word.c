@@ -90,6 +90,14 @@ int vigil_remote_word_load(vigil_remote *remote, const char *name, vigil_remote_
     return status;
 }
 
+/* It has stored, whatever was there before. */
+static void word_stored(struct etcd_call *call, const struct etcd_reply *reply) {
+    struct word *word = call->data;
+    int64_t before = 0;
+    if (reply->status == VIGIL_OK && word_value(&reply->results[0], &before) != VIGIL_OK) before = 0;
+    word_end(word, reply->status, before);
+}
+
 int vigil_remote_word_store(vigil_remote *remote, const char *name, int64_t value, vigil_remote_done *done,
                             void *data) {
     struct word *word;
@@ -101,7 +109,7 @@ int vigil_remote_word_store(vigil_remote *remote, const char *name, int64_t valu
     const struct etcd_txn txn = {
         .then = {{.action = ETCD_RANGE, .key = key}, {.action = ETCD_PUT, .key = key, .value = remote_bytes(text)}},
         .then_count = 2};
-    word_send(word, &txn, word_loaded);
+    word_send(word, &txn, word_stored);
     return status;
 }
 

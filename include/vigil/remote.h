@@ -227,14 +227,15 @@ VIGIL_API int vigil_remote_ask_health(vigil_remote *remote, vigil_remote_told *t
  * call returns VIGIL_PENDING, and then `done(status, value, data)`:
  *
  *     load      VIGIL_OK, the value
- *     store     VIGIL_OK, the value before
+ *     store     VIGIL_OK, the value before; 0 if that was no number
  *     cas       VIGIL_OK, or VIGIL_NOT_EQUAL: the value before
  *     notify    VIGIL_OK, how many waiters were woken: the first `count` in line; VIGIL_ALL
  *     wait      VIGIL_OK: woken by a notify; VIGIL_NOT_EQUAL: the word was not `expected`; VIGIL_TIMED_OUT;
  *               VIGIL_ELOST: the cluster was not reached for so long that a notify may be missed
  *
  * To compare and to join the line are one step, as in vigil_wait32. VIGIL_ETYPE: the key has another content than a
- * number. A wait can be cancelled: vigil_remote_wait sets *wait, which is valid until `done` is called.
+ * number, and it was not to be stored. A wait can be cancelled: vigil_remote_wait sets *wait, which is valid until
+ * `done` is called.
  */
 typedef void vigil_remote_done(int status, int64_t value, void *data);
 typedef struct vigil_remote_wait vigil_remote_wait;

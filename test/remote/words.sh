@@ -70,6 +70,10 @@ ends 0 $begun until
 etcd put text hello
 expect 3 on east "$vigil" load --at "$at/text"
 contains "$err" 'something else than a decimal number'
+expect 0 on east "$vigil" store --at "$at/text" 5 --notify --json # it is one now
+contains "$out" '"notified":0'
+expect 0 on west "$vigil" load --at "$at/text"
+[ "$out" = 5 ] || fail "a store over a text: $out"
 expect 64 on east "$vigil" store --at "$word" five
 expect 3 on east "$vigil" wait --at "$word" 1 --ttl 10ms
 contains "$err" '--ttl: at least 1s'
