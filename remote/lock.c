@@ -252,18 +252,17 @@ static void lock_local_ended(vigil_named *named, int status, void *data) {
     lock_go_remote(lock, status == VIGIL_OWNER_DIED);
 }
 
-/* The name of the lock of this machine. Other characters than names may have are replaced, and a hash keeps them
- * apart. */
+/* The name of the lock of this machine. Slashes make paths of names: they are replaced. A hash keeps such names apart,
+ * and a dot before them keeps them apart from names that have no slash. */
 static void lock_local_name(const vigil_remote_lock *lock, char name[256]) {
     uint32_t hash = 2166136261u;
     for (const char *at = lock->name; *at; at++) hash = (hash ^ (unsigned char)*at) * 16777619u;
-    int length = snprintf(name, 256, "etcd-%016llx-%s", (unsigned long long)lock->remote->cluster, lock->name);
-    bool replaced = false;
-    for (char *at = name; *at; at++) {
-        replaced |= *at == '/';
+    bool slashes = strchr(lock->name, '/');
+    int length = snprintf(name, 256, "etcd-%016llx%c%s", (unsigned long long)lock->remote->cluster, slashes ? '.' : '-',
+                          lock->name);
+    for (char *at = name; *at; at++)
         if (*at == '/') *at = '_';
-    }
-    if (replaced) snprintf(name + length, 256 - (size_t)length, "-%08x", hash);
+    if (slashes) snprintf(name + length, 256 - (size_t)length, "-%08x", hash);
 }
 
 static int lock_open_named(vigil_remote_lock *lock) {

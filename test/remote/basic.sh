@@ -73,6 +73,15 @@ contains "$err" '"event":"granted"' '"token":' '"key":"job!held/x.' '"owner_died
 expect 125 on east "${lock[@]}" -- "${lock[@]}" -- true
 contains "$err" 'would wait for itself'
 
+# Names that look alike to the named locks of the machine: a slash is an underscore there, with a hash of the name.
+fnv() { python3 -c 'h = 2166136261
+for c in b"a/b": h = (h ^ c) * 16777619 & 0xffffffff
+print("%08x" % h)'; }
+for name in a_b "a_b-$(fnv)"; do
+    expect 0 on east "$vigil" lock --at "$at/a/b" -- "$vigil" lock --at "$at/$name" --try -- true
+done
+expect 125 on east "$vigil" lock --at "$at/a/b" -- "$vigil" lock --at "$at/a/b" --try -- true
+
 # A signal to the command's parent is passed on, and the lock released.
 begin east signalled "${lock[@]}" -- sh -c 'trap "echo told; exit 5" USR1; echo up; while :; do sleep 0.05; done'
 until_true lines signalled.out 1

@@ -295,7 +295,7 @@ static void cluster_remove_local_names(const struct cluster *cluster) {
     char number[17];
     local.count = 0;
     if (!cluster_number(cluster, number)) return;
-    snprintf(local.prefix, sizeof local.prefix, "etcd-%016llx-", strtoull(number, NULL, 16));
+    snprintf(local.prefix, sizeof local.prefix, "etcd-%016llx", strtoull(number, NULL, 16));
     vigil_named_list(cluster_note_name, &local);
     for (int i = 0; i < local.count; i++) vigil_named_remove(local.names[i], true);
 }
