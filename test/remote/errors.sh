@@ -84,6 +84,25 @@ expect 125 run lock --at "etcd://$hub:$port/job" -E 256 -- true
 expect 125 run lock --at "etcd://$hub:$port/job" --on-owner-died maybe -- true
 expect 125 run lock --at "etcd://$hub:$port/job" --shared --exclusive -- true
 
+# The first endpoint is a learner, which refuses nearly all calls: the next is used.
+peer=http://127.0.0.1:45002
+eval "$(ETCDCTL_API=3 etcdctl --dial-timeout=120s --command-timeout=120s --endpoints="127.0.0.1:$port" \
+    member add learner --learner --peer-urls=$peer | grep ^ETCD_INITIAL_CLUSTER=)"
+command "${VIGIL_ETCD:-etcd}" --name=learner --data-dir="$scratch/learner" \
+    --initial-cluster="${ETCD_INITIAL_CLUSTER:?}" --initial-cluster-state=existing \
+    --listen-peer-urls=$peer --initial-advertise-peer-urls=$peer \
+    --listen-client-urls=http://0.0.0.0:45001 --advertise-client-urls=http://$hub:45001 >learner.log 2>&1 &
+learner=$!
+until_true has learner.log 'ready to serve'
+expect 0 run lock --at "etcd://$hub:45001,${at#etcd://}/job" -- echo ran
+[ "$out" = ran ] || fail "with a learner: $out$err"
+expect 0 run store --at "etcd://$hub:45001,${at#etcd://}/word" 7
+expect 0 run load --at "etcd://$hub:45001,${at#etcd://}/word"
+[ "$out" = 7 ] || fail "with a learner: $out$err"
+expect 3 run load --at "etcd://$hub:45001/word"
+contains "$err" learner
+kill -KILL $learner
+
 # A password is needed, and is wrong; a user that may not write.
 etcd call auth/user/add '{"name": "root", "password": "secret"}' >calls
 etcd call auth/user/grant '{"user": "root", "role": "root"}' >>calls
