@@ -11,8 +11,9 @@ networks cut, nodes killed, stopped and started again. The seed makes the faults
 
 What is checked:
   * no token is granted twice, and no member gets one that is less than one that it had before;
-  * a grant is told while the holder before still holds only if there was a fault since that one's grant; and a token
-    that is less than that of a grant told before, only if there was one, and not any more when the faults have stopped;
+  * a grant is told while the holder before still holds only if a fault has hit that one's machine, or the cluster,
+    since its grant; and a token that is less than that of a grant told before, only if a fault has hit the machine that
+    tells it, or the cluster, since that grant, and not any more when the faults have stopped;
   * a holder that died or lost the lock is told to the next; none is told where none did;
   * no member ends but by a kill of ours, or at the end with the status 0;
   * when the faults have stopped, each member gets the lock again, three times, and then ends well;
@@ -40,6 +41,7 @@ MEMBERS = 8
 LATE_S = 0.25  # if we run so late, members may too
 SETTLE_S = 3  # for members that were stopped to say what they had to say
 HUB = "10.77.0.1"
+ALL = -1  # what a fault has hit, if not a machine
 
 
 class Failure(Exception):
@@ -127,9 +129,10 @@ class Ledger:
         self.seen = {}  # of a pid: its last token
         self.doubts = 0  # faults after which a death may be told
         self.doubts_before = 0
-        self.hits = 0  # beginnings and ends of faults
-        self.hits_at = {}  # of a token: when it was told
-        self.faults = 0  # that are in effect
+        self.hits = {}  # of a machine, or ALL: beginnings and ends of faults
+        self.hits_at = {}  # of a token: these when it was told
+        self.hurt = []  # machines, or ALL: the faults that are in effect
+        self.machine_of = {}  # of a pid
         self.broken = False  # a holder died, and nothing has been repaired since
         self.phase = "storm"
         self.grants_since = {}
@@ -145,13 +148,15 @@ class Ledger:
         if not good:
             raise Failure(text)
 
-    def hit(self):
+    def hit(self, where):
         """A fault begins or ends."""
         self.doubts += 1
-        self.hits += 1
+        self.hits[where] = self.hits.get(where, 0) + 1
 
-    def was_hit_since(self, token):
-        return self.faults > 0 or self.hits != self.hits_at[token]
+    def was_hit_since(self, token, pid):
+        """Whether the machine of the process was, or all."""
+        places, then = (self.machine_of[pid], ALL), self.hits_at[token]
+        return any(where in self.hurt or self.hits.get(where) != then.get(where) for where in places)
 
     def serve(self, seconds):
         end = time.monotonic() + seconds
@@ -222,7 +227,7 @@ class Ledger:
             return
         before = self.order[-1] if self.order else None
         if before is not None:
-            self.demand(self.state[before] != "held" or self.was_hit_since(before),
+            self.demand(self.state[before] != "held" or self.was_hit_since(before, self.owner[before]),
                         f"{pid} was granted {token} while {self.owner[before]} held {before}")
             if self.state[before] == "dirty":
                 self.broken = True
@@ -230,23 +235,23 @@ class Ledger:
                 self.doubts += 1
             self.demand(told or not self.broken, f"{pid} was not told at {token} of the holder of {before}, which died")
         # What was released may be kept, or may be still there: a fault that goes on ends its lease, and the mark stays.
-        kept = self.faults > 0 and before is not None and self.state[before] == "releasing"
+        kept = self.hurt and before is not None and self.state[before] == "releasing"
         self.demand(not told or self.broken or kept or self.doubts > self.doubts_before,
                     f"{pid} was told at {token} of a death that was none; before it {before}, "
-                    f"{self.state.get(before)}; {self.faults} faults")
+                    f"{self.state.get(before)}; {len(self.hurt)} faults")
         if told:
             self.broken = True
         elif before is not None:
             self.broken = False
         self.doubts_before = self.doubts if not told else self.doubts_before
         self.owner[token], self.state[token], self.seen[pid] = pid, "held", token
-        self.hits_at[token] = self.hits
+        self.hits_at[token] = dict(self.hits)
         self.order.append(token)
         self.grants_since[pid] = self.grants_since.get(pid, 0) + (self.phase != "storm")
 
     def granted_late(self, pid, token):
         at = bisect.bisect(self.order, token)
-        good = self.phase == "storm" and (at == 0 or self.was_hit_since(self.order[at - 1]))
+        good = self.phase == "storm" and (at == 0 or self.was_hit_since(self.order[at - 1], pid))
         self.demand(good, f"{pid} was granted {token} when {self.order[-1]} had been")
         self.owner[token], self.state[token], self.seen[pid] = pid, "late", token
         self.doubts += 1
@@ -266,21 +271,25 @@ class Ledger:
             self.state[token] = "dirty"
 
 
-# What a ledger hears of the members 1 and 2, and whether it must object. "fault" and "calm" are the storm's.
+# What a ledger hears of the members 1 and 2, on machines of these numbers, and whether it must object. "fault" and
+# "calm" are the storm's.
 LEDGER_CHECKS = (
-    (False, "1 granted 5 0; 1 release 5 0; 2 granted 7 0; fault; 1 granted 8 0; 2 release 7 0"),
+    (False, "1 granted 5 0; 1 release 5 0; 2 granted 7 0; fault 2; 1 granted 8 0; 2 release 7 0"),
     (True, "1 granted 5 0; 2 granted 5 0"),
     (True, "1 granted 5 0; 1 release 5 0; 2 granted 7 0; 2 release 7 0; 2 granted 6 0"),
     (True, "1 granted 5 0; 2 granted 7 0"),
-    (True, "fault; 1 granted 5 0; 2 granted 7 0"),
+    (True, "fault 1; 1 granted 5 0; 2 granted 7 0"),
     (True, "1 granted 5 0; calm; 1 release 5 0; 2 granted 7 0; 1 granted 8 0"),
-    (False, "1 granted 5 0; fault; 2 granted 7 0"),
+    (False, "1 granted 5 0; fault 1; 2 granted 7 0"),
+    (False, "1 granted 5 0; fault -1; 2 granted 7 0"),
+    (True, "1 granted 5 0; fault 2; 2 granted 7 0"),
     (False, "1 granted 5 0; 1 lost 5; 2 granted 7 1"),
     (True, "1 granted 5 0; 1 release 5 0; 2 granted 7 0; 2 release 7 0; 1 granted 6 0"),
-    (False, "1 granted 5 0; 1 release 5 0; fault; 2 granted 7 0; 1 granted 6 0"),
-    (True, "1 granted 5 0; 1 release 5 0; fault; 2 granted 7 0; calm; 1 granted 6 0"),
-    (True, "1 granted 5 0; fault; killed 1; 2 granted 7 0"),
-    (False, "1 granted 5 0; fault; killed 1; 2 granted 7 1"),
+    (False, "1 granted 5 0; 1 release 5 0; fault 1; 2 granted 7 0; 1 granted 6 0"),
+    (True, "1 granted 5 0; 1 release 5 0; fault 2; 2 granted 7 0; 1 granted 6 0"),
+    (True, "1 granted 5 0; 1 release 5 0; fault 1; 2 granted 7 0; calm; 1 granted 6 0"),
+    (True, "1 granted 5 0; fault 1; killed 1; 2 granted 7 0"),
+    (False, "1 granted 5 0; fault 1; killed 1; 2 granted 7 1"),
     (True, "1 granted 5 0; 1 release 5 0; 2 granted 7 1"),
 )
 
@@ -289,10 +298,11 @@ def check_ledger():
     for bad, story in LEDGER_CHECKS:
         ledger, caught = Ledger(), ""
         ledger.pid_of = {"1": 1, "2": 2}
+        ledger.machine_of = {1: 1, 2: 2}
         try:
             for words in (step.split() for step in story.split("; ")):
                 if words[0] == "fault":
-                    ledger.hit()
+                    ledger.hit(int(words[1]))
                 elif words[0] == "calm":
                     ledger.phase = "calm"
                 elif words[0] == "killed":
@@ -316,7 +326,7 @@ class Storm:
         self.members = [None] * MEMBERS
         self.killed = set()  # processes, by us
         self.lives = 0
-        self.due = []  # (when, what): the ends of faults
+        self.due = []  # (when, what, where): the ends of faults
         self.counts = {}
 
     def check_end(self, member):
@@ -339,6 +349,7 @@ class Storm:
         words = [os.environ["MEMBER"], "storm", self.cluster.at, "storm", self.scratch + "/ledger",
                  str(self.lives * 8 + number + 1)]
         self.members[number] = subprocess.Popen(self.machines[number % MACHINES].there(*words))
+        self.ledger.machine_of[self.members[number].pid] = number % MACHINES
 
     def kill(self, number):
         member = self.members[number]
@@ -350,15 +361,15 @@ class Storm:
         self.ledger.serve(0.001)  # what it has said before
         self.ledger.killed(member.pid)
 
-    def later(self, seconds, what):
-        self.due.append((time.monotonic() + seconds, what))
-        self.ledger.faults = len(self.due)
+    def later(self, seconds, what, where=ALL):
+        self.due.append((time.monotonic() + seconds, what, where))
+        self.ledger.hurt = [where for _, _, where in self.due]
 
     def stop(self, number, seconds):
-        member = self.members[number]
+        member, where = self.members[number], number % MACHINES
         if not self.check_end(member):
             member.send_signal(signal.SIGSTOP)
-            self.later(seconds, lambda: member.poll() is None and member.send_signal(signal.SIGCONT))
+            self.later(seconds, lambda: member.poll() is None and member.send_signal(signal.SIGCONT), where)
 
     def fail_machine(self, machine, seconds):
         there = [i for i in range(MEMBERS) if i % MACHINES == machine]
@@ -367,7 +378,7 @@ class Storm:
                 self.members[i].send_signal(signal.SIGSTOP)
         for i in there:
             self.kill(i)
-            self.later(seconds, lambda i=i: self.start(i))
+            self.later(seconds, lambda i=i: self.start(i), machine)
 
     def holder(self, number):
         pid = self.ledger.owner[self.ledger.order[-1]]
@@ -380,18 +391,19 @@ class Storm:
             number = self.holder(number)
         seconds, node = self.random.choice((0.1, 0.5, 1, 3, 4)), self.random.randrange(3)
         machine, way = self.machines[number % MACHINES], self.random.choice(("both", "requests", "answers"))
-        self.ledger.hit()
+        where, began = number % MACHINES if choice < 16 else ALL, time.monotonic()
+        self.ledger.hit(where)
         if choice < 7:
             name = "kill"
             self.kill(number)
-            self.later(seconds / 4, lambda: self.start(number))
+            self.later(seconds / 4, lambda: self.start(number), where)
         elif choice < 11:
             name = "stop"
             self.stop(number, seconds)
         elif choice < 15:
             name = "cut"
             machine.cut(way)
-            self.later(seconds, machine.mend)
+            self.later(seconds, machine.mend, where)
         elif choice < 16:
             name = "machine"
             self.fail_machine(number % MACHINES, seconds)
@@ -408,7 +420,8 @@ class Storm:
             leader = self.cluster.do("leader")
             if leader.isdigit() and self.cluster.hurt("kill", int(leader)):
                 self.later(seconds, lambda: self.cluster.heal("restart", int(leader)))
-        self.ledger.hit()  # it took its time, while members waited for a reply of the ledger
+        late = time.monotonic() - began > LATE_S  # while members waited for a reply of the ledger
+        self.ledger.hit(ALL if late else where)
         self.counts[name] = self.counts.get(name, 0) + 1
         return self.random.choice((0.1, 0.3, 0.6, 1.5))
 
@@ -417,14 +430,15 @@ class Storm:
         while (now := time.monotonic()) < end:
             ready = [one for one in self.due if one[0] <= now]
             self.due = [one for one in self.due if one[0] > now]
-            for _, what in ready:
+            for _, what, where in ready:
+                began = time.monotonic()
                 what()
-                self.ledger.hit()
-            self.ledger.faults = len(self.due)
+                self.ledger.hit(ALL if time.monotonic() - began > LATE_S else where)
+            self.ledger.hurt = [where for _, _, where in self.due]
             began, wanted = time.monotonic(), min([end - now, 0.05])
             self.ledger.serve(wanted)
             if time.monotonic() - began > wanted + LATE_S:
-                self.ledger.hit()
+                self.ledger.hit(ALL)
                 self.counts["late"] = self.counts.get("late", 0) + 1
             self.check_ends()
 
@@ -470,7 +484,7 @@ class Storm:
             machine.mend()
         for i in range(MEMBERS):
             self.start(i)
-        self.ledger.hit()
+        self.ledger.hit(ALL)
         self.serve(SETTLE_S)
         self.ledger.phase = "calm"
         self.await_("each member gets the lock three times more, and ends", self.check_ends)
