@@ -188,8 +188,17 @@ static void storm_open(struct request *request, const char *name) {
     member_check("open", vigil_remote_lock_open(&request->lock, remote, name, &options));
 }
 
+static void storm_let_go(struct request *request, const char *name) {
+    if (storm_random(4)) {
+        member_release(request);
+        return;
+    }
+    member_close(request); /* as `vigil lock` does */
+    storm_open(request, name);
+}
+
 /* While it holds the lock: some writes, with pauses, mostly short. A holder that has lost it stops; some do not. */
-static void storm_hold(struct request *request) {
+static void storm_hold(struct request *request, const char *name) {
     bool stubborn = storm_random(3) == 0;
     int pause_ms = storm_random(20) == 0 ? 1500 : (int)storm_random(20);
     long long token = vigil_remote_lock_token(request->lock);
@@ -208,7 +217,7 @@ static void storm_hold(struct request *request) {
         storm_tell("consistent %lld", token);
     }
     storm_tell("release %lld %d", token, request->lost);
-    member_release(request);
+    storm_let_go(request, name);
 }
 
 /* It shares the lock for a moment, or has a slot of a semaphore: no writes, and nothing for the ledger. */
@@ -231,7 +240,7 @@ static void storm_visit_pool(const char *name) {
     member_close(&request);
 }
 
-static void storm_turn(struct request *request, bool calm) {
+static void storm_turn(struct request *request, const char *name, bool calm) {
     unsigned what = calm ? 9 : storm_random(10);
     int64_t timeout_ns = what == 0 ? 0 : what == 1 ? SECOND_NS / 3 : VIGIL_FOREVER;
     request->ended = request->lost = false;
@@ -242,7 +251,7 @@ static void storm_turn(struct request *request, bool calm) {
         if (!request->ended && vigil_remote_lock_cancel(request->lock) == VIGIL_OK) return;
     }
     member_run(&request->ended, -1);
-    if (member_holds(request)) storm_hold(request);
+    if (member_holds(request)) storm_hold(request, name);
     else storm_tell("ended %d", request->status);
     if (what == 3) member_run(&(bool){false}, (int)storm_random(4000)); /* it keeps the lock, perhaps, or a lease */
 }
@@ -261,7 +270,7 @@ static int storm_main(const char *name, const char *path) {
         unsigned visit = calm ? 9 : storm_random(10);
         if (visit == 0) storm_visit(&request, VIGIL_NAMED_SHARED);
         else if (visit == 1) storm_visit_pool(name);
-        else storm_turn(&request, calm);
+        else storm_turn(&request, name, calm);
         if (storm_random(5)) continue;
         member_close(&request);
         storm_open(&request, name);
