@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # load.sh - to be sourced by a benchmark: what other programs use of the processors just before it and meanwhile, as
-# load.c has it. The programs of the benchmark must be waited for.
+# load.c has it.
 
 # The seconds since the machine was started; of these, used by all programs, without interrupts; kept back by the
 # hypervisor; and used by this shell and what it has waited for.
@@ -31,10 +31,11 @@ load_before() {
     echo "$load_text" >&2
 }
 
-# load_append FILE: to build/figures.md, with the load.
+# load_append FILE [MEANWHILE]: to build/figures.md, with the load. MEANWHILE: what is to be said of the time of the
+# run, if the programs of the benchmark are not all waited for.
 load_append() {
-    local meanwhile
-    meanwhile=$(load_say meanwhile "$load_from")
+    local meanwhile=${2-}
+    [ -n "$meanwhile" ] || meanwhile=$(load_say meanwhile "$load_from")
     echo "$meanwhile" >&2
     { echo; cat "$1"; printf '\n%s\n%s\n' "$load_text" "$meanwhile"; } >>build/figures.md
 }

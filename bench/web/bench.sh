@@ -15,4 +15,5 @@ done
 web/build.sh >&2
 load_before
 node bench/web/bench.js --chromium "$(command -v chromium)" --json build/bench-web.json --markdown build/figures-web.md
-load_append build/figures-web.md
+# The browser does not wait for all of its own processes.
+load_append build/figures-web.md "What they used meanwhile is not known: nor is what the browser used."
