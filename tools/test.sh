@@ -20,7 +20,7 @@ setarch -R true 2>/dev/null && steady="setarch -R"
 run_preset() {
     cmake --preset "$1" -DVIGIL_WERROR=ON && cmake --build --preset "$1" -j "$jobs" || return
     rm -f "build/$1/$failed_tests"
-    $steady ctest --preset "$1" -j $((jobs + 2)) --no-tests=error && return # two more: many tests mostly wait
+    $steady ctest --preset "$1" -j $((jobs + 3)) --no-tests=error && return # three more: many tests mostly wait
     only_of_others "build/$1/$failed_tests" && $steady ctest --preset "$1" --rerun-failed
 }
 
