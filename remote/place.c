@@ -841,6 +841,7 @@ static void place_grant(struct place *place, int64_t now_ns) {
     place->goal = GOAL_HOLD;
     place->record.use = PLACE_BUSY;
     place_save(place);
+    if (!BUG(failures_kept)) place->failures = 0; /* from now on `retry` is not a pause after one */
     place->retry.due = place_guard_due;
     place->retry.data = place;
     if (!place->own_watch.pending || place->unnamed)
@@ -917,8 +918,7 @@ static void place_go_on(struct place *place) {
     else if (record->at == PLACE_HELD) {
         if (!place->token) place_take_reserve(place);
         place_grant(place, BUG(clock_read_twice) ? etcd_now_ns(place->etcd) : now_ns);
-    }
-    else if (place->goal == GOAL_TRY) {
+    } else if (place->goal == GOAL_TRY) {
         place_stop(place);
         place_tell(place, PLACE_NOT_FREE, VIGIL_TIMED_OUT);
     }
