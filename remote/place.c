@@ -761,7 +761,8 @@ static void place_guarded(struct etcd_call *call, const struct etcd_reply *reply
         return;
     }
     place->unnamed = false;
-    place_see_others(place, line->pair_count != 0);
+    /* If it was handed over since the call was made, that hand-over counts: others may have come before it. */
+    if (place->granted || line->pair_count) place_see_others(place, line->pair_count != 0);
     place_go(place);
 }
 
