@@ -762,7 +762,7 @@ static void place_guarded(struct etcd_call *call, const struct etcd_reply *reply
     }
     place->unnamed = false;
     /* If it was handed over since the call was made, that hand-over counts: others may have come before it. */
-    if (place->granted || line->pair_count) place_see_others(place, line->pair_count != 0);
+    if (place->granted || line->pair_count || BUG(late_look_used)) place_see_others(place, line->pair_count != 0);
     place_go(place);
 }
 

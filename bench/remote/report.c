@@ -235,9 +235,8 @@ static void report_nodes(FILE *out, const struct samples *series) {
 void report_markdown(FILE *out, const struct samples *all) {
     fprintf(out, "## Beyond one machine\n\n"
                  "On etcd, all nodes and clients on this one machine; the ratio is to the first of the others. ± is\n"
-                 "how far Vigil's median may be from the true one, with 95 %% confidence; of the grants and the "
-                 "memory, which have a\n"
-                 "figure a round, it is the greatest distance of five.\n");
+                 "how far Vigil's median may be from the true one, with 95 %% confidence; of the grants and the\n"
+                 "memory, which have a figure a round, it is the greatest distance of five.\n");
     for (unsigned i = 0; i < 2; i++) {
         fprintf(out, "\nOn %s:\n\n", nodes_text[i]);
         report_nodes(out, all + i * SERIES);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/tuning.h"
 #include "lot/arguments.h"
 #include "tsan.h"
 
@@ -323,9 +324,6 @@ static vigil_op *agent_op_at(const vigil_agent *agent, uint32_t index) {
     if (prim_load_relaxed(&slot->seat) != agent->seat.number || slot->op == SLOT_OP_GONE) return NULL;
     return (vigil_op *)(uintptr_t)slot->op;
 }
-
-/* Operations are wherever their callers have them: fetch one while those before it end. */
-#define CANCEL_AHEAD 8
 
 /* Scan all slots for ours, so that an operation costs nothing extra to be found here. */
 static void agent_cancel_pending(vigil_agent *agent) {

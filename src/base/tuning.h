@@ -48,6 +48,14 @@
 #define LANES_REST 9u
 
 /*
+ * Agents.
+ */
+
+/* The end of an agent fetches operations that many slots ahead, for they are wherever the caller has them: about as
+ * many as a processor fetches at once. (1,000,000 in random order: 42 ns each, without fetching 110; no row.) */
+#define CANCEL_AHEAD 8
+
+/*
  * Buckets in a segment. A process needs some 100 ns inside one; it takes longer only if it has no processor, is
  * stopped, or has died there.
  */

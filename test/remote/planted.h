@@ -35,6 +35,7 @@
     X(tried_and_cut, queue_without_deadline, "a request that comes while another one leaves has no deadline")          \
     X(turns, handover_unbounded, "a machine hands over to itself without end while another waits")                     \
     X(turns_of_two, failures_kept, "a failure from before a grant holds up the calls that follow it")                  \
+    X(late_look, late_look_used, "a look from before a hand-over begins the count of hand-overs anew")                 \
     X(turns_of_commands, closes_unbounded, "a handle that is closed while it holds does not count as a hand-over")     \
     X(reserve, reserve_kept, "a machine that has given the place up goes on with the tokens that were left")           \
     X(reserve, reserve_unsaved, "a token is given, and the record does not say so")                                    \
